@@ -1,0 +1,65 @@
+"""PolarBear: which optimisation algorithm should I run when I do not know my budget?
+
+The public names, loaded when first used, so that ``import polarbear`` costs
+nothing and needs nothing::
+
+    import polarbear as pb
+
+    runs = pb.read("results/")            # files, folders or a data frame -> Runs
+    rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from polarbear.data import grid
+    from polarbear.data.rankings import Rankings, rank
+    from polarbear.data.runs import Run, Runs, Status
+    from polarbear.errors import DataError, DataWarning, MissingDependency, PolarBearError
+    from polarbear.readers import read
+
+_HOME = {
+    "grid": "polarbear.data.grid",
+    "rank": "polarbear.data.rankings",
+    "Rankings": "polarbear.data.rankings",
+    "Run": "polarbear.data.runs",
+    "Runs": "polarbear.data.runs",
+    "Status": "polarbear.data.runs",
+    "DataError": "polarbear.errors",
+    "DataWarning": "polarbear.errors",
+    "MissingDependency": "polarbear.errors",
+    "PolarBearError": "polarbear.errors",
+    "read": "polarbear.readers",
+}
+
+__all__ = [
+    "DataError",
+    "DataWarning",
+    "MissingDependency",
+    "PolarBearError",
+    "Rankings",
+    "Run",
+    "Runs",
+    "Status",
+    "__version__",
+    "grid",
+    "rank",
+    "read",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'polarbear' has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    # A public module (grid) is its own home; everything else is a name inside its home.
+    found = module if _HOME[name].endswith(f".{name}") else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,111 @@
+"""Names of algorithms and instances: any text, numbered in one canonical order."""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.errors import DataError
+
+Codes = NDArray[np.int32]
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def text(value: object) -> str:
+    """A value of a name column as text: whole floats lose their point, so 3 and 3.0 are one name.
+
+    >>> text(3.0), text("CMA-ES"), text(7)
+    ('3', 'CMA-ES', '7')
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def natural(name: str) -> tuple[object, ...]:
+    """Sort key that counts digits as numbers and still tells any two names apart.
+
+    >>> sorted(["f10", "f9", "f09"], key=natural)
+    ['f09', 'f9', 'f10']
+    """
+    parts: list[object] = []
+    for i, part in enumerate(_DIGITS.split(name)):
+        # Compared as (length, digits): int() refuses numbers of thousands of digits.
+        number = part.lstrip("0")
+        parts.append((len(number), number) if i % 2 else part)
+    return (*parts, name)
+
+
+def canonical(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
+    """Renumber so that names are distinct, in use and in natural order, whatever order they came in.
+
+    >>> codes, names = canonical(np.array([0, 1, 2, 0]), ["b", "a10", "a9"])
+    >>> codes.tolist(), names
+    ([2, 1, 0, 2], ('a9', 'a10', 'b'))
+    """
+    used = np.zeros(len(names), dtype=bool)
+    used[codes] = True
+    ordered = tuple(sorted({names[i] for i in np.flatnonzero(used).tolist()}, key=natural))
+    for name in ordered:
+        check(name)
+    place = {name: i for i, name in enumerate(ordered)}
+    new = np.array([place.get(name, -1) for name in names], dtype=np.int32)
+    return new[codes], ordered
+
+
+def check(name: str) -> str:
+    """Any text that can be written to a file is a name; half a character (a lone surrogate) is not."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"name {name!r}: character {error.start} is not valid Unicode") from None
+    return name
+
+
+def indices(wanted: Iterable[str], names: Sequence[str], what: str) -> NDArray[np.intp]:
+    """Where the ``wanted`` names stand in ``names``; a stranger is an error with a guess.
+
+    >>> indices(["CSA"], ["CSA", "XNES"], "algorithm").tolist()
+    [0]
+    >>> indices(["XNEZ"], ["CSA", "XNES"], "algorithm")
+    Traceback (most recent call last):
+    polarbear.errors.DataError: no algorithm named 'XNEZ'; did you mean 'XNES'?
+    """
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    place = {name: i for i, name in enumerate(names)}
+    found: list[int] = []
+    for name in wanted:
+        if name not in place:
+            raise DataError(f"no {what} named {name!r}; {_guess(name, names)}")
+        found.append(place[name])
+    return np.array(found, dtype=np.intp)
+
+
+def _guess(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(str(name), names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {listing(names)}"
+
+
+def listing(names: Sequence[str], most: int = 8) -> str:
+    """A list of names short enough for one line.
+
+    >>> listing(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    if not names:
+        return "none"
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, in words.
+
+    >>> count(1, "run"), count(2500, "run")
+    ('1 run', '2,500 runs')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

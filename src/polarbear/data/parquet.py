@@ -1,0 +1,77 @@
+"""Parquet through pyarrow: columns read one at a time, and the long table of runs written."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.columns import Labels, missing
+from polarbear.data.names import text
+from polarbear.errors import DataError, require
+
+
+class ParquetColumns:
+    """Columns of a Parquet file, each read from the file when asked for and not kept.
+
+    One column at a time keeps the peak near the size of the result, and texts are read
+    as the file's own dictionary codes instead of one string per row.
+    """
+
+    def __init__(self, source: Any):
+        self._arrow = require("pyarrow", extra="parquet")
+        self._parquet = require("pyarrow.parquet", extra="parquet")
+        self._source = source
+        schema = self._parquet.ParquetFile(source).schema_arrow
+        self.names: Sequence[str] = schema.names
+        self.metadata: Mapping[bytes, bytes] = schema.metadata or {}
+
+    def labels(self, name: str) -> Labels:
+        place: dict[str, int] = {}
+        codes: list[NDArray[np.int32]] = []
+        for chunk in self._read(name, as_dictionary=True).chunks:
+            if chunk.null_count:
+                before = sum(len(part) for part in codes)
+                first = np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False))[0]
+                raise missing(name, self.where(before + int(first)))
+            if not self._arrow.types.is_dictionary(chunk.type):
+                chunk = chunk.dictionary_encode()
+            own = [text(value) for value in chunk.dictionary.to_pylist()]
+            new = np.array([place.setdefault(v, len(place)) for v in own], dtype=np.int32)
+            codes.append(new[chunk.indices.to_numpy(zero_copy_only=False)])
+        return Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(place))
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        column = self._read(name)
+        types, kind = self._arrow.types, column.type
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+            raise DataError(f"column {name!r} holds {kind}, expected numbers")
+        numbers = np.empty(len(column))
+        at = 0
+        for chunk in column.chunks:
+            floats = chunk.cast(self._arrow.float64(), safe=False)
+            numbers[at : at + len(chunk)] = floats.to_numpy(zero_copy_only=False)
+            at += len(chunk)
+        return numbers
+
+    def where(self, row: int) -> str:
+        return f"row {row}"
+
+    def _read(self, name: str, *, as_dictionary: bool = False) -> Any:
+        wanted = [name] if as_dictionary else None
+        file = self._parquet.ParquetFile(self._source, read_dictionary=wanted)
+        return file.read(columns=[name]).column(name)
+
+
+def write(target: Any, columns: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    """Write columns, where a pair (codes, names) is a column of names."""
+    arrow = require("pyarrow", extra="parquet")
+    parquet = require("pyarrow.parquet", extra="parquet")
+    arrays = {
+        name: arrow.DictionaryArray.from_arrays(arrow.array(column.codes), list(column.names))
+        if isinstance(column, Labels)
+        else arrow.array(column)
+        for name, column in columns.items()
+    }
+    table = arrow.table(arrays).replace_schema_metadata(dict(metadata))
+    parquet.write_table(table, target)

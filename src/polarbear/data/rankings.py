@@ -1,0 +1,341 @@
+"""``Rankings``: who was ahead of whom, on each instance, at each time of a grid.
+
+A *comparison* is a set of runs of different algorithms on one instance, one run each: who is ahead
+in it at a time is one ranking. Repetitions on an instance make several comparisons of that one
+instance. Instances are the independent units of evidence: the comparisons of one instance share
+its weight, and its rankings at different times are not independent of each other.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear.data import grid
+from polarbear.data.names import Codes, count, indices, listing
+from polarbear.data.runs import Runs
+from polarbear.data.table import dense
+from polarbear.data.trajectories import Floats, Ints, costs_at
+from polarbear.errors import DataError
+
+UNKNOWN = -1
+"""The position of a run that is not known at a time."""
+
+_CELLS_AT_ONCE = 1 << 21
+"""How many (time, run) cells are worked on at once: bounds memory, whatever the number of runs."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rankings:
+    """Positions of runs within their comparisons, at each time of a grid.
+
+    Made by :func:`rank`. Entries are runs, those of one comparison next to each other.
+
+    Attributes
+    ----------
+    algorithms, instances
+        The names.
+    times
+        The grid.
+    position
+        Shape (times, entries): how many runs of its comparison are ahead of an entry, so 0 is
+        first and tied runs are equal; -1 where the run is not known at that time.
+    algorithm
+        For each entry, which algorithm it is of.
+    offset
+        Comparison c owns the entries ``offset[c]:offset[c + 1]``.
+    instance
+        For each comparison, which instance it belongs to.
+    weight
+        For each comparison, how much it counts. By default 1 per instance in total.
+    clock
+        What the times count.
+    """
+
+    algorithms: tuple[str, ...]
+    instances: tuple[str, ...]
+    times: Floats
+    position: NDArray[np.signedinteger]
+    algorithm: Codes
+    offset: NDArray[np.int64]
+    instance: Codes
+    weight: Floats
+    clock: str = "time"
+
+    def __post_init__(self) -> None:
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        names = ("algorithms", "instances", "clock")
+        return all(getattr(self, name) == getattr(other, name) for name in names) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self._arrays(), other._arrays(), strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
+        """The rankings of an instance at a time of the grid: one per comparison, best first.
+
+        Algorithms in one tuple are tied; algorithms not known there are left out.
+
+        >>> runs = Runs.from_frame(
+        ...     {"algorithm": ["a", "b", "c"], "instance": [1, 1, 1], "time": [1, 1, 1],
+        ...      "value": [2, 1, 2]}, direction="minimize")
+        >>> rank(runs).order("1", 1)
+        [[('b',), ('a', 'c')]]
+        """
+        (wanted,) = indices([instance], self.instances, "instance")
+        row = self._time(time)
+        found: list[list[tuple[str, ...]]] = []
+        for c in np.flatnonzero(self.instance == wanted):
+            part = slice(self.offset[c], self.offset[c + 1])
+            groups: dict[int, list[str]] = {}
+            for position, code in zip(self.position[row, part], self.algorithm[part], strict=True):
+                if position != UNKNOWN:
+                    groups.setdefault(int(position), []).append(self.algorithms[code])
+            found.append([tuple(groups[position]) for position in sorted(groups)])
+        return found
+
+    def win_rate(self, a: str, b: str) -> Floats:
+        """How often ``a`` was ahead of ``b`` at each time: a plain weighted count, ties half.
+
+        ``nan`` at times at which the two were never known together.
+
+        >>> runs = Runs.from_frame(
+        ...     {"algorithm": ["a", "b", "a", "b"], "instance": [1, 1, 2, 2], "time": [1, 1, 1, 1],
+        ...      "value": [2, 1, 5, 5]}, direction="minimize")
+        >>> rank(runs).win_rate("a", "b")
+        array([0.25])
+        """
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        comparison = np.repeat(np.arange(len(self.instance)), np.diff(self.offset))
+        at_a, at_b = (
+            np.flatnonzero(self.algorithm == first),
+            np.flatnonzero(self.algorithm == second),
+        )
+        both, in_a, in_b = np.intersect1d(
+            comparison[at_a], comparison[at_b], assume_unique=True, return_indices=True
+        )
+        mine, theirs = self.position[:, at_a[in_a]], self.position[:, at_b[in_b]]
+        weight = self.weight[both] * ((mine != UNKNOWN) & (theirs != UNKNOWN))
+        won = weight * ((mine < theirs) + 0.5 * (mine == theirs))
+        with np.errstate(invalid="ignore"):
+            return won.sum(axis=1) / weight.sum(axis=1)
+
+    def __str__(self) -> str:
+        known = self.position != UNKNOWN
+        grid = f"at {self.times[0]:,g}"
+        if len(self.times) > 1:
+            grid = f"at {len(self.times)} times from {self.times[0]:,g} to {self.times[-1]:,g}"
+        return (
+            f"{count(len(self.instance), 'comparison')} of "
+            f"{count(len(self.algorithms), 'algorithm')} on "
+            f"{count(len(self.instances), 'instance')}\n"
+            f"  algorithms  {listing(self.algorithms)}\n"
+            f"  rankings    {grid} {self.clock}\n"
+            f"  known       {known.mean() if known.size else 0:.0%} of positions"
+        )
+
+    __repr__ = __str__
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        arrays = (self.times, self.position, self.algorithm)
+        return (*arrays, self.offset, self.instance, self.weight)
+
+    def _time(self, time: float) -> int:
+        row = int(np.searchsorted(self.times, time))
+        if row == len(self.times) or self.times[row] != time:
+            nearest = self.times[np.argmin(np.abs(self.times - time))]
+            raise DataError(f"{time:g} is not a time of the grid; the nearest is {nearest!r}")
+        return row
+
+
+def rank(
+    runs: Runs,
+    times: ArrayLike | int | None = None,
+    *,
+    abs_tol: float = 0.0,
+    rel_tol: float = 0.0,
+    weights: Mapping[str, float] | None = None,
+    unit: Literal["instance", "run"] = "instance",
+) -> Rankings:
+    """Rank the runs of each instance at each time.
+
+    Parameters
+    ----------
+    runs
+        What happened.
+    times
+        The grid: times, a number of times to choose from the data, or nothing for
+        :func:`polarbear.grid.from_runs` to choose all.
+    abs_tol, rel_tol
+        A run is tied with the best of its group if their values differ by no more than
+        ``max(abs_tol, rel_tol * the larger magnitude)``. By default only equal values tie.
+    weights
+        How much each instance counts, by name; 1 where not named.
+    unit
+        What is independent. "instance": the repetitions of an instance share its weight, and
+        conclusions are about instances like these. "run": every repetition counts in full, and
+        conclusions are about new runs on these very instances.
+
+    Notes
+    -----
+    Repetitions with the same number are compared with each other. Where algorithms number theirs
+    differently on an instance (as with seeds), the first is compared with the first, and so on.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> runs = pb.Runs.from_frame(
+    ...     {"algorithm": ["a", "a", "b"], "instance": ["i", "i", "i"], "time": [1, 9, 2],
+    ...      "value": [5.0, 1.0, 3.0]}, direction="minimize", until=10)
+    >>> rankings = pb.rank(runs, [1, 5, 10])
+    >>> [rankings.order("i", t) for t in rankings.times]
+    [[[('a',), ('b',)]], [[('b',), ('a',)]], [[('a',), ('b',)]]]
+    """
+    if not (0 <= abs_tol < np.inf and 0 <= rel_tol < 1):
+        raise DataError("tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1")
+    if unit not in ("instance", "run"):
+        raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
+    if times is None or isinstance(times, int):
+        times = grid.from_runs(runs, times)
+    times = grid.increasing(times)
+    comparisons = _compare(runs)
+    share = 1.0 / np.bincount(comparisons.instance, minlength=len(runs.instances))
+    weight = _weights(runs, weights)[comparisons.instance]
+    instances, instance = runs.instances, comparisons.instance
+    if unit == "instance":
+        weight = weight * share[instance]
+    else:
+        names = [runs.instances[code] for code in instance]
+        instances = tuple(f"{n}, run {k}" for n, k in zip(names, comparisons.slot, strict=True))
+        instance = np.arange(len(instance), dtype=np.int32)
+    return Rankings(
+        runs.algorithms,
+        instances,
+        times,
+        _positions(runs, comparisons, times, abs_tol, rel_tol),
+        runs.algorithm[comparisons.entry],
+        comparisons.offset,
+        instance,
+        weight,
+        runs.clock,
+    )
+
+
+class _Comparisons(NamedTuple):
+    entry: Ints  # the runs, comparison by comparison
+    offset: NDArray[np.int64]
+    instance: Codes
+    slot: Ints  # which of its instance's comparisons it is
+
+
+def _compare(runs: Runs) -> _Comparisons:
+    """Sort runs into comparisons: by the repetition's number, or by its place where those differ."""
+    n = len(runs)
+    index = np.arange(n)
+    new_pair = np.ones(n, dtype=bool)  # runs are sorted by instance, algorithm, repetition
+    new_pair[1:] = np.diff(runs.instance).astype(bool) | np.diff(runs.algorithm).astype(bool)
+    place = index - np.maximum.accumulate(np.where(new_pair, index, 0))
+
+    by_number = np.lexsort((runs.repetition, runs.instance))
+    instance, repetition = runs.instance[by_number], runs.repetition[by_number]
+    new_instance, new_number = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+    new_instance[1:] = instance[1:] != instance[:-1]
+    new_number[1:] = new_instance[1:] | (repetition[1:] != repetition[:-1])
+    counted = np.cumsum(new_number)
+    number = np.empty(n, dtype=np.int64)
+    number[by_number] = counted - counted[np.maximum.accumulate(np.where(new_instance, index, 0))]
+
+    # Numbers agree if the algorithm with most repetitions has all numbers that occur.
+    most_places, most_numbers = (np.zeros(len(runs.instances), dtype=np.int64) for _ in range(2))
+    np.maximum.at(most_places, runs.instance, place)
+    np.maximum.at(most_numbers, runs.instance, number)
+    slot = np.where((most_places == most_numbers)[runs.instance], number, place)
+
+    comparison, (of_instance, of_slot) = dense(runs.instance, slot, int(slot.max(initial=0)) + 1)
+    entry = np.lexsort((runs.algorithm, comparison))
+    offset = np.concatenate([[0], np.cumsum(np.bincount(comparison, minlength=len(of_slot)))])
+    return _Comparisons(entry, offset.astype(np.int64), of_instance.astype(np.int32), of_slot)
+
+
+def _weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
+    all_weights = np.ones(len(runs.instances))
+    if weights:
+        all_weights[indices(weights, runs.instances, "instance")] = list(weights.values())
+        bad = ~(np.isfinite(all_weights) & (all_weights >= 0))
+        if bad.any():
+            name, weight = runs.instances[int(np.argmax(bad))], all_weights[bad][0]
+            raise DataError(f"weight {weight} of instance {name!r} is not a number >= 0")
+    return all_weights
+
+
+def _positions(
+    runs: Runs, comparisons: _Comparisons, times: Floats, abs_tol: float, rel_tol: float
+) -> NDArray[np.signedinteger]:
+    entry, offset = comparisons.entry, comparisons.offset
+    sizes = np.diff(offset)
+    largest = int(sizes.max(initial=0))
+    kind = np.int8 if largest < 128 else np.int16 if largest < 1 << 15 else np.int32
+    position = np.empty((len(times), len(entry)), dtype=kind)
+    cost, cut = runs.cost, runs.cut
+    for first, last in _chunks(offset, _CELLS_AT_ONCE // len(times)):
+        chosen = entry[offset[first] : offset[last]]
+        low, high = int(chosen.min()), int(chosen.max()) + 1
+        costs = costs_at(runs.offset[low : high + 1], runs.time, cost, times)[:, chosen - low]
+        costs[(times[:, None] > runs.until[chosen]) & cut[chosen]] = np.nan
+        for size in np.unique(sizes[first:last]):
+            starts = offset[first:last][sizes[first:last] == size]
+            cells = starts[:, None] + np.arange(size)
+            ranked = positions_of(costs[:, cells - offset[first]], abs_tol, rel_tol)
+            position[:, cells] = ranked
+    return position
+
+
+def _chunks(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
+    """Ranges of comparisons with about so many entries, at least one comparison each."""
+    first, n = 0, len(offset) - 1
+    while first < n:
+        last = int(np.searchsorted(offset, offset[first] + entries, side="right")) - 1
+        last = min(max(last, first + 1), n)
+        yield first, last
+        first = last
+
+
+def positions_of(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> NDArray[np.intp]:
+    """Positions along the last axis: how many are ahead; tied ones are equal; nan is unknown.
+
+    >>> positions_of(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
+    array([ 1,  0, -1,  1,  3])
+    >>> positions_of(np.array([1.0, 1.4, 1.8]), abs_tol=0.5)
+    array([0, 0, 2])
+    """
+    order = np.argsort(costs, axis=-1)
+    ranked = np.take_along_axis(costs, order, axis=-1)
+    size = costs.shape[-1]
+    leads = np.ones(costs.shape, dtype=bool)  # whether it opens a new group of tied runs
+    if abs_tol == 0 and rel_tol == 0:
+        leads[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    else:
+        leader = ranked[..., 0].copy()
+        for place in range(1, size):
+            follower = ranked[..., place]
+            leads[..., place] = ~_close(leader, follower, abs_tol, rel_tol)
+            leader = np.where(leads[..., place], follower, leader)
+    ahead = np.maximum.accumulate(np.where(leads, np.arange(size), 0), axis=-1)
+    ahead[np.isnan(ranked)] = UNKNOWN
+    position = np.empty_like(ahead)
+    np.put_along_axis(position, order, ahead, axis=-1)
+    return position
+
+
+def _close(a: Floats, b: Floats, abs_tol: float, rel_tol: float) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        tolerance = np.maximum(abs_tol, rel_tol * np.maximum(np.abs(a), np.abs(b)))
+        return (a == b) | ((np.abs(a - b) <= tolerance) & np.isfinite(a) & np.isfinite(b))

@@ -1,0 +1,516 @@
+"""``Runs``: best-so-far trajectories of many runs, and how each of them ended.
+
+What a trajectory says, and what it does not:
+
+* between two improvements a run stands at the better of what it found so far;
+* before its first value a run has none, which ranks behind every value (the worst infinity,
+  ``inf`` when minimising, is the same as no value);
+* after ``until`` a run that was *cut* is unknown, because nobody looked; a run that ended in
+  any other way, by itself or by failing, keeps what it had found and finds nothing better.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear.data import parquet
+from polarbear.data.columns import Columns, Labels, columns_of
+from polarbear.data.names import Codes, canonical, count, indices, listing
+from polarbear.data.table import Naming, long_table
+from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
+from polarbear.errors import DataError, require
+
+Direction = Literal["minimize", "maximize"]
+
+
+class Status(StrEnum):
+    """How a run ended. Only a run that was cut may still have had better values to come."""
+
+    CUT = "cut"  # watching ended at the horizon
+    FINISHED = "finished"  # the algorithm stopped by itself
+    OUT_OF_TIME = "out of time"
+    OUT_OF_MEMORY = "out of memory"
+    CRASHED = "crashed"
+    KILLED = "killed"
+
+
+STATUSES = tuple(Status)
+
+
+class Run(NamedTuple):
+    """One algorithm on one instance with one seed, watched ``until`` a time."""
+
+    algorithm: str
+    instance: str
+    time: ArrayLike
+    value: ArrayLike
+    until: float
+    repetition: int = 0
+    status: Status = Status.CUT
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Runs:
+    """Best-so-far trajectories of runs of several algorithms on several instances.
+
+    Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
+    :func:`polarbear.read`. Whatever the order of the input, the content is in one canonical
+    order: names sorted naturally, runs by instance, then algorithm, then repetition.
+
+    Attributes
+    ----------
+    algorithms, instances
+        The names.
+    algorithm, instance
+        For each run, which of the names is its.
+    repetition
+        For each run, the number (or seed) that tells repetitions on one instance apart.
+    until
+        For each run, until when it was watched.
+    status
+        For each run, how it ended, as a number into ``tuple(Status)``.
+    offset, time, value
+        The improvements: run r owns ``time[offset[r]:offset[r + 1]]`` and the same of ``value``.
+    direction
+        ``"minimize"`` or ``"maximize"``.
+    clock
+        What ``time`` counts, for labels and sentences: "evaluations", "seconds", ...
+
+    Examples
+    --------
+    >>> runs = Runs.from_frame(
+    ...     {"algorithm": ["CSA", "CSA", "RS"], "instance": [1, 1, 1],
+    ...      "time": [10, 80, 10], "value": [4.0, 0.5, 3.0]},
+    ...     direction="minimize", until=100, clock="evaluations")
+    >>> print(runs)
+    2 runs: 2 algorithms on 1 instance, minimize
+      algorithms  CSA, RS
+      time        10 to 100 evaluations, 3 improvements
+      ended       2 cut
+    >>> runs.at([50, 90, 200])
+    array([[4. , 0.5, nan],
+           [3. , 3. , nan]])
+    """
+
+    algorithms: tuple[str, ...]
+    instances: tuple[str, ...]
+    algorithm: Codes
+    instance: Codes
+    repetition: NDArray[np.int64]
+    until: Floats
+    status: NDArray[np.int8]
+    offset: NDArray[np.int64]
+    time: Floats
+    value: Floats
+    direction: Direction
+    clock: str = "time"
+
+    def __post_init__(self) -> None:
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    # Making
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        direction: Direction,
+        algorithm: str = "algorithm",
+        instance: str | Sequence[str] = "instance",
+        repetition: str | None = None,
+        time: str = "time",
+        value: str = "value",
+        until: str | float | None = None,
+        status: str | None = None,
+        clock: str = "time",
+    ) -> Self:
+        """Runs from a long table: one row per thing seen of a run, in any order.
+
+        Parameters
+        ----------
+        frame
+            A data frame of any library (pandas, polars, pyarrow, ...), or a mapping of column
+            names to values.
+        direction
+            Whether small ("minimize") or large ("maximize") values are good.
+        algorithm, instance, repetition, time, value, status
+            The names of the columns. Several columns can make an instance:
+            ``instance=("function", "dimension")``. Without ``repetition`` a column "repetition"
+            or "seed" is taken if there is one; without ``status`` a column "status" (see
+            :class:`Status`), else all runs count as cut.
+        until
+            Until when each run was watched: the name of a column, one number for all runs,
+            "last" (until its last row), or "instance" (until the latest row on its instance).
+            By default a column "until" if there is one; else "last" if some rows improve
+            nothing and "instance" if all do, with a warning where this makes a difference.
+        clock
+            What time counts: "evaluations", "seconds", ...
+        """
+        naming = Naming(algorithm, instance, repetition, time, value, until, status)
+        return cls._from_columns(columns_of(frame), naming, direction, clock)
+
+    @classmethod
+    def _from_columns(
+        cls, columns: Columns, naming: Naming, direction: Direction, clock: str
+    ) -> Self:
+        sign = _sign(direction)
+        table = long_table(columns, naming, sign, STATUSES)
+        return cls(
+            table.algorithms,
+            table.instances,
+            table.algorithm,
+            table.instance,
+            table.repetition,
+            table.until,
+            table.status,
+            table.flat.offset,
+            table.flat.time,
+            table.flat.cost if sign > 0 else -table.flat.cost,
+            direction,
+            clock,
+        )
+
+    @classmethod
+    def from_records(
+        cls, records: Iterable[Run], *, direction: Direction, clock: str = "time"
+    ) -> Self:
+        """Runs from single :class:`Run` records.
+
+        >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
+        >>> Runs.from_records([record], direction="minimize").at([8])
+        array([[2.]])
+        """
+        records = list(records)
+        times = [np.asarray(record.time, dtype=np.float64).ravel() for record in records]
+        values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
+        until = np.array([record.until for record in records], dtype=np.float64)
+        for record, t, v, end in zip(records, times, values, until, strict=True):
+            _check_record(record, t, v, end)
+        return cls._assemble(
+            _labels(record.algorithm for record in records),
+            _labels(record.instance for record in records),
+            np.array([record.repetition for record in records], dtype=np.int64),
+            until,
+            np.array([STATUSES.index(Status(r.status)) for r in records], dtype=np.int8),
+            np.repeat(np.arange(len(records)), [len(t) for t in times]),
+            np.concatenate([np.empty(0), *times]),
+            np.concatenate([np.empty(0), *values]),
+            direction,
+            clock,
+        )
+
+    @classmethod
+    def concat(cls, parts: Iterable["Runs"]) -> Self:
+        """All runs of several ``Runs``; the same run in two of them is an error."""
+        parts = list(parts)
+        if not parts:
+            raise DataError("nothing to concatenate")
+        for what in ("direction", "clock"):
+            found = sorted({getattr(part, what) for part in parts})
+            if len(found) > 1:
+                raise DataError(f"cannot concatenate runs whose {what} differs: {found}")
+        starts = np.cumsum([0, *(len(part) for part in parts)])
+        return cls._assemble(
+            _labels(part.algorithms[code] for part in parts for code in part.algorithm),
+            _labels(part.instances[code] for part in parts for code in part.instance),
+            np.concatenate([part.repetition for part in parts]),
+            np.concatenate([part.until for part in parts]),
+            np.concatenate([part.status for part in parts]),
+            np.concatenate(
+                [part._run_of_row() + start for part, start in zip(parts, starts, strict=False)]
+            ),
+            np.concatenate([part.time for part in parts]),
+            np.concatenate([part.value for part in parts]),
+            parts[0].direction,
+            parts[0].clock,
+        )
+
+    @classmethod
+    def _assemble(
+        cls,
+        algorithm: Labels,
+        instance: Labels,
+        repetition: NDArray[np.int64],
+        until: Floats,
+        status: NDArray[np.int8],
+        run_of_row: Ints,
+        time: Floats,
+        value: Floats,
+        direction: Direction,
+        clock: str,
+    ) -> Self:
+        """Bring runs and their rows into canonical order."""
+        sign = _sign(direction)
+        algorithm_codes, algorithms = canonical(*algorithm)
+        instance_codes, instances = canonical(*instance)
+        order = np.lexsort((repetition, algorithm_codes, instance_codes))
+        identity = np.stack([instance_codes, algorithm_codes, repetition])[:, order]
+        same = np.flatnonzero((identity[:, 1:] == identity[:, :-1]).all(axis=0))
+        if len(same):
+            i, a, r = identity[:, same[0]]
+            raise DataError(
+                f"repetition {r} of algorithm {algorithms[a]!r} on instance {instances[i]!r} "
+                "occurs twice; number the repetitions of an instance"
+            )
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        flat = improvements(place[run_of_row], time, sign * value, len(order))
+        return cls(
+            algorithms,
+            instances,
+            algorithm_codes[order],
+            instance_codes[order],
+            repetition[order],
+            until[order],
+            status[order],
+            flat.offset,
+            flat.time,
+            sign * flat.cost,
+            direction,
+            clock,
+        )
+
+    # Asking
+
+    def __len__(self) -> int:
+        return len(self.until)
+
+    def __getitem__(self, run: int) -> Run:
+        part = slice(self.offset[run], self.offset[run + 1]) if run >= 0 else None
+        if part is None or run >= len(self):
+            raise IndexError(f"run {run} of {len(self)}")
+        return Run(
+            self.algorithms[self.algorithm[run]],
+            self.instances[self.instance[run]],
+            self.time[part],
+            self.value[part],
+            float(self.until[run]),
+            int(self.repetition[run]),
+            STATUSES[self.status[run]],
+        )
+
+    def __iter__(self) -> Iterator[Run]:
+        return (self[run] for run in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Runs):
+            return NotImplemented
+        names = ("algorithms", "instances", "direction", "clock")
+        return all(getattr(self, name) == getattr(other, name) for name in names) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self._arrays(), other._arrays(), strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def worst(self) -> float:
+        """The value that stands for "no value yet": ``inf`` when minimising, else ``-inf``."""
+        return _sign(self.direction) * np.inf
+
+    @property
+    def cost(self) -> Floats:
+        """The values with small ones good, whatever the direction."""
+        return self.value if self.direction == "minimize" else -self.value
+
+    @property
+    def cut(self) -> NDArray[np.bool_]:
+        """Whether each run was cut, so that nothing is known of it after ``until``."""
+        return self.status == STATUSES.index(Status.CUT)
+
+    def known(self, times: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each run's best so far is known at each time: shape (runs, times)."""
+        times = np.asarray(times, dtype=np.float64)
+        return (times[None, :] <= self.until[:, None]) | ~self.cut[:, None]
+
+    def at(self, times: ArrayLike) -> Floats:
+        """Best so far of each run at each time: shape (runs, times).
+
+        ``nan`` where the run is unknown (it was cut before), :attr:`worst` where it has no
+        value yet. Times may come in any order.
+        """
+        times = np.asarray(times, dtype=np.float64)
+        grid, place = np.unique(times, return_inverse=True)
+        cost = costs_at(self.offset, self.time, self.cost, grid).T[:, place]
+        return np.where(self.known(times), _sign(self.direction) * cost, np.nan)
+
+    def filter(
+        self,
+        *,
+        algorithms: Iterable[str] | None = None,
+        instances: Iterable[str] | None = None,
+        where: ArrayLike | None = None,
+    ) -> Self:
+        """The runs of these algorithms, on these instances, and where a mask over runs is true.
+
+        >>> runs = Runs.from_frame({"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1],
+        ...                         "value": [2, 3]}, direction="minimize")
+        >>> runs.filter(algorithms=["b"]).algorithms
+        ('b',)
+        """
+        keep = np.ones(len(self), dtype=bool)
+        if algorithms is not None:
+            keep &= np.isin(self.algorithm, indices(algorithms, self.algorithms, "algorithm"))
+        if instances is not None:
+            keep &= np.isin(self.instance, indices(instances, self.instances, "instance"))
+        if where is not None:
+            mask = np.asarray(where)
+            if mask.shape != keep.shape or mask.dtype != bool:
+                raise DataError(f"where must be a boolean mask over the {len(self)} runs")
+            keep &= mask
+        rows = keep[self._run_of_row()]
+        number = np.cumsum(keep) - 1
+        return self._assemble(
+            Labels(self.algorithm[keep], self.algorithms),
+            Labels(self.instance[keep], self.instances),
+            self.repetition[keep],
+            self.until[keep],
+            self.status[keep],
+            number[self._run_of_row()[rows]],
+            self.time[rows],
+            self.value[rows],
+            self.direction,
+            self.clock,
+        )
+
+    # Tables
+
+    def columns(self) -> dict[str, Labels | NDArray[Any]]:
+        """The long table: a row per improvement, and one row for a run that has none.
+
+        The row of a run without a value has the value :attr:`worst`, so nothing is lost and
+        :meth:`from_frame` gives the same ``Runs`` back.
+        """
+        rows = np.maximum(np.diff(self.offset), 1)
+        run = np.repeat(np.arange(len(self)), rows)
+        time, value = np.zeros(len(run)), np.full(len(run), self.worst)
+        filled = np.repeat(np.diff(self.offset) > 0, rows)
+        time[filled], value[filled] = self.time, self.value
+        names = [str(status) for status in STATUSES]
+        return {
+            "algorithm": Labels(self.algorithm[run], self.algorithms),
+            "instance": Labels(self.instance[run], self.instances),
+            "repetition": self.repetition[run],
+            "time": time,
+            "value": value,
+            "until": self.until[run],
+            "status": Labels(self.status[run].astype(np.int32), names),
+        }
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """The long table as a data frame of ``backend``: "pandas", "polars" or "pyarrow"."""
+        import narwhals
+
+        require(backend)
+        plain = {
+            name: np.array(column.names, dtype=object)[column.codes].tolist()
+            if isinstance(column, Labels)
+            else column
+            for name, column in self.columns().items()
+        }
+        return narwhals.from_dict(plain, backend=backend).to_native()
+
+    def to_parquet(self, path: Any) -> None:
+        """Write the long table with direction and clock, for :meth:`from_parquet` and others."""
+        about = {"version": 1, "direction": self.direction, "clock": self.clock}
+        parquet.write(path, self.columns(), {"polarbear": json.dumps(about)})
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        *,
+        direction: Direction | None = None,
+        clock: str | None = None,
+        **columns: Any,
+    ) -> Self:
+        """Runs from a Parquet file with a long table.
+
+        A file written by :meth:`to_parquet` knows its direction and clock. For others give
+        ``direction``, and the names of columns as in :meth:`from_frame`.
+        """
+        file = parquet.ParquetColumns(path)
+        about = _about(file.metadata.get(b"polarbear"))
+        direction = direction or cast(Direction | None, about.get("direction"))
+        if direction is None:
+            raise DataError("the file does not say it: pass direction='minimize' or 'maximize'")
+        clock = clock or str(about.get("clock", "time"))
+        return cls._from_columns(file, Naming(**columns), direction, clock)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{count(len(self), 'run')}: {count(len(self.algorithms), 'algorithm')} on "
+            f"{count(len(self.instances), 'instance')}, {self.direction}"
+        ]
+        if len(self):
+            first = float(self.time.min()) if len(self.time) else 0.0
+            ended = Counter(STATUSES[code] for code in self.status.tolist())
+            lines += [
+                f"  algorithms  {listing(self.algorithms)}",
+                f"  time        {first:,g} to {self.until.max():,g} {self.clock}, "
+                f"{count(len(self.time), 'improvement')}",
+                f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended.most_common())}",
+            ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        identity = (self.algorithm, self.instance, self.repetition)
+        return (*identity, self.until, self.status, self.offset, self.time, self.value)
+
+    def _run_of_row(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self)), np.diff(self.offset))
+
+
+def _sign(direction: str) -> float:
+    """What turns a value into a cost, and a cost into a value."""
+    if direction not in ("minimize", "maximize"):
+        raise DataError(f"direction must be 'minimize' or 'maximize', not {direction!r}")
+    return 1.0 if direction == "minimize" else -1.0
+
+
+def _labels(names: Iterable[str]) -> Labels:
+    place: dict[str, int] = {}
+    codes = [place.setdefault(name, len(place)) for name in names]
+    return Labels(np.array(codes, dtype=np.int32), list(place))
+
+
+def _check_record(record: Run, time: Floats, value: Floats, until: float) -> None:
+    problem = None
+    if len(time) != len(value):
+        problem = f"{len(time)} times and {len(value)} values"
+    elif not (np.isfinite(time).all() and (time >= 0).all()):
+        problem = f"time {time[~(np.isfinite(time) & (time >= 0))][0]} is not a finite time >= 0"
+    elif np.isnan(value).any():
+        problem = f"the value at time {time[np.isnan(value)][0]:g} is nan"
+    elif not until >= max(time, default=0.0):
+        problem = f"watched until {until:g}, but it has a value at {max(time, default=0.0):g}"
+    if problem:
+        raise DataError(
+            f"run of algorithm {record.algorithm!r} on instance {record.instance!r}, "
+            f"repetition {record.repetition}: {problem}"
+        )
+
+
+def _about(stamp: bytes | None) -> dict[str, Any]:
+    """What a file of ours says of itself; files are data, so anything may stand there."""
+    try:
+        about = json.loads(stamp or b"{}")
+    except ValueError:
+        about = {}
+    if not isinstance(about, dict):
+        about = {}
+    if about.get("version", 1) != 1:
+        raise DataError(
+            f"the file has version {about['version']} of this format, this package reads version 1"
+        )
+    return about

@@ -1,0 +1,279 @@
+"""From a long table to the arrays of ``Runs``: one row per thing seen of a run, in any order.
+
+This is where what a table leaves open is decided: which rows belong to one run, which of them
+are improvements, and until when a run was watched. What cannot be decided is an error that names
+its place; what can be, but changes the answer, is a ``DataWarning``.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.columns import Columns, Labels
+from polarbear.data.names import Codes, canonical, listing
+from polarbear.data.trajectories import Flat, Floats, Ints, improvements
+from polarbear.errors import DataError, DataWarning
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Which column plays which part; ``None`` where the usual names are tried."""
+
+    algorithm: str = "algorithm"
+    instance: str | Sequence[str] = "instance"
+    repetition: str | None = None
+    time: str = "time"
+    value: str = "value"
+    until: str | float | None = None
+    status: str | None = None
+
+
+REPETITION_COLUMNS = ("repetition", "seed")
+UNTIL_RULES = ("last", "instance")
+
+
+class Table(NamedTuple):
+    """The arrays of ``Runs``, in its canonical order, with costs (smaller is better)."""
+
+    algorithms: tuple[str, ...]
+    instances: tuple[str, ...]
+    algorithm: Codes
+    instance: Codes
+    repetition: NDArray[np.int64]
+    until: Floats
+    status: NDArray[np.int8]
+    flat: Flat
+
+
+def long_table(columns: Columns, naming: Naming, sign: float, statuses: Sequence[str]) -> Table:
+    """Read a long table; ``sign`` turns values into costs, ``statuses`` are the known endings."""
+    runs = _identify(columns, naming)
+    time = columns.numbers(naming.time)
+    _refuse(np.isnan(time), columns, naming.time, "nan is not a time")
+    _refuse(np.isinf(time), columns, naming.time, "a time must be finite")
+    _refuse(time < 0, columns, naming.time, "a time cannot be negative")
+    value = columns.numbers(naming.value)
+    never = "inf" if sign > 0 else "-inf"
+    _refuse(
+        np.isnan(value), columns, naming.value, f"nan is not a value; write {never} for none yet"
+    )
+    stated = _stated_until(columns, naming, runs, time)
+    status = _statuses(columns, naming, runs, statuses)
+    flat = improvements(runs.row, time, value if sign > 0 else -value, len(runs.algorithm))
+    if _repetition_column(columns, naming) is None:
+        _warn_of_merged_runs(runs, flat)
+    until = _deduced_until(runs, flat, naming.until) if stated is None else stated
+    return Table(
+        runs.algorithms,
+        runs.instances,
+        runs.algorithm,
+        runs.instance,
+        runs.repetition,
+        until,
+        status,
+        flat,
+    )
+
+
+class _Identified(NamedTuple):
+    """Which run each row belongs to, and who each run is."""
+
+    row: NDArray[np.int32]
+    algorithms: tuple[str, ...]
+    instances: tuple[str, ...]
+    algorithm: Codes
+    instance: Codes
+    repetition: NDArray[np.int64]
+
+    def name(self, run: int) -> str:
+        algorithm = self.algorithms[self.algorithm[run]]
+        return f"algorithm {algorithm!r} on instance {self.instances[self.instance[run]]!r}"
+
+
+def _identify(columns: Columns, naming: Naming) -> _Identified:
+    parts = [naming.instance] if isinstance(naming.instance, str) else list(naming.instance)
+    for role, name in [
+        ("algorithm", naming.algorithm),
+        *(("instance", part) for part in parts),
+        ("time", naming.time),
+        ("value", naming.value),
+    ]:
+        _require_column(columns, role, name)
+    algorithm, algorithms = canonical(*columns.labels(naming.algorithm))
+    instance, instances = canonical(*_joined(columns, parts))
+    repetition, repetitions = _repetitions(columns, naming, len(algorithm))
+    # Runs are numbered by instance, then algorithm, then repetition.
+    pair_of_row, pairs = dense(instance, algorithm, len(algorithms))
+    row, runs = dense(pair_of_row, repetition, len(repetitions))
+    return _Identified(
+        row,
+        algorithms,
+        instances,
+        pairs[1][runs[0]].astype(np.int32),
+        pairs[0][runs[0]].astype(np.int32),
+        repetitions[runs[1]],
+    )
+
+
+def _require_column(columns: Columns, role: str, name: str) -> None:
+    if name not in columns.names:
+        raise DataError(
+            f"no column {name!r}; there are {listing(columns.names)}. "
+            f"Say which one it is with {role}='...'"
+        )
+
+
+def _joined(columns: Columns, parts: Sequence[str]) -> Labels:
+    """One column of names, or several joined to one, as in 'function=3, dimension=10'."""
+    codes, names = columns.labels(parts[0])
+    if len(parts) == 1:
+        return Labels(codes, names)
+    names = [f"{parts[0]}={name}" for name in names]
+    for part in parts[1:]:
+        next_codes, next_names = columns.labels(part)
+        codes, (old, new) = dense(codes, next_codes, len(next_names))
+        names = [f"{names[i]}, {part}={next_names[j]}" for i, j in zip(old, new, strict=True)]
+    return Labels(codes, names)
+
+
+def dense(major: Ints, minor: Ints, n_minor: int) -> tuple[NDArray[np.int32], tuple[Ints, Ints]]:
+    """Number the pairs (major, minor) that occur, in their order; also which pairs these are.
+
+    >>> number, (major, minor) = dense(np.array([7, 2, 7]), np.array([0, 1, 0]), 2)
+    >>> number.tolist(), major.tolist(), minor.tolist()
+    ([1, 0, 1], [2, 7], [1, 0])
+    """
+    key = major.astype(np.int64) * n_minor + minor
+    size = int(key.max(initial=-1)) + 1
+    if size > max(4 * len(key), 1 << 22):
+        used, number = np.unique(key, return_inverse=True)
+    else:  # a table of what occurs is linear in the rows, where it is not too large
+        seen = np.zeros(size, dtype=bool)
+        seen[key] = True
+        used, number = np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - 1)[key]
+    return number.astype(np.int32, copy=False), np.divmod(used, max(n_minor, 1))
+
+
+def _repetition_column(columns: Columns, naming: Naming) -> str | None:
+    if naming.repetition is not None:
+        _require_column(columns, "repetition", naming.repetition)
+        return naming.repetition
+    return next((name for name in REPETITION_COLUMNS if name in columns.names), None)
+
+
+def _repetitions(
+    columns: Columns, naming: Naming, rows: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    column = _repetition_column(columns, naming)
+    if column is None:
+        return np.zeros(rows, dtype=np.int32), np.zeros(min(rows, 1), dtype=np.int64)
+    codes, names = columns.labels(column)
+    try:
+        # Through text, because a 64-bit seed does not fit a float.
+        numbers = np.array([int(name) for name in names], dtype=np.int64)
+    except (ValueError, OverflowError):
+        odd = next(i for i, name in enumerate(names) if not _is_int64(name))
+        row = int(np.flatnonzero(codes == odd)[0])
+        raise DataError(
+            f"column {column!r}, {columns.where(row)}: {names[odd]!r} is not a whole number; "
+            "number the repetitions of an instance 0, 1, 2, ... or give their seeds"
+        ) from None
+    used, place = np.unique(numbers, return_inverse=True)
+    return place.astype(np.int32)[codes], used
+
+
+def _is_int64(name: str) -> bool:
+    try:
+        return -(1 << 63) <= int(name) < 1 << 63
+    except ValueError:
+        return False
+
+
+def _refuse(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> None:
+    if bad.any():
+        raise DataError(f"column {name!r}, {columns.where(int(np.argmax(bad)))}: {why}")
+
+
+def _per_run(rows: NDArray[Any], runs: _Identified, columns: Columns, name: str) -> NDArray[Any]:
+    """A column that must say the same thing in every row of a run, once per run."""
+    values = np.empty(len(runs.algorithm), dtype=rows.dtype)
+    values[runs.row] = rows
+    _refuse(rows != values[runs.row], columns, name, "differs from another row of the same run")
+    return values
+
+
+def _stated_until(
+    columns: Columns, naming: Naming, runs: _Identified, time: Floats
+) -> Floats | None:
+    """The end of watching as the table or the caller says it, if either does."""
+    until = naming.until
+    if until in UNTIL_RULES or (until is None and "until" not in columns.names):
+        return None
+    if until is None or isinstance(until, str):
+        column = until or "until"
+        _require_column(columns, "until", column)
+        rows = columns.numbers(column)
+        _refuse(np.isnan(rows), columns, column, "nan is not a time")
+        stated = _per_run(rows, runs, columns, column)
+    else:
+        stated = np.full(len(runs.algorithm), float(until))
+    late = time > stated[runs.row]
+    _refuse(late, columns, naming.time, "this is after the time until which the run was watched")
+    return stated
+
+
+def _statuses(
+    columns: Columns, naming: Naming, runs: _Identified, statuses: Sequence[str]
+) -> NDArray[np.int8]:
+    column = naming.status or "status"
+    if naming.status is None and column not in columns.names:
+        return np.full(len(runs.algorithm), statuses.index("cut"), dtype=np.int8)
+    _require_column(columns, "status", column)
+    codes, names = columns.labels(column)
+    known = np.array([statuses.index(n) if n in statuses else -1 for n in names], dtype=np.int8)
+    rows = known[codes]
+    _refuse(rows < 0, columns, column, f"expected one of {', '.join(statuses)}")
+    return _per_run(rows, runs, columns, column)
+
+
+def _deduced_until(runs: _Identified, flat: Flat, rule: object) -> Floats:
+    """The end of watching from the rows alone.
+
+    A table of everything that was seen ends where watching ended. A table of improvements only
+    does not say when watching ended: a run that found its best early was watched as long as the
+    others. Which of the two a table is shows in whether all its rows are improvements.
+    """
+    latest = np.full(len(runs.instances), -np.inf)
+    np.maximum.at(latest, runs.instance, flat.last)
+    until = (
+        flat.last if rule == "last" or (rule is None and flat.dropped) else latest[runs.instance]
+    )
+    if rule is None and np.any(flat.last != latest[runs.instance]):
+        run = int(np.argmax(flat.last != latest[runs.instance]))
+        taken = "its last row, because the table also has rows that improve nothing"
+        if not flat.dropped:
+            taken = "the latest time on the instance, because all rows are improvements"
+        warnings.warn(
+            f"the table does not say until when each run was watched: the last row of "
+            f"{runs.name(run)} is at {flat.last[run]:g}, others there go on to "
+            f"{latest[runs.instance[run]]:g}. Taken for each run: {taken}. "
+            "Say it with a column 'until', or until='last', until='instance' or until=1e5",
+            DataWarning,
+            stacklevel=4,
+        )
+    return until
+
+
+def _warn_of_merged_runs(runs: _Identified, flat: Flat) -> None:
+    if flat.clash >= 0:
+        warnings.warn(
+            f"{runs.name(flat.clash)} has two different values at one time and there is no column "
+            f"{' or '.join(map(repr, REPETITION_COLUMNS))}; taken as one run. If these are several "
+            "runs, name the column that tells them apart with repetition='...'",
+            DataWarning,
+            stacklevel=4,
+        )

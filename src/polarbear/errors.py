@@ -1,0 +1,40 @@
+"""What can go wrong, in words a user can act on, and how optional packages are loaded."""
+
+from importlib import import_module
+from typing import Any
+
+
+class PolarBearError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class DataError(PolarBearError, ValueError):
+    """The data cannot be what it claims to be; the message names the place."""
+
+
+class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
+    """An optional package is needed; the message gives the install command."""
+
+
+class DataWarning(UserWarning):
+    """The data leave something open that changes the answer; the message says what was assumed."""
+
+
+def require(module: str, *, extra: str | None = None) -> Any:
+    """Import an optional ``module``, or say how to install it.
+
+    >>> require("json").__name__
+    'json'
+    >>> require("no_such_package", extra="parquet")
+    Traceback (most recent call last):
+    polarbear.errors.MissingDependency: 'no_such_package' is not installed: pip install ...
+    """
+    package = module.split(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        # A broken package inside the optional one is not a missing one: let that error through.
+        if error.name is None or error.name.split(".")[0] != package:
+            raise
+        install = f"'polarbear-race[{extra}]'" if extra else package
+        raise MissingDependency(f"{package!r} is not installed: pip install {install}") from None

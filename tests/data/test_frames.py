@@ -1,0 +1,106 @@
+"""Long tables of every frame library, and Parquet: there and back without loss."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import DIRECTIONS, records
+
+from polarbear import DataError, MissingDependency, Runs
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@given(recorded=records(), direction=DIRECTIONS)
+def test_frames_there_and_back(backend, recorded, direction):
+    pytest.importorskip(backend)
+    runs = Runs.from_records(recorded, direction=direction)
+    assert Runs.from_frame(runs.to_frame(backend), direction=direction) == runs
+
+
+@given(recorded=records(), direction=DIRECTIONS)
+def test_parquet_there_and_back(recorded, direction):
+    pytest.importorskip("pyarrow")
+    runs = Runs.from_records(recorded, direction=direction, clock="évaluations")
+    file = io.BytesIO()
+    runs.to_parquet(file)
+    assert Runs.from_parquet(file) == runs
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_may_be_numbers_or_categories(backend):
+    library = pytest.importorskip(backend)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "algorithm": pandas.Categorical(["x", "y", "x"]),
+            "instance": [3, 3, 4],
+            "time": [1, 2, 3],
+            "value": [1.0, 2.0, 3.0],
+        }
+    )
+    if backend == "polars":
+        frame = library.from_pandas(frame).lazy()
+    elif backend == "pyarrow":
+        frame = library.Table.from_pandas(frame)
+    runs = Runs.from_frame(frame, direction="minimize", until="last")
+    assert runs.algorithms == ("x", "y")
+    assert runs.instances == ("3", "4")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_empty_cells_and_texts_for_numbers_are_named(backend):
+    library = pytest.importorskip(backend)
+    good = {
+        "algorithm": ["a", "b"],
+        "instance": ["i", "i"],
+        "time": [1.0, 2.0],
+        "value": [1.0, 2.0],
+    }
+    make = library.table if backend == "pyarrow" else library.DataFrame
+    with pytest.raises(DataError, match="column 'algorithm', row 1: the cell is empty"):
+        Runs.from_frame(make({**good, "algorithm": ["a", None]}), direction="minimize")
+    with pytest.raises(DataError, match="column 'value', row 1: nan is not a value"):
+        Runs.from_frame(make({**good, "value": [1.0, None]}), direction="minimize")
+    with pytest.raises(DataError, match="column 'time' holds .*, expected numbers"):
+        Runs.from_frame(make({**good, "time": ["1", "2"]}), direction="minimize")
+
+
+def test_parquet_of_others_needs_a_direction_and_names_its_empty_cells():
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = {"algorithm": ["a", "b"], "instance": [1, 2], "time": [1, 1], "value": [1.0, 2.0]}
+
+    def file(**changes):
+        target = io.BytesIO()
+        parquet.write_table(arrow.table({**table, **changes}), target)
+        return target
+
+    with pytest.raises(DataError, match="pass direction="):
+        Runs.from_parquet(file())
+    assert Runs.from_parquet(file(), direction="minimize").instances == ("1", "2")
+    with pytest.raises(DataError, match="column 'algorithm', row 1: the cell is empty"):
+        Runs.from_parquet(file(algorithm=["a", None]), direction="minimize")
+    with pytest.raises(DataError, match="column 'value' holds string, expected numbers"):
+        Runs.from_parquet(file(value=["1", "2"]), direction="minimize")
+    stamp = {"polarbear": '{"version": 2}'}
+    newer = io.BytesIO()
+    parquet.write_table(arrow.table(table).replace_schema_metadata(stamp), newer)
+    with pytest.raises(DataError, match="version 2 of this format, this package reads version 1"):
+        Runs.from_parquet(newer)
+
+
+def test_object_columns_with_mixed_names():
+    pandas = pytest.importorskip("pandas")
+    names = np.array([1, "1", "b"], dtype=object)
+    frame = pandas.DataFrame(
+        {"algorithm": names, "instance": "i", "time": [1, 2, 1], "value": [3.0, 2.0, 1.0]}
+    )
+    assert Runs.from_frame(frame, direction="minimize", until=2).algorithms == ("1", "b")
+
+
+def test_a_frame_library_that_is_not_there_is_named():
+    with pytest.raises(MissingDependency, match="'modin' is not installed: pip install modin"):
+        Runs.from_records([], direction="minimize").to_frame("modin")

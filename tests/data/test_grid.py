@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from numpy.testing import assert_allclose, assert_array_equal
+from strategies import records
+
+from polarbear import DataError, Run, Runs, grid, rank
+
+
+def runs_at(times, until=None):
+    values = -np.arange(len(times), dtype=float)
+    record = Run("a", "i", times, values, until=max(times) if until is None else until)
+    return Runs.from_records([record], direction="minimize")
+
+
+def test_linear_and_log():
+    assert_allclose(grid.linear(0, 1, 3), [0, 0.5, 1])
+    assert_allclose(grid.log(1, 100, 3), [1, 10, 100])
+    with pytest.raises(DataError, match="must start above 0, not at 0"):
+        grid.log(0, 10)
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([], "at least one time"),
+        ([[1, 2]], "at least one time"),
+        ([1, np.nan], "nan at position 1"),
+        ([-1, 2], "-1.0 at position 0"),
+        ([1, 1], "times must increase: 1 at position 1 follows 1"),
+    ],
+)
+def test_what_is_not_a_grid(times, message):
+    with pytest.raises(DataError, match=message):
+        rank(runs_at([1, 2]), times)
+
+
+def test_few_recorded_times_are_the_grid():
+    assert_array_equal(grid.from_runs(runs_at([100, 200, 400], until=500)), [100, 200, 400, 500])
+
+
+def test_many_evaluation_counts_give_a_whole_log_grid():
+    times = grid.from_runs(runs_at(np.arange(1, 5001)))
+    assert times[0] == 1
+    assert times[-1] == 5000
+    assert_array_equal(times, np.round(times))
+    assert 40 <= len(times) <= 50
+    assert_allclose(np.diff(np.log(times[-10:])), np.log(5000) / 49, rtol=0.02)
+
+
+def test_a_narrow_range_of_seconds_gives_a_linear_grid():
+    seconds = np.linspace(1.5, 9.25, 999)
+    assert_allclose(grid.from_runs(runs_at(seconds), 4), np.linspace(1.5, 9.25, 4))
+
+
+def test_it_starts_when_half_of_the_runs_have_a_value():
+    late = [Run("a", str(i), [i, 100], [2, 1], 100) for i in range(1, 6)]
+    assert grid.from_runs(Runs.from_records(late, direction="minimize"))[0] == 3
+
+
+def test_a_first_value_at_time_zero():
+    assert_allclose(grid.from_runs(runs_at([0, 1, 1000]), 4), [1, 10, 100, 1000])
+    assert_array_equal(grid.from_runs(runs_at([0])), [0])
+    assert_array_equal(grid.from_runs(runs_at([7]), 5), [7])
+
+
+def test_without_any_value_there_is_no_grid():
+    silent = Runs.from_records([Run("a", "i", [], [], 5)], direction="minimize")
+    with pytest.raises(DataError, match="no run has a value"):
+        rank(silent)
+
+
+@given(records())
+def test_a_grid_can_always_be_chosen_where_there_is_a_value(recorded):
+    runs = Runs.from_records(recorded, direction="minimize")
+    assume(len(runs.time))
+    for n in (None, 1, 7):
+        rank(runs, n)

@@ -1,0 +1,72 @@
+"""Slow twins: the obvious way to compute what the package computes fast. Plain Python, no numpy."""
+
+import math
+from collections.abc import Sequence
+
+from polarbear import Run, Status
+
+
+def best_so_far(run: Run, time: float, direction: str) -> float | None:
+    """The value of a run at a time; the worst infinity for none yet, ``None`` for unknown."""
+    if time > run.until and run.status is Status.CUT:
+        return None
+    worst, better = (math.inf, min) if direction == "minimize" else (-math.inf, max)
+    best = worst
+    for t, value in zip(run.time, run.value, strict=True):
+        if t <= time:
+            best = better(best, float(value))
+    return best
+
+
+def tied(leader: float, follower: float, abs_tol: float, rel_tol: float) -> bool:
+    if leader == follower:
+        return True
+    if math.isinf(leader) or math.isinf(follower):
+        return False
+    larger = max(abs(leader), abs(follower))
+    return abs(leader - follower) <= max(abs_tol, rel_tol * larger)
+
+
+def ranking(
+    values: dict[str, float], direction: str, abs_tol: float = 0.0, rel_tol: float = 0.0
+) -> list[tuple[str, ...]]:
+    """Groups of tied algorithms, best first; a group is what ties with its best member."""
+    groups: list[list[str]] = []
+    for name in sorted(values, key=lambda a: values[a], reverse=direction == "maximize"):
+        if groups and tied(values[groups[-1][0]], values[name], abs_tol, rel_tol):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return [tuple(sorted(group)) for group in groups]
+
+
+def comparisons(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of one instance, sorted into comparisons of one run per algorithm."""
+    by_algorithm: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.repetition):
+        by_algorithm.setdefault(run.algorithm, []).append(run)
+    numbers = sorted({run.repetition for run in runs})
+    most = max(len(theirs) for theirs in by_algorithm.values())
+    if len(numbers) == most:
+        return [[run for run in runs if run.repetition == number] for number in numbers]
+    return [[r[k] for r in by_algorithm.values() if k < len(r)] for k in range(most)]
+
+
+def rankings(
+    runs: Sequence[Run],
+    times: Sequence[float],
+    direction: str,
+    abs_tol: float = 0.0,
+    rel_tol: float = 0.0,
+) -> dict[tuple[str, float], list[list[tuple[str, ...]]]]:
+    """For each instance and time, one ranking per comparison."""
+    found = {}
+    for instance in {run.instance for run in runs}:
+        mine = comparisons([run for run in runs if run.instance == instance])
+        for time in times:
+            found[instance, time] = []
+            for comparison in mine:
+                values = {r.algorithm: best_so_far(r, time, direction) for r in comparison}
+                known = {name: v for name, v in values.items() if v is not None}
+                found[instance, time].append(ranking(known, direction, abs_tol, rel_tol))
+    return found
