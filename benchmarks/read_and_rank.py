@@ -124,11 +124,9 @@ def main() -> None:
     rows = options.runs * IMPROVEMENTS
     raw = rows * (4 + 4 + 8 + 8)
     lines = [
-        f"{rows:,} improvement rows of {options.runs:,} runs, {TIMES} times, "
-        f"{options.rounds} rounds in turns.",
+        f"{rows:,} rows of {options.runs:,} runs, {TIMES} times, {options.rounds} rounds in turns.",
         "",
-        "| rows in the file | time / polars read + sort | of it reading | of it ranking "
-        "| peak memory / raw columns | polars' peak / raw columns |",
+        "| rows | time / polars | reading | ranking | peak / raw columns | polars' peak / raw |",
         "|---|---|---|---|---|---|",
     ]
     with tempfile.TemporaryDirectory() as folder:

@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import DIRECTIONS, records
 
 from polarbear import DataError, MissingDependency, Runs
+from strategies import DIRECTIONS, records
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -64,7 +64,7 @@ def test_empty_cells_and_texts_for_numbers_are_named(backend):
         Runs.from_frame(make({**good, "algorithm": ["a", None]}), direction="minimize")
     with pytest.raises(DataError, match="column 'value', row 1: nan is not a value"):
         Runs.from_frame(make({**good, "value": [1.0, None]}), direction="minimize")
-    with pytest.raises(DataError, match="column 'time' holds .*, expected numbers"):
+    with pytest.raises(DataError, match=r"column 'time' holds .*, expected numbers"):
         Runs.from_frame(make({**good, "time": ["1", "2"]}), direction="minimize")
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from numpy.testing import assert_allclose, assert_array_equal
-from strategies import records
 
 from polarbear import DataError, Run, Runs, grid, rank
+from strategies import records
 
 
 def runs_at(times, until=None):

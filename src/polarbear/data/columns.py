@@ -5,7 +5,7 @@ names (codes into a list of texts), as numbers, or as whole numbers. Whoever bui
 ``Runs`` from a table sees nothing else of frames and files.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,21 +21,34 @@ class Labels(NamedTuple):
     codes: Codes
     names: Sequence[str]
 
+    def texts(self) -> list[str]:
+        """The names, row by row."""
+        return np.array(self.names, dtype=object)[self.codes].tolist()
+
 
 class Columns(Protocol):
-    """One column at a time; a cell that is missing raises ``DataError`` with its row."""
+    """One column at a time; an empty cell raises ``DataError`` with its place."""
 
     @property
-    def names(self) -> Sequence[str]: ...
+    def names(self) -> Sequence[str]:
+        """The names of the columns."""
+        ...
 
-    def labels(self, name: str) -> Labels: ...
+    @property
+    def where(self) -> Callable[[int], str]:
+        """What messages call a row: its number, or its line in a file."""
+        ...
 
-    def numbers(self, name: str) -> NDArray[np.float64]: ...
+    def labels(self, name: str) -> Labels:
+        """A column as names."""
+        ...
 
-    def where(self, row: int) -> str: ...
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as numbers; nan where a number is missing."""
+        ...
 
 
-def columns_of(table: object) -> Columns:
+def columns_of(table: Any) -> Columns:
     """Columns of a mapping of sequences, or of any data frame that narwhals knows.
 
     >>> columns_of({"algorithm": ["a", "b"], "time": [1, 2]}).numbers("time")
@@ -56,45 +69,42 @@ def columns_of(table: object) -> Columns:
 
 
 class MappingColumns:
-    """Columns of a mapping from names to sequences of equal length."""
+    """Columns of a mapping from names to sequences of equal length; cells may be text."""
 
-    def __init__(self, table: Mapping[str, Iterable[Any]]):
-        lengths = {name: len(list_of(values)) for name, values in table.items()}
+    def __init__(
+        self, table: Mapping[str, Iterable[Any]], where: Callable[[int], str] = "row {}".format
+    ):
+        self.table = {name: list_of(values) for name, values in table.items()}
+        lengths = {name: len(values) for name, values in self.table.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"columns differ in length: {lengths}")
-        self._table = table
-
-    @property
-    def names(self) -> Sequence[str]:
-        return list(self._table)
+        self.names = list(self.table)
+        self.where = where
 
     def labels(self, name: str) -> Labels:
-        values = list_of(self._table[name])
         place: dict[str, int] = {}
-        codes = np.empty(len(values), dtype=np.int32)
-        for row, value in enumerate(values):
-            if value is None or value != value:
+        codes = np.empty(len(self.table[name]), dtype=np.int32)
+        for row, value in enumerate(self.table[name]):
+            if value is None or value == "" or value != value:
                 raise missing(name, self.where(row))
             codes[row] = place.setdefault(text(value), len(place))
         return Labels(codes, list(place))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        values = list_of(self._table[name])
         try:
-            return np.asarray(values, dtype=np.float64)
+            return np.asarray(self.table[name], dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise self._not_a_number(name, values) from None
+            raise self._not_a_number(name) from None
 
-    def where(self, row: int) -> str:
-        return f"row {row}"
-
-    def _not_a_number(self, column: str, values: Sequence[Any]) -> DataError:
-        for row, value in enumerate(values):
+    def _not_a_number(self, name: str) -> DataError:
+        for row, value in enumerate(self.table[name]):
             try:
                 float(value)
             except (TypeError, ValueError, OverflowError):
-                return DataError(f"column {column!r}, {self.where(row)}: {value!r} is not a number")
-        return DataError(f"column {column!r} does not hold numbers")
+                if value == "":
+                    return missing(name, self.where(row))
+                return DataError(f"column {name!r}, {self.where(row)}: {value!r} is not a number")
+        return DataError(f"column {name!r} does not hold numbers")
 
 
 class FrameColumns:
@@ -102,10 +112,8 @@ class FrameColumns:
 
     def __init__(self, frame: Any):
         self._frame = frame
-
-    @property
-    def names(self) -> Sequence[str]:
-        return self._frame.columns
+        self.names: Sequence[str] = frame.columns
+        self.where = "row {}".format
 
     def labels(self, name: str) -> Labels:
         import narwhals as nw
@@ -133,9 +141,6 @@ class FrameColumns:
             raise DataError(f"column {name!r} holds {column.dtype}, expected numbers")
         return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
-    def where(self, row: int) -> str:
-        return f"row {row}"
-
 
 def list_of(values: Iterable[Any]) -> Any:
     """A sequence of plain Python or numpy values."""
@@ -145,4 +150,5 @@ def list_of(values: Iterable[Any]) -> Any:
 
 
 def missing(column: str, where: str) -> DataError:
+    """The error for an empty cell."""
     return DataError(f"column {column!r}, {where}: the cell is empty; fill it or drop the row")

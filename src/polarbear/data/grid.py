@@ -49,7 +49,7 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
 
     >>> from polarbear.data.runs import Run
     >>> runs = Runs.from_records(
-    ...     [Run("a", "1", [1, 40, 900], [3, 2, 1], until=1000), Run("b", "1", [1], [2], until=1000)],
+    ...     [Run("a", "1", [1, 40, 900], [3, 2, 1], until=1000), Run("b", "1", [1], [2], 1000)],
     ...     direction="minimize")
     >>> from_runs(runs)
     array([   1.,   40.,  900., 1000.])

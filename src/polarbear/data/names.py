@@ -36,11 +36,11 @@ def natural(name: str) -> tuple[object, ...]:
         # Compared as (length, digits): int() refuses numbers of thousands of digits.
         number = part.lstrip("0")
         parts.append((len(number), number) if i % 2 else part)
-    return (*parts, name)
+    return tuple(parts), name
 
 
 def canonical(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
-    """Renumber so that names are distinct, in use and in natural order, whatever order they came in.
+    """Renumber so that names are distinct, in use and in natural order, however they came.
 
     >>> codes, names = canonical(np.array([0, 1, 2, 0]), ["b", "a10", "a9"])
     >>> codes.tolist(), names
@@ -57,7 +57,7 @@ def canonical(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[Codes, 
 
 
 def check(name: str) -> str:
-    """Any text that can be written to a file is a name; half a character (a lone surrogate) is not."""
+    """Any text that can be written to a file is a name; half a character (a surrogate) is not."""
     try:
         name.encode()
     except UnicodeEncodeError as error:

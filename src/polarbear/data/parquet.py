@@ -22,9 +22,12 @@ class ParquetColumns:
         self._arrow = require("pyarrow", extra="parquet")
         self._parquet = require("pyarrow.parquet", extra="parquet")
         self._source = source
-        schema = self._parquet.ParquetFile(source).schema_arrow
+        file = self._parquet.ParquetFile(source)
+        self._rows = file.metadata.num_rows
+        schema = file.schema_arrow
         self.names: Sequence[str] = schema.names
         self.metadata: Mapping[bytes, bytes] = schema.metadata or {}
+        self.where = "row {}".format
 
     def labels(self, name: str) -> Labels:
         place: dict[str, int] = {}
@@ -38,7 +41,10 @@ class ParquetColumns:
                 chunk = chunk.dictionary_encode()
             own = [text(value) for value in chunk.dictionary.to_pylist()]
             new = np.array([place.setdefault(v, len(place)) for v in own], dtype=np.int32)
-            codes.append(new[chunk.indices.to_numpy(zero_copy_only=False)])
+            index = chunk.indices.to_numpy(zero_copy_only=False)
+            if len(index) and not 0 <= index.min() <= index.max() < len(new):
+                raise DataError(f"column {name!r} refers to names that are not in the file")
+            codes.append(new[index])
         return Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(place))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -54,13 +60,13 @@ class ParquetColumns:
             at += len(chunk)
         return numbers
 
-    def where(self, row: int) -> str:
-        return f"row {row}"
-
     def _read(self, name: str, *, as_dictionary: bool = False) -> Any:
         wanted = [name] if as_dictionary else None
         file = self._parquet.ParquetFile(self._source, read_dictionary=wanted)
-        return file.read(columns=[name]).column(name)
+        column = file.read(columns=[name]).column(name)
+        if len(column) != self._rows:
+            raise DataError(f"column {name!r} has {len(column)} of {self._rows} rows")
+        return column
 
 
 def write(target: Any, columns: Mapping[str, Any], metadata: Mapping[str, str]) -> None:

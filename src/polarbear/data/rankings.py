@@ -237,7 +237,7 @@ class _Comparisons(NamedTuple):
 
 
 def _compare(runs: Runs) -> _Comparisons:
-    """Sort runs into comparisons: by the repetition's number, or by its place where those differ."""
+    """Sort runs into comparisons: by the number of the repetition, or its place if those differ."""
     n = len(runs)
     index = np.arange(n)
     new_pair = np.ones(n, dtype=bool)  # runs are sorted by instance, algorithm, repetition

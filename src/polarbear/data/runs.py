@@ -155,12 +155,13 @@ class Runs:
             What time counts: "evaluations", "seconds", ...
         """
         naming = Naming(algorithm, instance, repetition, time, value, until, status)
-        return cls._from_columns(columns_of(frame), naming, direction, clock)
+        return cls.from_columns(columns_of(frame), naming, direction=direction, clock=clock)
 
     @classmethod
-    def _from_columns(
-        cls, columns: Columns, naming: Naming, direction: Direction, clock: str
+    def from_columns(
+        cls, columns: Columns, naming: Naming, *, direction: Direction, clock: str = "time"
     ) -> Self:
+        """Runs from the columns of a long table, for readers of files."""
         sign = _sign(direction)
         table = long_table(columns, naming, sign, STATUSES)
         return cls(
@@ -284,9 +285,9 @@ class Runs:
         return len(self.until)
 
     def __getitem__(self, run: int) -> Run:
-        part = slice(self.offset[run], self.offset[run + 1]) if run >= 0 else None
-        if part is None or run >= len(self):
-            raise IndexError(f"run {run} of {len(self)}")
+        if not 0 <= run < len(self):
+            raise IndexError(f"there is no run {run} among {len(self)}")
+        part = slice(self.offset[run], self.offset[run + 1])
         return Run(
             self.algorithms[self.algorithm[run]],
             self.instances[self.instance[run]],
@@ -405,15 +406,13 @@ class Runs:
             "status": Labels(self.status[run].astype(np.int32), names),
         }
 
-    def to_frame(self, backend: str = "pandas") -> Any:
+    def to_frame(self, backend: Any = "pandas") -> Any:
         """The long table as a data frame of ``backend``: "pandas", "polars" or "pyarrow"."""
         import narwhals
 
         require(backend)
         plain = {
-            name: np.array(column.names, dtype=object)[column.codes].tolist()
-            if isinstance(column, Labels)
-            else column
+            name: column.texts() if isinstance(column, Labels) else column
             for name, column in self.columns().items()
         }
         return narwhals.from_dict(plain, backend=backend).to_native()
@@ -443,23 +442,23 @@ class Runs:
         if direction is None:
             raise DataError("the file does not say it: pass direction='minimize' or 'maximize'")
         clock = clock or str(about.get("clock", "time"))
-        return cls._from_columns(file, Naming(**columns), direction, clock)
+        return cls.from_columns(file, Naming(**columns), direction=direction, clock=clock)
 
     def __str__(self) -> str:
-        lines = [
-            f"{count(len(self), 'run')}: {count(len(self.algorithms), 'algorithm')} on "
-            f"{count(len(self.instances), 'instance')}, {self.direction}"
-        ]
-        if len(self):
-            first = float(self.time.min()) if len(self.time) else 0.0
-            ended = Counter(STATUSES[code] for code in self.status.tolist())
-            lines += [
-                f"  algorithms  {listing(self.algorithms)}",
-                f"  time        {first:,g} to {self.until.max():,g} {self.clock}, "
-                f"{count(len(self.time), 'improvement')}",
-                f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended.most_common())}",
-            ]
-        return "\n".join(lines)
+        algorithms = count(len(self.algorithms), "algorithm")
+        instances = count(len(self.instances), "instance")
+        head = f"{count(len(self), 'run')}: {algorithms} on {instances}, {self.direction}"
+        if not len(self):
+            return head
+        first = float(self.time.min()) if len(self.time) else 0.0
+        found = count(len(self.time), "improvement")
+        ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
+        return (
+            f"{head}\n"
+            f"  algorithms  {listing(self.algorithms)}\n"
+            f"  time        {first:,g} to {self.until.max():,g} {self.clock}, {found}\n"
+            f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
+        )
 
     __repr__ = __str__
 

@@ -69,7 +69,8 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
 def costs_at(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
     """Best so far of every run at every time of an increasing grid: shape (times, runs).
 
-    >>> costs_at(np.array([0, 2, 2]), np.array([1., 3.]), np.array([9., 8.]), np.array([0., 1., 5.]))
+    >>> offset, time, cost = np.array([0, 2, 2]), np.array([1., 3.]), np.array([9., 8.])
+    >>> costs_at(offset, time, cost, np.array([0., 1., 5.]))
     array([[inf, inf],
            [ 9., inf],
            [ 8., inf]])
@@ -77,7 +78,7 @@ def costs_at(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
     n_runs = len(offset) - 1
     best = np.full(len(times) * n_runs, np.inf)
     part = slice(offset[0], offset[-1])
-    # The first grid time at or after an improvement; later improvements overwrite earlier ones there.
+    # The first grid time at or after an improvement; the last improvement before it counts.
     column = np.searchsorted(times, time[part], side="left")
     cell = column * n_runs + np.repeat(np.arange(n_runs), np.diff(offset))
     newest = np.ones(len(cell), dtype=bool)

@@ -1,5 +1,102 @@
+"""Files to ``Runs``: :func:`read` and the table of formats it tries.
+
+To add a format, write one function that takes a :class:`~polarbear.readers.source.Source`, raises
+``Refused`` with the reason if it is not its format, and returns ``Runs``; and add one row here.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
 from polarbear.data.runs import Runs
+from polarbear.data.table import Naming
+from polarbear.errors import DataError
+from polarbear.readers.benchopt import read_benchopt
+from polarbear.readers.coco import read_coco
+from polarbear.readers.ioh import read_ioh
+from polarbear.readers.logs import read_logs
+from polarbear.readers.nevergrad import read_nevergrad
+from polarbear.readers.source import Refused, open_source
+from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
 
 
-def read(path, **k):
-    return Runs.from_parquet(path, **k)
+class Format(NamedTuple):
+    """A row of the table of formats."""
+
+    name: str
+    what: str
+    read: Callable[..., Runs]
+
+
+FORMATS = (
+    Format("ioh", "IOHprofiler folders (json or info, with dat)", read_ioh),
+    Format("coco", "COCO/BBOB archives (info with dat and tdat)", read_coco),
+    Format("benchopt", "benchopt results (Parquet or CSV)", read_benchopt),
+    Format("nevergrad", "Nevergrad benchmark tables (CSV)", read_nevergrad),
+    Format("parquet", "long tables in Parquet", read_long_parquet),
+    Format("csv", "long tables in CSV", read_long_csv),
+    Format("wide", "CSV with a column per time", read_wide_csv),
+    Format("logs", "solver logs (HiGHS, SCIP, o-lines, or a pattern)", read_logs),
+)
+"""The formats in the order in which they are tried."""
+
+
+def read(source: object, *, format: str | None = None, **options: Any) -> Runs:  # noqa: A002
+    """Read runs from a file, a folder, a zip or tar archive, or a data frame.
+
+    Parameters
+    ----------
+    source
+        A path, or a data frame as in :meth:`Runs.from_frame`.
+    format
+        The name of a format in ``polarbear.readers.FORMATS``; by default the first that fits:
+        ioh, coco, benchopt, nevergrad, parquet, csv, wide, logs.
+    options
+        ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
+        what their times count. For tables the names of columns and ``until`` as in
+        :meth:`Runs.from_frame`; for logs ``pattern`` and ``names``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> file = Path("results.csv")
+    >>> _ = file.write_text('''algorithm,instance,time,value
+    ... CSA,sphere,10,4.0
+    ... CSA,sphere,80,0.5
+    ... RS,sphere,10,3.0
+    ... RS,sphere,80,3.0
+    ... ''')
+    >>> print(read(file, direction="minimize", clock="evaluations"))
+    2 runs: 2 algorithms on 1 instance, minimize
+      algorithms  CSA, RS
+      time        10 to 80 evaluations, 3 improvements
+      ended       2 cut
+    >>> file.unlink()
+    """
+    if not isinstance(source, str | Path):
+        if format is not None:
+            raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
+        return Runs.from_frame(source, **options)
+    formats = {row.name: row for row in FORMATS}
+    if format is not None and format not in formats:
+        raise DataError(f"no format {format!r}; there are {', '.join(formats)}")
+    files = open_source(source)
+    tried: list[str] = []
+    for row in [formats[format]] if format else FORMATS:
+        try:
+            _check_options(row, options)
+            return row.read(files, **options)
+        except Refused as why:
+            tried.append(f"  {row.name:10} {why}")
+    raise DataError(f"{source}: cannot be read; what was tried and why not:\n" + "\n".join(tried))
+
+
+def _check_options(row: Format, options: dict[str, Any]) -> None:
+    takes = {*inspect.signature(row.read).parameters}
+    if "columns" in takes:  # the names of columns, whichever are given
+        takes |= {field.name for field in fields(Naming)}
+    for name in options:
+        if name not in takes:
+            raise Refused(f"takes no option {name!r}")

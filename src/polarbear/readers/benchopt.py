@@ -1,0 +1,62 @@
+"""benchopt's results: Parquet or CSV, a row per solver, dataset, repetition and stopping value."""
+
+from polarbear.data.columns import Columns, MappingColumns
+from polarbear.data.names import listing
+from polarbear.data.runs import Direction, Runs, Status
+from polarbear.data.table import Naming
+from polarbear.readers.source import Refused, Source, naming
+from polarbear.readers.tables import csv_columns, parquet_columns, reading_parquet
+
+_NEEDED = ("solver_name", "objective_name", "idx_rep", "stop_val", "time")
+
+
+def read_benchopt(
+    source: Source,
+    *,
+    direction: Direction = "minimize",
+    clock: str = "seconds",
+    value: str = "objective_value",
+) -> Runs:
+    """Results of benchopt; ``value`` says which of its ``objective_*`` columns to compare.
+
+    Times are seconds of the solver alone. benchopt times most solvers by running them anew for
+    every stopping value, so best-so-far is over all runs that took no longer. A solver that runs
+    once has finished; of the others the file does not say why they stopped, so they count as cut.
+    """
+    parts: list[Runs] = []
+    if source.ending(".csv"):
+        parts.append(_runs(csv_columns(source), direction, clock, value))
+    else:
+        for name, columns in parquet_columns(source):
+            with naming(name), reading_parquet():
+                parts.append(_runs(columns, direction, clock, value))
+    return Runs.concat(parts)
+
+
+def _runs(columns: Columns, direction: Direction, clock: str, value: str) -> Runs:
+    dataset = "dataset_name" if "dataset_name" in columns.names else "data_name"
+    for name in (*_NEEDED, dataset, value):
+        if name not in columns.names:
+            raise Refused(f"no column {name!r} among {listing(columns.names)}")
+
+    solvers = columns.labels("solver_name").texts()
+    strategies = [""] * len(solvers)
+    if "sampling_strategy" in columns.names:
+        strategies = [s.lower() for s in columns.labels("sampling_strategy").texts()]
+    table = {
+        "algorithm": solvers,
+        "instance": [
+            f"{data} | {objective}"
+            for data, objective in zip(
+                columns.labels(dataset).texts(),
+                columns.labels("objective_name").texts(),
+                strict=True,
+            )
+        ],
+        "repetition": columns.labels("idx_rep").texts(),
+        "time": columns.numbers("time"),
+        "value": columns.numbers(value),
+        "status": [str(Status.FINISHED if s == "run_once" else Status.CUT) for s in strategies],
+    }
+    long = MappingColumns(table, columns.where)
+    return Runs.from_columns(long, Naming(until="last"), direction=direction, clock=clock)

@@ -1,0 +1,87 @@
+"""COCO/BBOB archives: ``.info`` indices with ``.dat`` (by target) and ``.tdat`` (by time)."""
+
+from collections import Counter
+
+from polarbear.data.runs import Direction, Run, Runs
+from polarbear.errors import DataError
+from polarbear.readers.info import Block, blocks
+from polarbear.readers.source import Refused, Source, agreed, moment, naming, number
+
+Rows = list[tuple[float, float]]
+
+
+def read_coco(
+    source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
+) -> Runs:
+    """COCO's single-objective logs: best f - f_opt over evaluations (always minimised).
+
+    Both records of a run, at targets (``.dat``) and at evaluation counts (``.tdat``), are joined.
+    """
+    indices = [n for n in source.ending(".info") if "IOHprofiler" not in n.rsplit("/", 1)[-1]]
+    if not indices:
+        raise Refused("no .info file of COCO")
+    records: list[Run] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for index in indices:
+        with naming(index):
+            lines = source.lines(index)
+            if "indicator =" in lines[0]:
+                raise DataError("line 1: a bi-objective log; single-objective ones can be read")
+            for block in blocks(lines):
+                records += _runs(source, index, block, seen)
+    if not records:
+        raise DataError(f"{source.label}: its indices list no run")
+    return Runs.from_records(records, direction=agreed(direction, "minimize"), clock=clock)
+
+
+def _runs(source: Source, index: str, block: Block, seen: Counter[tuple[str, str]]) -> list[Run]:
+    algorithm = block.about.get("algId") or block.need("algorithm")
+    problem = f"f{block.need('funcId')} d{block.need('DIM')}"
+    if suite := block.about.get("suite", ""):
+        problem = f"{suite} {problem}"
+    data = source.beside(index, block.file)
+    by_target = _tables(source, data)
+    by_time = [[] for _ in by_target]
+    other = data.removesuffix(".dat") + ".tdat"
+    if other in source:
+        by_time = _tables(source, other)
+    if not len(block.runs) == len(by_target) == len(by_time):
+        raise DataError(
+            f"line {block.line}: lists {len(block.runs)} runs, {data} holds {len(by_target)}"
+            + (f" and {other} {len(by_time)}" if len(by_time) != len(by_target) else "")
+        )
+    records = []
+    for listed, *parts in zip(block.runs, by_target, by_time, strict=True):
+        rows = [row for part in parts for row in part]
+        instance = f"{problem} i{listed.instance}"
+        last = max((time for time, _ in rows), default=0.0)
+        records.append(
+            Run(
+                algorithm,
+                instance,
+                [time for time, _ in rows],
+                [value for _, value in rows],
+                max(last, listed.evaluations or 0.0),
+                seen[algorithm, instance],
+            )
+        )
+        seen[algorithm, instance] += 1
+    return records
+
+
+def _tables(source: Source, name: str) -> list[Rows]:
+    """The runs in a data file: each begins with a line that starts with ``%``."""
+    tables: list[Rows] = []
+    for i, line in enumerate(source.lines(name), start=1):
+        if line.startswith("%"):
+            tables.append([])
+        elif line.strip():
+            where = f"{name}, line {i}"
+            cells = line.split()
+            if not tables or len(cells) < 3:
+                raise DataError(
+                    f"{where}: expected evaluations, two numbers and more: {line[:40]!r}"
+                )
+            # In all versions the first column counts evaluations and the third is the best so far.
+            tables[-1].append((moment(cells[0], where), number(cells[2], where)))
+    return tables

@@ -1,0 +1,60 @@
+"""The ``.info`` index files of COCO and of IOHprofiler before 0.3.3: which runs lie in which file.
+
+A block is a line of ``key = value`` pairs, comment lines that start with ``%``, and a line with a
+data file and its runs: ``data_f1/f1_DIM2.dat, 1:195|1.9e-07, 2:180|3.9e-13`` (instance, number of
+evaluations, final value).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from polarbear.errors import DataError
+
+_PAIR = re.compile(r"(\w+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
+_RUN = re.compile(r"(-?[0-9]{1,18})(?::([0-9]{1,18})(?:\|.*)?)?")
+
+
+class Listed(NamedTuple):
+    """A run as the index lists it."""
+
+    instance: str
+    evaluations: float | None
+
+
+class Block(NamedTuple):
+    """A data file, what the index says about it, and its runs in their order."""
+
+    about: dict[str, str]
+    file: str
+    runs: list[Listed]
+    line: int
+
+    def need(self, key: str) -> str:
+        """A value that every block must have."""
+        if key not in self.about:
+            raise DataError(f"line {self.line}: no {key!r} is given before this line")
+        return self.about[key]
+
+
+def blocks(lines: Sequence[str]) -> Iterator[Block]:
+    """The data files of an index, each with its runs."""
+    about: dict[str, str] = {}
+    for i, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("%"):
+            continue
+        if re.match(r"\s*\w+\s*=", line):
+            about = {key: "".join(values).strip() for key, *values in _PAIR.findall(line)}
+            continue
+        file, runs = "", []
+        for token in map(str.strip, line.split(",")):
+            found = _RUN.fullmatch(token)
+            if found and file:
+                runs.append(Listed(found[1], float(found[2]) if found[2] else None))
+            elif found or not token:
+                raise DataError(f"line {i}: expected a data file, found {token[:40]!r}")
+            else:
+                if file:
+                    yield Block(about, file, runs, i)
+                file, runs = token, []
+        yield Block(about, file, runs, i)

@@ -1,0 +1,146 @@
+"""IOHprofiler folders: ``IOHprofiler_*.json`` (or ``.info`` before 0.3.3) with ``.dat`` files."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polarbear.data.runs import Direction, Run, Runs
+from polarbear.errors import DataError
+from polarbear.readers.info import blocks
+from polarbear.readers.source import Refused, Source, moment, naming, number
+
+_CELL = re.compile(r'"[^"]*"|\S+')
+_TIMES = ("evaluations", "function evaluation")
+# The best so far where it is logged: the current value of an old log is shifted and scaled.
+_VALUES = ("raw_y_best", "raw_y", "best-so-far f(x)")
+
+
+class _Listed(NamedTuple):
+    """A run as the index lists it."""
+
+    algorithm: str
+    instance: str
+    direction: Direction
+    evaluations: float = 0.0
+    best: float | None = None
+
+
+def read_ioh(
+    source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
+) -> Runs:
+    """IOHprofiler's logs: best raw value over evaluations.
+
+    The logs say whether they minimise or maximise; of a folder that holds both, ``direction``
+    says which to read.
+    """
+    listed = dict[str, list[_Listed]]()
+    indices = [n for n in source.ending(".json", ".info") if "IOHprofiler" in n.rsplit("/", 1)[-1]]
+    if not indices:
+        raise Refused("no IOHprofiler_*.json or IOHprofiler_*.info file")
+    for index in indices:
+        with naming(index):
+            index_runs = _json_runs if index.lower().endswith(".json") else _info_runs
+            for file, run in index_runs(source, index):
+                listed.setdefault(file, []).append(run)
+    directions: set[Direction] = {run.direction for runs in listed.values() for run in runs}
+    if direction is None and len(directions) > 1:
+        raise DataError(
+            f"{source.label} holds runs that minimise and runs that maximise; "
+            "pass direction='minimize' or 'maximize' to read one kind"
+        )
+    direction = direction or (directions.pop() if directions else "minimize")
+    records: list[Run] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for file, runs in listed.items():
+        for run, (time, value) in _with_tables(source, file, runs):
+            if run.direction != direction:
+                continue
+            if run.best is not None:
+                # The table has ten decimals; no value was better than the exact best.
+                worse = np.maximum if direction == "minimize" else np.minimum
+                value = worse(value, run.best)
+            until = max(run.evaluations, max(time, default=0.0))
+            number = seen[run.algorithm, run.instance]
+            records.append(Run(run.algorithm, run.instance, time, value, until, number))
+            seen[run.algorithm, run.instance] += 1
+    if not records:
+        raise DataError(f"{source.label} holds no runs that {direction}")
+    return Runs.from_records(records, direction=direction, clock=clock)
+
+
+def _json_runs(source: Source, index: str) -> Iterator[tuple[str, _Listed]]:
+    try:
+        about = json.loads("\n".join(source.lines(index)))
+    except json.JSONDecodeError as error:
+        raise DataError(f"line {error.lineno}: not valid JSON: {error.msg}") from None
+    except RecursionError:
+        raise DataError("line 1: not valid JSON: nested too deeply") from None
+    algorithm = _member(_member(about, "algorithm", dict), "name", str)
+    function = f"f{_member(about, 'function_id', int)} {_member(about, 'function_name', str)}"
+    direction = "maximize" if _member(about, "maximization", bool) else "minimize"
+    for scenario in _member(about, "scenarios", list):
+        problem = f"{function} d{_member(scenario, 'dimension', int)}"
+        file = source.beside(index, _member(scenario, "path", str))
+        for run in _member(scenario, "runs", list):
+            instance = f"{problem} i{_member(run, 'instance', int)}"
+            evaluations = moment(str(_member(run, "evals", int)), "'evals'")
+            best = number(str(_member(_member(run, "best", dict), "y", int, float)), "'y'")
+            yield file, _Listed(algorithm, instance, direction, evaluations, best)
+
+
+def _member(of: Any, key: str, *kinds: type) -> Any:
+    found = of.get(key) if isinstance(of, dict) else None
+    if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
+        raise DataError(f"expected {key!r} to be {kinds[-1].__name__}, found {str(found)[:40]!r}")
+    return found
+
+
+def _info_runs(source: Source, index: str) -> Iterator[tuple[str, _Listed]]:
+    for block in blocks(source.lines(index)):
+        function = f"f{block.need('funcId')} {block.about.get('funcName', '')}".strip()
+        direction = "maximize" if block.about.get("maximization", "F") == "T" else "minimize"
+        file = source.beside(index, block.file)
+        for run in block.runs:
+            # What the index gives as evaluations and best is when the best was found, rescaled.
+            problem = f"{function} d{block.need('DIM')} i{run.instance}"
+            yield file, _Listed(block.need("algId"), problem, direction)
+
+
+Table = tuple[list[float], list[float]]
+
+
+def _with_tables(source: Source, file: str, runs: list[_Listed]) -> Iterator[tuple[_Listed, Table]]:
+    tables = _tables(source, file)
+    if len(tables) != len(runs):
+        raise DataError(f"{file} holds {len(tables)} runs, its index lists {len(runs)}")
+    yield from zip(runs, tables, strict=True)
+
+
+def _tables(source: Source, file: str) -> list[Table]:
+    """The runs in a data file: each begins with a line that names the columns."""
+    tables: list[Table] = []
+    at_time = at_value = 0
+    for i, line in enumerate(source.lines(file), start=1):
+        where = f"{file}, line {i}"
+        if '"' in line or line[:1].isalpha():
+            header = [cell.strip('"') for cell in _CELL.findall(line)]
+            at_time, at_value = (_column(header, names, where) for names in (_TIMES, _VALUES))
+            tables.append(([], []))
+        elif line.strip():
+            cells = line.split()
+            if not tables or len(cells) <= max(at_time, at_value):
+                raise DataError(f"{where}: expected a row of numbers below a line of names")
+            tables[-1][0].append(moment(cells[at_time], where))
+            tables[-1][1].append(number(cells[at_value], where))
+    return tables
+
+
+def _column(header: list[str], names: tuple[str, ...], where: str) -> int:
+    for name in names:
+        if name in header:
+            return header.index(name)
+    raise DataError(f"{where}: no column {' or '.join(map(repr, names))}")

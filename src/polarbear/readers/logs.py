@@ -1,0 +1,255 @@
+"""Solver logs: incumbents found line by line with regular expressions.
+
+A log is one run. ``LOGS`` names the solvers whose logs are known; any other log can be read with
+a pattern of one's own that has the groups ``time`` and ``value``.
+"""
+
+import re
+from dataclasses import dataclass, field
+from re import Pattern
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.runs import Direction, Run, Runs, Status
+from polarbear.errors import DataError
+from polarbear.readers.source import Refused, Source, moment, naming, number
+
+LONGEST_LINE = 10_000
+"""Longer lines are passed over: no incumbent needs them, and patterns may be slow on them."""
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_RUN = 1e8
+_NO_VALUE = {"--", "-", ""}
+_STAMP = r"(?:(?:[0-9.]+/)?(?P<time>(?:[0-9]+:[0-9]+:)?[0-9]+(?:\.[0-9]+)?)[ \t]+)?"
+
+
+@dataclass(frozen=True)
+class Log:
+    """How to read the log of a solver: patterns are tried on single lines.
+
+    ``incumbent`` patterns have a group ``value`` and mostly ``time``, perhaps ``unit`` (s, m, h,
+    d) and ``bound``, from which the direction is told. ``ending`` maps a pattern to how the run
+    ended, ``until`` has a group ``time``, and ``best`` a group ``value`` with more digits.
+    """
+
+    name: str
+    recognise: Pattern[str] | None
+    incumbent: tuple[Pattern[str], ...]
+    ending: dict[Pattern[str], Status] = field(default_factory=dict)
+    until: Pattern[str] | None = None
+    best: Pattern[str] | None = None
+    direction: Direction | None = None
+
+
+LOGS = (
+    Log(
+        "HiGHS",
+        recognise=re.compile(r"Running HiGHS .*"),
+        incumbent=(
+            re.compile(
+                r" .\s+\d+[km]?\s+\d+[km]?\s+\d+[km]?\s+[\d.]+%\s+(?P<bound>\S+)\s+(?P<value>\S+)"
+                r"\s+\S+(?:\s+\S+){4}\s+(?P<time>[\d.]+)s"
+            ),
+        ),
+        ending={
+            re.compile(r"  Status\s+(?:Optimal|Infeasible|Unbounded).*"): Status.FINISHED,
+            re.compile(r"  Status\s+.*[Mm]emory.*"): Status.OUT_OF_MEMORY,
+        },
+        until=re.compile(r"  Timing\s+(?P<time>[\d.]+)(?: \(total\))?"),
+        best=re.compile(r"  Primal bound\s+(?P<value>\S+)"),
+    ),
+    Log(
+        "SCIP",
+        recognise=re.compile(r"SCIP (?:version|Status) .*| time \| node .*primalbound.*"),
+        incumbent=(
+            re.compile(
+                r".?\s*(?P<time>[\d.]+)(?P<unit>[smhd])\|.*\|\s*(?P<bound>\S+)\s*"
+                r"\|\s*(?P<value>--|[-+]?\d\.\d+e[-+]\d+)\s*\|\s*(?:Inf|Large|[\d.]+%|-+)\s*(?:\|.*)?"
+            ),
+            re.compile(
+                r"feasible solution found by .* after (?P<time>[\d.]+) seconds, "
+                r"objective value (?P<value>\S+)"
+            ),
+        ),
+        ending={
+            re.compile(r"SCIP Status\s*: problem is solved .*"): Status.FINISHED,
+            re.compile(r"SCIP Status\s*: .*\[memory limit.*"): Status.OUT_OF_MEMORY,
+        },
+        until=re.compile(r"Solving Time \(sec\)\s*: (?P<time>[\d.]+)"),
+        best=re.compile(r"Primal Bound\s*: (?P<value>\S+) \((?!0 |objective limit).*"),
+    ),
+    Log(
+        "o-lines",
+        recognise=re.compile(_STAMP + r"(?:o [-+]?[0-9]+|s (?:OPTIMUM|SAT|UNSAT|UNKNOWN).*)\s*"),
+        incumbent=(re.compile(_STAMP + r"o (?P<value>[-+]?[0-9]+)\s*"),),
+        ending={
+            re.compile(_STAMP + r"s (?:OPTIMUM FOUND|UNSATISFIABLE)\s*"): Status.FINISHED,
+        },
+        until=re.compile(_STAMP + r"\S.*"),
+        direction="minimize",
+    ),
+)
+
+
+def read_logs(
+    source: Source,
+    *,
+    direction: Direction | None = None,
+    pattern: str | None = None,
+    names: str | None = None,
+    clock: str = "seconds",
+) -> Runs:
+    r"""Logs of solvers, one run each (HiGHS, SCIP, and ``o`` lines of MaxSAT and PB solvers).
+
+    Parameters
+    ----------
+    direction
+        Needed where the log does not tell.
+    pattern
+        A regular expression with groups ``time`` and ``value`` for the lines of any other log,
+        for instance ``r"(?P<time>[\d.]+)s: best (?P<value>\S+)"``.
+    names
+        A regular expression on a log's path that has the groups ``algorithm`` and ``instance``,
+        and perhaps ``repetition``. By default files are named ``algorithm/instance.log`` or
+        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7.
+    """
+    files = source.ending(".log", ".out", ".txt", ".stdout")
+    if not files:
+        raise Refused("no file ends in .log, .out, .txt or .stdout")
+    own = _own(pattern) if pattern is not None else None
+    read: list[tuple[_Read, tuple[str, str, int]]] = []
+    for file in files:
+        lines = [line.rstrip() for line in source.lines(file)]
+        log = own or _recognised(lines, file)
+        with naming(file):
+            read.append((_read(log, lines), _named(file, names, log.name)))
+    told: set[Direction] = {one.direction for one, _ in read if one.direction}
+    if direction is None and len(told) != 1:
+        why = "some logs minimise and some maximise" if told else "the logs do not tell"
+        raise DataError(f"{source.label}: {why}; pass direction='minimize' or 'maximize'")
+    direction = direction or told.pop()
+    records = [
+        Run(algorithm, instance, one.time, one.values(direction), one.until, repetition, one.status)
+        for one, (algorithm, instance, repetition) in read
+    ]
+    return Runs.from_records(records, direction=direction, clock=clock)
+
+
+def _own(pattern: str) -> Log:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise DataError(f"pattern {pattern!r}: {error}") from None
+    if not {"time", "value"} <= set(compiled.groupindex):
+        raise DataError(f"pattern {pattern!r} needs the groups (?P<time>...) and (?P<value>...)")
+    return Log("log", None, (compiled,))
+
+
+def _recognised(lines: list[str], file: str) -> Log:
+    for log in LOGS:
+        if log.recognise and any(_match(log.recognise, line) for line in lines):
+            return log
+    known = ", ".join(log.name for log in LOGS)
+    raise Refused(f"{file} is not a log of {known}; give a pattern=... for others")
+
+
+def _named(file: str, names: str | None, solver: str) -> tuple[str, str, int]:
+    """Algorithm, instance and repetition of a log, from its path."""
+    if names is not None:
+        try:
+            groups = found.groupdict() if (found := re.search(names, file)) else {}
+        except re.error as error:
+            raise DataError(f"names {names!r}: {error}") from None
+        if not (groups.get("algorithm") and groups.get("instance")):
+            raise DataError(f"names {names!r} finds no algorithm and instance in the path")
+        parts = [groups["algorithm"], groups["instance"], groups.get("repetition") or "0"]
+    else:
+        *folders, name = file.split("/")
+        parts = re.sub(r"\.(log|out|txt|stdout)(\.gz)?$", "", name, flags=re.IGNORECASE).split("__")
+        if len(parts) == 1 or (folders and len(parts) == 2 and parts[1].isdecimal()):
+            parts = [folders[-1] if folders else solver, *parts]
+    repetition = parts[2] if len(parts) > 2 else "0"
+    if not re.fullmatch(r"[0-9]{1,18}", repetition):
+        raise DataError(f"repetition {repetition!r} in the path is not a whole number")
+    return parts[0], parts[1], int(repetition)
+
+
+class _Read(NamedTuple):
+    """What a log says."""
+
+    time: NDArray[np.float64]
+    value: NDArray[np.float64]
+    until: float
+    best: float | None
+    status: Status
+    direction: Direction | None
+
+    def values(self, direction: Direction) -> NDArray[np.float64]:
+        """The values, none better than the exact best: the log's table is rounded."""
+        if self.best is None:
+            return self.value
+        return (np.maximum if direction == "minimize" else np.minimum)(self.value, self.best)
+
+
+def _read(log: Log, lines: list[str]) -> _Read:
+    incumbents: list[tuple[float, float]] = []
+    stamps: list[float] = []
+    best, status, direction = None, Status.CUT, log.direction
+    for i, line in enumerate(lines, start=1):
+        where = f"line {i}"
+        for pattern in log.incumbent:
+            if found := _match(pattern, line, whole=log.recognise is not None):
+                time, value, bound = _incumbent(found.groupdict(), where)
+                stamps.append(time)
+                if value is not None:
+                    incumbents.append((time, value))
+                    direction = direction or _told(value, bound)
+        if log.until and (found := _match(log.until, line)) and found["time"] is not None:
+            stamps.append(_seconds(found["time"], "s", where))
+        if log.best and (found := _match(log.best, line)):
+            best = number(found["value"], where)
+        status = next((s for pattern, s in log.ending.items() if _match(pattern, line)), status)
+    # Stamps count from the start of the run, or since 1970: then the log's first is the start.
+    first = min(stamps, default=0.0)
+    zero = first if first > _LONGEST_RUN else 0.0
+    time, value = np.array(incumbents, dtype=np.float64).reshape(-1, 2).T
+    return _Read(time - zero, value, max(stamps, default=0.0) - zero, best, status, direction)
+
+
+def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float | None, str | None]:
+    """Time, value (``None`` for none yet) and bound of a line."""
+    if groups["time"] is None:
+        raise DataError(
+            f"{where}: no time before the value; let the lines be stamped as they come, "
+            "for instance with: solver ... | ts -s '%.s'"
+        )
+    time = _seconds(groups["time"], groups.get("unit") or "s", where)
+    text = (groups["value"] or "").rstrip("*")
+    value = None if text in _NO_VALUE else number(text, where)
+    return time, value, groups.get("bound")
+
+
+def _match(pattern: Pattern[str], line: str, *, whole: bool = True) -> re.Match[str] | None:
+    if len(line) > LONGEST_LINE:
+        return None
+    return pattern.fullmatch(line) if whole else pattern.search(line)
+
+
+def _seconds(text: str, unit: str, where: str) -> float:
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = 60.0 * seconds + moment(part, where)
+    return moment(repr(seconds * _UNITS[unit]), where)
+
+
+def _told(value: float, bound: str | None) -> Direction | None:
+    """The direction, from a solution and a bound on it that it has not reached."""
+    try:
+        limit = float(bound or "nan")
+    except ValueError:
+        return None
+    if not abs(limit - value) > 1e-6 * max(1.0, abs(value)):
+        return None
+    return "minimize" if limit < value else "maximize"

@@ -1,0 +1,79 @@
+"""Nevergrad's benchmark tables: CSV with a row per finished run at one budget."""
+
+from collections import Counter
+
+import numpy as np
+
+from polarbear.data.columns import MappingColumns
+from polarbear.data.names import listing
+from polarbear.data.runs import Direction, Runs
+from polarbear.data.table import Naming
+from polarbear.readers.source import Refused, Source, agreed
+from polarbear.readers.tables import csv_columns
+
+_NEEDED = ("optimizer_name", "budget", "loss", "elapsed_budget", "elapsed_time")
+_NOT_THE_PROBLEM = {*_NEEDED, "error", "seed", "pseudotime", "num_objectives"}
+
+
+def read_nevergrad(
+    source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
+) -> Runs:
+    """Nevergrad's experiment tables (always minimised, time in evaluations).
+
+    A row is a run of its own with its own budget, not a point of a longer run. The runs of an
+    optimiser at growing budgets are joined to one trajectory, k-th repetition with k-th
+    repetition, so best-so-far is over the budgets up to a time. A run that failed has no value.
+    """
+    columns = csv_columns(source)
+    for name in _NEEDED:
+        if name not in columns.names:
+            raise Refused(f"no column {name!r} among {listing(columns.names)}")
+    cells = columns.table
+    rows = range(len(cells["loss"]))
+    instances = _instances(cells, len(rows))
+    seen: Counter[tuple[str, str, str]] = Counter()
+    repetitions = []
+    for row in rows:
+        key = (cells["optimizer_name"][row], instances[row], cells["budget"][row])
+        repetitions.append(seen[key])
+        seen[key] += 1
+    failed = [bool(error) for error in cells.get("error", [""] * len(rows))]
+    losses = [
+        np.inf if wrong and not loss else loss
+        for loss, wrong in zip(cells["loss"], failed, strict=True)
+    ]
+    table = {
+        "algorithm": cells["optimizer_name"],
+        "instance": instances,
+        "repetition": repetitions,
+        "time": cells["budget"],
+        "value": losses,
+    }
+    long = MappingColumns(table, columns.where)
+    direction = agreed(direction, "minimize")
+    return Runs.from_columns(long, Naming(until="last"), direction=direction, clock=clock)
+
+
+def _instances(cells: dict[str, list[str]], rows: int) -> list[str]:
+    """The problem of each row: its function, and the descriptors that tell its variants apart."""
+    told = [n for n in cells if n not in _NOT_THE_PROBLEM and not n.startswith("info/")]
+    blank = [""] * rows
+    functions = [
+        name or kind or "problem"
+        for name, kind in zip(
+            cells.get("name", blank), cells.get("function_class", blank), strict=True
+        )
+    ]
+    variants: dict[str, dict[str, set[str]]] = {}
+    for row, function in enumerate(functions):
+        mine = variants.setdefault(function, {n: set() for n in told})
+        for name in told:
+            mine[name].add(cells[name][row])
+    shown = {
+        function: [n for n in told if n == "dimension" or len(values[n]) > 1]
+        for function, values in variants.items()
+    }
+    return [
+        ", ".join([function, *(f"{n}={cells[n][row]}" for n in shown[function])])
+        for row, function in enumerate(functions)
+    ]

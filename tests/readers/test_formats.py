@@ -1,0 +1,340 @@
+"""Every format, on files written by the programs themselves."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from polarbear import DataError, Status, read
+
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.fixture(scope="module")
+def ioh_logs(tmp_path_factory):
+    """Logs of the real logger, and what it was given to log."""
+    ioh = pytest.importorskip("ioh")
+    folder = tmp_path_factory.mktemp("ioh")
+    rng = np.random.default_rng(7)
+    seen = {}
+    improvement = ioh.logger.trigger.OnImprovement()  # kept: the logger does not keep it
+    for algorithm in ("A", "B"):
+        logger = ioh.logger.Analyzer(
+            triggers=[improvement], root=str(folder), folder_name=algorithm,
+            algorithm_name=algorithm,
+        )  # fmt: skip
+        for instance in (1, 2):
+            problem = ioh.get_problem(1, instance, 2, ioh.ProblemClass.BBOB)
+            problem.attach_logger(logger)
+            for repetition in range(2):
+                values = []
+                for _ in range(60):
+                    problem(rng.uniform(-5, 5, size=2))
+                    values.append(problem.state.current.y - problem.optimum.y)
+                seen[algorithm, f"f1 Sphere d2 i{instance}", repetition] = values
+                problem.reset()
+            problem.detach_logger()
+        logger.close()
+    return folder, seen
+
+
+class TestIoh:
+    def test_trajectories_are_what_was_logged(self, ioh_logs):
+        folder, seen = ioh_logs
+        runs = read(folder)
+        assert runs.direction == "minimize"
+        assert runs.clock == "evaluations"
+        assert len(runs) == len(seen) == 8
+        for run, values in zip(runs, runs.at(np.arange(1, 61)), strict=True):
+            expected = seen[run.algorithm, run.instance, run.repetition]
+            assert_allclose(values, np.minimum.accumulate(expected), atol=1e-9)
+            assert run.until == 60
+
+    def test_a_single_index_and_an_archive(self, ioh_logs, tmp_path):
+        folder, _ = ioh_logs
+        (index,) = (folder / "A").glob("*.json")
+        assert read(index) == read(folder).filter(algorithms=["A"])
+        assert read(shutil.make_archive(str(tmp_path / "a"), "zip", folder)) == read(folder)
+
+    def test_no_value_is_better_than_the_exact_best(self, ioh_logs, tmp_path):
+        """The table has ten decimals; rounding must not make ties with a zero that never was."""
+        folder, _ = ioh_logs
+        copy = tmp_path / "copy"
+        shutil.copytree(folder / "A", copy)
+        (table,) = copy.glob("*/*.dat")
+        lines = table.read_text().splitlines()
+        lines[2] = f"{lines[2].split()[0]} 0.0000000000"
+        table.write_text("\n".join(lines) + "\n")
+        best = read(folder / "A").filter(where=[True, False, False, False]).value.min()
+        assert_allclose(read(copy)[0].value.min(), best)
+        assert best > 0
+
+    def test_indices_before_json(self):
+        runs = read(FILES / "ioh" / "ioh_0.3.1_info")
+        assert runs.instances == ("f1 Sphere d2 i1", "f1 Sphere d2 i2")
+        assert len(runs) == 4
+        assert set(runs.until) == {100}
+        assert_allclose(runs[0].value[:3], [36.728946, 29.717826, 29.214045])
+
+    def test_a_folder_that_minimises_and_maximises(self):
+        folder = FILES / "ioh" / "ioh_0.3.2.8.3_info"
+        with pytest.raises(DataError, match="runs that minimise and runs that maximise"):
+            read(folder)
+        lower, higher = read(folder, direction="minimize"), read(folder, direction="maximize")
+        assert lower.algorithms == higher.algorithms == ("OnePlusOneES", "RandomSearch")
+        assert len(lower) == len(higher) == 16
+        assert lower.instances[0] == "f1 Sphere d2 i1"
+        assert higher.instances[0] == "f2 LeadingOnes d8 i1"
+        assert higher.value.max() <= 16  # raw values, not those shifted by the instance
+
+    def test_invalid_json_is_named_by_its_line(self):
+        with pytest.raises(DataError, match=r"IOHprofiler_f1_Sphere.json: line 7: not valid JSON"):
+            read(FILES / "ioh" / "ioh_0.3.22_quirks")
+
+    def test_an_index_that_lists_other_runs_than_the_table_holds(self, ioh_logs, tmp_path):
+        folder, _ = ioh_logs
+        copy = tmp_path / "copy"
+        shutil.copytree(folder / "A", copy)
+        (table,) = copy.glob("*/*.dat")
+        table.write_text(table.read_text() + "evaluations raw_y\n1 2.0\n")
+        with pytest.raises(DataError, match="holds 5 runs, its index lists 4"):
+            read(copy)
+
+
+@pytest.fixture(scope="module")
+def coco_logs(tmp_path_factory):
+    """Logs of the real observer, which always writes below the working folder."""
+    cocoex = pytest.importorskip("cocoex")
+    folder = tmp_path_factory.mktemp("coco")
+    rng = np.random.default_rng(7)
+    seen = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        observer = cocoex.Observer("bbob", "result_folder: rs algorithm_name: RS")
+        chosen = "dimensions: 2,3 function_indices: 1 instance_indices: 1-3"
+        for problem in cocoex.Suite("bbob", "", chosen):
+            problem.observe_with(observer)
+            values = [problem(rng.uniform(-5, 5, problem.dimension)) for _ in range(50)]
+            number, dimension = problem.id_instance, problem.dimension
+            seen[f"bbob f1 d{dimension} i{number}"] = np.minimum.accumulate(values)
+            problem.free()
+    return folder / "exdata", seen
+
+
+class TestCoco:
+    def test_trajectories_are_what_was_observed(self, coco_logs):
+        folder, seen = coco_logs
+        runs = read(folder)
+        assert runs.algorithms == ("RS",)
+        assert set(runs.instances) == set(seen)
+        assert set(runs.until) == {50}
+        for run, values in zip(runs, runs.at(np.arange(1, 51)), strict=True):
+            # The log subtracts the optimum, which is the same for a whole run. It has a row at
+            # each new target and at some evaluations, so it may lag behind between its rows.
+            best = seen[run.instance]
+            optimum = best[-1] - values[-1]
+            assert_allclose(run.value + optimum, best[run.time.astype(int) - 1], rtol=1e-6)
+            assert np.all(values + optimum >= best - 1e-6)
+            assert len(run.time) > 2
+
+    def test_archives_as_they_are_published(self, coco_logs, tmp_path):
+        folder, _ = coco_logs
+        archive = shutil.make_archive(str(tmp_path / "rs"), "gztar", folder)
+        assert read(archive) == read(folder)
+
+    def test_logs_before_2016(self, tmp_path):
+        (tmp_path / "bbobexp_f1.info").write_text(
+            "funcId = 1, DIM = 2, Precision = 1.000e-08, algId = 'BFGS'\n% a comment\n"
+            "data_f1/bbobexp_f1_DIM2.dat, 1:14|-5.2e-09, 1:9|1.0e+00, 2"
+        )
+        (tmp_path / "data_f1").mkdir()
+        head = (
+            "% function evaluation | noise-free fitness - Fopt (7.948e+01) | best noise-free ...\n"
+        )
+        blocks = ["1 +5.0e+00 +5.0e+00 +8.4e+01\n10 +6.0e+00 +1.0e-09 +7.9e+01\n"]
+        blocks += ["1 +2.0e+00 +2.0e+00 +8.1e+01\n", "3 +4.0e+00 +4.0e+00 +8.3e+01\n"]
+        data = tmp_path / "data_f1" / "bbobexp_f1_DIM2.dat"
+        data.write_text("".join(head + block for block in blocks))
+        runs = read(tmp_path)
+        assert runs.instances == ("f1 d2 i1", "f1 d2 i2")
+        assert runs.repetition.tolist() == [0, 1, 0]
+        assert runs.until.tolist() == [14, 9, 3]
+        assert_array_equal(runs.at([1])[:, 0], [5, 2, np.inf])
+
+    def test_constrained_problems_and_those_with_two_objectives(self):
+        runs = read(FILES / "coco" / "bbob-constrained")
+        assert runs.instances == ("bbob-constrained f1 d2 i1", "bbob-constrained f1 d2 i2")
+        with pytest.raises(DataError, match="line 1: a bi-objective log"):
+            read(FILES / "coco" / "bbob-biobj")
+
+    def test_the_direction_is_known(self, coco_logs):
+        folder, _ = coco_logs
+        assert read(folder, direction="minimize") == read(folder)
+        with pytest.raises(DataError, match="always minimize, but direction='maximize'"):
+            read(folder, direction="maximize")
+
+
+class TestBenchopt:
+    @pytest.mark.parametrize("version", ["1.6.0", "1.10.0"])
+    def test_both_layouts(self, version):
+        pytest.importorskip("pyarrow")
+        runs = read(FILES / "benchopt" / f"benchopt_{version}.parquet")
+        assert runs.algorithms == ("CD", "GD[step=1.0]", "Normal-Equations")
+        assert "Easy[n_samples=20] | Least Squares[reg=0.1]" in runs.instances
+        assert len(runs) == 12
+        assert runs.clock == "seconds"
+        once = [run for run in runs if run.algorithm == "Normal-Equations"]
+        assert {run.status for run in once} == {Status.FINISHED}
+        assert all(len(run.value) == 1 for run in once)
+        others = {run.status for run in runs if run.algorithm != "Normal-Equations"}
+        assert others == {Status.CUT}
+
+    def test_as_csv_and_by_another_objective(self, tmp_path):
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        path = FILES / "benchopt" / "benchopt_1.10.0.parquet"
+        table = pandas.read_parquet(path)
+        table.to_csv(tmp_path / "results.csv", index=False)
+        assert read(tmp_path / "results.csv") == read(path)
+        with pytest.raises(DataError, match="benchopt +no column 'objective_none' among"):
+            read(path, value="objective_none", format="benchopt")
+
+
+class TestNevergrad:
+    def test_budgets_become_times_and_seeds_repetitions(self):
+        runs = read(FILES / "nevergrad" / "tiny.csv")
+        assert runs.algorithms == ("DE", "OnePlusOne", "RandomSearch")
+        assert runs.instances == (
+            "FarOptimumFunction, dimension=2", "rastrigin, dimension=3", "sphere, dimension=3",
+        )  # fmt: skip
+        assert set(runs.repetition) == {0, 1}
+        assert set(runs.time) <= {20, 60, 200}
+        assert set(runs.until) == {200}
+
+    def test_failed_runs_have_no_value(self):
+        runs = read(FILES / "nevergrad" / "error_rows.csv")
+        assert len(runs.value) == 0
+        assert len(runs) == 1
+
+
+class TestLogs:
+    def test_highs(self):
+        run = read(FILES / "highs" / "gap_min.log")[0]
+        assert run[:2] == ("HiGHS", "gap_min")
+        assert_allclose(run.time, [0.0, 0.1, 1.8, 2.9, 4.0])
+        assert_allclose(run.value, [5531, 5194, 4902, 4831, 4796])
+        assert run.until == 4.0
+        assert run.status is Status.CUT
+        solved = read(FILES / "highs" / "knap_max.log")
+        assert solved.direction == "maximize"
+        assert solved[0].value[-1] == 1288
+        assert solved[0].status is Status.FINISHED
+
+    def test_highs_before_1_6(self):
+        run = read(FILES / "highs" / "gap_min_v1.5.3.log")[0]
+        assert_allclose(run.value, [5194, 4813])
+        assert run.until == 4.01
+
+    @pytest.mark.parametrize("solver", ["highs", "scip"])
+    def test_without_a_solution_there_is_no_value_and_no_direction(self, solver):
+        for name, status in [("msplit", Status.CUT), ("infeas", Status.FINISHED)]:
+            log = FILES / solver / f"{name}.log"
+            with pytest.raises(DataError, match="the logs do not tell; pass direction="):
+                read(log)
+            run = read(log, direction="minimize")[0]
+            assert len(run.value) == 0
+            assert run.status is status
+
+    def test_scip(self):
+        run = read(FILES / "scip" / "gap_min.log")[0]
+        assert_allclose(run.time, [0.0, 1.9, 3.0])
+        assert_allclose(run.value, [5777, 5022, 4834])
+        assert run.until == 4.0
+        assert run.status is Status.CUT
+        solved = read(FILES / "scip" / "knap_max.log")
+        assert solved.direction == "maximize"
+        assert solved[0].status is Status.FINISHED
+        assert solved[0].until == 1.73
+
+    @pytest.mark.parametrize(
+        ("name", "n", "last", "until", "status"),
+        [
+            ("clasp_wcnf_optimum_ts_s", 83, 698, 0.379243, Status.FINISHED),
+            ("clasp_opb_optimum_ts_epoch", 32, 295, 0.000376, Status.FINISHED),
+            ("clasp_wcnf_timelimit_ts_hms", 36, 12334, 1.980176, Status.CUT),
+            ("clasp_wcnf_unsat", 0, None, 0.0, Status.FINISHED),
+            ("handmade_runsolver_timestamp", 4, 698, 0.38, Status.FINISHED),
+        ],
+    )
+    def test_o_lines(self, name, n, last, until, status):
+        runs = read(FILES / "olines" / f"{name}.log")
+        assert runs.direction == "minimize"
+        assert len(runs.value) == n
+        assert not n or runs.value[-1] == last
+        assert_allclose(runs.until, until, atol=1e-6)
+        assert runs[0].status is status
+
+    def test_o_lines_without_a_time_say_what_to_do(self):
+        with pytest.raises(DataError, match=r"line 4: no time before the value; .* ts -s"):
+            read(FILES / "olines" / "clasp_wcnf_optimum.log")
+
+    def test_a_real_solver(self, tmp_path):
+        highspy = pytest.importorskip("highspy")
+        rng = np.random.default_rng(3)
+        model = highspy.Highs()
+        model.setOptionValue("output_flag", True)
+        model.setOptionValue("log_to_console", False)
+        model.setOptionValue("log_file", str(tmp_path / "HiGHS__knapsack__7.log"))
+        pick = [model.addBinary() for _ in range(30)]
+        for _ in range(5):
+            weights = rng.integers(10, 100, 30)
+            load = sum(int(w) * x for w, x in zip(weights, pick, strict=True))
+            model.addConstr(load <= int(weights.sum() // 3))
+        worth = [int(v) for v in rng.integers(10, 100, 30)]
+        model.maximize(sum(v * x for v, x in zip(worth, pick, strict=True)))
+        run = read(tmp_path / "HiGHS__knapsack__7.log", direction="maximize")[0]
+        assert run[:2] == ("HiGHS", "knapsack")
+        assert run.repetition == 7
+        assert run.value[-1] == pytest.approx(model.getObjectiveValue())
+        assert run.status is Status.FINISHED
+
+    def test_a_pattern_of_ones_own_and_names_from_the_path(self, tmp_path):
+        for solver in ("quick", "slow"):
+            folder = tmp_path / "logs" / solver
+            folder.mkdir(parents=True)
+            for seed in (1, 2):
+                log = f"start\n[{seed}.5s] new best: 10\nnoise\n[2.5s] new best: {seed}\n"
+                (folder / f"city__{seed}.log").write_text(log)
+        pattern = r"\[(?P<time>[\d.]+)s\] new best: (?P<value>\S+)"
+        runs = read(tmp_path / "logs", pattern=pattern, direction="minimize")
+        assert runs.algorithms == ("quick", "slow")
+        assert runs.instances == ("city",)
+        assert runs.repetition.tolist() == [1, 2, 1, 2]
+        assert_array_equal(runs.at([2.0])[0], [10])
+        named = read(
+            tmp_path / "logs",
+            pattern=pattern,
+            names=r"(?P<algorithm>\w+)/(?P<instance>\w+?)__(?P<repetition>\d+)",
+            direction="minimize",
+        )
+        assert named == runs
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"pattern": "("}, "pattern '\\(': "),
+            ({"pattern": "x"}, "needs the groups"),
+            ({"names": "("}, "names '\\(': "),
+            ({"names": "x(?P<algorithm>.)"}, "finds no algorithm and instance in the path"),
+        ],
+    )
+    def test_bad_patterns_are_explained(self, options, message):
+        with pytest.raises(DataError, match=message):
+            read(FILES / "highs" / "gap_min.log", direction="minimize", **options)
+
+    def test_the_repetition_in_a_name_is_a_number(self, tmp_path):
+        (tmp_path / "a__b__c.log").write_text("0.1 o 3\n")
+        with pytest.raises(DataError, match="repetition 'c' in the path is not a whole number"):
+            read(tmp_path)

@@ -1,0 +1,140 @@
+"""``read`` itself: which format is found, what is said if none is, files, folders and archives."""
+
+import gzip
+import shutil
+import tarfile
+import zipfile
+
+import pytest
+
+from polarbear import DataError, Runs, read
+from polarbear.readers import FORMATS
+
+LONG = "algorithm,instance,time,value\nCSA,f1,10,4.0\nCSA,f1,80,0.5\nRS,f1,10,3.0\nRS,f1,80,3.0\n"
+
+
+@pytest.fixture
+def long_csv(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text(LONG)
+    return path
+
+
+def test_a_path_a_string_and_a_frame_say_the_same(long_csv):
+    runs = read(long_csv, direction="minimize")
+    assert runs.algorithms == ("CSA", "RS")
+    assert read(str(long_csv), direction="minimize") == runs
+    rows = [line.split(",") for line in LONG.splitlines()]
+    frame = {name: [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
+    assert read(frame, direction="minimize") == runs
+
+
+def test_folders_and_archives_are_read_as_a_whole(tmp_path, long_csv):
+    runs = read(long_csv, direction="minimize")
+    folder = tmp_path / "results"
+    for i, algorithm in enumerate(runs.algorithms):
+        part = folder / f"part{i}"
+        part.mkdir(parents=True)
+        lines = [line for line in LONG.splitlines() if line.startswith(("algorithm", algorithm))]
+        (part / "long.csv").write_text("\n".join(lines))
+    (folder / "notes.md").write_text("not data")
+    (folder / ".hidden.csv").write_text("not data")
+    assert read(folder, direction="minimize") == runs
+    for kind in ("zip", "gztar"):
+        archive = shutil.make_archive(str(tmp_path / kind), kind, folder)
+        assert read(archive, direction="minimize") == runs
+    packed = tmp_path / "long.csv.gz"
+    packed.write_bytes(gzip.compress(LONG.encode()))
+    assert read(packed, direction="minimize") == runs
+
+
+def test_an_unknown_file_lists_what_was_tried_and_why_each_refused(tmp_path):
+    path = tmp_path / "thesis.docx"
+    path.write_text("text")
+    with pytest.raises(DataError) as error:
+        read(path)
+    message = str(error.value)
+    for row in FORMATS:
+        assert f"\n  {row.name}" in message
+    assert "ioh        no IOHprofiler_*.json or IOHprofiler_*.info file" in message
+    assert "csv        no file ends in .csv or .tsv" in message
+
+
+def test_a_table_of_something_else_says_which_column_is_missing(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("solver,problem,best\na,b,1\n")
+    with pytest.raises(DataError, match="csv +no column 'algorithm' among solver, problem, best"):
+        read(path, direction="minimize")
+
+
+def test_the_direction_must_be_said_where_the_file_does_not(long_csv):
+    with pytest.raises(DataError, match="pass direction='minimize' or 'maximize'"):
+        read(long_csv)
+
+
+def test_a_format_can_be_chosen_and_must_exist(long_csv):
+    assert len(read(long_csv, format="csv", direction="minimize")) == 2
+    with pytest.raises(DataError, match="coco +no .info file of COCO"):
+        read(long_csv, format="coco")
+    with pytest.raises(DataError, match="no format 'excel'; there are ioh, coco"):
+        read(long_csv, format="excel")
+    with pytest.raises(DataError, match="is for files, not for a dict"):
+        read({}, format="csv")
+
+
+def test_an_option_of_another_format_is_a_reason_to_refuse(long_csv):
+    with pytest.raises(DataError, match="csv +takes no option 'colour'"):
+        read(long_csv, direction="minimize", colour="red")
+    with pytest.raises(DataError, match="parquet +takes no option 'colour'"):
+        read(long_csv, direction="minimize", colour="red")
+
+
+def test_what_is_not_there_and_what_is_broken(tmp_path):
+    with pytest.raises(DataError, match="no such file or folder"):
+        read(tmp_path / "nowhere.csv")
+    with pytest.raises(DataError, match="embedded null|no such file"):
+        read("a\0b.csv")
+    for name, content in [("a.zip", b"PK\x03\x04 not a zip"), ("a.csv.gz", b"\x1f\x8bnot gzip")]:
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=f"{name}: cannot be read"):
+            read(path, direction="minimize")
+
+
+def test_archives_cannot_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("polarbear.readers.source.MOST_BYTES", 1000)
+    bomb = LONG + "x" * 2000
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", bomb)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(bomb.encode()))
+    (tmp_path / "a.csv").write_text(bomb)
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "a.csv", "a.csv")
+    for name in ("a.zip", "a.tgz", "a.csv.gz"):
+        with pytest.raises(DataError, match="unpacks to more than"):
+            read(tmp_path / name, direction="minimize")
+
+
+def test_an_index_cannot_point_outside_its_folder(tmp_path):
+    (tmp_path / "secret.dat").write_text("% x\n1 0 1.0\n")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "f.info").write_text("funcId = 1, DIM = 2, algId = 'a'\n%\n../secret.dat, 1:1|1.0")
+    with pytest.raises(DataError, match="refers to '../secret.dat', which is not there"):
+        read(folder)
+
+
+def test_every_format_has_its_row_and_its_docstring():
+    assert len({row.name for row in FORMATS}) == len(FORMATS)
+    for row in FORMATS:
+        assert row.read.__doc__
+        assert row.what
+        assert row.name in (read.__doc__ or "")
+
+
+def test_runs_written_to_parquet_are_recognised(tmp_path, long_csv):
+    pytest.importorskip("pyarrow")
+    runs = read(long_csv, direction="maximize", clock="evaluations")
+    runs.to_parquet(tmp_path / "runs.parquet")
+    assert read(tmp_path / "runs.parquet") == runs
+    assert isinstance(runs, Runs)

@@ -1,0 +1,81 @@
+"""The package as a whole: what it costs to import, what is public, how it is laid out."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import polarbear
+from polarbear.cli import main
+
+SOURCE = Path(polarbear.__file__).parent
+
+
+def python(code, *flags):
+    command = [sys.executable, *flags, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_loads_nothing_of_others():
+    code = "import sys, polarbear; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(python(code).split()) - set(python(code.replace(", polarbear", "")).split())
+    assert loaded - sys.stdlib_module_names == {"polarbear"}
+
+
+def test_importing_takes_less_than_twice_bare_python():
+    def seconds(code):
+        start = time.perf_counter()
+        python(code)
+        return time.perf_counter() - start
+
+    pairs = [(seconds("pass"), seconds("import polarbear")) for _ in range(15)]
+    assert min(ours for _, ours in pairs) < 2 * min(bare for bare, _ in pairs)
+
+
+def test_public_names_are_there_documented_and_nothing_else():
+    assert dir(polarbear) == sorted(polarbear.__all__)
+    for name in polarbear.__all__:
+        assert getattr(polarbear, name) is not None
+        assert name == "__version__" or getattr(polarbear, name).__doc__, name
+    with pytest.raises(AttributeError, match="has no attribute 'fly'"):
+        polarbear.fly  # noqa: B018
+
+
+def test_the_command_says_its_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"polarbear {polarbear.__version__}\n"
+    assert main([]) == 0
+    assert "usage: polarbear" in capsys.readouterr().out
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("polarbear"):
+            for alias in node.names:
+                yield node.module, alias.name
+
+
+def test_inside_the_package_names_are_imported_from_where_they_are_defined():
+    for path in SOURCE.rglob("*.py"):
+        if path == SOURCE / "__init__.py":
+            continue
+        for module, name in imports(path):
+            home = SOURCE.joinpath(*module.split(".")[1:])
+            if (home / "__init__.py").exists():  # a package: only its modules may be taken from it
+                assert (home / f"{name}.py").exists(), f"{path.name}: from {module} import {name}"
+
+
+def test_files_and_functions_stay_readable():
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        assert len(text.splitlines()) <= 500, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+                assert lines <= 60, f"{path.name}: {node.name} has {lines} lines"
