@@ -23,6 +23,7 @@ from pathlib import Path
 
 IMPROVEMENTS = 100
 TIMES = 50
+LIMIT = 3.0
 RESULTS = Path(__file__).parent / "results" / "read_and_rank.md"
 
 
@@ -110,6 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--check", action="store_true", help="fail beyond 3 times polars")
     parser.add_argument("--no-write", action="store_true", help="print the table only")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
@@ -129,6 +131,7 @@ def main() -> None:
         "| rows | time / polars | reading | ranking | peak / raw columns | polars' peak / raw |",
         "|---|---|---|---|---|---|",
     ]
+    ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for label in ("in order", "shuffled"):
             path = Path(folder) / f"{label.replace(' ', '_')}.parquet"
@@ -144,12 +147,15 @@ def main() -> None:
                 return statistics.median(found[part] for found in sides["ours"]) / base
 
             memory = {s: max(found["memory"] for found in sides[s]) / raw for s in sides}
+            ratios.append(ratio("all"))
             lines.append(
                 f"| {label} | **{ratio('all'):.2f}** | {ratio('read'):.2f} | {ratio('rank'):.2f} "
                 f"| **{memory['ours']:.2f}** | {memory['polars']:.2f} |"
             )
     text = "\n".join(lines) + "\n"
     print(text)
+    if options.check and max(ratios) > LIMIT:
+        sys.exit(f"{max(ratios):.2f} times polars is more than {LIMIT}")
     if not options.no_write:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(f"Made by `python benchmarks/read_and_rank.py`.\n\n{text}")

@@ -9,15 +9,14 @@ nothing and needs nothing::
     rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # what type checkers take for true; typing itself would double the import
 if TYPE_CHECKING:
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
-    from polarbear.data.runs import Run, Runs, Status
+    from polarbear.data.run import Run, Status
+    from polarbear.data.runs import Runs
     from polarbear.errors import DataError, DataWarning, MissingDependency, PolarBearError
     from polarbear.readers import read
 
@@ -25,9 +24,9 @@ _HOME = {
     "grid": "polarbear.data.grid",
     "rank": "polarbear.data.rankings",
     "Rankings": "polarbear.data.rankings",
-    "Run": "polarbear.data.runs",
+    "Run": "polarbear.data.run",
     "Runs": "polarbear.data.runs",
-    "Status": "polarbear.data.runs",
+    "Status": "polarbear.data.run",
     "DataError": "polarbear.errors",
     "DataWarning": "polarbear.errors",
     "MissingDependency": "polarbear.errors",
@@ -54,6 +53,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'polarbear' has no attribute {name!r}")
+    from importlib import import_module
+
     module = import_module(_HOME[name])
     # A public module (grid) is its own home; everything else is a name inside its home.
     found = module if _HOME[name].endswith(f".{name}") else getattr(module, name)

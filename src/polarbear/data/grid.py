@@ -47,7 +47,7 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
     and ends when the last run does. Spaced times are logarithmic if they span a factor of 100 or
     more, and whole numbers if all recorded times are (evaluations).
 
-    >>> from polarbear.data.runs import Run
+    >>> from polarbear.data.run import Run
     >>> runs = Runs.from_records(
     ...     [Run("a", "1", [1, 40, 900], [3, 2, 1], until=1000), Run("b", "1", [1], [2], 1000)],
     ...     direction="minimize")

@@ -1,5 +1,6 @@
 """Parquet through pyarrow: columns read one at a time, and the long table of runs written."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from polarbear.data.columns import Labels, missing
 from polarbear.data.names import text
 from polarbear.errors import DataError, require
+
+_STAMP, _VERSION = "polarbear", 1
 
 
 class ParquetColumns:
@@ -26,7 +29,7 @@ class ParquetColumns:
         self._rows = file.metadata.num_rows
         schema = file.schema_arrow
         self.names: Sequence[str] = schema.names
-        self.metadata: Mapping[bytes, bytes] = schema.metadata or {}
+        self.about = _about((schema.metadata or {}).get(_STAMP.encode()))
         self.where = "row {}".format
 
     def labels(self, name: str) -> Labels:
@@ -69,8 +72,8 @@ class ParquetColumns:
         return column
 
 
-def write(target: Any, columns: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Write columns, where a pair (codes, names) is a column of names."""
+def write(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> None:
+    """Write columns, and what is to be said about all of them."""
     arrow = require("pyarrow", extra="parquet")
     parquet = require("pyarrow.parquet", extra="parquet")
     arrays = {
@@ -79,5 +82,21 @@ def write(target: Any, columns: Mapping[str, Any], metadata: Mapping[str, str]) 
         else arrow.array(column)
         for name, column in columns.items()
     }
-    table = arrow.table(arrays).replace_schema_metadata(dict(metadata))
-    parquet.write_table(table, target)
+    stamp = json.dumps({"version": _VERSION, **about})
+    parquet.write_table(arrow.table(arrays).replace_schema_metadata({_STAMP: stamp}), target)
+
+
+def _about(stamp: bytes | None) -> dict[str, Any]:
+    """What a file of ours says about itself; files are data, so anything may stand there."""
+    try:
+        about = json.loads(stamp or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(about, dict):
+        return {}
+    version = about.get("version", _VERSION)
+    if version != _VERSION:
+        raise DataError(
+            f"the file has version {version} of this format, this package reads {_VERSION}"
+        )
+    return about

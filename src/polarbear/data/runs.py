@@ -1,20 +1,9 @@
-"""``Runs``: best-so-far trajectories of many runs, and how each of them ended.
+"""``Runs``: best-so-far trajectories of many runs; what one run means is said in ``run.py``."""
 
-What a trajectory says, and what it does not:
-
-* between two improvements a run stands at the better of what it found so far;
-* before its first value a run has none, which ranks behind every value (the worst infinity,
-  ``inf`` when minimising, is the same as no value);
-* after ``until`` a run that was *cut* is unknown, because nobody looked; a run that ended in
-  any other way, by itself or by failing, keeps what it had found and finds nothing better.
-"""
-
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,37 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, columns_of
 from polarbear.data.names import Codes, canonical, count, indices, listing
+from polarbear.data.run import STATUSES, Direction, Run, Status, check, sign_of
 from polarbear.data.table import Naming, long_table
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
 from polarbear.errors import DataError, require
-
-Direction = Literal["minimize", "maximize"]
-
-
-class Status(StrEnum):
-    """How a run ended. Only a run that was cut may still have had better values to come."""
-
-    CUT = "cut"  # watching ended at the horizon
-    FINISHED = "finished"  # the algorithm stopped by itself
-    OUT_OF_TIME = "out of time"
-    OUT_OF_MEMORY = "out of memory"
-    CRASHED = "crashed"
-    KILLED = "killed"
-
-
-STATUSES = tuple(Status)
-
-
-class Run(NamedTuple):
-    """One algorithm on one instance with one seed, watched ``until`` a time."""
-
-    algorithm: str
-    instance: str
-    time: ArrayLike
-    value: ArrayLike
-    until: float
-    repetition: int = 0
-    status: Status = Status.CUT
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +124,7 @@ class Runs:
         cls, columns: Columns, naming: Naming, *, direction: Direction, clock: str = "time"
     ) -> Self:
         """Runs from the columns of a long table, for readers of files."""
-        sign = _sign(direction)
+        sign = sign_of(direction)
         table = long_table(columns, naming, sign, STATUSES)
         return cls(
             table.algorithms,
@@ -194,7 +156,7 @@ class Runs:
         values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
         until = np.array([record.until for record in records], dtype=np.float64)
         for record, t, v, end in zip(records, times, values, until, strict=True):
-            _check_record(record, t, v, end)
+            check(record, t, v, end)
         return cls._assemble(
             _labels(record.algorithm for record in records),
             _labels(record.instance for record in records),
@@ -249,7 +211,7 @@ class Runs:
         clock: str,
     ) -> Self:
         """Bring runs and their rows into canonical order."""
-        sign = _sign(direction)
+        sign = sign_of(direction)
         algorithm_codes, algorithms = canonical(*algorithm)
         instance_codes, instances = canonical(*instance)
         order = np.lexsort((repetition, algorithm_codes, instance_codes))
@@ -315,7 +277,7 @@ class Runs:
     @property
     def worst(self) -> float:
         """The value that stands for "no value yet": ``inf`` when minimising, else ``-inf``."""
-        return _sign(self.direction) * np.inf
+        return sign_of(self.direction) * np.inf
 
     @property
     def cost(self) -> Floats:
@@ -341,7 +303,7 @@ class Runs:
         times = np.asarray(times, dtype=np.float64)
         grid, place = np.unique(times, return_inverse=True)
         cost = costs_at(self.offset, self.time, self.cost, grid).T[:, place]
-        return np.where(self.known(times), _sign(self.direction) * cost, np.nan)
+        return np.where(self.known(times), sign_of(self.direction) * cost, np.nan)
 
     def filter(
         self,
@@ -419,8 +381,8 @@ class Runs:
 
     def to_parquet(self, path: Any) -> None:
         """Write the long table with direction and clock, for :meth:`from_parquet` and others."""
-        about = {"version": 1, "direction": self.direction, "clock": self.clock}
-        parquet.write(path, self.columns(), {"polarbear": json.dumps(about)})
+        about = {"direction": self.direction, "clock": self.clock}
+        parquet.write(path, self.columns(), about)
 
     @classmethod
     def from_parquet(
@@ -437,11 +399,10 @@ class Runs:
         ``direction``, and the names of columns as in :meth:`from_frame`.
         """
         file = parquet.ParquetColumns(path)
-        about = _about(file.metadata.get(b"polarbear"))
-        direction = direction or cast(Direction | None, about.get("direction"))
+        direction = direction or cast(Direction | None, file.about.get("direction"))
         if direction is None:
             raise DataError("the file does not say it: pass direction='minimize' or 'maximize'")
-        clock = clock or str(about.get("clock", "time"))
+        clock = clock or str(file.about.get("clock", "time"))
         return cls.from_columns(file, Naming(**columns), direction=direction, clock=clock)
 
     def __str__(self) -> str:
@@ -470,46 +431,7 @@ class Runs:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
 
 
-def _sign(direction: str) -> float:
-    """What turns a value into a cost, and a cost into a value."""
-    if direction not in ("minimize", "maximize"):
-        raise DataError(f"direction must be 'minimize' or 'maximize', not {direction!r}")
-    return 1.0 if direction == "minimize" else -1.0
-
-
 def _labels(names: Iterable[str]) -> Labels:
     place: dict[str, int] = {}
     codes = [place.setdefault(name, len(place)) for name in names]
     return Labels(np.array(codes, dtype=np.int32), list(place))
-
-
-def _check_record(record: Run, time: Floats, value: Floats, until: float) -> None:
-    problem = None
-    if len(time) != len(value):
-        problem = f"{len(time)} times and {len(value)} values"
-    elif not (np.isfinite(time).all() and (time >= 0).all()):
-        problem = f"time {time[~(np.isfinite(time) & (time >= 0))][0]} is not a finite time >= 0"
-    elif np.isnan(value).any():
-        problem = f"the value at time {time[np.isnan(value)][0]:g} is nan"
-    elif not until >= max(time, default=0.0):
-        problem = f"watched until {until:g}, but it has a value at {max(time, default=0.0):g}"
-    if problem:
-        raise DataError(
-            f"run of algorithm {record.algorithm!r} on instance {record.instance!r}, "
-            f"repetition {record.repetition}: {problem}"
-        )
-
-
-def _about(stamp: bytes | None) -> dict[str, Any]:
-    """What a file of ours says of itself; files are data, so anything may stand there."""
-    try:
-        about = json.loads(stamp or b"{}")
-    except ValueError:
-        about = {}
-    if not isinstance(about, dict):
-        about = {}
-    if about.get("version", 1) != 1:
-        raise DataError(
-            f"the file has version {about['version']} of this format, this package reads version 1"
-        )
-    return about

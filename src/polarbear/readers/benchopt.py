@@ -2,7 +2,8 @@
 
 from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.names import listing
-from polarbear.data.runs import Direction, Runs, Status
+from polarbear.data.run import Direction, Status
+from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
 from polarbear.readers.source import Refused, Source, naming
 from polarbear.readers.tables import csv_columns, parquet_columns, reading_parquet

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from polarbear.data.runs import Direction, Run, Runs
+from polarbear.data.run import Direction, Run
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import Block, blocks
 from polarbear.readers.source import Refused, Source, agreed, moment, naming, number

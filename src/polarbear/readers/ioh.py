@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polarbear.data.runs import Direction, Run, Runs
+from polarbear.data.run import Direction, Run
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import blocks
 from polarbear.readers.source import Refused, Source, moment, naming, number

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.runs import Direction, Run, Runs, Status
+from polarbear.data.run import Direction, Run, Status
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, moment, naming, number
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from polarbear.data.columns import MappingColumns
 from polarbear.data.names import listing
-from polarbear.data.runs import Direction, Runs
+from polarbear.data.run import Direction
+from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
 from polarbear.readers.source import Refused, Source, agreed
 from polarbear.readers.tables import csv_columns

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from polarbear.data.names import natural
-from polarbear.data.runs import Direction
+from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
 MOST_BYTES = 1 << 30

@@ -10,7 +10,8 @@ from typing import Any
 from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.names import listing
 from polarbear.data.parquet import ParquetColumns
-from polarbear.data.runs import Direction, Runs
+from polarbear.data.run import Direction
+from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
 from polarbear.errors import DataError, require
 from polarbear.readers.source import Refused, Source, naming

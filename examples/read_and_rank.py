@@ -1,0 +1,20 @@
+"""Read recorded runs, rank them over time, and see how the lead changes.
+
+Run it from the project's folder: python examples/read_and_rank.py
+"""
+
+from pathlib import Path
+
+import polarbear as pb
+
+runs = pb.read(Path(__file__).parent / "mabbob_d5.csv", direction="minimize", clock="evaluations")
+print(runs, end="\n\n")
+
+rankings = pb.rank(runs)
+print(f"{'evaluations':>12}  most often ahead of all others")
+for i in range(0, len(rankings.times), 5):
+    first = rankings.algorithm[rankings.position[i] == 0]
+    leads = {name: int((first == code).sum()) for code, name in enumerate(rankings.algorithms)}
+    leader = max(leads, key=lambda name: leads[name])
+    share = leads[leader] / len(rankings.instances)
+    print(f"{rankings.times[i]:>12,.0f}  {leader:<7} first on {share:.0%} of the problems")
