@@ -124,22 +124,8 @@ class Runs:
         cls, columns: Columns, naming: Naming, *, direction: Direction, clock: str = "time"
     ) -> Self:
         """Runs from the columns of a long table, for readers of files."""
-        sign = sign_of(direction)
-        table = long_table(columns, naming, sign, STATUSES)
-        return cls(
-            table.algorithms,
-            table.instances,
-            table.algorithm,
-            table.instance,
-            table.repetition,
-            table.until,
-            table.status,
-            table.flat.offset,
-            table.flat.time,
-            table.flat.cost if sign > 0 else -table.flat.cost,
-            direction,
-            clock,
-        )
+        table = long_table(columns, naming, sign_of(direction), STATUSES)
+        return cls(*table, direction, clock)
 
     @classmethod
     def from_records(

@@ -37,7 +37,7 @@ UNTIL_RULES = ("last", "instance")
 
 
 class Table(NamedTuple):
-    """The arrays of ``Runs``, in its canonical order, with costs (smaller is better)."""
+    """The fields of ``Runs``, in its canonical order."""
 
     algorithms: tuple[str, ...]
     instances: tuple[str, ...]
@@ -46,7 +46,9 @@ class Table(NamedTuple):
     repetition: NDArray[np.int64]
     until: Floats
     status: NDArray[np.int8]
-    flat: Flat
+    offset: NDArray[np.int64]
+    time: Floats
+    value: Floats
 
 
 def long_table(columns: Columns, naming: Naming, sign: float, statuses: Sequence[str]) -> Table:
@@ -75,7 +77,9 @@ def long_table(columns: Columns, naming: Naming, sign: float, statuses: Sequence
         runs.repetition,
         until,
         status,
-        flat,
+        flat.offset,
+        flat.time,
+        flat.cost if sign > 0 else -flat.cost,
     )
 
 
