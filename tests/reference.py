@@ -1,7 +1,9 @@
 """Slow twins: the obvious way to compute what the package computes fast. Plain Python, no numpy."""
 
 import math
+import random
 from collections.abc import Sequence
+from itertools import permutations
 
 from polarbear import Run, Status
 
@@ -24,7 +26,7 @@ def tied(leader: float, follower: float, abs_tol: float, rel_tol: float) -> bool
     if math.isinf(leader) or math.isinf(follower):
         return False
     larger = max(abs(leader), abs(follower))
-    return abs(leader - follower) <= max(abs_tol, rel_tol * larger)
+    return abs(leader - follower) <= max(abs_tol, rel_tol * larger) * (1 + 1e-9)
 
 
 def ranking(
@@ -46,10 +48,16 @@ def comparisons(runs: Sequence[Run]) -> list[list[Run]]:
     for run in sorted(runs, key=lambda run: run.repetition):
         by_algorithm.setdefault(run.algorithm, []).append(run)
     numbers = sorted({run.repetition for run in runs})
-    most = max(len(theirs) for theirs in by_algorithm.values())
-    if len(numbers) == most:
-        return [[run for run in runs if run.repetition == number] for number in numbers]
-    return [[r[k] for r in by_algorithm.values() if k < len(r)] for k in range(most)]
+    shared = len(numbers) < len(runs)
+    slots = len(numbers) if shared else max(len(theirs) for theirs in by_algorithm.values())
+    found = []
+    for k in range(slots):
+        comparison = []
+        for theirs in by_algorithm.values():
+            same = [run for run in theirs if shared and run.repetition == numbers[k]]
+            comparison.append(same[0] if same else theirs[k % len(theirs)])
+        found.append(comparison)
+    return found
 
 
 def rankings(
@@ -70,3 +78,38 @@ def rankings(
                 known = {name: v for name, v in values.items() if v is not None}
                 found[instance, time].append(ranking(known, direction, abs_tol, rel_tol))
     return found
+
+
+def log_likelihood(rankings, utility: dict[str, float], time: float) -> float:
+    """Plackett-Luce by the paper: a tie is the mean of the log-likelihood over all its orders."""
+    total = 0.0
+    for name in rankings.instances:
+        code = rankings.instances.index(name)
+        weights = [w for w, i in zip(rankings.weight, rankings.instance, strict=True) if i == code]
+        for groups, weight in zip(rankings.order(name, time), weights, strict=True):
+            orders = [[]]
+            for group in groups:
+                orders = [order + list(tie) for order in orders for tie in permutations(group)]
+            logs = [
+                sum(
+                    utility[order[k]] - math.log(sum(math.exp(utility[a]) for a in order[k:]))
+                    for k in range(len(order))
+                )
+                for order in orders
+            ]
+            total += weight * math.fsum(logs) / len(logs)
+    return total
+
+
+def mean_log_sums(mu: Sequence[float], samples: int = 20_000) -> float:
+    """The mean over many random orders of the sum of log tail sums."""
+    shuffler = random.Random(5)
+    total = 0.0
+    order = list(mu)
+    for _ in range(samples):
+        shuffler.shuffle(order)
+        tail = 0.0
+        for utility in order:
+            tail += math.exp(utility)
+            total += math.log(tail)
+    return total / samples

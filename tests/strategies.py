@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from polarbear import Run, Status
 
 TIMES = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0])
-VALUES = st.sampled_from([-math.inf, -1e308, -1.0, 0.0, 1.0, 1.0 + 1e-9, 2.0, 1e308, math.inf])
+VALUES = st.sampled_from(
+    [-math.inf, -1e308, -1.0, -0.0, 0.0, 5e-324, 1.0, 1.0 + 1e-9, 2.0, 1e308, math.inf]
+)
 DIRECTIONS = st.sampled_from(["minimize", "maximize"])
 GRIDS = st.sets(TIMES | st.sampled_from([0.25, 4.0, 9.0]), min_size=1).map(sorted)
 

@@ -1,5 +1,7 @@
 """What can go wrong, in words a user can act on, and how optional packages are loaded."""
 
+import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -12,12 +14,24 @@ class DataError(PolarBearError, ValueError):
     """The data cannot be what it claims to be; the message names the place."""
 
 
+class FitError(PolarBearError, RuntimeError):
+    """No posterior that can be trusted; the message says what failed and what to try."""
+
+
 class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
     """An optional package is needed; the message gives the install command."""
 
 
 class DataWarning(UserWarning):
     """The data leave something open that changes the answer; the message says what was assumed."""
+
+
+def warn(message: str) -> None:
+    """Warn of open data at the line of whoever called the package, however deep this is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "polarbear":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, DataWarning, stacklevel=level)
 
 
 def require(module: str, *, extra: str | None = None) -> Any:

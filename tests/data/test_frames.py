@@ -1,6 +1,7 @@
 """Long tables of every frame library, and Parquet: there and back without loss."""
 
 import io
+import sys
 
 import numpy as np
 import pytest
@@ -64,8 +65,12 @@ def test_empty_cells_and_texts_for_numbers_are_named(backend):
         Runs.from_frame(make({**good, "algorithm": ["a", None]}), direction="minimize")
     with pytest.raises(DataError, match="column 'value', row 1: nan is not a value"):
         Runs.from_frame(make({**good, "value": [1.0, None]}), direction="minimize")
+    with pytest.raises(DataError, match="column 'time', row 1: 'x' is not a number"):
+        Runs.from_frame(make({**good, "time": ["1", "x"]}), direction="minimize")
+    assert Runs.from_frame(make({**good, "time": ["1", "2"]}), direction="minimize", until=2)
     with pytest.raises(DataError, match=r"column 'time' holds .*, expected numbers"):
-        Runs.from_frame(make({**good, "time": ["1", "2"]}), direction="minimize")
+        Runs.from_frame(make({**good, "time": [True, False]}), direction="minimize")
+    assert len(Runs.from_frame(make({name: [] for name in good}), direction="minimize")) == 0
 
 
 def test_parquet_of_others_needs_a_direction_and_names_its_empty_cells():
@@ -78,7 +83,7 @@ def test_parquet_of_others_needs_a_direction_and_names_its_empty_cells():
         parquet.write_table(arrow.table({**table, **changes}), target)
         return target
 
-    with pytest.raises(DataError, match="pass direction="):
+    with pytest.raises(DataError, match="pass direction='minimize'"):
         Runs.from_parquet(file())
     assert Runs.from_parquet(file(), direction="minimize").instances == ("1", "2")
     with pytest.raises(DataError, match="column 'algorithm', row 1: the cell is empty"):
@@ -102,5 +107,10 @@ def test_object_columns_with_mixed_names():
 
 
 def test_a_frame_library_that_is_not_there_is_named():
-    with pytest.raises(MissingDependency, match="'modin' is not installed: pip install modin"):
-        Runs.from_records([], direction="minimize").to_frame("modin")
+    runs = Runs.from_records([], direction="minimize")
+    with pytest.raises(DataError, match="one of pandas, polars, pyarrow, not 'panda'"):
+        runs.to_frame("panda")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "polars", None)
+        with pytest.raises(MissingDependency, match="pip install polars"):
+            runs.to_frame("polars")

@@ -46,6 +46,7 @@ def test_many_evaluation_counts_give_a_whole_log_grid():
     assert_array_equal(times, np.round(times))
     assert 40 <= len(times) <= 50
     assert_allclose(np.diff(np.log(times[-10:])), np.log(5000) / 49, rtol=0.02)
+    assert_allclose(np.diff(grid.from_runs(runs_at(np.arange(100, 5001)), 8)), 700)
 
 
 def test_a_narrow_range_of_seconds_gives_a_linear_grid():
@@ -56,6 +57,10 @@ def test_a_narrow_range_of_seconds_gives_a_linear_grid():
 def test_it_starts_when_half_of_the_runs_have_a_value():
     late = [Run("a", str(i), [i, 100], [2, 1], 100) for i in range(1, 6)]
     assert grid.from_runs(Runs.from_records(late, direction="minimize"))[0] == 3
+    silent = [Run("b", str(i), [], [], 100) for i in range(5)]
+    assert grid.from_runs(Runs.from_records([*late, *silent], direction="minimize"))[0] == 5
+    pair = Runs.from_records([late[0], late[4]], direction="minimize")
+    assert grid.from_runs(pair)[0] == 1
 
 
 def test_a_first_value_at_time_zero():
@@ -75,4 +80,6 @@ def test_a_grid_can_always_be_chosen_where_there_is_a_value(recorded):
     runs = Runs.from_records(recorded, direction="minimize")
     assume(len(runs.time))
     for n in (None, 1, 7):
-        rank(runs, n)
+        rank(runs, grid.from_runs(runs, n))
+    with pytest.raises(DataError, match="expected a list of times; grid.from_runs"):
+        rank(runs, 7)

@@ -66,7 +66,7 @@ def test_renaming_algorithms_and_instances_renames_the_result(recorded, times, d
 
 @given(records(), GRIDS, DIRECTIONS, st.randoms(use_true_random=False))
 def test_a_monotone_change_of_values_per_instance_changes_nothing(recorded, times, direction, rng):
-    finite = [-1e308, -1.0, 0.0, 1.0, 1.0 + 1e-9, 2.0, 1e308]
+    finite = [-1e308, -1.0, 0.0, 5e-324, 1.0, 1.0 + 1e-9, 2.0, 1e308]
     change = {}
     for instance in ("i2", "i10", "x"):
         new = sorted(rng.sample(range(-1000, 1000), len(finite)))
@@ -108,22 +108,43 @@ def run(algorithm, value, instance="i", repetition=0):
 
 class TestRepetitions:
     def test_same_numbers_are_compared_with_each_other(self):
+        """And whoever lacks a number takes part with its other runs in turn."""
         rankings = compared(
             run("a", 1, repetition=0), run("a", 4, repetition=1), run("b", 3, repetition=1)
         )
-        assert rankings.order("i", 1) == [[("a",)], [("b",), ("a",)]]
+        assert rankings.order("i", 1) == [[("a",), ("b",)], [("b",), ("a",)]]
 
     def test_different_seeds_are_compared_in_their_order(self):
         rankings = compared(
             run("a", 1, repetition=10), run("a", 4, repetition=11), run("b", 3, repetition=77)
         )
-        assert rankings.order("i", 1) == [[("a",), ("b",)], [("a",)]]
+        assert rankings.order("i", 1) == [[("a",), ("b",)], [("b",), ("a",)]]
+
+    def test_shared_numbers_stay_together_whoever_else_takes_part(self):
+        runs = [run("a", 10 * k, repetition=k) for k in (0, 1, 2)]
+        runs += [run("b", 10 * k + 1, repetition=k) for k in (1, 2, 3)]
+        alone = compared(*runs)
+        third = compared(*runs, *[run("c", 99, repetition=k) for k in range(4)])
+        for rankings in (alone, third):
+            assert_allclose(rankings.win_rate("a", "b"), 1.0)
 
     def test_repetitions_share_the_weight_of_their_instance(self):
         runs = [run("a", 1, repetition=k) for k in range(4)] + [run("a", 1, instance="j")]
         rankings = compared(*runs)
         assert_allclose(rankings.weight, [0.25] * 4 + [1.0])
         assert_allclose(np.bincount(rankings.instance, rankings.weight), [1.0, 1.0])
+
+    def test_unequal_repetitions_do_not_make_an_instance_count_less(self):
+        many = [run("a", 1, repetition=k) for k in range(10)] + [run("b", 2)]
+        other = [run("a", 2, instance="j"), run("b", 1, instance="j")]
+        assert_allclose(compared(*many, *other).win_rate("a", "b"), 0.5)
+
+    def test_a_repetition_that_was_cut_does_not_make_its_instance_count_less(self):
+        cut = [Run(a, "i", [1], [v], 1, 1) for a, v in (("a", 1), ("b", 2))]
+        runs = [Run("a", "i", [1], [1], 9), Run("b", "i", [1], [2], 9), *cut]
+        runs += [Run("a", "j", [1], [2], 9), Run("b", "j", [1], [1], 9)]
+        rankings = rank(Runs.from_records(runs, direction="minimize"), [1, 5])
+        assert_allclose(rankings.win_rate("a", "b"), [0.5, 0.5])
 
     def test_or_count_one_by_one_if_runs_are_the_unit(self):
         rankings = compared(*[run("a", 1, repetition=k) for k in range(2)], unit="run")
@@ -179,7 +200,7 @@ def test_no_value_yet_ranks_last_and_tied():
     rankings = rank(runs, [1, 5])
     assert rankings.order("i", 1) == [[("c",), ("a", "b")]]
     assert rankings.order("i", 5) == [[("a",), ("c",), ("b",)]]
-    with pytest.raises(DataError, match="2 is not a time of the grid; the nearest is"):
+    with pytest.raises(DataError, match="2 is not a time of the grid; the nearest is 1, and rank"):
         rankings.order("i", 2)
 
 
@@ -207,6 +228,6 @@ def test_what_it_says_of_itself():
     assert str(rankings) == (
         "1 comparison of 2 algorithms on 1 instance\n"
         "  algorithms  a, b\n"
-        "  rankings    at 1 time\n"
+        "  rankings    at 1\n"
         "  known       100% of positions"
     )

@@ -50,7 +50,46 @@ def test_rows_in_any_order_and_repeated_give_the_same_runs(recorded, direction, 
     order = list(range(len(rows["time"]))) * 2
     random.shuffle(order)
     shuffled = {name: [values[i] for i in order] for name, values in rows.items()}
-    assert Runs.from_frame(shuffled, direction=direction) == runs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # that they go back in time
+        again = Runs.from_frame(shuffled, direction=direction)
+    assert again == runs
+
+
+def test_the_table_of_others_is_neither_shared_nor_locked():
+    time, value = np.array([1.0, 2.0]), np.array([9.0, 8.0])
+    frame = {"algorithm": ["a", "a"], "instance": ["i", "i"], "time": time, "value": value}
+    runs = Runs.from_frame(frame, direction="minimize")
+    time[0] = value[0] = 7.0
+    assert runs[0].time.tolist() == [1.0, 2.0]
+    assert runs[0].value.tolist() == [9.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), "is not a number"),
+        ([1 + 2j], "is not a number"),
+        (["1_0"], "'1_0' is not a number"),
+        ("5", "expected a column of values, found '5'"),
+        (5, "expected a column of values, found '5'"),
+        ({1}, "expected a column of values"),
+        ([[1, 2]], "is not a number"),
+        (np.ma.masked_array([1.0], [True]), "nan is not a value"),
+    ],
+)
+def test_what_is_no_column_of_numbers(column, message):
+    frame = {"algorithm": ["a"], "instance": ["i"], "time": [1], "value": column}
+    with pytest.raises(DataError, match=message):
+        Runs.from_frame(frame, direction="minimize")
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_whole_numbers_that_floats_cannot_tell_apart_warn(kind):
+    frame = table(("a", "i", 1, 2**53), ("b", "i", 1, 2**53 + 1))
+    frame["value"] = kind(frame["value"])
+    with pytest.warns(DataWarning, match=r"column 'value' has whole numbers beyond 2\^53"):
+        Runs.from_frame(frame, direction="minimize")
 
 
 @given(records(), DIRECTIONS, st.randoms(use_true_random=False))
@@ -115,7 +154,10 @@ def test_infinite_and_huge_values():
         (("a", "i", math.nan, 1.0), "column 'time', row 1: nan is not a time"),
         (("a", "i", math.inf, 1.0), "column 'time', row 1: a time must be finite"),
         (("a", "i", -1, 1.0), "column 'time', row 1: a time cannot be negative"),
-        (("a", "i", 1, math.nan), "column 'value', row 1: nan is not a value; write inf"),
+        (
+            ("a", "i", 1, math.nan),
+            "column 'value', row 1: nan is not a value; drop the row",
+        ),
         (("a", "i", 1, "fast"), "column 'value', row 1: 'fast' is not a number"),
         ((None, "i", 1, 1.0), "column 'algorithm', row 1: the cell is empty"),
         (("a", math.nan, 1, 1.0), "column 'instance', row 1: the cell is empty"),
@@ -128,7 +170,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(row, message):
 
 
 def test_a_missing_column_names_those_there_are():
-    with pytest.raises(DataError, match="no column 'value'; there are algorithm, instance, time"):
+    with pytest.raises(DataError, match="no column 'value' among algorithm, instance, time; say"):
         Runs.from_frame({"algorithm": [], "instance": [], "time": []}, direction="minimize")
 
 
@@ -173,6 +215,19 @@ def test_two_values_at_one_time_without_a_repetition_column_warn():
         minimize(("a", "i", 1, 3.0), ("a", "i", 1, 4.0))
 
 
+def test_rows_that_go_back_in_time_warn_that_runs_may_have_been_merged():
+    one = [("a", "i", 1.0, 3.0), ("a", "i", 2.0, 2.0)]
+    two = [("a", "i", 1.5, 3.0), ("a", "i", 2.5, 1.0)]
+    with pytest.warns(DataWarning, match="goes back in time from row to row; taken as one run"):
+        minimize(*one, *two)
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    with pytest.warns(DataWarning) as caught:
+        minimize(("a", "i", 1, 3.0), ("a", "i", 1, 4.0))
+    assert caught[0].filename == __file__
+
+
 def test_several_columns_make_an_instance():
     frame = {
         "algorithm": ["a"] * 3,
@@ -204,6 +259,11 @@ class TestUntil:
             warnings.simplefilter("error")
             assert minimize(*self.ROWS, ("b", "i", 3, 4.0)).until.tolist() == [3, 3, 1]
 
+    @pytest.mark.parametrize("until", [math.nan, math.inf, [1, 2]])
+    def test_it_must_be_a_time(self, until):
+        with pytest.raises(DataError, match="expected a column's name, a finite time"):
+            minimize(*self.ROWS, until=until)
+
     @pytest.mark.parametrize(
         ("until", "expected"), [("last", [3, 2, 1]), ("instance", [3, 3, 1]), (10, [10, 10, 10])]
     )
@@ -219,13 +279,16 @@ class TestUntil:
             Runs.from_frame(frame, direction="minimize", until="end")
 
     def test_no_row_may_lie_behind_it(self):
-        with pytest.raises(DataError, match="column 'time', row 1: this is after"):
+        with pytest.raises(
+            DataError,
+            match="column 'time', row 1: 3 is after the time until which",
+        ):
             minimize(*self.ROWS, until=2)
 
 
 def test_an_unknown_status_is_refused():
     columns = ("algorithm", "instance", "time", "value", "status")
-    with pytest.raises(DataError, match="column 'status', row 0: expected one of cut, finished"):
+    with pytest.raises(DataError, match="column 'status', row 0: 'fine' is not one of cut"):
         Runs.from_frame(table(("a", "i", 1, 1, "fine"), columns=columns), direction="minimize")
 
 
@@ -236,7 +299,9 @@ def test_an_unknown_status_is_refused():
         (Run("a", "i", [-1], [0], 2), "time -1.0 is not a finite time"),
         (Run("a", "i", [1], [math.nan], 2), "the value at time 1 is nan"),
         (Run("a", "i", [3], [1], 2), "watched until 2, but it has a value at 3"),
-        (Run("a", "i", [], [], math.nan), "watched until nan"),
+        (Run("a", "i", [], [], math.nan), "watched until nan, which is not a finite time"),
+        (Run("a", "i", ["x"], [1], 2), "times, values and until must be numbers"),
+        (Run("a", "i", [1], [1], 2, 0, "fine"), "the status 'fine' is not one of cut"),
     ],
 )
 def test_bad_records_are_named(record, message):
@@ -250,9 +315,11 @@ def test_the_same_run_twice_is_an_error():
         DataError, match="repetition 0 of algorithm 'a' on instance 'i' occurs twice"
     ):
         Runs.concat([runs, runs])
-    with pytest.raises(DataError, match="clock differs"):
-        Runs.concat([runs, minimize(("b", "i", 1, 1.0), clock="seconds")])
-    with pytest.raises(DataError, match="nothing to concatenate"):
+    evaluations = minimize(("c", "i", 1, 1.0), clock="evaluations")
+    assert Runs.concat([runs, evaluations]).clock == "evaluations"
+    with pytest.raises(DataError, match="with times in evaluations and seconds"):
+        Runs.concat([evaluations, minimize(("b", "i", 1, 1.0), clock="seconds")])
+    with pytest.raises(DataError, match="at least one Runs"):
         Runs.concat([])
 
 
@@ -260,6 +327,8 @@ def test_filter_refuses_strangers_and_bad_masks():
     runs = minimize(("CSA", "i", 1, 1.0))
     with pytest.raises(DataError, match="no algorithm named 'CSB'; did you mean 'CSA'"):
         runs.filter(algorithms=["CSB"])
+    with pytest.raises(DataError, match="no algorithm named 'csa'; did you mean 'CSA'"):
+        runs.filter(algorithms="csa")
     with pytest.raises(DataError, match="boolean mask over the 1 runs"):
         runs.filter(where=[1, 0])
     assert len(runs.filter(algorithms=[])) == 0
@@ -268,8 +337,13 @@ def test_filter_refuses_strangers_and_bad_masks():
 def test_single_runs_by_index():
     runs = minimize(("a", "i", 1, 1.0))
     assert runs[0].algorithm == "a"
+    assert runs[-1].algorithm == "a"
     with pytest.raises(IndexError):
         runs[1]
+    with pytest.raises(DataError, match="the repetition 1.5 is not a whole number"):
+        Runs.from_records([runs[0]._replace(repetition=1.5)], direction="minimize")
+    with pytest.raises(DataError, match="expected a list of Run records, found str"):
+        Runs.from_records(["a"], direction="minimize")
 
 
 def test_arrays_cannot_be_changed_by_accident():

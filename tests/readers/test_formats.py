@@ -66,10 +66,15 @@ class TestIoh:
         (table,) = copy.glob("*/*.dat")
         lines = table.read_text().splitlines()
         lines[2] = f"{lines[2].split()[0]} 0.0000000000"
+        del lines[4]
         table.write_text("\n".join(lines) + "\n")
         best = read(folder / "A").filter(where=[True, False, False, False]).value.min()
         assert_allclose(read(copy)[0].value.min(), best)
         assert best > 0
+        head = lines.index(lines[0], 1)
+        table.write_text("\n".join([*lines[:2], *lines[head:]]) + "\n")
+        assert_allclose(read(copy)[0].value.min(), best)  # the index knows it without the table
+        assert read(copy)[0].until == 60
 
     def test_indices_before_json(self):
         runs = read(FILES / "ioh" / "ioh_0.3.1_info")
@@ -188,6 +193,9 @@ class TestBenchopt:
         once = [run for run in runs if run.algorithm == "Normal-Equations"]
         assert {run.status for run in once} == {Status.FINISHED}
         assert all(len(run.value) == 1 for run in once)
+        assert 0 < runs.time.max() < 0.01  # seconds, not numbers of iterations
+        descent = next(run for run in runs if run.algorithm == "CD")
+        assert_allclose(descent.value[[0, -1]], [48.9203906, 0.28521749])
         others = {run.status for run in runs if run.algorithm != "Normal-Equations"}
         assert others == {Status.CUT}
 
@@ -198,6 +206,9 @@ class TestBenchopt:
         table = pandas.read_parquet(path)
         table.to_csv(tmp_path / "results.csv", index=False)
         assert read(tmp_path / "results.csv") == read(path)
+        table["objective_value"] = float("nan")  # diverged: no value, not a file nobody can read
+        table.to_parquet(tmp_path / "diverged.parquet")
+        assert len(read(tmp_path / "diverged.parquet").value) == 0
         with pytest.raises(DataError, match="benchopt +no column 'objective_none' among"):
             read(path, value="objective_none", format="benchopt")
 
@@ -212,6 +223,12 @@ class TestNevergrad:
         assert set(runs.repetition) == {0, 1}
         assert set(runs.time) <= {20, 60, 200}
         assert set(runs.until) == {200}
+
+    def test_the_order_of_rows_does_not_matter(self, tmp_path):
+        head, *rows = (FILES / "nevergrad" / "tiny.csv").read_text().splitlines()
+        shuffled = [head, *sorted(rows, key=lambda row: row[::-1])]
+        (tmp_path / "shuffled.csv").write_text("\n".join(shuffled))
+        assert read(tmp_path / "shuffled.csv") == read(FILES / "nevergrad" / "tiny.csv")
 
     def test_failed_runs_have_no_value(self):
         runs = read(FILES / "nevergrad" / "error_rows.csv")
@@ -269,11 +286,12 @@ class TestLogs:
         ],
     )
     def test_o_lines(self, name, n, last, until, status):
-        runs = read(FILES / "olines" / f"{name}.log")
+        runs = read(FILES / "olines" / f"{name}.log", names=r"(?P<algorithm>\w+)_(?P<instance>\w+)")
         assert runs.direction == "minimize"
         assert len(runs.value) == n
         assert not n or runs.value[-1] == last
         assert_allclose(runs.until, until, atol=1e-6)
+        assert runs.algorithms[0].startswith(("clasp", "handmade"))
         assert runs[0].status is status
 
     def test_o_lines_without_a_time_say_what_to_do(self):
@@ -333,6 +351,31 @@ class TestLogs:
     def test_bad_patterns_are_explained(self, options, message):
         with pytest.raises(DataError, match=message):
             read(FILES / "highs" / "gap_min.log", direction="minimize", **options)
+
+    def test_a_pattern_that_matches_nothing_is_an_error(self, tmp_path):
+        (tmp_path / "a__b.log").write_text("best 3 at 4\n")
+        with pytest.raises(DataError, match="matches no line of any log"):
+            read(tmp_path, pattern=r"(?P<time>x) (?P<value>y)", direction="minimize")
+        ours = r"best (?P<value>\d+) at (?P<time>\d+)"
+        assert read(tmp_path, pattern=ours, direction="minimize", until=9)[0].until == 9
+        with pytest.raises(DataError, match="the unit 'b' is not one of s, m, h, d"):
+            read(tmp_path, pattern=r"(?P<unit>b)est (?P<value>.) at (?P<time>.)")
+
+    @pytest.mark.parametrize("name", ["p01.log", "p01__1.log", "a__b__1__c.log", "__b.log"])
+    def test_a_name_that_does_not_tell_the_algorithm(self, tmp_path, name):
+        (tmp_path / name).write_text("0.1 o 3\n")
+        with pytest.raises(DataError, match=f"{name}: the name does not tell algorithm"):
+            read(tmp_path)
+
+    def test_the_exact_best_of_the_closing_report_counts(self, tmp_path):
+        log = (FILES / "scip" / "gap_min.log").read_text()
+        exact = log.replace("+4.83400000000000e+03", "+4.83350000000000e+03")
+        assert exact != log
+        (tmp_path / "gap.log").write_text(exact)
+        assert read(tmp_path)[0].value[-1] == 4833.5
+        rounded = log.replace("+4.83400000000000e+03", "+4.83400400000000e+03")
+        (tmp_path / "gap.log").write_text(rounded)
+        assert read(tmp_path)[0].value[-1] == 4834.004
 
     def test_the_repetition_in_a_name_is_a_number(self, tmp_path):
         (tmp_path / "a__b__c.log").write_text("0.1 o 3\n")

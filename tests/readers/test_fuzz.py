@@ -88,7 +88,7 @@ CASES = {
     "nevergrad": lambda: {"t.csv": folder("nevergrad")["tiny.csv"][:3000].rsplit(b"\n", 1)[0]},
     "logs-highs": lambda: {"t.log": folder("highs")["gap_min.log"]},
     "logs-scip": lambda: {"t.log": folder("scip")["knap_max.log"]},
-    "logs-o": lambda: {"t.log": folder("olines")["clasp_wcnf_timelimit_ts_hms.log"]},
+    "logs-o": lambda: {"clasp__t.log": folder("olines")["clasp_wcnf_timelimit_ts_hms.log"]},
 }
 
 

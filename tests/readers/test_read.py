@@ -43,6 +43,9 @@ def test_folders_and_archives_are_read_as_a_whole(tmp_path, long_csv):
     for kind in ("zip", "gztar"):
         archive = shutil.make_archive(str(tmp_path / kind), kind, folder)
         assert read(archive, direction="minimize") == runs
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as both:
+        both.writestr("long.csv.gz", gzip.compress(LONG.encode()))
+    assert read(tmp_path / "packed.zip", direction="minimize") == runs
     packed = tmp_path / "long.csv.gz"
     packed.write_bytes(gzip.compress(LONG.encode()))
     assert read(packed, direction="minimize") == runs
@@ -63,18 +66,21 @@ def test_an_unknown_file_lists_what_was_tried_and_why_each_refused(tmp_path):
 def test_a_table_of_something_else_says_which_column_is_missing(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("solver,problem,best\na,b,1\n")
-    with pytest.raises(DataError, match="csv +no column 'algorithm' among solver, problem, best"):
+    with pytest.raises(DataError) as error:
         read(path, direction="minimize")
+    first = str(error.value).splitlines()[1]
+    assert "csv" in first
+    assert "no column 'algorithm' among solver, problem, best; say which one it is" in first
 
 
 def test_the_direction_must_be_said_where_the_file_does_not(long_csv):
-    with pytest.raises(DataError, match="pass direction='minimize' or 'maximize'"):
+    with pytest.raises(DataError, match="pass direction='minimize' or direction='maximize'"):
         read(long_csv)
 
 
 def test_a_format_can_be_chosen_and_must_exist(long_csv):
     assert len(read(long_csv, format="csv", direction="minimize")) == 2
-    with pytest.raises(DataError, match="coco +no .info file of COCO"):
+    with pytest.raises(DataError, match="coco +long.csv does not begin with"):
         read(long_csv, format="coco")
     with pytest.raises(DataError, match="no format 'excel'; there are ioh, coco"):
         read(long_csv, format="excel")
@@ -83,14 +89,47 @@ def test_a_format_can_be_chosen_and_must_exist(long_csv):
 
 
 def test_an_option_of_another_format_is_a_reason_to_refuse(long_csv):
-    with pytest.raises(DataError, match="csv +takes no option 'colour'"):
-        read(long_csv, direction="minimize", colour="red")
-    with pytest.raises(DataError, match="parquet +takes no option 'colour'"):
-        read(long_csv, direction="minimize", colour="red")
+    with pytest.raises(DataError, match="csv +takes no option 'pattern'"):
+        read(long_csv, direction="minimize", pattern="red")
+    with pytest.raises(DataError, match="no option 'algoritm'; did you mean 'algorithm'?"):
+        read(long_csv, direction="minimize", algoritm="red")
+
+
+def test_a_format_that_is_insisted_on_does_not_look_at_the_name(tmp_path):
+    path = tmp_path / "results.dat"
+    path.write_text(LONG)
+    with pytest.raises(DataError, match="csv +no file ends in .csv"):
+        read(path, direction="minimize")
+    assert len(read(path, direction="minimize", format="csv")) == 2
+
+
+def test_nothing_to_read_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="the path is empty"):
+        read("")
+    with pytest.raises(DataError, match="holds no files"):
+        read(tmp_path)
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(DataError, match="empty.csv: the file is empty"):
+        read(tmp_path / "empty.csv")
+    (tmp_path / "header.csv").write_text(LONG.splitlines()[0])
+    with pytest.raises(DataError, match="header.csv holds no runs"):
+        read(tmp_path / "header.csv", direction="minimize")
+    with pytest.raises(DataError, match="pass direction="):
+        read({"algorithm": []})
+
+
+def test_a_stray_text_does_not_block_a_folder(tmp_path):
+    (tmp_path / "solver").mkdir()
+    (tmp_path / "solver" / "a.log").write_text("0.1 o 3\n")
+    (tmp_path / "README.txt").write_text("notes")
+    (tmp_path / "a.csv").write_text("x,y,z\n")
+    (tmp_path / "b.csv").write_text("u,v,w\n")
+    (tmp_path / "project.info").write_text("about this")
+    assert read(tmp_path).algorithms == ("solver",)
 
 
 def test_what_is_not_there_and_what_is_broken(tmp_path):
-    with pytest.raises(DataError, match="no such file or folder"):
+    with pytest.raises(DataError, match="^[^:]*nowhere.csv: no such file or folder"):
         read(tmp_path / "nowhere.csv")
     with pytest.raises(DataError, match="embedded null|no such file"):
         read("a\0b.csv")

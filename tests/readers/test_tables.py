@@ -43,7 +43,7 @@ def test_damage_is_named_by_its_line(tmp_path, rows, message):
 
 
 def test_bytes_that_are_no_text_are_named_by_their_line(tmp_path):
-    with pytest.raises(DataError, match=r"t.csv, line 2: not text in UTF-8"):
+    with pytest.raises(DataError, match=r"^t.csv: line 2: not text in UTF-8"):
         read(file(tmp_path, LONG.encode() + b"a,\xff,1,2\n"), direction="minimize")
 
 
@@ -52,7 +52,7 @@ def test_files_of_one_folder_must_have_the_same_columns_in_any_order(tmp_path):
     file(tmp_path, "time,value,algorithm,instance\n1,3,b,i\n", "b.csv")
     assert read(tmp_path, direction="minimize").algorithms == ("a", "b")
     file(tmp_path, "time,value,algorithm,problem\n1,3,b,i\n", "c.csv")
-    with pytest.raises(DataError, match="c.csv: its columns are time, value, algorithm, problem"):
+    with pytest.raises(DataError, match="the columns of c.csv are time, value, algorithm, problem"):
         read(tmp_path, direction="minimize")
 
 
@@ -92,6 +92,18 @@ class TestWide:
         runs = read(file(tmp_path, self.TEXT), direction="maximize")
         assert runs.at([100])[1, 0] == float("-inf")
 
+    def test_two_rows_of_one_run_need_a_column_that_tells_them_apart(self, tmp_path):
+        text = "algorithm,instance,100,200\nA,f1,5,4\nA,f1,6,3\n"
+        with pytest.raises(DataError, match="t.csv, line 2 and t.csv, line 3 are both A, f1"):
+            read(file(tmp_path, text), direction="minimize")
+
+    def test_columns_of_its_own_and_two_for_one_time(self, tmp_path):
+        text = "algorithm,instance,time,until,100\nA,f1,x,y,5\n"
+        assert len(read(file(tmp_path, text), direction="minimize", format="wide")) == 1
+        text = "algorithm,instance,100,t=1e2\nA,f1,5,4\n"
+        with pytest.raises(DataError, match="two columns stand for one time: 100, t=1e2"):
+            read(file(tmp_path, text), direction="minimize")
+
     def test_damage_is_named_by_line_and_column(self, tmp_path):
         text = self.TEXT.replace("3,2", "3,bad")
         with pytest.raises(
@@ -102,9 +114,27 @@ class TestWide:
 
 def test_a_damaged_parquet_file_is_an_error_of_the_data(tmp_path):
     pytest.importorskip("pyarrow")
-    for content in (b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"):
+    for content in (b"PAR1", b"PAR1" + bytes(100) + b"PAR1"):
         with pytest.raises(DataError, match=r"t.parquet: damaged Parquet file"):
             read(file(tmp_path, content, "t.parquet"), direction="minimize")
+
+
+@pytest.mark.parametrize("columns", [{"algorithm": [["a"]]}, {"time": ["x"]}, {"value": [True]}])
+def test_parquet_columns_of_the_wrong_kind(tmp_path, columns):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = {"algorithm": ["a"], "instance": ["i"], "time": [1], "value": [1.0], **columns}
+    parquet.write_table(arrow.table(table), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="is not a single column|expected numbers"):
+        read(tmp_path / "t.parquet", direction="minimize")
+
+
+def test_our_parquet_knows_its_direction(tmp_path):
+    pytest.importorskip("pyarrow")
+    read(file(tmp_path, LONG + "a,i,1,2\n"), direction="minimize").to_parquet(
+        tmp_path / "r.parquet"
+    )
+    with pytest.raises(DataError, match="the file says minimize, but direction='maximize'"):
+        read(tmp_path / "r.parquet", direction="maximize")
 
 
 def test_parquet_of_something_else_is_refused_with_its_columns(tmp_path):

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.names import Codes, text
-from polarbear.errors import DataError
+from polarbear.errors import DataError, warn
+
+LARGEST_EXACT = 1 << 53
+"""Whole numbers beyond this are not all floats."""
 
 
 class Labels(NamedTuple):
@@ -60,6 +63,8 @@ def columns_of(table: Any) -> Columns:
 
     try:
         frame = narwhals.from_native(table)
+    except narwhals.exceptions.DuplicateError:
+        raise DataError("two columns of the table have the same name") from None
     except TypeError:
         raise DataError(
             f"cannot read a table from {type(table).__name__}; expected a data frame "
@@ -83,25 +88,34 @@ class MappingColumns:
 
     def labels(self, name: str) -> Labels:
         place: dict[str, int] = {}
-        codes = np.empty(len(self.table[name]), dtype=np.int32)
-        for row, value in enumerate(self.table[name]):
-            if value is None or value == "" or value != value:
-                raise missing(name, self.where(row))
-            codes[row] = place.setdefault(text(value), len(place))
-        return Labels(codes, list(place))
+        values = self.table[name]
+        codes = np.fromiter(
+            (place.setdefault(text(value), len(place)) for value in values), np.int32, len(values)
+        )
+        return checked(Labels(codes, list(place)), name, self.where)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
+        values = self.table[name]
+        if isinstance(values, np.ndarray):
+            return floats(values, name)
         try:
-            return np.asarray(self.table[name], dtype=np.float64)
+            if any("_" in value for value in values if isinstance(value, str)):
+                raise ValueError  # Python reads 1_0 as ten
+            array = np.asarray(values, dtype=np.float64)
+            if array.ndim != 1:
+                raise ValueError
+            return floats(array, name, values)
         except (TypeError, ValueError, OverflowError):
             raise self._not_a_number(name) from None
 
     def _not_a_number(self, name: str) -> DataError:
         for row, value in enumerate(self.table[name]):
             try:
+                if "_" in str(value):
+                    raise ValueError
                 float(value)
             except (TypeError, ValueError, OverflowError):
-                if value == "":
+                if text(value).strip() == "":
                     return missing(name, self.where(row))
                 return DataError(f"column {name!r}, {self.where(row)}: {value!r} is not a number")
         return DataError(f"column {name!r} does not hold numbers")
@@ -119,34 +133,70 @@ class FrameColumns:
         import narwhals as nw
 
         column = self._frame.get_column(name)
-        empty = column.is_null()
-        if empty.any():
-            raise missing(name, self.where(int(np.flatnonzero(empty.to_numpy())[0])))
-        if column.dtype == nw.Object:
+        if column.dtype == nw.Object or not len(column):
             return MappingColumns({name: column.to_list()}).labels(name)
         if column.dtype in (nw.Categorical, nw.Enum):
             column = column.cast(nw.String)
+        empty = column.is_null()
+        if empty.any():
+            raise missing(name, self.where(int(np.argmax(empty.to_numpy()))))
         distinct = column.unique().to_list()
         number = list(range(len(distinct)))
         codes = column.replace_strict(distinct, number, return_dtype=nw.Int32)
-        return Labels(codes.to_numpy(), [text(value) for value in distinct])
+        names = [text(value) for value in distinct]
+        return checked(Labels(codes.to_numpy(), names), name, self.where)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         import narwhals as nw
 
         column = self._frame.get_column(name)
+        if column.dtype in (nw.String, nw.Object) or not len(column):
+            return MappingColumns({name: column.to_list()}).numbers(name)
         if not column.dtype.is_numeric():
-            if len(column) == 0:
-                return np.empty(0)
             raise DataError(f"column {name!r} holds {column.dtype}, expected numbers")
-        return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        if column.dtype.is_integer():
+            _warn_of_rounding(column.abs().max(), name)
+        return np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
-def list_of(values: Iterable[Any]) -> Any:
-    """A sequence of plain Python or numpy values."""
-    if isinstance(values, np.ndarray):
-        return values.tolist() if values.dtype.kind in "OUS" else values
-    return values if isinstance(values, Sequence) else list(values)
+def list_of(values: Any) -> Any:
+    """A sequence of values, as a list or a one-dimensional numpy array of numbers."""
+    if isinstance(values, list | tuple | range):
+        return values
+    if isinstance(values, Mapping | set | frozenset | str | bytes) or np.ndim(values) != 1:
+        raise DataError(f"expected a column of values, found {str(values)[:40]!r}")
+    if isinstance(values, np.ma.MaskedArray):
+        return values.tolist()  # masked values become None
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biuf" else array.tolist()
+
+
+def floats(
+    array: NDArray[Any], name: str, source: Sequence[Any] | None = None
+) -> NDArray[np.float64]:
+    """An array of numbers as floats of its own, with a warning where that loses digits."""
+    if array.dtype.kind in "iu" and len(array):
+        _warn_of_rounding(max(abs(int(array.min())), abs(int(array.max()))), name)
+    elif source is not None and len(array) and np.any(np.abs(array) >= LARGEST_EXACT):
+        whole = (abs(value) for value in source if isinstance(value, int))
+        _warn_of_rounding(max(whole, default=0), name)
+    return np.array(array, dtype=np.float64)
+
+
+def _warn_of_rounding(largest: int | None, name: str) -> None:
+    if largest is not None and largest > LARGEST_EXACT:
+        warn(
+            f"column {name!r} has whole numbers beyond 2^53, which are rounded and may tie: "
+            "divide them or subtract a constant"
+        )
+
+
+def checked(labels: Labels, column: str, where: Callable[[int], str]) -> Labels:
+    """Refuse a column of names in which one is missing."""
+    empty = [code for code, name in enumerate(labels.names) if name == ""]
+    if empty and (rows := np.flatnonzero(np.isin(labels.codes, empty))).size:
+        raise missing(column, where(int(rows[0])))
+    return labels
 
 
 def missing(column: str, where: str) -> DataError:

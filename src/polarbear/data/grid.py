@@ -35,6 +35,8 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     """
     if not start > 0:
         raise DataError(f"a logarithmic grid must start above 0, not at {start:g}")
+    if not stop >= start:
+        raise DataError(f"a grid from {start:g} must end later, not at {stop:g}")
     times = np.geomspace(start, stop, n)
     return increasing(np.unique(np.round(times)) if whole else times)
 
@@ -58,10 +60,13 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
     """
     if not len(runs.time):
         raise DataError("no run has a value, so there are no times to choose from")
+    first = np.full(len(runs), np.inf)
     has_value = np.diff(runs.offset) > 0
-    start = float(np.median(runs.time[runs.offset[:-1][has_value]]))
-    ends = runs.until[np.isfinite(runs.until)]
-    stop = float(max(ends.max(initial=0.0), runs.time.max()))
+    first[has_value] = runs.time[runs.offset[:-1][has_value]]
+    half = np.sort(first)[(len(runs) - 1) // 2]
+    start = float(half if np.isfinite(half) else first[has_value].min())
+    ends = runs.until
+    stop = float(ends.max())
     if n is None:
         recorded = _few_distinct(np.concatenate([runs.time, ends]))
         if recorded is not None:
@@ -75,7 +80,7 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
     if stop / start >= 100:
         return log(start, stop, n, whole=whole)
     times = np.linspace(start, stop, n)
-    return increasing(np.unique(np.round(times)) if whole else times)
+    return increasing(np.unique(np.round(times) if whole else times))
 
 
 def _few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -15,14 +15,22 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def text(value: object) -> str:
-    """A value of a name column as text: whole floats lose their point, so 3 and 3.0 are one name.
+    """A name as text: whole numbers have no point, so 3 and 3.0 are one name; "" if it is missing.
 
-    >>> text(3.0), text("CMA-ES"), text(7)
-    ('3', 'CMA-ES', '7')
+    >>> text(3.0), text("CMA-ES"), text(7), text(None), text(float("nan"))
+    ('3', 'CMA-ES', '7', '', '')
     """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value)
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bytes) or value is np.ma.masked:
+        return ""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return str(value)
+    if np.isnan(number):
+        return ""
+    return str(int(value)) if number.is_integer() else str(value)  # type: ignore[call-overload]
 
 
 def natural(name: str) -> tuple[object, ...]:
@@ -65,7 +73,7 @@ def check(name: str) -> str:
     return name
 
 
-def indices(wanted: Iterable[str], names: Sequence[str], what: str) -> NDArray[np.intp]:
+def indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.intp]:
     """Where the ``wanted`` names stand in ``names``; a stranger is an error with a guess.
 
     >>> indices(["CSA"], ["CSA", "XNES"], "algorithm").tolist()
@@ -74,19 +82,25 @@ def indices(wanted: Iterable[str], names: Sequence[str], what: str) -> NDArray[n
     Traceback (most recent call last):
     polarbear.errors.DataError: no algorithm named 'XNEZ'; did you mean 'XNES'?
     """
-    if isinstance(wanted, str):
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     place = {name: i for i, name in enumerate(names)}
     found: list[int] = []
-    for name in wanted:
+    for name in map(text, wanted):
         if name not in place:
-            raise DataError(f"no {what} named {name!r}; {_guess(name, names)}")
+            raise DataError(f"no {what} named {name!r}; {guess(name, names)}")
         found.append(place[name])
     return np.array(found, dtype=np.intp)
 
 
-def _guess(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(str(name), names, n=1)
+def guess(name: str, names: Sequence[str]) -> str:
+    """What somebody may have meant who wrote ``name``.
+
+    >>> guess("csa", ["CSA", "XNES"])
+    "did you mean 'CSA'?"
+    """
+    same = [other for other in names if other.lower() == name.lower()]
+    close = same or get_close_matches(name, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {listing(names)}"
 
 
@@ -98,7 +112,7 @@ def listing(names: Sequence[str], most: int = 8) -> str:
     """
     if not names:
         return "none"
-    shown = ", ".join(names[:most])
+    shown = ", ".join(map(str, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
 
 

@@ -1,13 +1,14 @@
 """Parquet through pyarrow: columns read one at a time, and the long table of runs written."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Labels, missing
+from polarbear.data.columns import Labels, checked, floats
 from polarbear.data.names import text
 from polarbear.errors import DataError, require
 
@@ -25,51 +26,75 @@ class ParquetColumns:
         self._arrow = require("pyarrow", extra="parquet")
         self._parquet = require("pyarrow.parquet", extra="parquet")
         self._source = source
-        file = self._parquet.ParquetFile(source)
-        self._rows = file.metadata.num_rows
-        schema = file.schema_arrow
-        self.names: Sequence[str] = schema.names
-        self.about = _about((schema.metadata or {}).get(_STAMP.encode()))
         self.where = "row {}".format
+        with self._reading():
+            file = self._parquet.ParquetFile(source)
+            schema = self._schema = file.schema_arrow
+            self._rows = file.metadata.num_rows
+            self.names: Sequence[str] = schema.names
+            self.about = _about((schema.metadata or {}).get(_STAMP.encode()))
 
     def labels(self, name: str) -> Labels:
         place: dict[str, int] = {}
         codes: list[NDArray[np.int32]] = []
-        for chunk in self._read(name, as_dictionary=True).chunks:
-            if chunk.null_count:
-                before = sum(len(part) for part in codes)
-                first = np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False))[0]
-                raise missing(name, self.where(before + int(first)))
-            if not self._arrow.types.is_dictionary(chunk.type):
-                chunk = chunk.dictionary_encode()
-            own = [text(value) for value in chunk.dictionary.to_pylist()]
-            new = np.array([place.setdefault(v, len(place)) for v in own], dtype=np.int32)
-            index = chunk.indices.to_numpy(zero_copy_only=False)
-            if len(index) and not 0 <= index.min() <= index.max() < len(new):
-                raise DataError(f"column {name!r} refers to names that are not in the file")
-            codes.append(new[index])
-        return Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(place))
+        with self._reading():
+            for chunk in self._read(name, as_dictionary=True).chunks:
+                if not self._arrow.types.is_dictionary(chunk.type):
+                    chunk = chunk.dictionary_encode()
+                own = [text(value) for value in chunk.dictionary.to_pylist()]
+                if chunk.null_count:
+                    own.append("")
+                new = np.array([place.setdefault(v, len(place)) for v in own], dtype=np.int32)
+                index = chunk.indices.fill_null(len(own) - 1).to_numpy(zero_copy_only=False)
+                if len(index) and not 0 <= index.min() <= index.max() < len(new):
+                    raise DataError(f"column {name!r} refers to names that are not in the file")
+                codes.append(new[index])
+        labels = Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(place))
+        return checked(labels, name, self.where)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        column = self._read(name)
-        types, kind = self._arrow.types, column.type
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-            raise DataError(f"column {name!r} holds {kind}, expected numbers")
-        numbers = np.empty(len(column))
-        at = 0
-        for chunk in column.chunks:
-            floats = chunk.cast(self._arrow.float64(), safe=False)
-            numbers[at : at + len(chunk)] = floats.to_numpy(zero_copy_only=False)
-            at += len(chunk)
+        with self._reading():
+            column = self._read(name)
+            types, kind = self._arrow.types, column.type
+            if types.is_decimal(kind):
+                column, kind = column.cast(self._arrow.float64()), self._arrow.float64()
+            if not (types.is_integer(kind) or types.is_floating(kind)):
+                raise DataError(f"column {name!r} holds {kind}, expected numbers")
+            numbers = np.empty(len(column))
+            at = 0
+            for chunk in column.chunks:
+                own = chunk.to_numpy(zero_copy_only=False)
+                numbers[at : at + len(chunk)] = floats(own, name)
+                at += len(chunk)
         return numbers
 
     def _read(self, name: str, *, as_dictionary: bool = False) -> Any:
+        nested = self._arrow.types.is_nested
+        if self.names.count(name) > 1 or nested(self._schema.field(name).type):
+            raise DataError(f"column {name!r} is not a single column of plain values")
         wanted = [name] if as_dictionary else None
         file = self._parquet.ParquetFile(self._source, read_dictionary=wanted)
         column = file.read(columns=[name]).column(name)
         if len(column) != self._rows:
             raise DataError(f"column {name!r} has {len(column)} of {self._rows} rows")
         return column
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what pyarrow raises on damaged files into one error."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (
+            self._arrow.ArrowException,
+            KeyError,
+            MemoryError,
+            OSError,
+            OverflowError,
+            UnicodeError,
+        ) as error:
+            raise DataError(f"damaged Parquet file: {error}") from None
 
 
 def write(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> None:

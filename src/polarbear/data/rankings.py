@@ -8,6 +8,7 @@ its weight, and its rankings at different times are not independent of each othe
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import floor
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,11 +18,19 @@ from polarbear.data import grid
 from polarbear.data.names import Codes, count, indices, listing
 from polarbear.data.runs import Runs
 from polarbear.data.table import dense
-from polarbear.data.trajectories import Floats, Ints, costs_at
+from polarbear.data.trajectories import Floats, Ints, costs_at, gather
 from polarbear.errors import DataError
+
+Positions = NDArray[np.signedinteger]
 
 UNKNOWN = -1
 """The position of a run that is not known at a time."""
+
+SMALL = 16
+"""Up to so many runs in a comparison they are counted rather than sorted."""
+
+SLACK = 1e-9
+"""Tolerances are this much wider, so that 1.1 and 1.0 tie at 0.1 in spite of rounding."""
 
 _CELLS_AT_ONCE = 1 << 21
 """How many (time, run) cells are worked on at once: bounds memory, whatever the number of runs."""
@@ -115,31 +124,39 @@ class Rankings:
         """
         first, second = indices([a, b], self.algorithms, "algorithm")
         comparison = np.repeat(np.arange(len(self.instance)), np.diff(self.offset))
-        at_a, at_b = (
-            np.flatnonzero(self.algorithm == first),
-            np.flatnonzero(self.algorithm == second),
-        )
+        at_a, at_b = (np.flatnonzero(self.algorithm == code) for code in (first, second))
         both, in_a, in_b = np.intersect1d(
             comparison[at_a], comparison[at_b], assume_unique=True, return_indices=True
         )
         mine, theirs = self.position[:, at_a[in_a]], self.position[:, at_b[in_b]]
         weight = self.weight[both] * ((mine != UNKNOWN) & (theirs != UNKNOWN))
         won = weight * ((mine < theirs) + 0.5 * (mine == theirs))
+        instance = self.instance[both]
+        total = np.bincount(self.instance, self.weight, minlength=len(self.instances))
+        rate = np.full((2, len(self.times)), 0.0)
+        for t in range(len(self.times)):
+            # Each instance counts in full, with the mean over those of its comparisons known then.
+            known = np.bincount(instance, weight[t], minlength=len(total))
+            wins = np.bincount(instance, won[t], minlength=len(total))
+            seen = known > 0
+            rate[:, t] = (wins[seen] / known[seen]) @ total[seen], total[seen].sum()
         with np.errstate(invalid="ignore"):
-            return won.sum(axis=1) / weight.sum(axis=1)
+            return rate[0] / rate[1]
 
     def __str__(self) -> str:
         known = self.position != UNKNOWN
-        grid = f"at {self.times[0]:,g}"
+        unit = "" if self.clock == "time" else f" {self.clock}"
+        grid = f"at {self.times[0]:,g}{unit}"
         if len(self.times) > 1:
-            grid = f"at {len(self.times)} times from {self.times[0]:,g} to {self.times[-1]:,g}"
+            ends = f"{self.times[0]:,g} to {self.times[-1]:,g}{unit}"
+            grid = f"at {len(self.times)} times from {ends}"
         return (
             f"{count(len(self.instance), 'comparison')} of "
             f"{count(len(self.algorithms), 'algorithm')} on "
             f"{count(len(self.instances), 'instance')}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
-            f"  rankings    {grid} {self.clock}\n"
-            f"  known       {known.mean() if known.size else 0:.0%} of positions"
+            f"  rankings    {grid}\n"
+            f"  known       {floor(100 * known.mean()) if known.size else 0}% of positions"
         )
 
     __repr__ = __str__
@@ -149,16 +166,18 @@ class Rankings:
         return (*arrays, self.offset, self.instance, self.weight)
 
     def _time(self, time: float) -> int:
-        row = int(np.searchsorted(self.times, time))
-        if row == len(self.times) or self.times[row] != time:
-            nearest = self.times[np.argmin(np.abs(self.times - time))]
-            raise DataError(f"{time:g} is not a time of the grid; the nearest is {nearest!r}")
+        row = int(np.argmin(np.abs(self.times - time)))
+        if not np.isclose(self.times[row], time, rtol=1e-6, atol=0.0):
+            raise DataError(
+                f"{time:g} is not a time of the grid; the nearest is {self.times[row]:.7g}, "
+                "and rank(runs, times) asks at any times"
+            )
         return row
 
 
 def rank(
     runs: Runs,
-    times: ArrayLike | int | None = None,
+    times: ArrayLike | None = None,
     *,
     abs_tol: float = 0.0,
     rel_tol: float = 0.0,
@@ -172,8 +191,7 @@ def rank(
     runs
         What happened.
     times
-        The grid: times, a number of times to choose from the data, or nothing for
-        :func:`polarbear.grid.from_runs` to choose all.
+        The grid; by default :func:`polarbear.grid.from_runs` chooses one.
     abs_tol, rel_tol
         A run is tied with the best of its group if their values differ by no more than
         ``max(abs_tol, rel_tol * the larger magnitude)``. By default only equal values tie.
@@ -186,8 +204,10 @@ def rank(
 
     Notes
     -----
-    Repetitions with the same number are compared with each other. Where algorithms number theirs
-    differently on an instance (as with seeds), the first is compared with the first, and so on.
+    Repetitions with the same number are compared with each other. Where no number is shared on an
+    instance (as with seeds), the first is compared with the first, and so on. An algorithm that
+    lacks a number takes part with its runs in turn, so that the instance counts as much for it as
+    for the others.
 
     Examples
     --------
@@ -203,8 +223,14 @@ def rank(
         raise DataError("tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1")
     if unit not in ("instance", "run"):
         raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
-    if times is None or isinstance(times, int):
-        times = grid.from_runs(runs, times)
+    if not isinstance(runs, Runs):
+        raise DataError(f"rank takes Runs, not {type(runs).__name__}: read it first with read(...)")
+    if times is None:
+        times = grid.from_runs(runs)
+    elif np.ndim(times) == 0:
+        raise DataError(
+            f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n of them"
+        )
     times = grid.increasing(times)
     comparisons = _compare(runs)
     share = 1.0 / np.bincount(comparisons.instance, minlength=len(runs.instances))
@@ -237,32 +263,55 @@ class _Comparisons(NamedTuple):
 
 
 def _compare(runs: Runs) -> _Comparisons:
-    """Sort runs into comparisons: by the number of the repetition, or its place if those differ."""
+    """Sort runs into comparisons of one run per algorithm that has any on the instance."""
     n = len(runs)
     index = np.arange(n)
-    new_pair = np.ones(n, dtype=bool)  # runs are sorted by instance, algorithm, repetition
-    new_pair[1:] = np.diff(runs.instance).astype(bool) | np.diff(runs.algorithm).astype(bool)
-    place = index - np.maximum.accumulate(np.where(new_pair, index, 0))
+    # Runs are sorted by instance, algorithm, repetition: a pair is an algorithm on an instance.
+    opens = np.ones(n, dtype=bool)
+    opens[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
+    pair, start = np.cumsum(opens) - 1, np.flatnonzero(opens)
+    size = np.diff(np.append(start, n))
+    number, slots = _numbered(runs)
+    # Where no number is shared by two algorithms (as with seeds), places do as well and are fewer.
+    shared = np.zeros(len(runs.instances), dtype=bool)
+    shared[runs.instance] = True
+    shared &= slots < np.bincount(runs.instance, minlength=len(slots))
+    places = np.zeros(len(runs.instances), dtype=np.int64)
+    np.maximum.at(places, runs.instance[start], size)
+    slots = np.where(shared, slots, places)
 
-    by_number = np.lexsort((runs.repetition, runs.instance))
-    instance, repetition = runs.instance[by_number], runs.repetition[by_number]
-    new_instance, new_number = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+    # In slot k of its instance a pair takes part with its k-th run, in turn.
+    repeat = slots[runs.instance[start]]
+    first = np.concatenate([[0], np.cumsum(repeat)])
+    of_pair = np.repeat(np.arange(len(start)), repeat)
+    slot = np.arange(first[-1]) - first[of_pair]
+    entry = start[of_pair] + slot % size[of_pair]
+    # Where numbers are shared, the run with a number stands in the slot of that number.
+    pinned = shared[runs.instance]
+    entry[first[pair[pinned]] + number[pinned]] = index[pinned]
+
+    instance = runs.instance[entry]
+    order = np.lexsort((runs.algorithm[entry], slot, instance))
+    entry, slot, instance = entry[order], slot[order], instance[order]
+    comparison, (of_instance, of_slot) = dense(instance, slot, int(slot.max(initial=0)) + 1)
+    offset = np.concatenate([[0], np.cumsum(np.bincount(comparison, minlength=len(of_slot)))])
+    return _Comparisons(entry, offset.astype(np.int64), of_instance.astype(np.int32), of_slot)
+
+
+def _numbered(runs: Runs) -> tuple[Ints, Ints]:
+    """Which of the numbers on its instance each run has, and how many numbers an instance has."""
+    order = np.lexsort((runs.repetition, runs.instance))
+    instance, repetition = runs.instance[order], runs.repetition[order]
+    index = np.arange(len(runs))
+    new_instance, new_number = np.ones((2, len(runs)), dtype=bool)
     new_instance[1:] = instance[1:] != instance[:-1]
     new_number[1:] = new_instance[1:] | (repetition[1:] != repetition[:-1])
     counted = np.cumsum(new_number)
-    number = np.empty(n, dtype=np.int64)
-    number[by_number] = counted - counted[np.maximum.accumulate(np.where(new_instance, index, 0))]
-
-    # Numbers agree if the algorithm with most repetitions has all numbers that occur.
-    most_places, most_numbers = (np.zeros(len(runs.instances), dtype=np.int64) for _ in range(2))
-    np.maximum.at(most_places, runs.instance, place)
-    np.maximum.at(most_numbers, runs.instance, number)
-    slot = np.where((most_places == most_numbers)[runs.instance], number, place)
-
-    comparison, (of_instance, of_slot) = dense(runs.instance, slot, int(slot.max(initial=0)) + 1)
-    entry = np.lexsort((runs.algorithm, comparison))
-    offset = np.concatenate([[0], np.cumsum(np.bincount(comparison, minlength=len(of_slot)))])
-    return _Comparisons(entry, offset.astype(np.int64), of_instance.astype(np.int32), of_slot)
+    number = np.empty(len(runs), dtype=np.int64)
+    number[order] = counted - counted[np.maximum.accumulate(np.where(new_instance, index, 0))]
+    most = np.zeros(len(runs.instances), dtype=np.int64)
+    np.maximum.at(most, runs.instance, number + 1)
+    return number, most
 
 
 def _weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
@@ -287,8 +336,7 @@ def _positions(
     cost, cut = runs.cost, runs.cut
     for first, last in _chunks(offset, _CELLS_AT_ONCE // len(times)):
         chosen = entry[offset[first] : offset[last]]
-        low, high = int(chosen.min()), int(chosen.max()) + 1
-        costs = costs_at(runs.offset[low : high + 1], runs.time, cost, times)[:, chosen - low]
+        costs = costs_at(*gather(runs.offset, runs.time, cost, chosen), times)
         costs[(times[:, None] > runs.until[chosen]) & cut[chosen]] = np.nan
         for size in np.unique(sizes[first:last]):
             starts = offset[first:last][sizes[first:last] == size]
@@ -308,17 +356,23 @@ def _chunks(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]
         first = last
 
 
-def positions_of(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> NDArray[np.intp]:
+def positions_of(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> Positions:
     """Positions along the last axis: how many are ahead; tied ones are equal; nan is unknown.
 
     >>> positions_of(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
-    array([ 1,  0, -1,  1,  3])
+    array([ 1,  0, -1,  1,  3], dtype=int8)
     >>> positions_of(np.array([1.0, 1.4, 1.8]), abs_tol=0.5)
     array([0, 0, 2])
     """
+    size = costs.shape[-1]
+    if size <= SMALL and abs_tol == 0 and rel_tol == 0:
+        # Counting is several times faster than sorting where there is little to sort.
+        ahead = np.zeros(costs.shape, dtype=np.int8)
+        for place in range(size):
+            ahead += costs[..., place, None] < costs
+        return np.where(np.isnan(costs), np.int8(UNKNOWN), ahead)
     order = np.argsort(costs, axis=-1)
     ranked = np.take_along_axis(costs, order, axis=-1)
-    size = costs.shape[-1]
     leads = np.ones(costs.shape, dtype=bool)  # whether it opens a new group of tied runs
     if abs_tol == 0 and rel_tol == 0:
         leads[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
@@ -338,4 +392,5 @@ def positions_of(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> N
 def _close(a: Floats, b: Floats, abs_tol: float, rel_tol: float) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         tolerance = np.maximum(abs_tol, rel_tol * np.maximum(np.abs(a), np.abs(b)))
+        tolerance = tolerance * (1 + SLACK)
         return (a == b) | ((np.abs(a - b) <= tolerance) & np.isfinite(a) & np.isfinite(b))

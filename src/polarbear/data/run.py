@@ -10,6 +10,7 @@ What a run says, and what it does not:
 """
 
 from enum import StrEnum
+from numbers import Integral
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.errors import DataError
 
 Direction = Literal["minimize", "maximize"]
+
+NO_DIRECTION = (
+    "nothing says whether small or large values are good: "
+    "pass direction='minimize' or direction='maximize'"
+)
 
 
 class Status(StrEnum):
@@ -53,21 +59,37 @@ def sign_of(direction: str) -> float:
     return 1.0 if direction == "minimize" else -1.0
 
 
-def check(run: Run, time: NDArray[np.float64], value: NDArray[np.float64], until: float) -> None:
+def check(run: Run) -> None:
     """Refuse what no run can have, with the name of the run."""
-    problem = None
-    latest = max(time, default=0.0)
-    bad = ~(np.isfinite(time) & (time >= 0))
-    if len(time) != len(value):
-        problem = f"{len(time)} times and {len(value)} values"
-    elif bad.any():
-        problem = f"time {time[bad][0]} is not a finite time >= 0"
-    elif np.isnan(value).any():
-        problem = f"the value at time {time[np.isnan(value)][0]:g} is nan"
-    elif not until >= latest:
-        problem = f"watched until {until:g}, but it has a value at {latest:g}"
+    try:
+        time, value = (np.asarray(part, dtype=np.float64).ravel() for part in (run.time, run.value))
+        problem = _problem(run, time, value, float(run.until))
+    except (TypeError, ValueError, OverflowError):
+        problem = "times, values and until must be numbers"
     if problem:
         raise DataError(
             f"run of algorithm {run.algorithm!r} on instance {run.instance!r}, "
             f"repetition {run.repetition}: {problem}"
         )
+
+
+def _problem(
+    run: Run, time: NDArray[np.float64], value: NDArray[np.float64], until: float
+) -> str | None:
+    latest = time.max(initial=0.0)
+    bad = ~(np.isfinite(time) & (time >= 0))
+    if len(time) != len(value):
+        return f"{len(time)} times and {len(value)} values"
+    if bad.any():
+        return f"time {time[bad][0]} is not a finite time >= 0"
+    if np.isnan(value).any():
+        return f"the value at time {time[np.isnan(value)][0]:g} is nan"
+    if not np.isfinite(until):
+        return f"watched until {until:g}, which is not a finite time"
+    if until < latest:
+        return f"watched until {until:g}, but it has a value at {latest:g}"
+    if not isinstance(run.repetition, Integral) or abs(int(run.repetition)) >> 63:
+        return f"the repetition {run.repetition!r} is not a whole number of 64 bits"
+    if run.status not in STATUSES:
+        return f"the status {run.status!r} is not one of {', '.join(STATUSES)}"
+    return None

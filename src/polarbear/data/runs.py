@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from operator import index
 from typing import Any, Self, cast
 
 import numpy as np
@@ -10,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, columns_of
-from polarbear.data.names import Codes, canonical, count, indices, listing
-from polarbear.data.run import STATUSES, Direction, Run, Status, check, sign_of
+from polarbear.data.names import Codes, canonical, count, indices, listing, text
+from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
 from polarbear.data.table import Naming, long_table
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
 from polarbear.errors import DataError, require
+
+BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,10 +125,21 @@ class Runs:
 
     @classmethod
     def from_columns(
-        cls, columns: Columns, naming: Naming, *, direction: Direction, clock: str = "time"
+        cls,
+        columns: Columns,
+        naming: Naming,
+        *,
+        direction: Direction,
+        clock: str = "time",
+        surely_runs: bool = False,
     ) -> Self:
-        """Runs from the columns of a long table, for readers of files."""
-        table = long_table(columns, naming, sign_of(direction), STATUSES)
+        """Runs from the columns of a long table, for readers of files.
+
+        ``surely_runs``: rows of one algorithm, instance and repetition are surely of one run, so
+        that no warning is due where they look like several.
+        """
+        sign = sign_of(direction)
+        table = long_table(columns, naming, sign, STATUSES, surely_runs=surely_runs)
         return cls(*table, direction, clock)
 
     @classmethod
@@ -138,34 +153,30 @@ class Runs:
         array([[2.]])
         """
         records = list(records)
-        times = [np.asarray(record.time, dtype=np.float64).ravel() for record in records]
-        values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
-        until = np.array([record.until for record in records], dtype=np.float64)
-        for record, t, v, end in zip(records, times, values, until, strict=True):
-            check(record, t, v, end)
-        return cls._assemble(
-            _labels(record.algorithm for record in records),
-            _labels(record.instance for record in records),
-            np.array([record.repetition for record in records], dtype=np.int64),
-            until,
-            np.array([STATUSES.index(Status(r.status)) for r in records], dtype=np.int8),
-            np.repeat(np.arange(len(records)), [len(t) for t in times]),
-            np.concatenate([np.empty(0), *times]),
-            np.concatenate([np.empty(0), *values]),
-            direction,
-            clock,
-        )
+        odd = next((r for r in records if not isinstance(r, Run)), None)
+        if odd is not None:
+            raise DataError(f"expected a list of Run records, found {type(odd).__name__}")
+        try:
+            columns = _columns_of(records)
+        except (TypeError, ValueError, OverflowError):
+            for record in records:
+                check(record)
+            raise
+        return cls._assemble(*columns, direction=direction, clock=clock)
 
     @classmethod
     def concat(cls, parts: Iterable["Runs"]) -> Self:
         """All runs of several ``Runs``; the same run in two of them is an error."""
         parts = list(parts)
-        if not parts:
-            raise DataError("nothing to concatenate")
-        for what in ("direction", "clock"):
-            found = sorted({getattr(part, what) for part in parts})
-            if len(found) > 1:
-                raise DataError(f"cannot concatenate runs whose {what} differs: {found}")
+        if not parts or not all(isinstance(part, Runs) for part in parts):
+            raise DataError("expected a list of at least one Runs to concatenate")
+        directions: set[Direction] = {part.direction for part in parts}
+        clocks = {part.clock for part in parts if part.clock != "time"} or {"time"}
+        if len(directions) > 1 or len(clocks) > 1:
+            raise DataError(
+                f"cannot concatenate runs that {' and '.join(sorted(directions))}, "
+                f"with times in {' and '.join(sorted(clocks))}"
+            )
         starts = np.cumsum([0, *(len(part) for part in parts)])
         return cls._assemble(
             _labels(part.algorithms[code] for part in parts for code in part.algorithm),
@@ -178,8 +189,8 @@ class Runs:
             ),
             np.concatenate([part.time for part in parts]),
             np.concatenate([part.value for part in parts]),
-            parts[0].direction,
-            parts[0].clock,
+            directions.pop(),
+            clocks.pop(),
         )
 
     @classmethod
@@ -233,8 +244,10 @@ class Runs:
         return len(self.until)
 
     def __getitem__(self, run: int) -> Run:
-        if not 0 <= run < len(self):
+        run = index(run)
+        if not -len(self) <= run < len(self):
             raise IndexError(f"there is no run {run} among {len(self)}")
+        run %= len(self)
         part = slice(self.offset[run], self.offset[run + 1])
         return Run(
             self.algorithms[self.algorithm[run]],
@@ -277,7 +290,7 @@ class Runs:
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
         """Whether each run's best so far is known at each time: shape (runs, times)."""
-        times = np.asarray(times, dtype=np.float64)
+        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
         return (times[None, :] <= self.until[:, None]) | ~self.cut[:, None]
 
     def at(self, times: ArrayLike) -> Floats:
@@ -286,7 +299,7 @@ class Runs:
         ``nan`` where the run is unknown (it was cut before), :attr:`worst` where it has no
         value yet. Times may come in any order.
         """
-        times = np.asarray(times, dtype=np.float64)
+        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
         grid, place = np.unique(times, return_inverse=True)
         cost = costs_at(self.offset, self.time, self.cost, grid).T[:, place]
         return np.where(self.known(times), sign_of(self.direction) * cost, np.nan)
@@ -358,6 +371,8 @@ class Runs:
         """The long table as a data frame of ``backend``: "pandas", "polars" or "pyarrow"."""
         import narwhals
 
+        if backend not in BACKENDS:
+            raise DataError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
         require(backend)
         plain = {
             name: column.texts() if isinstance(column, Labels) else column
@@ -385,9 +400,12 @@ class Runs:
         ``direction``, and the names of columns as in :meth:`from_frame`.
         """
         file = parquet.ParquetColumns(path)
-        direction = direction or cast(Direction | None, file.about.get("direction"))
+        told = cast(Direction | None, file.about.get("direction"))
+        if direction and told and direction != told:
+            raise DataError(f"the file says {told}, but direction={direction!r} was asked for")
+        direction = direction or told
         if direction is None:
-            raise DataError("the file does not say it: pass direction='minimize' or 'maximize'")
+            raise DataError(NO_DIRECTION)
         clock = clock or str(file.about.get("clock", "time"))
         return cls.from_columns(file, Naming(**columns), direction=direction, clock=clock)
 
@@ -400,10 +418,11 @@ class Runs:
         first = float(self.time.min()) if len(self.time) else 0.0
         found = count(len(self.time), "improvement")
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
+        unit = "" if self.clock == "time" else f" {self.clock}"
         return (
             f"{head}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
-            f"  time        {first:,g} to {self.until.max():,g} {self.clock}, {found}\n"
+            f"  time        {first:,g} to {self.until.max():,g}{unit}, {found}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
         )
 
@@ -417,7 +436,40 @@ class Runs:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
 
 
+def _columns_of(records: list[Run]) -> tuple[Any, ...]:
+    """Records as arrays, checked all at once; ``ValueError`` if something is wrong with one."""
+    times = [np.asarray(record.time, dtype=np.float64).ravel() for record in records]
+    values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
+    lengths = np.array([len(time) for time in times], dtype=np.int64)
+    until = np.array([record.until for record in records], dtype=np.float64)
+    repetition = [record.repetition for record in records]
+    run = np.repeat(np.arange(len(records)), lengths)
+    time, value = (np.concatenate([np.empty(0), *parts]) for parts in (times, values))
+    sound = (
+        np.array_equal(lengths, [len(own) for own in values])
+        and np.isfinite(time).all()
+        and np.all(time >= 0)
+        and not np.isnan(value).any()
+        and np.isfinite(until).all()
+        and np.all(until >= 0)
+        and np.all(time <= until[run])
+        and all(isinstance(number, Integral) for number in repetition)
+    )
+    if not sound:
+        raise ValueError
+    return (
+        _labels(record.algorithm for record in records),
+        _labels(record.instance for record in records),
+        np.array(repetition, dtype=np.int64),
+        until,
+        np.array([STATUSES.index(record.status) for record in records], dtype=np.int8),
+        run,
+        time,
+        value,
+    )
+
+
 def _labels(names: Iterable[str]) -> Labels:
     place: dict[str, int] = {}
-    codes = [place.setdefault(name, len(place)) for name in names]
+    codes = [place.setdefault(text(name), len(place)) for name in names]
     return Labels(np.array(codes, dtype=np.int32), list(place))

@@ -5,18 +5,18 @@ are improvements, and until when a run was watched. What cannot be decided is an
 its place; what can be, but changes the answer, is a ``DataWarning``.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.columns import Columns, Labels
-from polarbear.data.names import Codes, canonical, listing
+from polarbear.data.names import Codes, canonical, guess, listing
 from polarbear.data.trajectories import Flat, Floats, Ints, improvements
-from polarbear.errors import DataError, DataWarning
+from polarbear.errors import DataError, warn
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,14 @@ class Naming:
     value: str = "value"
     until: str | float | None = None
     status: str | None = None
+
+    def instance_columns(self) -> list[str]:
+        """The columns that make an instance, one or several."""
+        several = isinstance(self.instance, list | tuple)
+        parts = list(self.instance) if several else [cast(str, self.instance)]
+        if not parts:
+            raise DataError("instance=() names no column")
+        return parts
 
 
 REPETITION_COLUMNS = ("repetition", "seed")
@@ -51,8 +59,13 @@ class Table(NamedTuple):
     value: Floats
 
 
-def long_table(columns: Columns, naming: Naming, sign: float, statuses: Sequence[str]) -> Table:
-    """Read a long table; ``sign`` turns values into costs, ``statuses`` are the known endings."""
+def long_table(
+    columns: Columns, naming: Naming, sign: float, statuses: Sequence[str], *, surely_runs: bool
+) -> Table:
+    """Read a long table; ``sign`` turns values into costs, ``statuses`` are the known endings.
+
+    ``surely_runs`` says that rows of one identity are surely of one run.
+    """
     runs = _identify(columns, naming)
     time = columns.numbers(naming.time)
     _refuse(np.isnan(time), columns, naming.time, "nan is not a time")
@@ -60,14 +73,13 @@ def long_table(columns: Columns, naming: Naming, sign: float, statuses: Sequence
     _refuse(time < 0, columns, naming.time, "a time cannot be negative")
     value = columns.numbers(naming.value)
     never = "inf" if sign > 0 else "-inf"
-    _refuse(
-        np.isnan(value), columns, naming.value, f"nan is not a value; write {never} for none yet"
-    )
+    problem = f"nan is not a value; drop the row, or write {never} for none yet"
+    _refuse(np.isnan(value), columns, naming.value, problem)
     stated = _stated_until(columns, naming, runs, time)
     status = _statuses(columns, naming, runs, statuses)
     flat = improvements(runs.row, time, value if sign > 0 else -value, len(runs.algorithm))
-    if _repetition_column(columns, naming) is None:
-        _warn_of_merged_runs(runs, flat)
+    if not surely_runs:
+        _warn_of_merged_runs(runs, flat.clash, time, _repetition_column(columns, naming))
     until = _deduced_until(runs, flat, naming.until) if stated is None else stated
     return Table(
         runs.algorithms,
@@ -99,7 +111,7 @@ class _Identified(NamedTuple):
 
 
 def _identify(columns: Columns, naming: Naming) -> _Identified:
-    parts = [naming.instance] if isinstance(naming.instance, str) else list(naming.instance)
+    parts = naming.instance_columns()
     for role, name in [
         ("algorithm", naming.algorithm),
         *(("instance", part) for part in parts),
@@ -125,10 +137,15 @@ def _identify(columns: Columns, naming: Naming) -> _Identified:
 
 def _require_column(columns: Columns, role: str, name: str) -> None:
     if name not in columns.names:
-        raise DataError(
-            f"no column {name!r}; there are {listing(columns.names)}. "
-            f"Say which one it is with {role}='...'"
-        )
+        raise DataError(no_column(columns, role, name))
+
+
+def no_column(columns: Columns, role: str, name: str) -> str:
+    """What to say where a column is missing."""
+    names = [str(other) for other in columns.names]
+    meant = guess(str(name), names)
+    hint = f" ({meant})" if meant.startswith("did") else ""
+    return f"no column {name!r} among {listing(names)}{hint}; say which one it is with {role}='...'"
 
 
 def _joined(columns: Columns, parts: Sequence[str]) -> Labels:
@@ -183,8 +200,8 @@ def _repetitions(
         odd = next(i for i, name in enumerate(names) if not _is_int64(name))
         row = int(np.flatnonzero(codes == odd)[0])
         raise DataError(
-            f"column {column!r}, {columns.where(row)}: {names[odd]!r} is not a whole number; "
-            "number the repetitions of an instance 0, 1, 2, ... or give their seeds"
+            f"column {column!r}, {columns.where(row)}: {names[odd]!r} is not a whole number of "
+            "64 bits; number the repetitions of an instance 0, 1, 2, ... or give their seeds"
         ) from None
     used, place = np.unique(numbers, return_inverse=True)
     return place.astype(np.int32)[codes], used
@@ -221,12 +238,21 @@ def _stated_until(
         column = until or "until"
         _require_column(columns, "until", column)
         rows = columns.numbers(column)
-        _refuse(np.isnan(rows), columns, column, "nan is not a time")
+        _refuse(~np.isfinite(rows), columns, column, "until must be a finite time")
         stated = _per_run(rows, runs, columns, column)
-    else:
+    elif isinstance(until, Real) and np.isfinite(float(until)):
         stated = np.full(len(runs.algorithm), float(until))
+    else:
+        raise DataError(
+            f"until={until!r}: expected a column's name, a finite time, 'last' or 'instance'"
+        )
     late = time > stated[runs.row]
-    _refuse(late, columns, naming.time, "this is after the time until which the run was watched")
+    if late.any():
+        row = int(np.argmax(late))
+        raise DataError(
+            f"column {naming.time!r}, {columns.where(row)}: {time[row]:g} is after the time until "
+            f"which the run was watched, {stated[runs.row[row]]:g}; drop the row or correct until"
+        )
     return stated
 
 
@@ -240,7 +266,10 @@ def _statuses(
     codes, names = columns.labels(column)
     known = np.array([statuses.index(n) if n in statuses else -1 for n in names], dtype=np.int8)
     rows = known[codes]
-    _refuse(rows < 0, columns, column, f"expected one of {', '.join(statuses)}")
+    if np.any(rows < 0):
+        row = int(np.argmax(rows < 0))
+        found = f"{names[codes[row]]!r} is not one of {', '.join(statuses)}"
+        raise DataError(f"column {column!r}, {columns.where(row)}: {found}")
     return _per_run(rows, runs, columns, column)
 
 
@@ -254,30 +283,33 @@ def _deduced_until(runs: _Identified, flat: Flat, rule: object) -> Floats:
     latest = np.full(len(runs.instances), -np.inf)
     np.maximum.at(latest, runs.instance, flat.last)
     until = (
-        flat.last if rule == "last" or (rule is None and flat.dropped) else latest[runs.instance]
+        flat.last if rule == "last" or (rule is None and flat.observed) else latest[runs.instance]
     )
     if rule is None and np.any(flat.last != latest[runs.instance]):
         run = int(np.argmax(flat.last != latest[runs.instance]))
         taken = "its last row, because the table also has rows that improve nothing"
-        if not flat.dropped:
+        if not flat.observed:
             taken = "the latest time on the instance, because all rows are improvements"
-        warnings.warn(
+        warn(
             f"the table does not say until when each run was watched: the last row of "
             f"{runs.name(run)} is at {flat.last[run]:g}, others there go on to "
             f"{latest[runs.instance[run]]:g}. Taken for each run: {taken}. "
-            "Say it with a column 'until', or until='last', until='instance' or until=1e5",
-            DataWarning,
-            stacklevel=4,
+            "Say it with a column 'until', or until='last', until='instance' or until=1e5"
         )
     return until
 
 
-def _warn_of_merged_runs(runs: _Identified, flat: Flat) -> None:
-    if flat.clash >= 0:
-        warnings.warn(
-            f"{runs.name(flat.clash)} has two different values at one time and there is no column "
-            f"{' or '.join(map(repr, REPETITION_COLUMNS))}; taken as one run. If these are several "
-            "runs, name the column that tells them apart with repetition='...'",
-            DataWarning,
-            stacklevel=4,
+def _warn_of_merged_runs(runs: _Identified, clash: int, time: Floats, told: str | None) -> None:
+    """Several runs taken for one show in values that differ at one time, or in time going back."""
+    same, back = runs.row[1:] == runs.row[:-1], time[1:] < time[:-1]
+    what = "has two different values at one time"
+    # Runs one after another go back only where one ends; unsorted rows go back again and again.
+    if clash < 0 and 0 < np.sum(back & same) < 0.4 * np.sum(same):
+        clash, what = int(runs.row[np.argmax(back & same)]), "goes back in time from row to row"
+    if clash >= 0:
+        apart = f"the column {told!r} does not tell them" if told else "no column tells them"
+        warn(
+            f"{runs.name(clash)} {what}; taken as one run. If these are several runs, {apart} "
+            "apart: name the one that does with repetition='...', or those that make an instance "
+            "with instance=('...', '...')"
         )

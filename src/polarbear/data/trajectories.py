@@ -23,7 +23,7 @@ class Flat(NamedTuple):
     time: Floats
     cost: Floats
     last: Floats  # the latest row of each run, improvement or not; nan for a run without rows
-    dropped: int  # how many rows were not improvements
+    observed: bool  # whether some rows only say that nothing better was found until later
     clash: int  # a run with two different values at one time, -1 if there is none
 
 
@@ -51,7 +51,11 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
     twice = twice[cost[twice] != cost[twice + 1]]
     clash = int(run[twice[0]]) if len(twice) else -1
 
-    run, time, cost = _drop(run, time, cost, ~_better_than_before(run, cost))
+    better = _better_than_before(run, cost)
+    later = np.zeros(rows, dtype=bool)
+    later[1:] = (run[1:] == run[:-1]) & (time[1:] > time[:-1])
+    observed = bool(np.any(later & ~better & (cost < np.inf)))
+    run, time, cost = _drop(run, time, cost, ~better)
     better = _better_than_before(run, cost)
     if not better.all():
         # A row may be better than the one before it and still not the best so far.
@@ -63,7 +67,7 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
         run, time, cost = _drop(run, time, cost, ~better)
     # Of several improvements at one time only the best one counts.
     run, time, cost = _drop(run, time, cost, _same_time_as_next(run, time))
-    return Flat(_offsets(run, n_runs), time, cost, last, rows - len(run), clash)
+    return Flat(_offsets(run, n_runs), time, cost, last, observed, clash)
 
 
 def costs_at(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
@@ -77,15 +81,26 @@ def costs_at(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
     """
     n_runs = len(offset) - 1
     best = np.full(len(times) * n_runs, np.inf)
-    part = slice(offset[0], offset[-1])
     # The first grid time at or after an improvement; the last improvement before it counts.
-    column = np.searchsorted(times, time[part], side="left")
+    column = np.searchsorted(times, time, side="left")
     cell = column * n_runs + np.repeat(np.arange(n_runs), np.diff(offset))
     newest = np.ones(len(cell), dtype=bool)
     newest[:-1] = cell[1:] != cell[:-1]
     newest &= column < len(times)
-    best[cell[newest]] = cost[part][newest]
+    best[cell[newest]] = cost[newest]
     return np.minimum.accumulate(best.reshape(len(times), n_runs), axis=0)
+
+
+def gather(offset: Ints, time: Floats, cost: Floats, runs: Ints) -> tuple[Ints, Floats, Floats]:
+    """The trajectories of some runs, in the order asked for; a run may be asked for twice.
+
+    >>> gather(np.array([0, 2, 3]), np.array([1., 2., 5.]), np.array([9., 8., 7.]), np.array([1]))
+    (array([0, 1]), array([5.]), array([7.]))
+    """
+    length = offset[runs + 1] - offset[runs]
+    new = np.concatenate([[0], np.cumsum(length)])
+    row = np.repeat(offset[runs] - new[:-1], length) + np.arange(new[-1])
+    return new, time[row], cost[row]
 
 
 def _order(run: Ints, time: Floats, n_runs: int) -> Ints | None:

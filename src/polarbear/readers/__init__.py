@@ -7,9 +7,11 @@ To add a format, write one function that takes a :class:`~polarbear.readers.sour
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
+from os import PathLike
 from typing import Any, NamedTuple
 
+from polarbear.data.names import guess
+from polarbear.data.run import NO_DIRECTION
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
 from polarbear.errors import DataError
@@ -18,7 +20,7 @@ from polarbear.readers.coco import read_coco
 from polarbear.readers.ioh import read_ioh
 from polarbear.readers.logs import read_logs
 from polarbear.readers.nevergrad import read_nevergrad
-from polarbear.readers.source import Refused, open_source
+from polarbear.readers.source import NearlyRefused, Refused, open_source
 from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
 
 
@@ -75,28 +77,50 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
       ended       2 cut
     >>> file.unlink()
     """
-    if not isinstance(source, str | Path):
+    _check_names(options)
+    if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
-        return Runs.from_frame(source, **options)
+        if options.get("direction") is None:
+            raise DataError(NO_DIRECTION)
+        return _some(Runs.from_frame(source, **options), "the table")
     formats = {row.name: row for row in FORMATS}
     if format is not None and format not in formats:
         raise DataError(f"no format {format!r}; there are {', '.join(formats)}")
     files = open_source(source)
-    tried: list[str] = []
+    files.forced = format is not None
+    tried: list[tuple[bool, str]] = []
     for row in [formats[format]] if format else FORMATS:
         try:
             _check_options(row, options)
-            return row.read(files, **options)
+            return _some(row.read(files, **options), files.label)
         except Refused as why:
-            tried.append(f"  {row.name:10} {why}")
-    raise DataError(f"{source}: cannot be read; what was tried and why not:\n" + "\n".join(tried))
+            tried.append((not isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
+    reasons = "\n".join(reason for _, reason in sorted(tried, key=lambda one: one[0]))
+    raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}")
+
+
+def _takes(row: Format) -> set[str]:
+    takes = {*inspect.signature(row.read).parameters} - {"source"}
+    if "columns" in takes:  # the names of columns, whichever are given
+        takes |= {field.name for field in fields(Naming)}
+    return takes - {"columns"}
+
+
+def _check_names(options: dict[str, Any]) -> None:
+    known = sorted(set().union(*map(_takes, FORMATS)))
+    for name in options:
+        if name not in known:
+            raise DataError(f"no option {name!r}; {guess(name, known)}")
 
 
 def _check_options(row: Format, options: dict[str, Any]) -> None:
-    takes = {*inspect.signature(row.read).parameters}
-    if "columns" in takes:  # the names of columns, whichever are given
-        takes |= {field.name for field in fields(Naming)}
     for name in options:
-        if name not in takes:
+        if name not in _takes(row):
             raise Refused(f"takes no option {name!r}")
+
+
+def _some(runs: Runs, what: str) -> Runs:
+    if not len(runs):
+        raise DataError(f"{what} holds no runs")
+    return runs

@@ -1,12 +1,14 @@
 """benchopt's results: Parquet or CSV, a row per solver, dataset, repetition and stopping value."""
 
+import numpy as np
+
 from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.names import listing
-from polarbear.data.run import Direction, Status
+from polarbear.data.run import Direction, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
 from polarbear.readers.source import Refused, Source, naming
-from polarbear.readers.tables import csv_columns, parquet_columns, reading_parquet
+from polarbear.readers.tables import csv_columns, parquet_columns
 
 _NEEDED = ("solver_name", "objective_name", "idx_rep", "stop_val", "time")
 
@@ -25,11 +27,11 @@ def read_benchopt(
     once has finished; of the others the file does not say why they stopped, so they count as cut.
     """
     parts: list[Runs] = []
-    if source.ending(".csv"):
+    if not any(name.lower().endswith((".parquet", ".pq")) for name in source.files):
         parts.append(_runs(csv_columns(source), direction, clock, value))
     else:
         for name, columns in parquet_columns(source):
-            with naming(name), reading_parquet():
+            with naming(name):
                 parts.append(_runs(columns, direction, clock, value))
     return Runs.concat(parts)
 
@@ -44,6 +46,8 @@ def _runs(columns: Columns, direction: Direction, clock: str, value: str) -> Run
     strategies = [""] * len(solvers)
     if "sampling_strategy" in columns.names:
         strategies = [s.lower() for s in columns.labels("sampling_strategy").texts()]
+    # A solver that diverged has nan: no value, rather than one that cannot be ranked.
+    values, worst = columns.numbers(value), np.inf * sign_of(direction)
     table = {
         "algorithm": solvers,
         "instance": [
@@ -56,8 +60,10 @@ def _runs(columns: Columns, direction: Direction, clock: str, value: str) -> Run
         ],
         "repetition": columns.labels("idx_rep").texts(),
         "time": columns.numbers("time"),
-        "value": columns.numbers(value),
+        "value": np.where(np.isnan(values), worst, values),
         "status": [str(Status.FINISHED if s == "run_once" else Status.CUT) for s in strategies],
     }
     long = MappingColumns(table, columns.where)
-    return Runs.from_columns(long, Naming(until="last"), direction=direction, clock=clock)
+    return Runs.from_columns(
+        long, Naming(until="last"), direction=direction, clock=clock, surely_runs=True
+    )

@@ -1,5 +1,6 @@
 """COCO/BBOB archives: ``.info`` indices with ``.dat`` (by target) and ``.tdat`` (by time)."""
 
+import re
 from collections import Counter
 
 from polarbear.data.run import Direction, Run
@@ -26,6 +27,8 @@ def read_coco(
     for index in indices:
         with naming(index):
             lines = source.lines(index)
+            if not re.search(r"\b(funcId|indicator)\s*=", lines[0]):
+                raise Refused(f"{index} does not begin with the description of a function")
             if "indicator =" in lines[0]:
                 raise DataError("line 1: a bi-objective log; single-objective ones can be read")
             for block in blocks(lines):

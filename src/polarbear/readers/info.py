@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from polarbear.errors import DataError
 
-_PAIR = re.compile(r"(\w+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
+_PAIR = re.compile(r"(\w++)\s*+=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
 _RUN = re.compile(r"(-?[0-9]{1,18})(?::([0-9]{1,18})(?:\|.*)?)?")
+
+
+LONGEST_LINE = 1_000_000
 
 
 class Listed(NamedTuple):
@@ -43,6 +46,8 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
     for i, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("%"):
             continue
+        if len(line) > LONGEST_LINE:
+            raise DataError(f"line {i}: longer than any index should have")
         if re.match(r"\s*\w+\s*=", line):
             about = {key: "".join(values).strip() for key, *values in _PAIR.findall(line)}
             continue

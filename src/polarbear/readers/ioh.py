@@ -27,7 +27,7 @@ class _Listed(NamedTuple):
     instance: str
     direction: Direction
     evaluations: float = 0.0
-    best: float | None = None
+    best: tuple[float, float] | None = None  # when it was found, and its exact value
 
 
 def read_ioh(
@@ -61,9 +61,10 @@ def read_ioh(
             if run.direction != direction:
                 continue
             if run.best is not None:
-                # The table has ten decimals; no value was better than the exact best.
+                # The table has ten decimals and perhaps no row for the best: the index knows it.
                 worse = np.maximum if direction == "minimize" else np.minimum
-                value = worse(value, run.best)
+                time = [*time, run.best[0]]
+                value = worse([*value, run.best[1]], run.best[1])
             until = max(run.evaluations, max(time, default=0.0))
             number = seen[run.algorithm, run.instance]
             records.append(Run(run.algorithm, run.instance, time, value, until, number))
@@ -89,8 +90,10 @@ def _json_runs(source: Source, index: str) -> Iterator[tuple[str, _Listed]]:
         for run in _member(scenario, "runs", list):
             instance = f"{problem} i{_member(run, 'instance', int)}"
             evaluations = moment(str(_member(run, "evals", int)), "'evals'")
-            best = number(str(_member(_member(run, "best", dict), "y", int, float)), "'y'")
-            yield file, _Listed(algorithm, instance, direction, evaluations, best)
+            best = _member(run, "best", dict)
+            found = moment(str(_member(best, "evals", int)), "'evals'")
+            value = number(str(_member(best, "y", int, float)), "'y'")
+            yield file, _Listed(algorithm, instance, direction, evaluations, (found, value))
 
 
 def _member(of: Any, key: str, *kinds: type) -> Any:
@@ -117,7 +120,10 @@ Table = tuple[list[float], list[float]]
 def _with_tables(source: Source, file: str, runs: list[_Listed]) -> Iterator[tuple[_Listed, Table]]:
     tables = _tables(source, file)
     if len(tables) != len(runs):
-        raise DataError(f"{file} holds {len(tables)} runs, its index lists {len(runs)}")
+        raise DataError(
+            f"{file} holds {len(tables)} runs, its index lists {len(runs)}: "
+            "perhaps the logger was not closed, or logs no first evaluation"
+        )
     yield from zip(runs, tables, strict=True)
 
 

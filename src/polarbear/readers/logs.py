@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.readers.source import Refused, Source, moment, naming, number
+from polarbear.readers.source import NearlyRefused, Refused, Source, moment, naming, number
 
-LONGEST_LINE = 10_000
+LONGEST_LINE = 2_000
 """Longer lines are passed over: no incumbent needs them, and patterns may be slow on them."""
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -42,6 +42,7 @@ class Log:
     until: Pattern[str] | None = None
     best: Pattern[str] | None = None
     direction: Direction | None = None
+    solver: str | None = None  # the algorithm, where the path does not name one
 
 
 LOGS = (
@@ -59,15 +60,17 @@ LOGS = (
             re.compile(r"  Status\s+.*[Mm]emory.*"): Status.OUT_OF_MEMORY,
         },
         until=re.compile(r"  Timing\s+(?P<time>[\d.]+)(?: \(total\))?"),
-        best=re.compile(r"  Primal bound\s+(?P<value>\S+)"),
+        best=re.compile(r"  Primal bound\s+(?P<value>(?!-?inf)\S+)"),
+        solver="HiGHS",
     ),
     Log(
         "SCIP",
         recognise=re.compile(r"SCIP (?:version|Status) .*| time \| node .*primalbound.*"),
         incumbent=(
             re.compile(
-                r".?\s*(?P<time>[\d.]+)(?P<unit>[smhd])\|.*\|\s*(?P<bound>\S+)\s*"
-                r"\|\s*(?P<value>--|[-+]?\d\.\d+e[-+]\d+)\s*\|\s*(?:Inf|Large|[\d.]+%|-+)\s*(?:\|.*)?"
+                r".?\s*(?P<time>[\d.]+)(?P<unit>[smhd])\|(?:[^|]*\|)*?\s*(?P<bound>[^|\s]+)\s*"
+                r"\|\s*(?P<value>--|[-+]?\d\.\d+e[-+]\d+)\s*\|\s*(?:Inf|Large|[\d.]+%|-+)\s*"
+                r"(?:\|[^|]*)?"
             ),
             re.compile(
                 r"feasible solution found by .* after (?P<time>[\d.]+) seconds, "
@@ -80,6 +83,7 @@ LOGS = (
         },
         until=re.compile(r"Solving Time \(sec\)\s*: (?P<time>[\d.]+)"),
         best=re.compile(r"Primal Bound\s*: (?P<value>\S+) \((?!0 |objective limit).*"),
+        solver="SCIP",
     ),
     Log(
         "o-lines",
@@ -100,6 +104,7 @@ def read_logs(
     direction: Direction | None = None,
     pattern: str | None = None,
     names: str | None = None,
+    until: float | None = None,
     clock: str = "seconds",
 ) -> Runs:
     r"""Logs of solvers, one run each (HiGHS, SCIP, and ``o`` lines of MaxSAT and PB solvers).
@@ -114,26 +119,38 @@ def read_logs(
     names
         A regular expression on a log's path that has the groups ``algorithm`` and ``instance``,
         and perhaps ``repetition``. By default files are named ``algorithm/instance.log`` or
-        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7.
+        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7. HiGHS and
+        SCIP are the algorithm if nothing else is.
+    until
+        Until when each run was watched; by default until the last time in its log.
     """
     files = source.ending(".log", ".out", ".txt", ".stdout")
     if not files:
         raise Refused("no file ends in .log, .out, .txt or .stdout")
     own = _own(pattern) if pattern is not None else None
+    # A text beside logs may well be something else; a .log is not.
+    notes = [] if len(files) == 1 or own else [file for file in files if file.endswith(".txt")]
     read: list[tuple[_Read, tuple[str, str, int]]] = []
     for file in files:
         lines = [line.rstrip() for line in source.lines(file)]
-        log = own or _recognised(lines, file)
+        log = own or _recognised(lines)
+        if log is None and file in notes:
+            continue
+        if log is None:
+            known = ", ".join(log.name for log in LOGS)
+            raise NearlyRefused(f"{file} is not a log of {known}; give a pattern=... for others")
         with naming(file):
-            read.append((_read(log, lines), _named(file, names, log.name)))
+            read.append((_read(log, lines, until), _named(file, names, log.solver)))
+    if own and not any(len(one.value) for one, _ in read):
+        raise DataError(f"{source.label}: the pattern {pattern!r} matches no line of any log")
     told: set[Direction] = {one.direction for one, _ in read if one.direction}
     if direction is None and len(told) != 1:
         why = "some logs minimise and some maximise" if told else "the logs do not tell"
         raise DataError(f"{source.label}: {why}; pass direction='minimize' or 'maximize'")
     direction = direction or told.pop()
     records = [
-        Run(algorithm, instance, one.time, one.values(direction), one.until, repetition, one.status)
-        for one, (algorithm, instance, repetition) in read
+        Run(name[0], name[1], *one.trajectory(direction), one.until, name[2], one.status)
+        for one, name in read
     ]
     return Runs.from_records(records, direction=direction, clock=clock)
 
@@ -148,29 +165,35 @@ def _own(pattern: str) -> Log:
     return Log("log", None, (compiled,))
 
 
-def _recognised(lines: list[str], file: str) -> Log:
+def _recognised(lines: list[str]) -> Log | None:
     for log in LOGS:
         if log.recognise and any(_match(log.recognise, line) for line in lines):
             return log
-    known = ", ".join(log.name for log in LOGS)
-    raise Refused(f"{file} is not a log of {known}; give a pattern=... for others")
+    return None
 
 
-def _named(file: str, names: str | None, solver: str) -> tuple[str, str, int]:
+def _named(file: str, names: str | None, solver: str | None) -> tuple[str, str, int]:
     """Algorithm, instance and repetition of a log, from its path."""
     if names is not None:
         try:
             groups = found.groupdict() if (found := re.search(names, file)) else {}
         except re.error as error:
             raise DataError(f"names {names!r}: {error}") from None
-        if not (groups.get("algorithm") and groups.get("instance")):
+        parts = [groups.get("algorithm") or "", groups.get("instance") or ""]
+        parts += [groups["repetition"]] if groups.get("repetition") else []
+        if not all(parts):
             raise DataError(f"names {names!r} finds no algorithm and instance in the path")
-        parts = [groups["algorithm"], groups["instance"], groups.get("repetition") or "0"]
     else:
         *folders, name = file.split("/")
         parts = re.sub(r"\.(log|out|txt|stdout)(\.gz)?$", "", name, flags=re.IGNORECASE).split("__")
-        if len(parts) == 1 or (folders and len(parts) == 2 and parts[1].isdecimal()):
-            parts = [folders[-1] if folders else solver, *parts]
+        if len(parts) == 1 or (len(parts) == 2 and parts[1].isdecimal()):
+            algorithm = folders[-1] if folders else solver
+            parts = [algorithm or "", *parts]
+        if len(parts) > 3 or not all(parts):
+            raise DataError(
+                "the name does not tell algorithm and instance: call it algorithm/instance.log or "
+                "algorithm__instance.log, or pass names=r'(?P<algorithm>...)...(?P<instance>...)'"
+            )
     repetition = parts[2] if len(parts) > 2 else "0"
     if not re.fullmatch(r"[0-9]{1,18}", repetition):
         raise DataError(f"repetition {repetition!r} in the path is not a whole number")
@@ -187,14 +210,16 @@ class _Read(NamedTuple):
     status: Status
     direction: Direction | None
 
-    def values(self, direction: Direction) -> NDArray[np.float64]:
-        """The values, none better than the exact best: the log's table is rounded."""
+    def trajectory(self, direction: Direction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Times and values, with the exact best at the end: the log's table is rounded."""
         if self.best is None:
-            return self.value
-        return (np.maximum if direction == "minimize" else np.minimum)(self.value, self.best)
+            return self.time, self.value
+        worse = np.maximum if direction == "minimize" else np.minimum
+        value = np.append(worse(self.value, self.best), self.best)
+        return np.append(self.time, self.until), value
 
 
-def _read(log: Log, lines: list[str]) -> _Read:
+def _read(log: Log, lines: list[str], until: float | None) -> _Read:
     incumbents: list[tuple[float, float]] = []
     stamps: list[float] = []
     best, status, direction = None, Status.CUT, log.direction
@@ -216,7 +241,8 @@ def _read(log: Log, lines: list[str]) -> _Read:
     first = min(stamps, default=0.0)
     zero = first if first > _LONGEST_RUN else 0.0
     time, value = np.array(incumbents, dtype=np.float64).reshape(-1, 2).T
-    return _Read(time - zero, value, max(stamps, default=0.0) - zero, best, status, direction)
+    last = max(stamps, default=0.0) - zero
+    return _Read(time - zero, value, last if until is None else until, best, status, direction)
 
 
 def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float | None, str | None]:
@@ -226,7 +252,10 @@ def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float 
             f"{where}: no time before the value; let the lines be stamped as they come, "
             "for instance with: solver ... | ts -s '%.s'"
         )
-    time = _seconds(groups["time"], groups.get("unit") or "s", where)
+    unit = groups.get("unit") or "s"
+    if unit not in _UNITS:
+        raise DataError(f"{where}: the unit {unit!r} is not one of {', '.join(_UNITS)}")
+    time = _seconds(groups["time"], unit, where)
     text = (groups["value"] or "").rstrip("*")
     value = None if text in _NO_VALUE else number(text, where)
     return time, value, groups.get("bound")

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from polarbear.data.columns import MappingColumns
-from polarbear.data.names import listing
+from polarbear.data.names import listing, natural
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
@@ -33,14 +33,15 @@ def read_nevergrad(
     rows = range(len(cells["loss"]))
     instances = _instances(cells, len(rows))
     seen: Counter[tuple[str, str, str]] = Counter()
-    repetitions = []
-    for row in rows:
+    repetitions = [0] * len(rows)
+    seeds = cells.get("seed", [""] * len(rows))
+    for row in sorted(rows, key=lambda row: (natural(seeds[row]), cells["loss"][row])):
         key = (cells["optimizer_name"][row], instances[row], cells["budget"][row])
-        repetitions.append(seen[key])
+        repetitions[row] = seen[key]
         seen[key] += 1
     failed = [bool(error) for error in cells.get("error", [""] * len(rows))]
     losses = [
-        np.inf if wrong and not loss else loss
+        np.inf if (wrong and not loss) or loss.lower() == "nan" else loss
         for loss, wrong in zip(cells["loss"], failed, strict=True)
     ]
     table = {
@@ -52,7 +53,9 @@ def read_nevergrad(
     }
     long = MappingColumns(table, columns.where)
     direction = agreed(direction, "minimize")
-    return Runs.from_columns(long, Naming(until="last"), direction=direction, clock=clock)
+    return Runs.from_columns(
+        long, Naming(until="last"), direction=direction, clock=clock, surely_runs=True
+    )
 
 
 def _instances(cells: dict[str, list[str]], rows: int) -> list[str]:

@@ -1,29 +1,36 @@
 """A source: the files behind one path, be it a file, a folder, or a zip or tar archive.
 
 Readers see names and contents only. What a file says about other files is looked up among these
-names, so nothing outside the source is ever opened, and archives are read without unpacking.
+names, so no file can make a reader open one outside the source. Archives are not unpacked to disk.
 """
 
 import gzip
 import io
+import lzma
 import posixpath
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from polarbear.data.names import natural
 from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 28
 """The largest packed file that is read, against files made to fill the memory."""
 
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
     """A reader's answer that this is not its format, and why."""
+
+
+class NearlyRefused(Refused):
+    """The same, where the files look like the format: worth being said first."""
 
 
 class Source:
@@ -39,6 +46,8 @@ class Source:
         self.label = label
         shown = [name for name in (load if names is None else names) if not _hidden(name)]
         self.files = tuple(sorted(shown, key=natural))
+        self.forced = False  # whether the caller insists on a format, whatever files are called
+        self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
         self._paths = paths
 
@@ -47,12 +56,18 @@ class Source:
 
     def ending(self, *endings: str) -> list[str]:
         """The files whose names end in one of these, in any case; packed with gzip or not."""
+        if self.forced and len(self.files) == 1:
+            return list(self.files)
         return [name for name in self.files if name.lower().removesuffix(".gz").endswith(endings)]
 
     def content(self, name: str) -> bytes:
-        """All bytes of a file."""
+        """All bytes of a file, unpacked if it is a ``.gz``."""
         with unpacking(name):
-            return self._load[name]()
+            content = self._load[name]()
+            if name.lower().endswith(".gz"):
+                with gzip.open(io.BytesIO(content)) as packed:
+                    content = at_most(packed.read(MOST_BYTES + 1))
+        return content
 
     def handle(self, name: str) -> Path | io.BytesIO:
         """A file for libraries that read files themselves, and need not all of it."""
@@ -65,7 +80,7 @@ class Source:
             text = content.decode()
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
-            raise DataError(f"{name}, line {line}: not text in UTF-8") from None
+            raise DataError(f"{name}: line {line}: not text in UTF-8") from None
         return text.replace("\r\n", "\n").split("\n")
 
     def beside(self, name: str, other: str) -> str:
@@ -78,28 +93,38 @@ class Source:
         return there
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | PathLike[str]) -> Source:
     """The files behind a path."""
+    if not str(path):
+        raise DataError("the path is empty")
     path = Path(path)
     try:
-        if path.is_dir():
-            return _folder(path)
-        if not path.exists():
-            raise DataError(f"{path}: no such file or folder")
-        with path.open("rb") as file:
-            start = file.read(4)
+        exists, folder, start = path.exists(), path.is_dir(), b""
+        if exists and not folder:
+            with path.open("rb") as file:
+                start = file.read(4)
+        packed = bool(start) and start != b"PK\x03\x04" and tarfile.is_tarfile(path)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: {error}") from None
-    with unpacking(path.name):
-        if start == b"PK\x03\x04":
-            return _zip(path)
-        if tarfile.is_tarfile(path):
-            return _tar(path)
-    # What a file refers to lies beside it and can be opened too, but is not read unasked.
-    beside = (
-        _folder(path.parent) if path.suffix in (".json", ".info") else _files({path.name: path})
-    )
-    return Source(str(path), beside._load, beside._paths, names=[path.name])
+    if not exists:
+        raise DataError(f"{path}: no such file or folder")
+    with unpacking(str(path)):
+        if folder:
+            source = _folder(path)
+        elif start == b"PK\x03\x04":
+            source = _zip(path)
+        elif packed:
+            source = _tar(path)
+        elif not start:
+            raise DataError("the file is empty")
+        else:
+            # What a file refers to lies beside it: it can be opened, but is not read unasked.
+            index = path.suffix in (".json", ".info")
+            beside = _folder(path.parent) if index else _files({path.name: path}, str(path))
+            source = Source(str(path), beside._load, beside._paths, names=[path.name])
+    if not source.files:
+        raise DataError(f"{path}: holds no files")
+    return source
 
 
 def _folder(path: Path) -> Source:
@@ -107,25 +132,16 @@ def _folder(path: Path) -> Source:
     return _files({file.relative_to(path).as_posix(): file for file in found}, str(path))
 
 
-def _files(paths: Mapping[str, Path], label: str = "") -> Source:
-    def loader(path: Path) -> Callable[[], bytes]:
-        def load() -> bytes:
-            if path.suffix != ".gz":
-                return path.read_bytes()
-            with gzip.open(path) as packed:
-                return _at_most(packed.read(MOST_BYTES + 1))
-
-        return load
-
+def _files(paths: Mapping[str, Path], label: str) -> Source:
     plain = {name: path for name, path in paths.items() if path.suffix != ".gz"}
-    return Source(label, {name: loader(path) for name, path in paths.items()}, plain)
+    return Source(label, {name: path.read_bytes for name, path in paths.items()}, plain)
 
 
 def _zip(path: Path) -> Source:
     def loader(name: str) -> Callable[[], bytes]:
         def load() -> bytes:
             with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-                return _at_most(file.read(MOST_BYTES + 1))
+                return at_most(file.read(MOST_BYTES + 1))
 
         return load
 
@@ -135,21 +151,25 @@ def _zip(path: Path) -> Source:
 
 
 def _tar(path: Path) -> Source:
-    def loader(name: str) -> Callable[[], bytes]:
-        def load() -> bytes:
-            with tarfile.open(path) as archive:
-                file = archive.extractfile(name)
-                return _at_most(file.read(MOST_BYTES + 1)) if file else b""
-
-        return load
-
+    """All of it at once: to find a file in a packed tar, everything before it is unpacked."""
+    found: dict[str, bytes] = {}
+    total = 0
     with tarfile.open(path) as archive:
-        names = [member.name for member in archive if member.isfile()]
-    return Source(str(path), {name.removeprefix("./"): loader(name) for name in names}, {})
+        for member in archive:
+            if member.isfile() and (file := archive.extractfile(member)):
+                content = at_most(file.read(MOST_BYTES + 1 - total), before=total)
+                found[member.name.removeprefix("./")] = content
+                total += len(content)
+
+    def loader(name: str) -> Callable[[], bytes]:
+        return lambda: found[name]
+
+    return Source(str(path), {name: loader(name) for name in found}, {})
 
 
-def _at_most(content: bytes) -> bytes:
-    if len(content) > MOST_BYTES:
+def at_most(content: bytes, before: int = 0) -> bytes:
+    """Refuse what unpacks to more than the memory should hold."""
+    if before + len(content) > MOST_BYTES:
         raise DataError(f"unpacks to more than {MOST_BYTES >> 20} MiB; unpack it yourself")
     return content
 
@@ -162,15 +182,17 @@ def _hidden(name: str) -> bool:
 def unpacking(name: str) -> Iterator[None]:
     """Turn what the standard library raises on damaged archives into one error."""
     try:
-        yield
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None
+        with naming(name):
+            yield
+    except DataError:
+        raise
     except (
         OSError,
         EOFError,
         KeyError,
         RuntimeError,
         ValueError,
+        lzma.LZMAError,
         zipfile.BadZipFile,
         tarfile.TarError,
         zlib.error,
@@ -180,11 +202,12 @@ def unpacking(name: str) -> Iterator[None]:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put the file's name before what is wrong in it."""
+    """Put the file's name before what is wrong in it, unless it is there."""
     try:
         yield
     except DataError as error:
-        raise DataError(f"{name}: {error}") from None
+        message = str(error)
+        raise DataError(message if message.startswith(name) else f"{name}: {message}") from None
 
 
 def agreed(asked: Direction | None, told: Direction) -> Direction:

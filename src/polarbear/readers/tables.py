@@ -2,19 +2,22 @@
 
 import bisect
 import csv
+import io
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.names import listing
 from polarbear.data.parquet import ParquetColumns
-from polarbear.data.run import Direction
+from polarbear.data.run import NO_DIRECTION, Direction
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming
-from polarbear.errors import DataError, require
-from polarbear.readers.source import Refused, Source, naming
+from polarbear.data.table import REPETITION_COLUMNS, Naming, no_column
+from polarbear.errors import DataError
+from polarbear.readers.source import NearlyRefused, Refused, Source, naming
+
+# No column of a user is called like this.
+_TIME_OF, _VALUE_OF, _UNTIL_OF = "\0time", "\0value", "\0until"
 
 _TIME = re.compile(r"(?:t|time)?[ _=]?([0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?)", re.IGNORECASE)
 
@@ -49,29 +52,49 @@ def read_wide_csv(
     _need(table, parts)
     times = {name: float(found[1]) for name in table.names if (found := _TIME.fullmatch(name))}
     if not times:
-        raise Refused("no column is named like a time (100, t=100, time_100)")
+        raise NearlyRefused("no column is named like a time (100, t=100, time_100)")
+    if len(set(times.values())) < len(times):
+        raise DataError(f"{source.label}: two columns stand for one time: {listing(list(times))}")
     direction = _stated(direction)
     never = "inf" if direction == "minimize" else "-inf"
-    labels = [name for name in table.names if name not in times]
-    long: dict[str, list[Any]] = {name: [] for name in (*labels, "time", "value", "until")}
+    labels = {name: [] for name in table.names if name not in times}
+    long: dict[str, list[Any]] = {_TIME_OF: [], _VALUE_OF: [], _UNTIL_OF: []}
     places: list[tuple[int, str]] = []
     for row in range(len(table.table[algorithm])):
-        cells = {name: table.table[name][row].strip() for name in times}
+        cells = {name: table.table[name][row] for name in times}
         seen = {name: cell for name, cell in cells.items() if cell} or {"": never}
+        until = max(times.get(name, 0.0) for name in seen)
         for name, cell in seen.items():
-            for label in labels:
-                long[label].append(table.table[label][row])
-            long["time"].append(times.get(name, 0.0))
-            long["value"].append(cell)
-            long["until"].append(max(times.get(other, 0.0) for other in seen))
+            long[_TIME_OF].append(times.get(name, 0.0))
+            long[_VALUE_OF].append(cell)
+            long[_UNTIL_OF].append(until)
             places.append((row, name))
+        for name, column in labels.items():
+            column.extend([table.table[name][row]] * len(seen))
 
     def where(cell: int) -> str:
         row, name = places[cell]
         return f"{table.where(row)}, under {name!r}"
 
-    cells = MappingColumns(long, where)
+    _refuse_merged_rows(table, labels, parts)
+    parts = Naming(algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF)
+    cells = MappingColumns({**labels, **long}, where)
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
+
+
+def _refuse_merged_rows(table: MappingColumns, labels: Iterable[str], parts: Naming) -> None:
+    """Each row is a run, so two rows that name the same run lack a column that tells them apart."""
+    found = [name for name in REPETITION_COLUMNS if name in labels]
+    repetition = [parts.repetition] if parts.repetition else found[:1]
+    columns = [parts.algorithm, *parts.instance_columns(), *repetition]
+    seen: dict[tuple[str, ...], int] = {}
+    for row, key in enumerate(zip(*(table.table[name] for name in columns), strict=True)):
+        if key in seen:
+            raise DataError(
+                f"{table.where(seen[key])} and {table.where(row)} are both {', '.join(key)}: name "
+                "the column that tells them apart with repetition='...' or instance=('...', '...')"
+            )
+        seen[key] = row
 
 
 def read_long_parquet(
@@ -85,68 +108,71 @@ def read_long_parquet(
     parts, found = Naming(**columns), []
     for name, table in parquet_columns(source):
         _need(table, parts, parts.time, parts.value)
-        file = source.handle(name)
-        with naming(name), reading_parquet():
-            found.append(Runs.from_parquet(file, direction=direction, clock=clock, **columns))
+        with naming(name):
+            found.append(
+                Runs.from_parquet(source.handle(name), direction=direction, clock=clock, **columns)
+            )
     return found[0] if len(found) == 1 else Runs.concat(found)
 
 
 def csv_columns(source: Source) -> MappingColumns:
     """All CSV files of a source as one table of texts; they must have the same columns."""
+    if "csv" not in source.memo:
+        source.memo["csv"] = _csv_columns(source)
+    return source.memo["csv"]
+
+
+def _csv_columns(source: Source) -> MappingColumns:
     names = source.ending(".csv", ".tsv")
     if not names:
         raise Refused("no file ends in .csv or .tsv")
     header: list[str] = []
-    rows: list[list[str]] = []
+    columns: list[list[str]] = []
     lines: list[int] = []
     starts: list[int] = []
     for name in names:
         with naming(name):
-            own, separator, text = _open_csv(source, name)
-            header = header or own
-            if sorted(header) != sorted(own):
-                raise DataError(f"its columns are {listing(own)}; in {names[0]}, {listing(header)}")
-            order = [own.index(column) for column in header]
-            starts.append(len(rows))
-            for line, row in _rows(text, separator, len(header)):
-                rows.append([row[i] for i in order])
-                lines.append(line)
+            own, rows, numbers = _read_csv(source, name)
+        header, columns = header or own, columns or [[] for _ in own]
+        if sorted(header) != sorted(own):
+            raise Refused(
+                f"the columns of {name} are {listing(own)}; in {names[0]}, {listing(header)}"
+            )
+        starts.append(len(lines))
+        lines += numbers
+        for column, cells in zip(own, zip(*rows, strict=True), strict=bool(rows)):
+            columns[header.index(column)] += map(str.strip, cells)
 
     def where(row: int) -> str:
         return f"{names[bisect.bisect_right(starts, row) - 1]}, line {lines[row]}"
 
-    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in header]
     return MappingColumns(dict(zip(header, columns, strict=True)), where)
 
 
-def _open_csv(source: Source, name: str) -> tuple[list[str], str, list[str]]:
-    """The names of the columns, what separates them, and all lines."""
+def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """The names of the columns, the rows, and the numbers of their lines."""
     text = source.lines(name)
     separator = max(",;\t", key=text[0].count)
-    header = [cell.strip() for _, row in _rows(["", text[0]], separator, None) for cell in row]
+    reader = csv.reader(io.StringIO("\n".join(text)), delimiter=separator, strict=True)
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        for row in reader:
+            if row and len(row) != len(header):
+                found = f"{len(row)} cells where the first line has {len(header)}"
+                raise DataError(f"line {reader.line_num}: {found}")
+            if row:
+                rows.append(row)
+                numbers.append(reader.line_num)
+    except csv.Error as error:
+        raise DataError(f"line {reader.line_num}: {error}") from None
     if len(header) < 3:
         raise Refused(f"the first line of {name} does not name three columns")
     twice = next((cell for i, cell in enumerate(header) if cell in header[:i]), None)
     if twice is not None:
         raise DataError(f"line 1: two columns are named {twice!r}")
-    return header, separator, text
-
-
-def _rows(
-    text: Sequence[str], separator: str, width: int | None
-) -> Iterator[tuple[int, list[str]]]:
-    """The rows after the first line, with the numbers of their lines."""
-    rows = csv.reader((f"{line}\n" for line in text), delimiter=separator, strict=True)
-    try:
-        next(rows, None)
-        for row in rows:
-            if row and width is not None and len(row) != width:
-                found = f"{len(row)} cells where the first line has {width}"
-                raise DataError(f"line {rows.line_num}: {found}")
-            if row:
-                yield rows.line_num, row
-    except csv.Error as error:
-        raise DataError(f"line {rows.line_num}: {error}") from None
+    return header, rows, numbers
 
 
 def parquet_columns(source: Source) -> Iterator[tuple[str, ParquetColumns]]:
@@ -155,30 +181,22 @@ def parquet_columns(source: Source) -> Iterator[tuple[str, ParquetColumns]]:
     if not names:
         raise Refused("no file ends in .parquet or .pq")
     for name in names:
-        with naming(name), reading_parquet():
+        with naming(name):
             columns = ParquetColumns(source.handle(name))
         yield name, columns
-
-
-@contextmanager
-def reading_parquet() -> Iterator[None]:
-    """Turn what pyarrow raises on damaged files into one error."""
-    arrow = require("pyarrow", extra="parquet")
-    try:
-        yield
-    except (arrow.ArrowException, OSError, MemoryError, OverflowError, UnicodeError) as error:
-        raise DataError(f"damaged Parquet file: {error}") from None
 
 
 def _stated(direction: Direction | None) -> Direction:
     """The direction, where only the caller can know it."""
     if direction is None:
-        raise DataError("the file does not say it: pass direction='minimize' or 'maximize'")
+        raise DataError(NO_DIRECTION)
     return direction
 
 
 def _need(columns: Columns, parts: Naming, *others: str) -> None:
-    instance = [parts.instance] if isinstance(parts.instance, str) else parts.instance
-    for name in (parts.algorithm, *instance, *others):
+    roles = [("algorithm", parts.algorithm)]
+    roles += [("instance", name) for name in parts.instance_columns()]
+    roles += zip(("time", "value"), others, strict=False)
+    for role, name in roles:
         if name not in columns.names:
-            raise Refused(f"no column {name!r} among {listing(columns.names)}")
+            raise NearlyRefused(no_column(columns, role, name))
