@@ -13,12 +13,15 @@ columns in memory (texts as 4-byte dictionary codes, the smallest honest count).
 
 import argparse
 import json
+import os
+import platform
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
 
 IMPROVEMENTS = 100
@@ -107,6 +110,12 @@ def apart(part: str, path: Path, runs: int) -> dict[str, float]:
     return json.loads(done.stdout)
 
 
+def machine() -> str:
+    packages = ("numpy", "scipy", "pyarrow", "polars")
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100_000)
@@ -158,7 +167,9 @@ def main() -> None:
         sys.exit(f"{max(ratios):.2f} times polars is more than {LIMIT}")
     if not options.no_write:
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(f"Made by `python benchmarks/read_and_rank.py`.\n\n{text}")
+        RESULTS.write_text(
+            f"Made by `python benchmarks/read_and_rank.py` on {machine()}.\n\n{text}"
+        )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ print(runs, end="\n\n")
 
 rankings = pb.rank(runs)
 print(f"{'evaluations':>12}  most often ahead of all others")
-for i in range(0, len(rankings.times), 5):
+for i in [*range(0, len(rankings.times) - 1, 5), -1]:
     first = rankings.algorithm[rankings.position[i] == 0]
     leads = {name: int((first == code).sum()) for code, name in enumerate(rankings.algorithms)}
     leader = max(leads, key=lambda name: leads[name])

@@ -1,6 +1,8 @@
 """Damaged files: whatever is done to one, it is read or refused with its place, never a crash."""
 
+import contextlib
 import random
+import time
 import warnings
 from pathlib import Path
 
@@ -135,6 +137,28 @@ def test_two_thousand_damaged_files(case, tmp_path):
                 raise AssertionError(f"no place is named: {error}") from error
         (tmp_path / name).write_bytes(files[name])
     assert min(outcomes.values()) > MUTANTS // 50, outcomes
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.info", "funcId = 1, a=1," + "b" * 1_000_000),
+        ("x.info", "funcId = 1, " + "a = 'b, " * 100_000),
+        ("a__b.log", "SCIP version 10\n" + ("0.0s|" + "|" * 1900 + "\n") * 500),
+        ("a__b.log", "SCIP version 10\n" + ("0.0s|" + "| 1 " * 400 + "\n") * 500),
+        ("a__b.log", "Running HiGHS 1\n" + (" R " + "1 " * 900 + "\n") * 500),
+        ("a__b.log", ("0:" * 900 + " o 1\n") * 500),
+        ("t.csv", "algorithm,instance,time,value\n" + "a,i,1,2\n" * 20_000),
+    ],
+)
+def test_no_file_can_make_a_pattern_slow(name, content, tmp_path):
+    (tmp_path / name).write_text(content)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        with contextlib.suppress(DataError):
+            read(tmp_path, direction="minimize")
+    assert time.process_time() - start < 5
 
 
 def names_a_place(message: str, path: Path, files: dict[str, bytes]) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from polarbear.errors import DataError
 
-_PAIR = re.compile(r"(\w++)\s*+=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
+_PAIR = re.compile(r"\b(\w++)\s*+=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
 _RUN = re.compile(r"(-?[0-9]{1,18})(?::([0-9]{1,18})(?:\|.*)?)?")
 
 
