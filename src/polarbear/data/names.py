@@ -22,7 +22,7 @@ def text(value: object) -> str:
     """
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, bytes) or value is np.ma.masked:
+    if value is None or isinstance(value, bytes) or type(value).__name__ == "NAType":
         return ""
     try:
         number = float(value)  # type: ignore[arg-type]
