@@ -1,0 +1,34 @@
+"""What the likelihood is made of, in the representation that suits the number of algorithms."""
+
+from typing import Protocol
+
+from polarbear.data.rankings import Rankings
+from polarbear.likelihood.ordered import Floats
+from polarbear.likelihood.orders import Orders
+from polarbear.likelihood.table import SetTable
+
+MOST_FOR_TABLE = 12
+"""Up to so many algorithms the sets are added up in a table of at most 2^12 of them."""
+
+
+class Choices(Protocol):
+    """Rankings at T times of n algorithms, as the likelihood needs them."""
+
+    def value(self, mu: Floats) -> Floats:
+        """Log-likelihood at each time, for mu of shape (..., T, n)."""
+        ...
+
+    def gradient(self, mu: Floats) -> Floats:
+        """Its gradient: shape (T, n)."""
+        ...
+
+    def curvature(self, mu: Floats) -> Floats:
+        """Minus its Hessian: shape (T, n, n), positive semidefinite, with null vector 1."""
+        ...
+
+
+def choices(rankings: Rankings) -> SetTable | Orders:
+    """The representation that suits the number of algorithms."""
+    if len(rankings.algorithms) <= MOST_FOR_TABLE:
+        return SetTable.of(rankings)
+    return Orders.of(rankings)

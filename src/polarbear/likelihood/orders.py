@@ -1,0 +1,211 @@
+"""Choices ranking by ranking, for many algorithms."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.rankings import Rankings
+from polarbear.likelihood.ordered import (
+    Floats,
+    Ints,
+    Subsets,
+    centred,
+    slices,
+    sorted_parts,
+    subsets,
+    tails,
+)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Choices ranking by ranking: cost linear in the length of the rankings.
+
+    Rankings of one length lie together in a ``_Block``; ``wins`` as in :class:`SetTable`, except
+    that the last of a ranking is counted as chosen from itself alone.
+    """
+
+    n_times: int
+    n: int
+    wins: Floats
+    blocks: tuple["_Block", ...]
+
+    @classmethod
+    def of(cls, rankings: Rankings) -> "Orders":
+        """Sort the rankings, of any number of algorithms."""
+        n, n_times = len(rankings.algorithms), len(rankings.times)
+        wins = np.zeros(n_times * n)
+        blocks = []
+        for part in sorted_parts(rankings):
+            times = np.arange(n_times)[:, None, None]
+            item = np.where(part.known, times * n + part.algorithm, n_times * n)
+            weight = np.where(part.known, part.weight[None, :, None], 0.0)
+            wins += np.bincount(item.ravel(), weight.ravel(), minlength=len(wins) + 1)[:-1]
+            length = part.known.shape[-1]
+            flat = (-1, length)
+            block = _block(
+                item.reshape(flat),
+                part.known.reshape(flat),
+                part.opens.reshape(flat),
+                part.size.reshape(flat),
+                np.tile(part.weight, n_times),
+            )
+            blocks.append(block)
+        return cls(n_times, n, wins.reshape(n_times, n), tuple(blocks))
+
+    def value(self, mu: Floats) -> Floats:
+        """Log-likelihood at each time, for mu of shape (..., T, n)."""
+        if mu.ndim > 2:
+            return np.stack([self.value(one) for one in mu])
+        mu = centred(mu)
+        value = np.sum(self.wins * mu, axis=-1)
+        for block in self.blocks:
+            theta, tail = self._tails(mu, block)
+            lost = np.sum(
+                block.strict * np.log(np.where(block.strict > 0, tail[:, :-1], 1.0)), axis=1
+            )
+            for ties in block.ties:
+                total = ties.totals(theta, tail)
+                np.add.at(lost, ties.row, ties.weight * (np.log(total) @ ties.subsets.weight))
+            value -= lost.reshape(self.n_times, -1).sum(axis=1)
+        return value
+
+    def gradient(self, mu: Floats) -> Floats:
+        """Its gradient: shape (T, n)."""
+        mu = centred(mu)
+        return self.wins - self._pull(mu)
+
+    def curvature(self, mu: Floats) -> Floats:
+        """Minus its Hessian: shape (T, n, n)."""
+        mu = centred(mu)
+        both = np.zeros((self.n_times, self.n, self.n))
+        for block in self.blocks:
+            theta, tail = self._tails(mu, block)
+            # Rates grow from place to place, so the sets that two are in are those of the earlier.
+            rate = np.where(block.known, block.rates(theta, tail, 2), 0.0)
+            if 2 * rate.shape[1] > self.n:
+                self._add_dense(both, block, rate)
+            else:
+                self._add_sparse(both, block, rate)
+            for ties in block.ties:
+                self._add_tied(both, block, ties, theta, tail)
+        theta = np.exp(mu)
+        curvature = -both * theta[:, :, None] * theta[:, None, :]
+        curvature[:, range(self.n), range(self.n)] += self._pull(mu)
+        return curvature
+
+    def _add_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
+        """Add the smaller rate of each pair, for rankings of most algorithms."""
+        placed = np.zeros((len(rate), self.n))
+        np.put_along_axis(placed, block.item % self.n, rate, axis=1)
+        for t, rows in enumerate(placed.reshape(self.n_times, -1, self.n)):
+            for some in slices(len(rows), self.n**2):
+                both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
+
+    def _add_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
+        """Add the smaller rate of each pair, for rankings of few of many algorithms."""
+        flat = both.reshape(-1)
+        for some in slices(len(rate), rate.shape[1] ** 2):
+            smaller = np.minimum(rate[some, :, None], rate[some, None, :])
+            self._scatter(flat, block.item[some], smaller)
+
+    def _add_tied(
+        self, both: Floats, block: "_Block", ties: "_Ties", theta: Floats, tail: Floats
+    ) -> None:
+        """Two of one tied group share fewer sets than either is in: correct for that."""
+        member, flat = ties.subsets.member, both.reshape(-1)
+        size = member.shape[1]
+        pairs = (member[:, :, None] * member[:, None, :]).reshape(-1, size**2)
+        for some in slices(len(ties.row), len(member)):
+            part = _Ties(ties.row[some], ties.place[some], ties.weight[some], ties.subsets)
+            each = part.shares(theta, tail, 2)
+            own, together = each @ member, (each @ pairs).reshape(-1, size, size)
+            excess = together - np.minimum(own[:, :, None], own[:, None, :])
+            self._scatter(flat, block.item[part.row[:, None], part.columns], excess)
+
+    def _scatter(self, flat: Floats, item: Ints, pairs: Floats) -> None:
+        """Add a value for each pair of items; whoever is not known has the value 0."""
+        cell = np.minimum(item, self.n_times * self.n - 1)[:, :, None] * self.n
+        cell = cell + (item % self.n)[:, None, :]
+        flat += np.bincount(cell.ravel(), pairs.ravel(), minlength=len(flat))
+
+    def _pull(self, mu: Floats) -> Floats:
+        """For each algorithm the expected number of times it is chosen."""
+        pull = np.zeros(self.n_times * self.n + 1)
+        for block in self.blocks:
+            theta, tail = self._tails(mu, block)
+            pull += np.bincount(
+                block.item.ravel(), (theta * block.rates(theta, tail, 1)).ravel(), len(pull)
+            )
+        return pull[:-1].reshape(self.n_times, self.n)
+
+    def _tails(self, mu: Floats, block: "_Block") -> tuple[Floats, Floats]:
+        theta = np.append(np.exp(mu).ravel(), 0.0)[block.item]
+        return theta, tails(theta)
+
+
+class _Ties(NamedTuple):
+    """All tied groups of one size in a block."""
+
+    row: Ints
+    place: Ints
+    weight: Floats
+    subsets: Subsets
+
+    @property
+    def columns(self) -> Ints:
+        return self.place[:, None] + np.arange(self.subsets.member.shape[1])
+
+    def totals(self, theta: Floats, tail: Floats) -> Floats:
+        """The total of each subset together with those behind the group."""
+        size = self.subsets.member.shape[1]
+        mine = theta[self.row[:, None], self.columns]
+        return mine @ self.subsets.member.T + tail[self.row, self.place + size][:, None]
+
+    def shares(self, theta: Floats, tail: Floats, power: int) -> Floats:
+        """For each group and subset, weight / total ** power."""
+        return self.weight[:, None] * self.subsets.weight / self.totals(theta, tail) ** power
+
+
+class _Block(NamedTuple):
+    """Rankings of one length, best first."""
+
+    item: Ints  # (rankings, length): time * n + algorithm, or one beyond all for nobody
+    known: NDArray[np.bool_]
+    strict: Floats  # the weight of the choice at a place, 0 where it is tied or unknown
+    ties: tuple[_Ties, ...]
+
+    def rates(self, theta: Floats, tail: Floats, power: int) -> Floats:
+        """For each place, the sum over the sets it is in of weight / total ** power."""
+        rate = np.divide(
+            self.strict,
+            tail[:, :-1] ** power,
+            out=np.zeros_like(self.strict),
+            where=self.strict > 0,
+        )
+        inside = []
+        for ties in self.ties:
+            each = ties.shares(theta, tail, power)
+            size = ties.subsets.member.shape[1]
+            # Those behind the group are in all of its sets.
+            rate[ties.row, ties.place + size - 1] = each.sum(axis=1)
+            inside.append(each @ ties.subsets.member)
+        summed = np.cumsum(rate, axis=1)
+        before = np.concatenate([np.zeros((len(rate), 1)), summed], axis=1)
+        for ties, mine in zip(self.ties, inside, strict=True):
+            base = before[ties.row, ties.place][:, None]
+            summed[ties.row[:, None], ties.columns] = base + mine
+        return summed
+
+
+def _block(
+    item: Ints, known: NDArray[np.bool_], opens: NDArray[np.bool_], size: Ints, weight: Floats
+) -> _Block:
+    strict = np.where(opens & (size == 1), weight[:, None], 0.0)
+    ties = []
+    for k in np.unique(size[size > 1]):
+        row, place = np.nonzero(size == k)
+        ties.append(_Ties(row, place, weight[row], subsets(int(k))))
+    return _Block(item, known, strict, tuple(ties))

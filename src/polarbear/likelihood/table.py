@@ -1,0 +1,91 @@
+"""Choices added up by set, for few algorithms."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polarbear.data.rankings import Rankings
+from polarbear.likelihood.ordered import Floats, Ints, centred, sorted_parts, subsets, tails
+
+
+@dataclass(frozen=True)
+class SetTable:
+    """Choices added up by set: cost independent of the number of rankings.
+
+    ``member`` (S, n) says which algorithms are in which set, ``count`` (T, S) how often a set was
+    chosen from, ``wins`` (T, n) who was chosen how often from a set of at least two.
+    """
+
+    member: Floats
+    count: Floats
+    wins: Floats
+
+    @classmethod
+    def of(cls, rankings: Rankings) -> "SetTable":
+        """Add up the choices in rankings of few algorithms."""
+        n, n_times = len(rankings.algorithms), len(rankings.times)
+        count, wins = np.zeros(n_times << n), np.zeros(n_times * n)
+        for part in sorted_parts(rankings):
+            bit = np.where(part.known, 1 << part.algorithm, 0)
+            tail = tails(bit)  # the set of all from a place on
+            t, row, place = np.nonzero(part.opens)
+            weight, size = part.weight[row], part.size[t, row, place]
+            rest = tail[t, row, place + size]
+            group = tail[t, row, place] - rest
+            _count_sets(count, n, t, rest, group, size, weight)
+            t, row, place = np.nonzero(part.known)
+            winner = t * n + part.algorithm[t, row, place]
+            wins += np.bincount(winner, part.weight[row], minlength=len(wins))
+        count, wins = count.reshape(n_times, 1 << n), wins.reshape(n_times, n)
+        single = 1 << np.arange(n)
+        wins -= count[:, single]  # to be chosen from oneself alone says nothing
+        count[:, single] = 0.0
+        used = np.flatnonzero(count.any(axis=0))
+        member = (used[:, None] >> np.arange(n) & 1).astype(np.float64)
+        return cls(member, count[:, used], wins)
+
+    def value(self, mu: Floats) -> Floats:
+        """Log-likelihood at each time, for mu of shape (..., T, n)."""
+        mu, total = self._totals(mu)
+        return np.sum(self.wins * mu, axis=-1) - np.sum(self.count * np.log(total), axis=-1)
+
+    def gradient(self, mu: Floats) -> Floats:
+        """Its gradient: shape (..., T, n)."""
+        mu, total = self._totals(mu)
+        return self.wins - np.exp(mu) * (self.count / total @ self.member)
+
+    def curvature(self, mu: Floats) -> Floats:
+        """Minus its Hessian: shape (T, n, n)."""
+        mu, total = self._totals(mu)
+        theta, n = np.exp(mu), mu.shape[-1]
+        pairs = (self.member[:, :, None] * self.member[:, None, :]).reshape(-1, n * n)
+        both = (self.count / total**2 @ pairs).reshape(-1, n, n)
+        curvature = -both * theta[:, :, None] * theta[:, None, :]
+        curvature[:, range(n), range(n)] += theta * (self.count / total @ self.member)
+        return curvature
+
+    def _totals(self, mu: Floats) -> tuple[Floats, Floats]:
+        mu = centred(mu)
+        return mu, np.exp(mu) @ self.member.T
+
+
+def _count_sets(
+    count: Floats, n: int, time: Ints, rest: Ints, group: Ints, size: Ints, weight: Floats
+) -> None:
+    """Add to ``count``, by time and set, the sets from which tied groups were chosen."""
+    alone = size == 1
+    cell = (time[alone] << n) + rest[alone] + group[alone]
+    count += np.bincount(cell, weight[alone], minlength=len(count))
+    key = ((time[~alone] << n) + rest[~alone] << n) + group[~alone]
+    key, same = np.unique(key, return_inverse=True)
+    tied = np.bincount(same, weight[~alone], minlength=len(key))
+    cell, group = key >> n, key & (1 << n) - 1
+    bits = group[:, None] >> np.arange(n) & 1
+    for members in np.unique(bits.sum(axis=1)):
+        mine = bits.sum(axis=1) == members
+        _, algorithm = np.nonzero(bits[mine])
+        chosen = subsets(int(members))
+        masks = (1 << algorithm.reshape(-1, members)) @ chosen.member.T.astype(np.int64)
+        cells = cell[mine][:, None] + masks
+        weights = tied[mine][:, None] * chosen.weight
+        count += np.bincount(cells.ravel(), weights.ravel(), minlength=len(count))

@@ -1,0 +1,44 @@
+"""B-splines over time with independent Gaussian coefficients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import interpolate
+
+from polarbear.priors.base import Chain, Warp
+from polarbear.priors.hyper import Hyper, LogNormal
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BSpline:
+    """Splines of a ``degree`` with knots at quantiles of the times.
+
+    By default half as many basis functions as times, and at least ``degree + 1``.
+    """
+
+    number: int | None = None
+    degree: int = 3
+    scale: Hyper = field(default=LogNormal(0.0, 0.5))
+    warp: Warp = "auto"
+
+    def hypers(self) -> Mapping[str, Hyper]:
+        """The size of the coefficients."""
+        return {"scale": self.scale}
+
+    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+        """The basis, scaled."""
+        degree = min(self.degree, len(times) - 1)
+        number = max(self.number or len(times) // 2, degree + 1)
+        if len(times) == 1:
+            return np.full((1, 1), hyper["scale"])
+        inner = np.quantile(times, np.linspace(0, 1, number - degree + 1))
+        knots = np.concatenate([np.repeat(inner[0], degree), inner, np.repeat(inner[-1], degree)])
+        return hyper["scale"] * interpolate.BSpline.design_matrix(times, knots, degree).toarray()
+
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:  # noqa: ARG002
+        """Not a Markov chain."""
+        return None

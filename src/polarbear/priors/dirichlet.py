@@ -1,0 +1,23 @@
+"""Priors that treat times as independent: Dirichlet on the ratings at each time."""
+
+from dataclasses import dataclass, field
+
+from polarbear.priors.hyper import Exponential
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Ratings at each time are Dirichlet(alpha, ..., alpha), independently (paper, 3.2.1).
+
+    In log-utilities the density is proportional to the product of theta_i ** alpha: it acts as
+    ``alpha`` first places for each algorithm. ``alpha=1`` is uniform over all ratings.
+    """
+
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True)
+class HierarchicalDirichlet:
+    """Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time."""
+
+    kappa: Exponential = field(default=Exponential(0.1))

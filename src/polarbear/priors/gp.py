@@ -1,0 +1,95 @@
+"""Gaussian processes: exact, with inducing points, and in a Hilbert-space basis."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from polarbear.priors.base import Chain, Warp
+from polarbear.priors.hyper import Hyper, InverseGamma, LogNormal
+from polarbear.priors.kernels import BASIS_RULES, Name, covariance, markov, spectral_density
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A stationary process with an amplitude ``scale`` and a ``length`` in units of the range."""
+
+    kernel: Name = "matern32"
+    scale: Hyper = field(default=LogNormal(0.0, 0.5))
+    length: Hyper = field(default=InverseGamma(5.0, 2.0))
+    warp: Warp = "auto"
+
+    def hypers(self) -> Mapping[str, Hyper]:
+        """Amplitude and length."""
+        return {"scale": self.scale, "length": self.length}
+
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:  # noqa: ARG002
+        """Only the exact process can be a Markov chain."""
+        return None
+
+    def _covariance(self, times: Floats, others: Floats, hyper: Mapping[str, float]) -> Floats:
+        return covariance(self.kernel, times, others, hyper["scale"], hyper["length"])
+
+    def _root(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+        # The squared exponential is singular to rounding: a share of its own variance mends that.
+        steady = 1e-10 * hyper["scale"] ** 2 * np.eye(len(times))
+        return cholesky(self._covariance(times, times, hyper) + steady, lower=True)
+
+
+@dataclass(frozen=True)
+class GP(_Process):
+    """Exact Gaussian process over time (paper, 3.2.2)."""
+
+    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+        """The Cholesky factor of the covariance."""
+        return self._root(times, hyper)
+
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:
+        """Matern kernels are Markov, which makes the cost linear in the number of times."""
+        return markov(self.kernel, times, hyper["scale"], hyper["length"])
+
+
+@dataclass(frozen=True)
+class SparseGP(_Process):
+    """Gaussian process through inducing points at quantiles of the times (DTC)."""
+
+    inducing: int = 10
+
+    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+        """Covariance with the inducing points, whitened by theirs."""
+        points = np.quantile(times, np.linspace(0, 1, min(self.inducing, len(times))))
+        root = self._root(points, hyper)
+        return solve_triangular(root, self._covariance(points, times, hyper), lower=True).T
+
+
+@dataclass(frozen=True)
+class HSGP(_Process):
+    """Gaussian process in a Hilbert-space basis; by default as many functions as it needs.
+
+    Boundary and number follow the rules of Riutort-Mayol et al. for the central 90 % of lengths.
+    """
+
+    number: int | None = None
+    boundary: float | None = None
+
+    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+        """Eigenfunctions of the Laplacian, scaled by the spectral density."""
+        half, centred = 0.5, times - 0.5
+        boundary, number = self.basis()
+        edge = boundary * half
+        frequency = np.arange(1.0, number + 1) * (np.pi / (2 * edge))
+        basis = np.sin(frequency * (centred[:, None] + edge)) / np.sqrt(edge)
+        density = spectral_density(self.kernel, frequency, hyper["scale"], hyper["length"])
+        return basis * np.sqrt(density)
+
+    def basis(self) -> tuple[float, int]:
+        """Boundary factor and number of basis functions."""
+        rule, half = BASIS_RULES[self.kernel], 0.5
+        short, long = self.length.quantile(0.05), self.length.quantile(0.95)
+        boundary = self.boundary or max(1.2, rule.boundary * long / half)
+        number = self.number or int(np.ceil(rule.number * boundary * half / short))
+        return boundary, number

@@ -1,0 +1,38 @@
+"""Gaussian random walk over time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.priors.base import Chain, Warp
+from polarbear.priors.hyper import Hyper, LogNormal
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RandomWalk:
+    """Utilities move by independent steps with variance ``scale**2`` times the gap in time.
+
+    ``start`` is the standard deviation at the first time.
+    """
+
+    scale: Hyper = field(default=LogNormal(0.0, 1.0))
+    start: float = 1.0
+    warp: Warp = "auto"
+
+    def hypers(self) -> Mapping[str, Hyper]:
+        """The size of the steps."""
+        return {"scale": self.scale}
+
+    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+        """Sums of scaled steps."""
+        steps = np.concatenate([[self.start], hyper["scale"] * np.sqrt(np.diff(times))])
+        return np.tril(np.broadcast_to(steps, (len(times), len(times))))
+
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain:
+        """The walk itself."""
+        noise = hyper["scale"] ** 2 * np.diff(times)[:, None, None]
+        return Chain(np.array([[self.start**2]]), np.ones_like(noise), noise)

@@ -1,0 +1,100 @@
+"""The likelihood against direct enumeration of all orders."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import reference
+from polarbear import Run, Runs, rank
+from polarbear.likelihood.choices import choices
+from polarbear.likelihood.ordered import subsets
+from polarbear.likelihood.orders import Orders
+from polarbear.likelihood.table import SetTable
+from strategies import DIRECTIONS, GRIDS, records
+
+FORMS = pytest.mark.parametrize("form", [SetTable, Orders])
+
+
+def simulated(n, n_instances, times=(1.0, 2.0), levels=4, seed=0):
+    """Complete rankings with many ties."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, levels, size=(n, n_instances, len(times)))
+    recorded = [
+        Run(f"a{k}", str(i), times, np.minimum.accumulate(values[k, i][::-1])[::-1], times[-1])
+        for k in range(n)
+        for i in range(n_instances)
+    ]
+    return rank(Runs.from_records(recorded, direction="maximize"), times)
+
+
+@FORMS
+@given(recorded=records(), times=GRIDS, direction=DIRECTIONS, seed=st.integers(0, 99))
+def test_the_value_agrees_with_the_mean_over_all_orders(form, recorded, times, direction, seed):
+    rankings = rank(Runs.from_records(recorded, direction=direction), times)
+    mu = np.random.default_rng(seed).normal(size=(len(times), len(rankings.algorithms)))
+    expected = [
+        reference.log_likelihood(rankings, dict(zip(rankings.algorithms, row, strict=True)), t)
+        for row, t in zip(mu, times, strict=True)
+    ]
+    assert_allclose(form.of(rankings).value(mu), expected, atol=1e-9)
+
+
+@FORMS
+def test_gradient_and_curvature_are_derivatives(form):
+    rankings = simulated(5, 7)
+    data = form.of(rankings)
+    mu = np.random.default_rng(1).normal(size=(2, 5))
+    gradient, curvature = data.gradient(mu), data.curvature(mu)
+    step = 1e-5
+    for t in range(2):
+        for i in range(5):
+            up, down = mu.copy(), mu.copy()
+            up[t, i] += step
+            down[t, i] -= step
+            assert_allclose(
+                (data.value(up) - data.value(down))[t] / (2 * step), gradient[t, i], atol=1e-6
+            )
+            assert_allclose(
+                -(data.gradient(up) - data.gradient(down))[t] / (2 * step),
+                curvature[t, i],
+                atol=1e-6,
+            )
+
+
+@pytest.mark.parametrize("n", [2, 6, 12])
+def test_both_forms_give_the_same_numbers(n):
+    rankings = simulated(n, 9, levels=3)
+    mu = np.random.default_rng(2).normal(size=(2, n))
+    table, orders = SetTable.of(rankings), Orders.of(rankings)
+    for what in ("value", "gradient", "curvature"):
+        assert_allclose(getattr(table, what)(mu), getattr(orders, what)(mu), atol=1e-10)
+    many = np.random.default_rng(2).normal(size=(3, 2, n))
+    assert_allclose(table.value(many), orders.value(many))
+
+
+def test_the_form_follows_the_number_of_algorithms():
+    assert isinstance(choices(simulated(12, 2)), SetTable)
+    assert isinstance(choices(simulated(13, 2)), Orders)
+
+
+@FORMS
+def test_extreme_utilities_stay_finite(form):
+    data = form.of(simulated(4, 5))
+    mu = np.array([[700.0, 0.0, -700.0, 350.0]] * 2)
+    assert np.isfinite(data.value(mu)).all()
+    assert np.isfinite(data.gradient(mu)).all()
+    assert np.isfinite(data.curvature(mu)).all()
+
+
+@pytest.mark.parametrize("size", [13, 20])
+def test_sampled_orders_for_large_ties_are_balanced_and_near(size):
+    member, weight = subsets(size)
+    by_size = [weight[member.sum(axis=1) == m].sum() for m in range(1, size + 1)]
+    assert_allclose(by_size, 1.0)
+    assert_allclose(weight @ member, (size + 1) / 2)
+    mu = np.random.default_rng(3).normal(size=size)
+    sampled = weight @ np.log(member @ np.exp(mu))
+    exact = reference.mean_log_sums(mu)
+    assert abs(sampled - exact) < 0.02 * size
