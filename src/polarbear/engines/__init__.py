@@ -1,0 +1,1 @@
+"""Engines: from rankings and a prior to a posterior."""

@@ -1,0 +1,234 @@
+"""The posterior given hyperparameters: its mode by Newton and the Gaussian around it.
+
+Given hyperparameters the log-posterior is concave, so damped Newton finds its mode. ``dense`` works
+with the whitened coefficients of any Gaussian prior; ``chain`` with the states of a Markov one,
+whose precision is banded, so that its cost is linear in the number of times.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve_banded, cholesky, cholesky_banded, solve_banded, solve_triangular
+
+from polarbear.errors import FitError
+from polarbear.likelihood.choices import Choices
+from polarbear.priors.base import Chain, helmert
+
+Floats = NDArray[np.float64]
+
+DECREMENT = 1e-10
+"""Newton stops when a further step would gain less than half of this."""
+
+MOST_STEPS = 100
+
+
+class Conditional(NamedTuple):
+    """A Gaussian approximation of the posterior of utilities, given hyperparameters."""
+
+    evidence: float  # log of the integral, by Laplace
+    mean: Floats  # (T, n)
+    covariance: Floats  # (T, n, n), at each time
+    draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]  # utilities, log-ratios
+    state: Floats  # the mode, for the same method to start from
+    decrement: float
+
+
+class _Newton(NamedTuple):
+    state: Floats
+    value: float
+    decrement: float
+
+
+def climb(
+    state: Floats,
+    value: Callable[[Floats], float],
+    step: Callable[[Floats], tuple[Floats, float]],
+) -> _Newton:
+    """Damped Newton on a concave function; ``step`` gives the Newton step and its decrement."""
+    at, decrement = value(state), np.inf
+    for _ in range(MOST_STEPS):
+        direction, decrement = step(state)
+        if decrement < DECREMENT:
+            return _Newton(state, at, decrement)
+        size = 1.0
+        while True:
+            there = value(state + size * direction)
+            if there >= at + 1e-4 * size * decrement:
+                break
+            size /= 2
+            if size < 1e-8:  # rounding: nothing left to gain
+                return _Newton(state, at, decrement)
+        state, at = state + size * direction, there
+    raise FitError(f"Newton did not converge in {MOST_STEPS} steps (decrement {decrement:.2g})")
+
+
+def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Conditional:
+    """Laplace in whitened coefficients z (K, n - 1): mu = factor @ z @ helmert(n).T.
+
+    ``start`` is a mode (T, n - 1) found with other hyperparameters.
+    """
+    # Coefficients of next to no variance cost as much as others: what is left out has less than a
+    # millionth of the largest variance.
+    left, spread, _ = np.linalg.svd(factor, full_matrices=False)
+    left, spread = left[:, spread > 1e-3 * spread[0]], spread[spread > 1e-3 * spread[0]]
+    factor = left * spread
+    n_times, k = factor.shape
+    basis = helmert(n)
+    q = n - 1
+    outer = (factor[:, :, None] * factor[:, None, :]).reshape(n_times, k * k)
+    begin = np.zeros(k * q)
+    if start is not None:
+        shrink = spread / (spread**2 + 1e-2 * spread[0] ** 2)
+        begin = (shrink[:, None] * (left.T @ start)).ravel()
+
+    def utilities(z: Floats) -> Floats:
+        return factor @ z.reshape(*z.shape[:-1], k, q) @ basis.T
+
+    def value(z: Floats) -> float:
+        return float(data.value(utilities(z)).sum() - 0.5 * z @ z)
+
+    def root(z: Floats) -> Floats:
+        seen = basis.T @ data.curvature(utilities(z)) @ basis
+        precision = (outer.T @ seen.reshape(n_times, q * q)).reshape(k, k, q, q)
+        precision = precision.swapaxes(1, 2).reshape(k * q, k * q)
+        precision[np.diag_indices(k * q)] += 1.0
+        return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+
+    def step(z: Floats) -> tuple[Floats, float]:
+        slope = (factor.T @ (data.gradient(utilities(z)) @ basis)).ravel() - z
+        lower = root(z)
+        half = solve_triangular(lower, slope, lower=True, check_finite=False)
+        direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
+        return direction, float(half @ half)
+
+    found = climb(begin, value, step)
+    lower = root(found.state)
+    log_det = 2 * np.log(np.diag(lower)).sum()
+    half = solve_triangular(lower, np.kron(factor, np.eye(q)).T, lower=True)
+    half = half.reshape(-1, n_times, q).transpose(1, 2, 0)
+    covariance = basis @ (half @ half.swapaxes(1, 2)) @ basis.T
+
+    def draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+        noise = rng.standard_normal((k * q, size))
+        z = found.state + solve_triangular(lower, noise, lower=True, trans=1).T
+        mu = utilities(z)
+        log_target = data.value(mu).sum(axis=-1) - 0.5 * np.sum(z**2, axis=-1)
+        return mu, log_target - found.value + 0.5 * np.sum(noise**2, axis=0)
+
+    evidence = found.value - 0.5 * log_det
+    mean = utilities(found.state)
+    return Conditional(evidence, mean, covariance, draw, mean @ basis, found.decrement)
+
+
+def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditional:
+    """Laplace in the states x (T, s, n - 1) of a Markov prior, with banded algebra."""
+    n_times, s, q = len(prior.move) + 1, len(prior.start), n - 1
+    block, size = s * q, n_times * s * q
+    basis = helmert(n)
+    band = _prior_band(prior, q)
+    log_det_prior = -q * (
+        np.linalg.slogdet(prior.start)[1] + np.linalg.slogdet(prior.noise)[1].sum()
+    )
+    first = (np.arange(n_times)[:, None] * block + np.arange(q)).ravel()
+
+    def utilities(x: Floats) -> Floats:
+        return x.reshape(*x.shape[:-1], n_times, block)[..., :q] @ basis.T
+
+    def value(x: Floats) -> float:
+        return float(data.value(utilities(x)).sum() - 0.5 * x @ _times(band, x))
+
+    def root(x: Floats) -> Floats:
+        precision = band.copy()
+        seen = basis.T @ data.curvature(utilities(x)) @ basis
+        for i in range(q):
+            for j in range(i + 1):
+                precision[i - j, j::block] += seen[:, i, j]
+        return cholesky_banded(precision, lower=True, check_finite=False)
+
+    def step(x: Floats) -> tuple[Floats, float]:
+        slope = -_times(band, x)
+        slope[first] += (data.gradient(utilities(x)) @ basis).ravel()
+        direction = cho_solve_banded((root(x), True), slope, check_finite=False)
+        return direction, float(slope @ direction)
+
+    found = climb(np.zeros(size) if start is None else start, value, step)
+    lower = root(found.state)
+    log_det = 2 * np.log(lower[0]).sum()
+    covariance = basis @ _marginals(lower, n_times, block)[:, :q, :q] @ basis.T
+    upper = _upper(lower)
+
+    def draw(rng: np.random.Generator, number: int) -> tuple[Floats, Floats]:
+        noise = rng.standard_normal((size, number))
+        x = found.state + solve_banded((0, len(lower) - 1), upper, noise).T
+        mu = utilities(x)
+        quadratic = np.sum(x * _times(band, x.T).T, axis=-1)
+        log_target = data.value(mu).sum(axis=-1) - 0.5 * quadratic
+        return mu, log_target - found.value + 0.5 * np.sum(noise**2, axis=0)
+
+    evidence = found.value + 0.5 * log_det_prior - 0.5 * log_det
+    mean = utilities(found.state)
+    return Conditional(evidence, mean, covariance, draw, found.state, found.decrement)
+
+
+def _prior_band(prior: Chain, q: int) -> Floats:
+    """Lower band of the precision of a chain of states, each entry for q processes."""
+    n_times, s = len(prior.move) + 1, len(prior.start)
+    gain = np.linalg.inv(prior.noise)
+    diagonal = np.zeros((n_times, s, s))
+    diagonal[0] += np.linalg.inv(prior.start)
+    diagonal[1:] += gain
+    diagonal[:-1] += np.swapaxes(prior.move, 1, 2) @ gain @ prior.move
+    below = -gain @ prior.move
+    block = s * q
+    band = np.zeros((2 * block if n_times > 1 else block, n_times * block))
+    for i, j, k in product(range(s), range(s), range(q)):
+        row, column = i * q + k, j * q + k
+        if row >= column:
+            band[row - column, column::block] = diagonal[:, i, j]
+        if n_times > 1:
+            band[block + row - column, column : (n_times - 1) * block : block] = below[:, i, j]
+    return band
+
+
+def _times(band: Floats, x: Floats) -> Floats:
+    """A symmetric banded matrix, given by its lower band, times a vector or matrix."""
+    shape = (-1, *(1,) * (x.ndim - 1))
+    result = band[0].reshape(shape) * x
+    for k in range(1, len(band)):
+        if band[k].any():
+            values = band[k, :-k].reshape(shape)
+            result[k:] += values * x[:-k]
+            result[:-k] += values * x[k:]
+    return result
+
+
+def _upper(lower: Floats) -> Floats:
+    """The transpose of a lower banded matrix, in the layout for upper ones."""
+    width, size = lower.shape
+    upper = np.zeros_like(lower)
+    for k in range(width):
+        upper[width - 1 - k, k:] = lower[k, : size - k]
+    return upper
+
+
+def _marginals(lower: Floats, n_times: int, block: int) -> Floats:
+    """Diagonal blocks of the inverse of a block tridiagonal matrix, from its Cholesky factor."""
+    width = len(lower)
+    diagonal, below = np.zeros((n_times, block, block)), np.zeros((n_times, block, block))
+    for column in range(block):
+        values = lower[:, column::block]
+        for k in range(width):
+            row = column + k
+            if row < block:
+                diagonal[:, row, column] = values[k]
+            elif row < 2 * block:
+                below[:, row - block, column] = values[k]
+    inverse = np.linalg.inv(diagonal)
+    pull = below @ inverse
+    covariance = np.swapaxes(inverse, 1, 2) @ inverse
+    for t in range(n_times - 2, -1, -1):
+        covariance[t] += pull[t].T @ covariance[t + 1] @ pull[t]
+    return covariance
