@@ -1,9 +1,11 @@
-"""Slow twins: the obvious way to compute what the package computes fast. Plain Python, no numpy."""
+"""Slow twins: the obvious way to compute what the package computes fast. Plain and obvious."""
 
 import math
 import random
 from collections.abc import Sequence
 from itertools import permutations
+
+import numpy as np
 
 from polarbear import Run, Status
 
@@ -113,3 +115,17 @@ def mean_log_sums(mu: Sequence[float], samples: int = 20_000) -> float:
             tail += math.exp(utility)
             total += math.log(tail)
     return total / samples
+
+
+def gibbs(table, alpha: float, size: int):
+    """Exact draws of ratings at the first time of a set table (Caron and Doucet 2012)."""
+    rng = np.random.default_rng(7)
+    member, count, wins = table.member, table.count[0], table.wins[0]
+    rate = np.ones(len(wins))
+    draws = np.empty((size, len(wins)))
+    for k in range(size + 200):
+        waiting = rng.gamma(count, 1.0 / (member @ rate))
+        rate = rng.gamma(alpha + wins, 1.0 / (1.0 + waiting @ member))
+        if k >= 200:
+            draws[k - 200] = rate / rate.sum()
+    return draws

@@ -1,0 +1,97 @@
+"""The posterior with a Dirichlet prior at each time: its modes by Newton, all times at once.
+
+In log-utilities a Dirichlet prior is data: alpha first places for each algorithm from all of them.
+The log-posterior is concave and the times do not know of each other.
+"""
+
+from collections.abc import Callable
+from math import lgamma, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.engines.conditional import DECREMENT, MOST_STEPS
+from polarbear.errors import FitError
+from polarbear.likelihood.choices import Choices
+from polarbear.priors.base import helmert
+
+Floats = NDArray[np.float64]
+
+
+class Independent(NamedTuple):
+    """A Gaussian approximation of the posterior of utilities at each of T times."""
+
+    evidence: Floats  # (T,): log of the integral at each time, by Laplace
+    mean: Floats  # (T, n)
+    covariance: Floats  # (T, n, n)
+    draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]  # (D, T, n) and (D, T)
+    decrement: float
+
+
+def independent(
+    data: Choices, alpha: float, n_times: int, n: int, start: Floats | None = None
+) -> Independent:
+    """Laplace at each time, with the prior Dirichlet(alpha, ..., alpha).
+
+    ``start`` (T, n) are utilities to start from, those of an earlier fit for instance.
+    """
+    basis = helmert(n)
+    # Density of the coordinates: theta = softmax(mu) has the Jacobian sqrt(n) prod theta.
+    normaliser = lgamma(n * alpha) - n * lgamma(alpha) + 0.5 * log(n)
+
+    def value(mu: Floats) -> Floats:
+        return data.value(mu) + alpha * _log_softmax(mu).sum(axis=-1) + normaliser
+
+    def curvature(mu: Floats) -> Floats:
+        theta = np.exp(_log_softmax(mu))
+        prior = -theta[:, :, None] * theta[:, None, :]
+        prior[:, range(n), range(n)] += theta
+        return basis.T @ (data.curvature(mu) + n * alpha * prior) @ basis
+
+    def slope(mu: Floats) -> Floats:
+        return (data.gradient(mu) + alpha * (1 - n * np.exp(_log_softmax(mu)))) @ basis
+
+    mu = np.zeros((n_times, n)) if start is None else start - start.mean(axis=1, keepdims=True)
+    at = value(mu)
+    for _ in range(MOST_STEPS):
+        gradient = slope(mu)
+        step = np.linalg.solve(curvature(mu), gradient[..., None])[..., 0]
+        decrement = np.sum(gradient * step, axis=1)
+        if np.all(decrement < DECREMENT):
+            break
+        mu, at = _damped(value, mu, at, step @ basis.T, decrement)
+    else:
+        raise FitError(f"Newton did not converge in {MOST_STEPS} steps")
+    lower = np.linalg.cholesky(curvature(mu))
+    inverse = np.linalg.inv(lower)
+    log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    evidence = at + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
+    covariance = basis @ np.swapaxes(inverse, 1, 2) @ inverse @ basis.T
+
+    def draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+        noise = rng.standard_normal((size, n_times, n - 1))
+        away = np.einsum("dtq,tqp->dtp", noise, inverse, optimize=True) @ basis.T
+        log_ratio = value(mu + away) - at + 0.5 * np.sum(noise**2, axis=-1)
+        return mu + away, log_ratio
+
+    return Independent(evidence, mu, covariance, draw, float(decrement.max(initial=0.0)))
+
+
+def _damped(
+    value: Callable[[Floats], Floats], mu: Floats, at: Floats, step: Floats, decrement: Floats
+) -> tuple[Floats, Floats]:
+    """Take each time's step, halved until it gains what a part of it promises."""
+    size = np.ones(len(mu))
+    while True:
+        there = value(mu + size[:, None] * step)
+        short = ~(there >= at + 1e-4 * size * decrement) & (decrement >= DECREMENT)
+        if not short.any() or size[short].max() < 1e-8:
+            better = there >= at
+            return np.where(better[:, None], mu + size[:, None] * step, mu), np.maximum(there, at)
+        size[short] /= 2
+
+
+def _log_softmax(mu: Floats) -> Floats:
+    mu = mu - mu.max(axis=-1, keepdims=True)
+    return mu - np.log(np.exp(mu).sum(axis=-1, keepdims=True))
