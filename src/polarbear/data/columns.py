@@ -87,19 +87,20 @@ class MappingColumns:
         self.where = where
 
     def labels(self, name: str) -> Labels:
-        place: dict[str, int] = {}
         values = self.table[name]
-        codes = np.fromiter(
-            (place.setdefault(text(value), len(place)) for value in values), np.int32, len(values)
-        )
-        return checked(Labels(codes, list(place)), name, self.where)
+        try:
+            place = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        except TypeError:
+            raise DataError(f"column {name!r} does not hold names: {values[0]!r}") from None
+        codes = np.fromiter(map(place.__getitem__, values), np.int32, len(values))
+        return checked(Labels(codes, [text(value) for value in place]), name, self.where)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         values = self.table[name]
         if isinstance(values, np.ndarray):
             return floats(values, name)
         try:
-            if any("_" in value for value in values if isinstance(value, str)):
+            if "_" in "".join(value for value in values if isinstance(value, str)):
                 raise ValueError  # Python reads 1_0 as ten
             array = np.asarray(values, dtype=np.float64)
             if array.ndim != 1:

@@ -128,43 +128,32 @@ def _csv_columns(source: Source) -> MappingColumns:
         raise Refused("no file ends in .csv or .tsv")
     header: list[str] = []
     columns: list[list[str]] = []
-    lines: list[int] = []
     starts: list[int] = []
     for name in names:
         with naming(name):
-            own, rows, numbers = _read_csv(source, name)
+            own, rows = _read_csv(source, name)
         header, columns = header or own, columns or [[] for _ in own]
         if sorted(header) != sorted(own):
             raise Refused(
                 f"the columns of {name} are {listing(own)}; in {names[0]}, {listing(header)}"
             )
-        starts.append(len(lines))
-        lines += numbers
+        starts.append(len(columns[0]))
         for column, cells in zip(own, zip(*rows, strict=True), strict=bool(rows)):
             columns[header.index(column)] += map(str.strip, cells)
 
     def where(row: int) -> str:
-        return f"{names[bisect.bisect_right(starts, row) - 1]}, line {lines[row]}"
+        file = bisect.bisect_right(starts, row) - 1
+        return f"{names[file]}, line {_line(source, names[file], row - starts[file])}"
 
     return MappingColumns(dict(zip(header, columns, strict=True)), where)
 
 
-def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """The names of the columns, the rows, and the numbers of their lines."""
-    text = source.lines(name)
-    separator = max(",;\t", key=text[0].count)
-    reader = csv.reader(io.StringIO("\n".join(text)), delimiter=separator, strict=True)
-    rows: list[list[str]] = []
-    numbers: list[int] = []
+def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the rows that are not blank."""
+    reader = _csv_reader(source, name)
     try:
         header = [cell.strip() for cell in next(reader, [])]
-        for row in reader:
-            if row and len(row) != len(header):
-                found = f"{len(row)} cells where the first line has {len(header)}"
-                raise DataError(f"line {reader.line_num}: {found}")
-            if row:
-                rows.append(row)
-                numbers.append(reader.line_num)
+        rows = [row for row in reader if row]
     except csv.Error as error:
         raise DataError(f"line {reader.line_num}: {error}") from None
     if len(header) < 3:
@@ -172,7 +161,25 @@ def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]], li
     twice = next((cell for i, cell in enumerate(header) if cell in header[:i]), None)
     if twice is not None:
         raise DataError(f"line 1: two columns are named {twice!r}")
-    return header, rows, numbers
+    if set(map(len, rows)) - {len(header)}:
+        odd = next(i for i, row in enumerate(rows) if len(row) != len(header))
+        found = f"{len(rows[odd])} cells where the first line has {len(header)}"
+        raise DataError(f"line {_line(source, name, odd)}: {found}")
+    return header, rows
+
+
+def _line(source: Source, name: str, row: int) -> int:
+    """The line on which a row ends. Lines are only counted for a message: a cell may span some."""
+    reader = _csv_reader(source, name)
+    next(reader)
+    rows = (reader.line_num for cells in reader if cells)
+    return next(line for i, line in enumerate(rows) if i == row)
+
+
+def _csv_reader(source: Source, name: str) -> Any:
+    text = source.lines(name)
+    separator = max(",;\t", key=text[0].count)
+    return csv.reader(io.StringIO("\n".join(text)), delimiter=separator, strict=True)
 
 
 def parquet_columns(source: Source) -> Iterator[tuple[str, ParquetColumns]]:
