@@ -50,16 +50,20 @@ def comparisons(runs: Sequence[Run]) -> list[list[Run]]:
     for run in sorted(runs, key=lambda run: run.repetition):
         by_algorithm.setdefault(run.algorithm, []).append(run)
     numbers = sorted({run.repetition for run in runs})
-    shared = len(numbers) < len(runs)
-    slots = len(numbers) if shared else max(len(theirs) for theirs in by_algorithm.values())
-    found = []
-    for k in range(slots):
-        comparison = []
-        for theirs in by_algorithm.values():
-            same = [run for run in theirs if shared and run.repetition == numbers[k]]
-            comparison.append(same[0] if same else theirs[k % len(theirs)])
-        found.append(comparison)
-    return found
+    most = max(len(theirs) for theirs in by_algorithm.values())
+    by_number = len(numbers) < len(runs) and len(numbers) <= 2 * most
+    slots = [[] for _ in range(len(numbers) if by_number else most)]
+    for theirs in by_algorithm.values():
+        turn = 0
+        for k, comparison in enumerate(slots):
+            own = [
+                r
+                for i, r in enumerate(theirs)
+                if (numbers.index(r.repetition) if by_number else i) == k
+            ]
+            comparison.append(own[0] if own else theirs[turn % len(theirs)])
+            turn += not own
+    return slots
 
 
 def rankings(

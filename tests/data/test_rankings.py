@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from polarbear import DataError, Run, Runs, rank
 from polarbear.data import rankings as module
-from polarbear.data.rankings import positions_of
+from polarbear.data.rankings import _compare, positions_of
 from strategies import DIRECTIONS, GRIDS, VALUES, records
 
 TOLERANCES = st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1e-6), (0.5, 0.5)])
@@ -146,10 +146,28 @@ class TestRepetitions:
         rankings = rank(Runs.from_records(runs, direction="minimize"), [1, 5])
         assert_allclose(rankings.win_rate("a", "b"), [0.5, 0.5])
 
+    def test_runs_go_round_evenly(self):
+        few = [run("a", 1, repetition=k) for k in (1, 3, 5, 7)]
+        recorded = Runs.from_records(
+            [*few, *[run("b", 2, repetition=k) for k in range(8)]], direction="minimize"
+        )
+        entries = _compare(recorded, in_turn=True).entry
+        assert np.bincount(entries[recorded.algorithm[entries] == 0])[:4].tolist() == [2, 2, 2, 2]
+
+    def test_a_seed_that_two_share_by_chance_does_not_multiply_comparisons(self):
+        runs = [run("a", 1, repetition=k) for k in range(1, 11)]
+        runs += [run("b", 2, repetition=k) for k in (10, *range(100, 109))]
+        assert len(compared(*runs).instance) == 19
+        runs += [run("c", 3, repetition=k) for k in range(1000, 1010)]
+        assert len(compared(*runs).instance) == 10
+
     def test_or_count_one_by_one_if_runs_are_the_unit(self):
-        rankings = compared(*[run("a", 1, repetition=k) for k in range(2)], unit="run")
-        assert rankings.instances == ("i, run 0", "i, run 1")
+        runs = [run("a", 1, repetition=k) for k in range(3)] + [run("b", 2, repetition=1)]
+        rankings = compared(*runs, unit="run")
+        assert rankings.instances == tuple(f"i, comparison {k}" for k in range(3))
         assert_allclose(rankings.weight, 1.0)
+        lone = [rankings.order(name, 1) for name in rankings.instances]
+        assert lone == [[[("a",)]], [[("a",), ("b",)]], [[("a",)]]]
         with pytest.raises(DataError, match="unit must be"):
             compared(run("a", 1), unit="seed")
 

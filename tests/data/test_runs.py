@@ -84,7 +84,7 @@ def test_what_is_no_column_of_numbers(column, message):
         Runs.from_frame(frame, direction="minimize")
 
 
-@pytest.mark.parametrize("kind", [list, np.array])
+@pytest.mark.parametrize("kind", [list, np.array, lambda values: [str(v) for v in values]])
 def test_whole_numbers_that_floats_cannot_tell_apart_warn(kind):
     frame = table(("a", "i", 1, 2**53), ("b", "i", 1, 2**53 + 1))
     frame["value"] = kind(frame["value"])
@@ -216,10 +216,17 @@ def test_two_values_at_one_time_without_a_repetition_column_warn():
 
 
 def test_rows_that_go_back_in_time_warn_that_runs_may_have_been_merged():
-    one = [("a", "i", 1.0, 3.0), ("a", "i", 2.0, 2.0)]
-    two = [("a", "i", 1.5, 3.0), ("a", "i", 2.5, 1.0)]
+    one = [("a", "i", k, 30.0 - k) for k in range(10)]
+    two = [("a", "i", k + 0.5, 30.0 - k) for k in range(10)]
     with pytest.warns(DataWarning, match="goes back in time from row to row; taken as one run"):
         minimize(*one, *two)
+
+
+def test_rows_in_no_order_at_all_do_not_warn():
+    rng = np.random.default_rng(4)
+    rows = [(f"a{k % 4}", f"i{k // 120}", k % 30, 100.0 - k % 30) for k in range(600)]
+    for _ in range(20):
+        minimize(*[rows[i] for i in rng.permutation(600)], until=30)
 
 
 def test_a_warning_points_at_the_line_of_the_user():
@@ -253,6 +260,28 @@ class TestUntil:
         ):
             runs = minimize(*self.ROWS, ("b", "i", 2.5, 5.0))
         assert runs.until.tolist() == [3, 2.5, 1]
+
+    @pytest.mark.parametrize(
+        ("rows", "expected"),
+        [
+            (
+                [("a", "i", 1, 5.0), ("a", "i", 1, 3.0), ("a", "i", 2, 4.0), ("b", "i", 9, 8.0)],
+                [2, 9],
+            ),
+            (
+                [("a", "i", 1, 3.0), ("a", "i", 1, 5.0), ("a", "i", 2, 4.0), ("b", "i", 9, 8.0)],
+                [2, 9],
+            ),
+            ([("a", "i", 1, 3.0), ("a", "i", 50, math.inf), ("b", "i", 99, 2.0)], [50, 99]),
+            ([("a", "i", 1, math.inf), ("a", "i", 5, 2.0), ("b", "i", 99, 2.0)], [99, 99]),
+            ([("a", "i", 1, 3.0), ("a", "i", 1, 3.0), ("b", "i", 99, 2.0)], [99, 99]),
+        ],
+    )
+    def test_what_is_an_observation_does_not_depend_on_the_order_of_rows(self, rows, expected):
+        for some in (rows, rows[::-1]):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)
+                assert minimize(*some).until.tolist() == expected
 
     def test_nothing_is_said_where_nothing_is_open(self):
         with warnings.catch_warnings():
@@ -301,12 +330,28 @@ def test_an_unknown_status_is_refused():
         (Run("a", "i", [3], [1], 2), "watched until 2, but it has a value at 3"),
         (Run("a", "i", [], [], math.nan), "watched until nan, which is not a finite time"),
         (Run("a", "i", ["x"], [1], 2), "times, values and until must be numbers"),
+        (Run("a", "i", [1], [1], [2, 3]), "times, values and until must be numbers"),
+        (Run("a", "i", [], [], -1), "watched until -1, which is before the start"),
         (Run("a", "i", [1], [1], 2, 0, "fine"), "the status 'fine' is not one of cut"),
     ],
 )
 def test_bad_records_are_named(record, message):
     with pytest.raises(DataError, match=f"algorithm 'a' on instance 'i', repetition 0: {message}"):
         Runs.from_records([record], direction="minimize")
+
+
+def test_times_are_one_list():
+    runs = minimize(("a", "i", 1, 1.0), until=2)
+    assert runs.at(1).shape == (1, 1)
+    for wrong in ([[1, 5], [1, 5]], [math.nan]):
+        with pytest.raises(DataError, match="expected a time or a list of times"):
+            runs.at(wrong)
+
+
+@pytest.mark.parametrize("name", [None, "", math.nan])
+def test_a_run_has_a_name(name):
+    with pytest.raises(DataError, match="the name of the algorithm or of the instance is missing"):
+        Runs.from_records([Run(name, "i", [], [], 1)], direction="minimize")
 
 
 def test_the_same_run_twice_is_an_error():

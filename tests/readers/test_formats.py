@@ -1,5 +1,6 @@
 """Every format, on files written by the programs themselves."""
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polarbear import DataError, Status, read
+from polarbear import DataError, Status, rank, read
 
 FILES = Path(__file__).parent / "files"
 
@@ -57,6 +58,11 @@ class TestIoh:
         (index,) = (folder / "A").glob("*.json")
         assert read(index) == read(folder).filter(algorithms=["A"])
         assert read(shutil.make_archive(str(tmp_path / "a"), "zip", folder)) == read(folder)
+        for file in [file for file in folder.rglob("*") if file.is_file()]:
+            packed = tmp_path / "packed" / file.relative_to(folder)
+            packed.parent.mkdir(parents=True, exist_ok=True)
+            packed.with_name(f"{packed.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        assert read(tmp_path / "packed") == read(folder)
 
     def test_no_value_is_better_than_the_exact_best(self, ioh_logs, tmp_path):
         """The table has ten decimals; rounding must not make ties with a zero that never was."""
@@ -230,6 +236,18 @@ class TestNevergrad:
         (tmp_path / "shuffled.csv").write_text("\n".join(shuffled))
         assert read(tmp_path / "shuffled.csv") == read(FILES / "nevergrad" / "tiny.csv")
 
+    def test_without_seeds_the_best_is_not_compared_with_the_best(self, tmp_path):
+        rng = np.random.default_rng(2)
+        rows = [
+            f"{rng.normal(mean, 0.8)},10,0.1,,f,10,{name}"
+            for name, mean in (("A", 5.0), ("B", 5.15))
+            for _ in range(200)
+        ]
+        head = "loss,elapsed_budget,elapsed_time,seed,function_class,budget,optimizer_name"
+        (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
+        rate = rank(read(tmp_path), [10]).win_rate("A", "B")[0]
+        assert 0.45 < rate < 0.65  # 0.55 is expected, and all but 1 if losses were sorted
+
     def test_failed_runs_have_no_value(self):
         runs = read(FILES / "nevergrad" / "error_rows.csv")
         assert len(runs.value) == 0
@@ -375,7 +393,20 @@ class TestLogs:
         assert read(tmp_path)[0].value[-1] == 4833.5
         rounded = log.replace("+4.83400000000000e+03", "+4.83400400000000e+03")
         (tmp_path / "gap.log").write_text(rounded)
-        assert read(tmp_path)[0].value[-1] == 4834.004
+        run = read(tmp_path, until=3600)[0]
+        assert run.value[-1] == 4834.004
+        assert run.time[-1] == 3.0  # the solution of the last row, not one found at the end
+
+    def test_logs_of_both_directions(self, tmp_path):
+        for name in ("gap_min.log", "knap_max.log"):
+            shutil.copy(FILES / "highs" / name, tmp_path / name)
+        with pytest.raises(DataError, match="some logs minimise and some maximise"):
+            read(tmp_path)
+        assert read(tmp_path, direction="minimize").instances == ("gap_min",)
+        assert read(tmp_path, direction="maximize").instances == ("knap_max",)
+        (tmp_path / "knap_max.log").unlink()
+        with pytest.raises(DataError, match="holds no logs that maximize"):
+            read(tmp_path, direction="maximize")
 
     def test_the_repetition_in_a_name_is_a_number(self, tmp_path):
         (tmp_path / "a__b__c.log").write_text("0.1 o 3\n")

@@ -116,6 +116,16 @@ def test_nothing_to_read_is_an_error(tmp_path):
         read(tmp_path / "header.csv", direction="minimize")
     with pytest.raises(DataError, match="pass direction="):
         read({"algorithm": []})
+    with pytest.raises(DataError, match="a table takes no option 'pattern'"):
+        read({"algorithm": []}, direction="minimize", pattern="x")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("a")
+    (tmp_path / "notes" / "b.txt").write_text("b")
+    with pytest.raises(DataError, match="logs +no file is a log of a known solver"):
+        read(tmp_path / "notes")
+    hidden = tmp_path / ".hidden.csv"
+    hidden.write_text(LONG)
+    assert len(read(hidden, direction="minimize")) == 2
 
 
 def test_a_stray_text_does_not_block_a_folder(tmp_path):

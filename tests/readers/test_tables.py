@@ -56,6 +56,13 @@ def test_files_of_one_folder_must_have_the_same_columns_in_any_order(tmp_path):
         read(tmp_path, direction="minimize")
 
 
+def test_blank_lines_before_the_first(tmp_path):
+    runs = read(file(tmp_path, "\n\n" + LONG + "a,i,1,2\n"), direction="minimize")
+    assert len(runs) == 1
+    with pytest.raises(DataError, match="t.csv, line 4: 'x' is not a number"):
+        read(file(tmp_path, "\n\n" + LONG + "a,i,1,x\n"), direction="minimize")
+
+
 def test_two_columns_of_one_name(tmp_path):
     with pytest.raises(DataError, match="line 1: two columns are named 'time'"):
         read(file(tmp_path, "algorithm,instance,time,time\n"), direction="minimize")
@@ -98,8 +105,12 @@ class TestWide:
             read(file(tmp_path, text), direction="minimize")
 
     def test_columns_of_its_own_and_two_for_one_time(self, tmp_path):
-        text = "algorithm,instance,time,until,100\nA,f1,x,y,5\n"
-        assert len(read(file(tmp_path, text), direction="minimize", format="wide")) == 1
+        text = "algorithm,instance,time,until,.5,100\nA,f1,x,200,5,4\nB,f1,x,,5,4\n"
+        runs = read(file(tmp_path, text), direction="minimize", format="wide")
+        assert runs.until.tolist() == [200, 100]
+        assert runs.time.tolist() == [0.5, 100, 0.5, 100]
+        with pytest.raises(DataError, match="no column 'nope' among"):
+            read(file(tmp_path, text), direction="minimize", format="wide", repetition="nope")
         text = "algorithm,instance,100,t=1e2\nA,f1,5,4\n"
         with pytest.raises(DataError, match="two columns stand for one time: 100, t=1e2"):
             read(file(tmp_path, text), direction="minimize")

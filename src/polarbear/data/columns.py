@@ -1,11 +1,13 @@
 """Columns of a table, wherever they come from: a mapping, a data frame, a file.
 
 A ``Columns`` gives the names of its columns and reads one column at a time, as
-names (codes into a list of texts), as numbers, or as whole numbers. Whoever builds
-``Runs`` from a table sees nothing else of frames and files.
+names (codes into a list of texts) or as numbers. Whoever builds ``Runs`` from a
+table sees nothing else of frames and files.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 
 from polarbear.data.names import Codes, text
 from polarbear.errors import DataError, warn
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,400}\s*")
 
 LARGEST_EXACT = 1 << 53
 """Whole numbers beyond this are not all floats."""
@@ -30,7 +34,7 @@ class Labels(NamedTuple):
 
 
 class Columns(Protocol):
-    """One column at a time; an empty cell raises ``DataError`` with its place."""
+    """One column at a time."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -43,7 +47,7 @@ class Columns(Protocol):
         ...
 
     def labels(self, name: str) -> Labels:
-        """A column as names."""
+        """A column as names; a missing one raises ``DataError`` with its place."""
         ...
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -161,7 +165,7 @@ class FrameColumns:
 
 
 def list_of(values: Any) -> Any:
-    """A sequence of values, as a list or a one-dimensional numpy array of numbers."""
+    """A column of values, as a sequence or a one-dimensional numpy array of numbers."""
     if isinstance(values, list | tuple | range):
         return values
     if isinstance(values, Mapping | set | frozenset | str | bytes) or np.ndim(values) != 1:
@@ -169,7 +173,16 @@ def list_of(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return values.tolist()  # masked values become None
     array = np.asarray(values)
+    if array.dtype.kind in "mM":
+        array = array.astype(str)  # a date may be a name, but is no number
     return array if array.dtype.kind in "biuf" else array.tolist()
+
+
+def is_whole(value: object) -> bool:
+    """Whether a cell is a whole number, as such or as text."""
+    if isinstance(value, str):
+        return _WHOLE.fullmatch(value) is not None
+    return isinstance(value, Integral)
 
 
 def floats(
@@ -179,7 +192,7 @@ def floats(
     if array.dtype.kind in "iu" and len(array):
         _warn_of_rounding(max(abs(int(array.min())), abs(int(array.max()))), name)
     elif source is not None and len(array) and np.any(np.abs(array) >= LARGEST_EXACT):
-        whole = (abs(value) for value in source if isinstance(value, int))
+        whole = (abs(int(value)) for value in source if is_whole(value))
         _warn_of_rounding(max(whole, default=0), name)
     return np.array(array, dtype=np.float64)
 

@@ -38,7 +38,7 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     if not stop >= start:
         raise DataError(f"a grid from {start:g} must end later, not at {stop:g}")
     times = np.geomspace(start, stop, n)
-    return increasing(np.unique(np.round(times)) if whole else times)
+    return increasing(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
 
 
 def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:

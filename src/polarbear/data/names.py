@@ -22,7 +22,9 @@ def text(value: object) -> str:
     """
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, bytes) or type(value).__name__ == "NAType":
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if value is None or type(value).__name__ == "NAType":
         return ""
     try:
         number = float(value)  # type: ignore[arg-type]

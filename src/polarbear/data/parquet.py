@@ -85,7 +85,7 @@ class ParquetColumns:
         try:
             yield
         except FileNotFoundError:
-            raise
+            raise DataError(f"{self._source}: no such file") from None
         except (
             self._arrow.ArrowException,
             KeyError,

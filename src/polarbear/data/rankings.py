@@ -204,10 +204,10 @@ def rank(
 
     Notes
     -----
-    Repetitions with the same number are compared with each other. Where no number is shared on an
-    instance (as with seeds), the first is compared with the first, and so on. An algorithm that
-    lacks a number takes part with its runs in turn, so that the instance counts as much for it as
-    for the others.
+    Repetitions with the same number are compared with each other. Where most numbers on an instance
+    differ (as seeds do), the first is compared with the first, and so on. With instances as units
+    an algorithm that has no run for a comparison takes part with its runs in turn, so that the
+    instance counts as much for it as for the others; with runs as units it is left out.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def rank(
             f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n of them"
         )
     times = grid.increasing(times)
-    comparisons = _compare(runs)
+    comparisons = _compare(runs, in_turn=unit == "instance")
     share = 1.0 / np.bincount(comparisons.instance, minlength=len(runs.instances))
     weight = _weights(runs, weights)[comparisons.instance]
     instances, instance = runs.instances, comparisons.instance
@@ -240,7 +240,9 @@ def rank(
         weight = weight * share[instance]
     else:
         names = [runs.instances[code] for code in instance]
-        instances = tuple(f"{n}, run {k}" for n, k in zip(names, comparisons.slot, strict=True))
+        instances = tuple(
+            f"{name}, comparison {k}" for name, k in zip(names, comparisons.slot, strict=True)
+        )
         instance = np.arange(len(instance), dtype=np.int32)
     return Rankings(
         runs.algorithms,
@@ -262,33 +264,40 @@ class _Comparisons(NamedTuple):
     slot: Ints  # which of its instance's comparisons it is
 
 
-def _compare(runs: Runs) -> _Comparisons:
-    """Sort runs into comparisons of one run per algorithm that has any on the instance."""
-    n = len(runs)
-    index = np.arange(n)
+def _compare(runs: Runs, *, in_turn: bool) -> _Comparisons:
+    """Sort runs into comparisons of one run per algorithm.
+
+    ``in_turn``: an algorithm that lacks a run for a comparison of its instance takes part with its
+    runs in turn, rather than not at all.
+    """
     # Runs are sorted by instance, algorithm, repetition: a pair is an algorithm on an instance.
-    opens = np.ones(n, dtype=bool)
+    opens = np.ones(len(runs), dtype=bool)
     opens[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
     pair, start = np.cumsum(opens) - 1, np.flatnonzero(opens)
-    size = np.diff(np.append(start, n))
-    number, slots = _numbered(runs)
-    # Where no number is shared by two algorithms (as with seeds), places do as well and are fewer.
-    shared = np.zeros(len(runs.instances), dtype=bool)
-    shared[runs.instance] = True
-    shared &= slots < np.bincount(runs.instance, minlength=len(slots))
+    size = np.diff(np.append(start, len(runs)))
+    number, numbers = _numbered(runs)
     places = np.zeros(len(runs.instances), dtype=np.int64)
     np.maximum.at(places, runs.instance[start], size)
-    slots = np.where(shared, slots, places)
+    # Numbers that hardly any two algorithms share (as with seeds) tell nothing: places will do.
+    shared = numbers < np.bincount(runs.instance, minlength=len(numbers))
+    by_number = shared & (numbers <= 2 * places)
+    slots = np.where(by_number, numbers, places)
 
-    # In slot k of its instance a pair takes part with its k-th run, in turn.
+    # One entry for each pair and slot; a run has its own slot, and the others go round.
     repeat = slots[runs.instance[start]]
     first = np.concatenate([[0], np.cumsum(repeat)])
     of_pair = np.repeat(np.arange(len(start)), repeat)
     slot = np.arange(first[-1]) - first[of_pair]
-    entry = start[of_pair] + slot % size[of_pair]
-    # Where numbers are shared, the run with a number stands in the slot of that number.
-    pinned = shared[runs.instance]
-    entry[first[pair[pinned]] + number[pinned]] = index[pinned]
+    place = np.arange(len(runs)) - start[pair]
+    own = first[pair] + np.where(by_number[runs.instance], number, place)
+    free = np.ones(first[-1], dtype=bool)
+    free[own] = False
+    before = np.concatenate([[0], np.cumsum(free)])
+    turn = before[:-1] - before[first[of_pair]]
+    entry = start[of_pair] + turn % size[of_pair]
+    entry[own] = np.arange(len(runs))
+    if not in_turn:
+        entry, slot = entry[~free], slot[~free]
 
     instance = runs.instance[entry]
     order = np.lexsort((runs.algorithm[entry], slot, instance))
@@ -316,6 +325,8 @@ def _numbered(runs: Runs) -> tuple[Ints, Ints]:
 
 def _weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
     all_weights = np.ones(len(runs.instances))
+    if weights is not None and not isinstance(weights, Mapping):
+        raise DataError("weights must be a mapping from names of instances to numbers")
     if weights:
         all_weights[indices(weights, runs.instances, "instance")] = list(weights.values())
         bad = ~(np.isfinite(all_weights) & (all_weights >= 0))

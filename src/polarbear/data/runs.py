@@ -290,7 +290,7 @@ class Runs:
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
         """Whether each run's best so far is known at each time: shape (runs, times)."""
-        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        times = _times(times)
         return (times[None, :] <= self.until[:, None]) | ~self.cut[:, None]
 
     def at(self, times: ArrayLike) -> Floats:
@@ -299,7 +299,7 @@ class Runs:
         ``nan`` where the run is unknown (it was cut before), :attr:`worst` where it has no
         value yet. Times may come in any order.
         """
-        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        times = _times(times)
         grid, place = np.unique(times, return_inverse=True)
         cost = costs_at(self.offset, self.time, self.cost, grid).T[:, place]
         return np.where(self.known(times), sign_of(self.direction) * cost, np.nan)
@@ -436,12 +436,19 @@ class Runs:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
 
 
+def _times(times: ArrayLike) -> Floats:
+    found = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    if found.ndim > 1 or np.isnan(found).any():
+        raise DataError("expected a time or a list of times")
+    return found
+
+
 def _columns_of(records: list[Run]) -> tuple[Any, ...]:
     """Records as arrays, checked all at once; ``ValueError`` if something is wrong with one."""
     times = [np.asarray(record.time, dtype=np.float64).ravel() for record in records]
     values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
     lengths = np.array([len(time) for time in times], dtype=np.int64)
-    until = np.array([record.until for record in records], dtype=np.float64)
+    until = np.array([record.until for record in records], dtype=np.float64).reshape(len(records))
     repetition = [record.repetition for record in records]
     run = np.repeat(np.arange(len(records)), lengths)
     time, value = (np.concatenate([np.empty(0), *parts]) for parts in (times, values))
@@ -454,6 +461,7 @@ def _columns_of(records: list[Run]) -> tuple[Any, ...]:
         and np.all(until >= 0)
         and np.all(time <= until[run])
         and all(isinstance(number, Integral) for number in repetition)
+        and all(text(record.algorithm) and text(record.instance) for record in records)
     )
     if not sound:
         raise ValueError

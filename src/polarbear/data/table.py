@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Columns, Labels
+from polarbear.data.columns import Columns, Labels, is_whole
 from polarbear.data.names import Codes, canonical, guess, listing
 from polarbear.data.trajectories import Flat, Floats, Ints, improvements
 from polarbear.errors import DataError, warn
@@ -195,6 +195,8 @@ def _repetitions(
     codes, names = columns.labels(column)
     try:
         # Through text, because a 64-bit seed does not fit a float.
+        if not all(map(is_whole, names)):
+            raise ValueError
         numbers = np.array([int(name) for name in names], dtype=np.int64)
     except (ValueError, OverflowError):
         odd = next(i for i, name in enumerate(names) if not _is_int64(name))
@@ -208,10 +210,7 @@ def _repetitions(
 
 
 def _is_int64(name: str) -> bool:
-    try:
-        return -(1 << 63) <= int(name) < 1 << 63
-    except ValueError:
-        return False
+    return is_whole(name) and -(1 << 63) <= int(name) < 1 << 63
 
 
 def _refuse(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> None:
@@ -232,7 +231,9 @@ def _stated_until(
 ) -> Floats | None:
     """The end of watching as the table or the caller says it, if either does."""
     until = naming.until
-    if until in UNTIL_RULES or (until is None and "until" not in columns.names):
+    if (isinstance(until, str) and until in UNTIL_RULES) or (
+        until is None and "until" not in columns.names
+    ):
         return None
     if until is None or isinstance(until, str):
         column = until or "until"
@@ -303,8 +304,10 @@ def _warn_of_merged_runs(runs: _Identified, clash: int, time: Floats, told: str 
     """Several runs taken for one show in values that differ at one time, or in time going back."""
     same, back = runs.row[1:] == runs.row[:-1], time[1:] < time[:-1]
     what = "has two different values at one time"
-    # Runs one after another go back only where one ends; unsorted rows go back again and again.
-    if clash < 0 and 0 < np.sum(back & same) < 0.4 * np.sum(same):
+    # Runs one after another go back only where one ends; rows in no order go back half the time.
+    together = int(np.sum(same))
+    some = 0 < np.sum(back & same) < 0.5 * together - np.sqrt(together)
+    if clash < 0 and some and 2 * together > len(same):
         clash, what = int(runs.row[np.argmax(back & same)]), "goes back in time from row to row"
     if clash >= 0:
         apart = f"the column {told!r} does not tell them" if told else "no column tells them"

@@ -51,10 +51,10 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
     twice = twice[cost[twice] != cost[twice + 1]]
     clash = int(run[twice[0]]) if len(twice) else -1
 
+    moment = np.ones(rows, dtype=bool)  # the first row of a run at a time
+    moment[1:] = (run[1:] != run[:-1]) | (time[1:] != time[:-1])
+    moments_run, moments_time = run[moment], time[moment]
     better = _better_than_before(run, cost)
-    later = np.zeros(rows, dtype=bool)
-    later[1:] = (run[1:] == run[:-1]) & (time[1:] > time[:-1])
-    observed = bool(np.any(later & ~better & (cost < np.inf)))
     run, time, cost = _drop(run, time, cost, ~better)
     better = _better_than_before(run, cost)
     if not better.all():
@@ -67,7 +67,13 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
         run, time, cost = _drop(run, time, cost, ~better)
     # Of several improvements at one time only the best one counts.
     run, time, cost = _drop(run, time, cost, _same_time_as_next(run, time))
-    return Flat(_offsets(run, n_runs), time, cost, last, observed, clash)
+    offset = _offsets(run, n_runs)
+    # At some time after its first value a run was heard of and had nothing better.
+    since = np.full(n_runs, np.inf)
+    has_value = offset[1:] > offset[:-1]
+    since[has_value] = time[offset[:-1][has_value]]
+    heard_since = int(np.sum(moments_time >= since[moments_run]))
+    return Flat(offset, time, cost, last, heard_since > len(time), clash)
 
 
 def costs_at(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:

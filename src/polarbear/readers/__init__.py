@@ -81,6 +81,9 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
     if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
+        tables = next(row for row in FORMATS if row.read is read_long_csv)
+        for name in set(options) - _takes(tables):
+            raise DataError(f"a table takes no option {name!r}")
         if options.get("direction") is None:
             raise DataError(NO_DIRECTION)
         return _some(Runs.from_frame(source, **options), "the table")

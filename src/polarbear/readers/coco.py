@@ -29,7 +29,7 @@ def read_coco(
             lines = source.lines(index)
             if not re.search(r"\b(funcId|indicator)\s*=", lines[0]):
                 raise Refused(f"{index} does not begin with the description of a function")
-            if "indicator =" in lines[0]:
+            if re.search(r"\bindicator\s*=", lines[0]):
                 raise DataError("line 1: a bi-objective log; single-objective ones can be read")
             for block in blocks(lines):
                 records += _runs(source, index, block, seen)
@@ -46,13 +46,13 @@ def _runs(source: Source, index: str, block: Block, seen: Counter[tuple[str, str
     data = source.beside(index, block.file)
     by_target = _tables(source, data)
     by_time = [[] for _ in by_target]
-    other = data.removesuffix(".dat") + ".tdat"
-    if other in source:
+    other = source.find(data.removesuffix(".gz").removesuffix(".dat") + ".tdat")
+    if other:
         by_time = _tables(source, other)
     if not len(block.runs) == len(by_target) == len(by_time):
         raise DataError(
             f"line {block.line}: lists {len(block.runs)} runs, {data} holds {len(by_target)}"
-            + (f" and {other} {len(by_time)}" if len(by_time) != len(by_target) else "")
+            + (f" and {other} {len(by_time)}" if other else "")
         )
     records = []
     for listed, *parts in zip(block.runs, by_target, by_time, strict=True):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polarbear.data.run import Direction, Run
+from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import blocks
@@ -38,13 +38,15 @@ def read_ioh(
     The logs say whether they minimise or maximise; of a folder that holds both, ``direction``
     says which to read.
     """
+    if direction is not None:
+        sign_of(direction)
     listed = dict[str, list[_Listed]]()
     indices = [n for n in source.ending(".json", ".info") if "IOHprofiler" in n.rsplit("/", 1)[-1]]
     if not indices:
         raise Refused("no IOHprofiler_*.json or IOHprofiler_*.info file")
     for index in indices:
         with naming(index):
-            index_runs = _json_runs if index.lower().endswith(".json") else _info_runs
+            index_runs = _json_runs if ".json" in index.lower() else _info_runs
             for file, run in index_runs(source, index):
                 listed.setdefault(file, []).append(run)
     directions: set[Direction] = {run.direction for runs in listed.values() for run in runs}

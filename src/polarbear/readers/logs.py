@@ -112,7 +112,7 @@ def read_logs(
     Parameters
     ----------
     direction
-        Needed where the log does not tell.
+        Needed where the logs do not tell; of logs of both directions it says which to read.
     pattern
         A regular expression with groups ``time`` and ``value`` for the lines of any other log,
         for instance ``r"(?P<time>[\d.]+)s: best (?P<value>\S+)"``.
@@ -129,7 +129,7 @@ def read_logs(
         raise Refused("no file ends in .log, .out, .txt or .stdout")
     own = _own(pattern) if pattern is not None else None
     # A text beside logs may well be something else; a .log is not.
-    notes = [] if len(files) == 1 or own else [file for file in files if file.endswith(".txt")]
+    notes = [] if len(files) == 1 or own else [file for file in files if ".txt" in file.lower()]
     read: list[tuple[_Read, tuple[str, str, int]]] = []
     for file in files:
         lines = [line.rstrip() for line in source.lines(file)]
@@ -143,6 +143,8 @@ def read_logs(
             read.append((_read(log, lines, until), _named(file, names, log.solver)))
     if own and not any(len(one.value) for one, _ in read):
         raise DataError(f"{source.label}: the pattern {pattern!r} matches no line of any log")
+    if not read:
+        raise Refused("no file is a log of a known solver")
     told: set[Direction] = {one.direction for one, _ in read if one.direction}
     if direction is None and len(told) != 1:
         why = "some logs minimise and some maximise" if told else "the logs do not tell"
@@ -151,7 +153,10 @@ def read_logs(
     records = [
         Run(name[0], name[1], *one.trajectory(direction), one.until, name[2], one.status)
         for one, name in read
+        if one.direction in (None, direction)
     ]
+    if not records:
+        raise DataError(f"{source.label}: holds no logs that {direction}")
     return Runs.from_records(records, direction=direction, clock=clock)
 
 
@@ -205,18 +210,22 @@ class _Read(NamedTuple):
 
     time: NDArray[np.float64]
     value: NDArray[np.float64]
+    last: float  # the latest time in the log
     until: float
     best: float | None
     status: Status
     direction: Direction | None
 
     def trajectory(self, direction: Direction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Times and values, with the exact best at the end: the log's table is rounded."""
+        """Times and values, with the exact best: those in the log's table are rounded."""
         if self.best is None:
             return self.time, self.value
         worse = np.maximum if direction == "minimize" else np.minimum
-        value = np.append(worse(self.value, self.best), self.best)
-        return np.append(self.time, self.until), value
+        value = worse(self.value, self.best)
+        if len(value) and np.isclose(value[-1], self.best, rtol=1e-6, atol=0.0):
+            value[-1] = self.best  # the last solution of the table is the best one
+            return self.time, value
+        return np.append(self.time, self.last), np.append(value, self.best)
 
 
 def _read(log: Log, lines: list[str], until: float | None) -> _Read:
@@ -242,7 +251,8 @@ def _read(log: Log, lines: list[str], until: float | None) -> _Read:
     zero = first if first > _LONGEST_RUN else 0.0
     time, value = np.array(incumbents, dtype=np.float64).reshape(-1, 2).T
     last = max(stamps, default=0.0) - zero
-    return _Read(time - zero, value, last if until is None else until, best, status, direction)
+    end = last if until is None else until
+    return _Read(time - zero, value, last, end, best, status, direction)
 
 
 def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float | None, str | None]:

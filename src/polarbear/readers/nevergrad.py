@@ -1,6 +1,7 @@
 """Nevergrad's benchmark tables: CSV with a row per finished run at one budget."""
 
 from collections import Counter
+from zlib import crc32
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from polarbear.readers.source import Refused, Source, agreed
 from polarbear.readers.tables import csv_columns
 
 _NEEDED = ("optimizer_name", "budget", "loss", "elapsed_budget", "elapsed_time")
-_NOT_THE_PROBLEM = {*_NEEDED, "error", "seed", "pseudotime", "num_objectives"}
+_NOT_THE_PROBLEM = {*_NEEDED, "", "error", "seed", "pseudotime", "num_objectives"}
 
 
 def read_nevergrad(
@@ -35,7 +36,10 @@ def read_nevergrad(
     seen: Counter[tuple[str, str, str]] = Counter()
     repetitions = [0] * len(rows)
     seeds = cells.get("seed", [""] * len(rows))
-    for row in sorted(rows, key=lambda row: (natural(seeds[row]), cells["loss"][row])):
+    # Without seeds any order will do that depends neither on the rows' order nor on their losses:
+    # best with best and worst with worst would be no fair comparison.
+    chance = [crc32("\0".join(cell).encode()) for cell in zip(*cells.values(), strict=True)]
+    for row in sorted(rows, key=lambda row: (natural(seeds[row]), chance[row])):
         key = (cells["optimizer_name"][row], instances[row], cells["budget"][row])
         repetitions[row] = seen[key]
         seen[key] += 1
@@ -60,7 +64,9 @@ def read_nevergrad(
 
 def _instances(cells: dict[str, list[str]], rows: int) -> list[str]:
     """The problem of each row: its function, and the descriptors that tell its variants apart."""
-    told = [n for n in cells if n not in _NOT_THE_PROBLEM and not n.startswith("info/")]
+    told = [
+        n for n in cells if n not in _NOT_THE_PROBLEM and not n.startswith(("info/", "Unnamed:"))
+    ]
     blank = [""] * rows
     functions = [
         name or kind or "problem"

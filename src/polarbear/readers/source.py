@@ -22,7 +22,7 @@ from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
 MOST_BYTES = 1 << 28
-"""The largest packed file that is read, against files made to fill the memory."""
+"""The most that a packed file, or a whole tar archive, may unpack to: not all of the memory."""
 
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
@@ -44,15 +44,12 @@ class Source:
         names: Iterable[str] | None = None,
     ):
         self.label = label
-        shown = [name for name in (load if names is None else names) if not _hidden(name)]
+        shown = [name for name in load if not _hidden(name)] if names is None else names
         self.files = tuple(sorted(shown, key=natural))
         self.forced = False  # whether the caller insists on a format, whatever files are called
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
         self._paths = paths
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._load
 
     def ending(self, *endings: str) -> list[str]:
         """The files whose names end in one of these, in any case; packed with gzip or not."""
@@ -85,12 +82,16 @@ class Source:
 
     def beside(self, name: str, other: str) -> str:
         """The file that ``name`` refers to as ``other``."""
-        there = posixpath.normpath(
-            posixpath.join(posixpath.dirname(name), other.replace("\\", "/"))
-        )
-        if there not in self._load:
+        folder = posixpath.dirname(name)
+        there = posixpath.normpath(posixpath.join(folder, other.replace("\\", "/")))
+        found = self.find(there)
+        if found is None:
             raise DataError(f"{name} refers to {other!r}, which is not there")
-        return there
+        return found
+
+    def find(self, name: str) -> str | None:
+        """The file of a name, packed with gzip or not."""
+        return next((file for file in (name, f"{name}.gz") if file in self._load), None)
 
 
 def open_source(path: str | PathLike[str]) -> Source:
@@ -119,8 +120,9 @@ def open_source(path: str | PathLike[str]) -> Source:
             raise DataError("the file is empty")
         else:
             # What a file refers to lies beside it: it can be opened, but is not read unasked.
-            index = path.suffix in (".json", ".info")
-            beside = _folder(path.parent) if index else _files({path.name: path}, str(path))
+            index = path.suffix.lower() in (".json", ".info")
+            near = [*path.parent.glob("*"), *path.parent.glob("*/*")] if index else [path]
+            beside = _files(_below(path.parent, near), str(path))
             source = Source(str(path), beside._load, beside._paths, names=[path.name])
     if not source.files:
         raise DataError(f"{path}: holds no files")
@@ -128,8 +130,11 @@ def open_source(path: str | PathLike[str]) -> Source:
 
 
 def _folder(path: Path) -> Source:
-    found = [file for file in path.rglob("*") if file.is_file()]
-    return _files({file.relative_to(path).as_posix(): file for file in found}, str(path))
+    return _files(_below(path, path.rglob("*")), str(path))
+
+
+def _below(folder: Path, files: Iterable[Path]) -> dict[str, Path]:
+    return {file.relative_to(folder).as_posix(): file for file in files if file.is_file()}
 
 
 def _files(paths: Mapping[str, Path], label: str) -> Source:

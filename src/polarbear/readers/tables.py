@@ -19,7 +19,9 @@ from polarbear.readers.source import NearlyRefused, Refused, Source, naming
 # No column of a user is called like this.
 _TIME_OF, _VALUE_OF, _UNTIL_OF = "\0time", "\0value", "\0until"
 
-_TIME = re.compile(r"(?:t|time)?[ _=]?([0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?)", re.IGNORECASE)
+_TIME = re.compile(
+    r"(?:t|time)?[ _=]?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.IGNORECASE
+)
 
 
 def read_long_csv(
@@ -46,9 +48,9 @@ def read_wide_csv(
 ) -> Runs:
     """CSV with a row per run and a column per time, named 100, t=100 or time_100.
 
-    A run is watched until its last cell that is not empty.
+    A run is watched until its last cell that is not empty, or until what a column "until" says.
     """
-    table, parts = csv_columns(source), Naming(algorithm, instance, repetition, until="until")
+    table, parts = csv_columns(source), Naming(algorithm, instance, repetition)
     _need(table, parts)
     times = {name: float(found[1]) for name in table.names if (found := _TIME.fullmatch(name))}
     if not times:
@@ -58,12 +60,13 @@ def read_wide_csv(
     direction = _stated(direction)
     never = "inf" if direction == "minimize" else "-inf"
     labels = {name: [] for name in table.names if name not in times}
+    ends = table.table.get("until", [])
     long: dict[str, list[Any]] = {_TIME_OF: [], _VALUE_OF: [], _UNTIL_OF: []}
     places: list[tuple[int, str]] = []
     for row in range(len(table.table[algorithm])):
         cells = {name: table.table[name][row] for name in times}
         seen = {name: cell for name, cell in cells.items() if cell} or {"": never}
-        until = max(times.get(name, 0.0) for name in seen)
+        until = (row < len(ends) and ends[row]) or max(times.get(name, 0.0) for name in seen)
         for name, cell in seen.items():
             long[_TIME_OF].append(times.get(name, 0.0))
             long[_VALUE_OF].append(cell)
@@ -107,8 +110,8 @@ def read_long_parquet(
     """Parquet with a row per thing seen of a run, or as :meth:`Runs.to_parquet` writes it."""
     parts, found = Naming(**columns), []
     for name, table in parquet_columns(source):
-        _need(table, parts, parts.time, parts.value)
         with naming(name):
+            _need(table, parts, parts.time, parts.value)
             found.append(
                 Runs.from_parquet(source.handle(name), direction=direction, clock=clock, **columns)
             )
@@ -152,10 +155,10 @@ def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the rows that are not blank."""
     reader = _csv_reader(source, name)
     try:
-        header = [cell.strip() for cell in next(reader, [])]
-        rows = [row for row in reader if row]
+        header, *rows = [row for row in reader if row] or [[]]
     except csv.Error as error:
         raise DataError(f"line {reader.line_num}: {error}") from None
+    header = [cell.strip() for cell in header]
     if len(header) < 3:
         raise Refused(f"the first line of {name} does not name three columns")
     twice = next((cell for i, cell in enumerate(header) if cell in header[:i]), None)
@@ -171,14 +174,14 @@ def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
 def _line(source: Source, name: str, row: int) -> int:
     """The line on which a row ends. Lines are only counted for a message: a cell may span some."""
     reader = _csv_reader(source, name)
-    next(reader)
-    rows = (reader.line_num for cells in reader if cells)
-    return next(line for i, line in enumerate(rows) if i == row)
+    lines = (reader.line_num for cells in reader if cells)
+    return next(line for i, line in enumerate(lines) if i == row + 1)
 
 
 def _csv_reader(source: Source, name: str) -> Any:
     text = source.lines(name)
-    separator = max(",;\t", key=text[0].count)
+    first = next((line for line in text if line.strip()), "")
+    separator = max(",;\t", key=first.count)
     return csv.reader(io.StringIO("\n".join(text)), delimiter=separator, strict=True)
 
 
@@ -203,6 +206,7 @@ def _stated(direction: Direction | None) -> Direction:
 def _need(columns: Columns, parts: Naming, *others: str) -> None:
     roles = [("algorithm", parts.algorithm)]
     roles += [("instance", name) for name in parts.instance_columns()]
+    roles += [("repetition", parts.repetition)] if parts.repetition else []
     roles += zip(("time", "value"), others, strict=False)
     for role, name in roles:
         if name not in columns.names:
