@@ -38,7 +38,6 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
     >>> flat.offset.tolist(), flat.time.tolist(), flat.cost.tolist()
     ([0, 2, 3], [1.0, 2.0, 3.0], [9.0, 8.0, 5.0])
     """
-    rows = len(run)
     order = _order(run, time, n_runs)
     if order is not None:
         run, time, cost = run[order], time[order], cost[order]
@@ -51,9 +50,7 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
     twice = twice[cost[twice] != cost[twice + 1]]
     clash = int(run[twice[0]]) if len(twice) else -1
 
-    moment = np.ones(rows, dtype=bool)  # the first row of a run at a time
-    moment[1:] = (run[1:] != run[:-1]) | (time[1:] != time[:-1])
-    moments_run, moments_time = run[moment], time[moment]
+    moments = _moments_since_first_value(run, time, cost, n_runs)
     better = _better_than_before(run, cost)
     run, time, cost = _drop(run, time, cost, ~better)
     better = _better_than_before(run, cost)
@@ -67,13 +64,8 @@ def improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> Flat:
         run, time, cost = _drop(run, time, cost, ~better)
     # Of several improvements at one time only the best one counts.
     run, time, cost = _drop(run, time, cost, _same_time_as_next(run, time))
-    offset = _offsets(run, n_runs)
-    # At some time after its first value a run was heard of and had nothing better.
-    since = np.full(n_runs, np.inf)
-    has_value = offset[1:] > offset[:-1]
-    since[has_value] = time[offset[:-1][has_value]]
-    heard_since = int(np.sum(moments_time >= since[moments_run]))
-    return Flat(offset, time, cost, last, heard_since > len(time), clash)
+    # More moments than improvements: at some of them there was nothing better to tell.
+    return Flat(_offsets(run, n_runs), time, cost, last, moments > len(time), clash)
 
 
 def costs_at(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
@@ -141,6 +133,18 @@ def _better_than_before(run: Ints, cost: Floats) -> NDArray[np.bool_]:
     better = cost < np.inf
     better[1:] &= (cost[1:] < cost[:-1]) | (run[1:] != run[:-1])
     return better
+
+
+def _moments_since_first_value(run: Ints, time: Floats, cost: Floats, n_runs: int) -> int:
+    """How many different times rows of a run are at, from its first value on, over all runs."""
+    moment = np.ones(len(run), dtype=bool)  # the first row of a run at a time
+    moment[1:] = (run[1:] != run[:-1]) | (time[1:] != time[:-1])
+    if np.any(cost == np.inf):
+        first = np.full(n_runs, np.inf)
+        valued = np.flatnonzero(cost < np.inf)[::-1]
+        first[run[valued]] = time[valued]  # of several, the last to be written is the earliest
+        moment &= time >= first[run]
+    return int(np.sum(moment))
 
 
 def _same_time_as_next(run: Ints, time: Floats) -> NDArray[np.bool_]:
