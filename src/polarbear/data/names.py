@@ -125,3 +125,13 @@ def count(number: int, noun: str) -> str:
     ('1 run', '2,500 runs')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def span(start: float, stop: float, clock: str) -> str:
+    """A range of time, in words.
+
+    >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "seconds")
+    ('100 to 20,000 evaluations', '1 to 2', '5 seconds')
+    """
+    unit = "" if clock == "time" else f" {clock}"  # "time" says nothing that is not known
+    return f"{start:,g}{unit}" if start == stop else f"{start:,g} to {stop:,g}{unit}"

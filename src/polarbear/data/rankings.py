@@ -9,13 +9,14 @@ its weight, and its rankings at different times are not independent of each othe
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import floor
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data import grid
-from polarbear.data.names import Codes, count, indices, listing
+from polarbear.data.frozen import Frozen
+from polarbear.data.names import Codes, count, indices, listing, span
 from polarbear.data.runs import Runs
 from polarbear.data.table import dense
 from polarbear.data.trajectories import Floats, Ints, costs_at, gather
@@ -37,7 +38,7 @@ _CELLS_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rankings:
+class Rankings(Frozen):
     """Positions of runs within their comparisons, at each time of a grid.
 
     Made by :func:`rank`. Entries are runs, those of one comparison next to each other.
@@ -66,27 +67,12 @@ class Rankings:
     algorithms: tuple[str, ...]
     instances: tuple[str, ...]
     times: Floats
-    position: NDArray[np.signedinteger]
+    position: Positions
     algorithm: Codes
     offset: NDArray[np.int64]
     instance: Codes
     weight: Floats
     clock: str = "time"
-
-    def __post_init__(self) -> None:
-        for array in self._arrays():
-            array.flags.writeable = False
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rankings):
-            return NotImplemented
-        names = ("algorithms", "instances", "clock")
-        return all(getattr(self, name) == getattr(other, name) for name in names) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in zip(self._arrays(), other._arrays(), strict=True)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """The rankings of an instance at a time of the grid: one per comparison, best first.
@@ -133,7 +119,7 @@ class Rankings:
         won = weight * ((mine < theirs) + 0.5 * (mine == theirs))
         instance = self.instance[both]
         total = np.bincount(self.instance, self.weight, minlength=len(self.instances))
-        rate = np.full((2, len(self.times)), 0.0)
+        rate = np.zeros((2, len(self.times)))
         for t in range(len(self.times)):
             # Each instance counts in full, with the mean over those of its comparisons known then.
             known = np.bincount(instance, weight[t], minlength=len(total))
@@ -145,11 +131,9 @@ class Rankings:
 
     def __str__(self) -> str:
         known = self.position != UNKNOWN
-        unit = "" if self.clock == "time" else f" {self.clock}"
-        grid = f"at {self.times[0]:,g}{unit}"
+        grid = f"at {span(self.times[0], self.times[-1], self.clock)}"
         if len(self.times) > 1:
-            ends = f"{self.times[0]:,g} to {self.times[-1]:,g}{unit}"
-            grid = f"at {len(self.times)} times from {ends}"
+            grid = grid.replace("at", f"at {len(self.times)} times from", 1)
         return (
             f"{count(len(self.instance), 'comparison')} of "
             f"{count(len(self.algorithms), 'algorithm')} on "
@@ -160,10 +144,6 @@ class Rankings:
         )
 
     __repr__ = __str__
-
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        arrays = (self.times, self.position, self.algorithm)
-        return (*arrays, self.offset, self.instance, self.weight)
 
     def _time(self, time: float) -> int:
         row = int(np.argmin(np.abs(self.times - time)))
@@ -233,11 +213,10 @@ def rank(
         )
     times = grid.increasing(times)
     comparisons = _compare(runs, in_turn=unit == "instance")
-    share = 1.0 / np.bincount(comparisons.instance, minlength=len(runs.instances))
     weight = _weights(runs, weights)[comparisons.instance]
     instances, instance = runs.instances, comparisons.instance
     if unit == "instance":
-        weight = weight * share[instance]
+        weight = weight / np.bincount(instance)[instance]
     else:
         names = [runs.instances[code] for code in instance]
         instances = tuple(
@@ -338,7 +317,7 @@ def _weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
 
 def _positions(
     runs: Runs, comparisons: _Comparisons, times: Floats, abs_tol: float, rel_tol: float
-) -> NDArray[np.signedinteger]:
+) -> Positions:
     entry, offset = comparisons.entry, comparisons.offset
     sizes = np.diff(offset)
     largest = int(sizes.max(initial=0))

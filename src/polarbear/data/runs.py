@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, columns_of
-from polarbear.data.names import Codes, canonical, count, indices, listing, text
+from polarbear.data.frozen import Frozen
+from polarbear.data.names import Codes, canonical, count, indices, listing, span, text
 from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
 from polarbear.data.table import Naming, long_table
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
@@ -22,7 +23,7 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Runs:
+class Runs(Frozen):
     """Best-so-far trajectories of runs of several algorithms on several instances.
 
     Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
@@ -76,10 +77,6 @@ class Runs:
     value: Floats
     direction: Direction
     clock: str = "time"
-
-    def __post_init__(self) -> None:
-        for array in self._arrays():
-            array.flags.writeable = False
 
     # Making
 
@@ -262,17 +259,6 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return (self[run] for run in range(len(self)))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Runs):
-            return NotImplemented
-        names = ("algorithms", "instances", "direction", "clock")
-        return all(getattr(self, name) == getattr(other, name) for name in names) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in zip(self._arrays(), other._arrays(), strict=True)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def worst(self) -> float:
         """The value that stands for "no value yet": ``inf`` when minimising, else ``-inf``."""
@@ -394,12 +380,13 @@ class Runs:
         clock: str | None = None,
         **columns: Any,
     ) -> Self:
-        """Runs from a Parquet file with a long table.
+        """Runs from a Parquet file with a long table, by its path or opened already.
 
         A file written by :meth:`to_parquet` knows its direction and clock. For others give
         ``direction``, and the names of columns as in :meth:`from_frame`.
         """
-        file = parquet.ParquetColumns(path)
+        opened = isinstance(path, parquet.ParquetColumns)
+        file = path if opened else parquet.ParquetColumns(path)
         told = cast(Direction | None, file.about.get("direction"))
         if direction and told and direction != told:
             raise DataError(f"the file says {told}, but direction={direction!r} was asked for")
@@ -418,19 +405,15 @@ class Runs:
         first = float(self.time.min()) if len(self.time) else 0.0
         found = count(len(self.time), "improvement")
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
-        unit = "" if self.clock == "time" else f" {self.clock}"
+        watched = span(first, self.until.max(), self.clock)
         return (
             f"{head}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
-            f"  time        {first:,g} to {self.until.max():,g}{unit}, {found}\n"
+            f"  time        {watched}, {found}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
         )
 
     __repr__ = __str__
-
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        identity = (self.algorithm, self.instance, self.repetition)
-        return (*identity, self.until, self.status, self.offset, self.time, self.value)
 
     def _run_of_row(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))

@@ -39,6 +39,12 @@ class Naming:
             raise DataError("instance=() names no column")
         return parts
 
+    def identity(self) -> list[tuple[str, str]]:
+        """The columns that say which run a row is of, with the part each plays."""
+        parts = [("algorithm", self.algorithm)]
+        parts += [("instance", name) for name in self.instance_columns()]
+        return parts + ([("repetition", self.repetition)] if self.repetition else [])
+
 
 REPETITION_COLUMNS = ("repetition", "seed")
 UNTIL_RULES = ("last", "instance")
@@ -79,7 +85,7 @@ def long_table(
     status = _statuses(columns, naming, runs, statuses)
     flat = improvements(runs.row, time, value if sign > 0 else -value, len(runs.algorithm))
     if not surely_runs:
-        _warn_of_merged_runs(runs, flat.clash, time, _repetition_column(columns, naming))
+        _warn_of_merged_runs(runs, flat.clash, time, repetition_column(columns, naming))
     until = _deduced_until(runs, flat, naming.until) if stated is None else stated
     return Table(
         runs.algorithms,
@@ -111,16 +117,10 @@ class _Identified(NamedTuple):
 
 
 def _identify(columns: Columns, naming: Naming) -> _Identified:
-    parts = naming.instance_columns()
-    for role, name in [
-        ("algorithm", naming.algorithm),
-        *(("instance", part) for part in parts),
-        ("time", naming.time),
-        ("value", naming.value),
-    ]:
+    for role, name in [*naming.identity(), ("time", naming.time), ("value", naming.value)]:
         _require_column(columns, role, name)
     algorithm, algorithms = canonical(*columns.labels(naming.algorithm))
-    instance, instances = canonical(*_joined(columns, parts))
+    instance, instances = canonical(*_joined(columns, naming.instance_columns()))
     repetition, repetitions = _repetitions(columns, naming, len(algorithm))
     # Runs are numbered by instance, then algorithm, then repetition.
     pair_of_row, pairs = dense(instance, algorithm, len(algorithms))
@@ -179,17 +179,17 @@ def dense(major: Ints, minor: Ints, n_minor: int) -> tuple[NDArray[np.int32], tu
     return number.astype(np.int32, copy=False), np.divmod(used, max(n_minor, 1))
 
 
-def _repetition_column(columns: Columns, naming: Naming) -> str | None:
-    if naming.repetition is not None:
-        _require_column(columns, "repetition", naming.repetition)
-        return naming.repetition
-    return next((name for name in REPETITION_COLUMNS if name in columns.names), None)
+def repetition_column(columns: Columns, naming: Naming) -> str | None:
+    """The column that tells repetitions apart, as named or by its usual name."""
+    return naming.repetition or next(
+        (name for name in REPETITION_COLUMNS if name in columns.names), None
+    )
 
 
 def _repetitions(
     columns: Columns, naming: Naming, rows: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    column = _repetition_column(columns, naming)
+    column = repetition_column(columns, naming)
     if column is None:
         return np.zeros(rows, dtype=np.int32), np.zeros(min(rows, 1), dtype=np.int64)
     codes, names = columns.labels(column)

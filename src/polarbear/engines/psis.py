@@ -41,13 +41,11 @@ def smooth(log_ratio: Floats) -> Smoothed:
         else:
             k, scale = _fit_pareto(np.maximum(excess, 1e-300))
             share = (np.arange(tail) + 0.5) / tail
-            quantile = np.exp(cutoff) + scale * _expm1_over(-k * np.log1p(-share), k)
+            waiting = -np.log1p(-share)  # quantiles of the exponential, which is the shape 0
+            excess = scale * (np.expm1(k * waiting) / k if k else waiting)
+            quantile = np.exp(cutoff) + excess
             log_weight[order[-tail:]] = np.log(np.minimum(quantile, 1.0))
     return Smoothed(log_weight - logsumexp(log_weight), float(k))
-
-
-def _expm1_over(x: Floats, k: float) -> Floats:
-    return np.expm1(x) / k if abs(k) > 1e-12 else x / max(k, 1e-300) if k else x
 
 
 def _fit_pareto(excess: Floats) -> tuple[float, float]:

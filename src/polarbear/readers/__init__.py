@@ -81,8 +81,7 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
     if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
-        tables = next(row for row in FORMATS if row.read is read_long_csv)
-        for name in set(options) - _takes(tables):
+        for name in set(options) - _takes(read_long_csv):
             raise DataError(f"a table takes no option {name!r}")
         if options.get("direction") is None:
             raise DataError(NO_DIRECTION)
@@ -103,23 +102,24 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
     raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}")
 
 
-def _takes(row: Format) -> set[str]:
-    takes = {*inspect.signature(row.read).parameters} - {"source"}
+def _takes(reader: Callable[..., Runs]) -> set[str]:
+    takes = {*inspect.signature(reader).parameters} - {"source"}
     if "columns" in takes:  # the names of columns, whichever are given
         takes |= {field.name for field in fields(Naming)}
     return takes - {"columns"}
 
 
 def _check_names(options: dict[str, Any]) -> None:
-    known = sorted(set().union(*map(_takes, FORMATS)))
+    known = sorted(set().union(*(_takes(row.read) for row in FORMATS)))
     for name in options:
         if name not in known:
             raise DataError(f"no option {name!r}; {guess(name, known)}")
 
 
 def _check_options(row: Format, options: dict[str, Any]) -> None:
+    takes = _takes(row.read)
     for name in options:
-        if name not in _takes(row):
+        if name not in takes:
             raise Refused(f"takes no option {name!r}")
 
 

@@ -3,12 +3,11 @@
 import numpy as np
 
 from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.names import listing
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
-from polarbear.readers.source import Refused, Source, naming
-from polarbear.readers.tables import csv_columns, parquet_columns
+from polarbear.readers.source import Source, naming
+from polarbear.readers.tables import csv_columns, need, parquet_columns
 
 _NEEDED = ("solver_name", "objective_name", "idx_rep", "stop_val", "time")
 
@@ -38,10 +37,7 @@ def read_benchopt(
 
 def _runs(columns: Columns, direction: Direction, clock: str, value: str) -> Runs:
     dataset = "dataset_name" if "dataset_name" in columns.names else "data_name"
-    for name in (*_NEEDED, dataset, value):
-        if name not in columns.names:
-            raise Refused(f"no column {name!r} among {listing(columns.names)}")
-
+    need(columns, *_NEEDED, dataset, value)
     solvers = columns.labels("solver_name").texts()
     strategies = [""] * len(solvers)
     if "sampling_strategy" in columns.names:

@@ -6,12 +6,12 @@ from zlib import crc32
 import numpy as np
 
 from polarbear.data.columns import MappingColumns
-from polarbear.data.names import listing, natural
+from polarbear.data.names import natural
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming
-from polarbear.readers.source import Refused, Source, agreed
-from polarbear.readers.tables import csv_columns
+from polarbear.readers.source import Source, agreed
+from polarbear.readers.tables import csv_columns, need
 
 _NEEDED = ("optimizer_name", "budget", "loss", "elapsed_budget", "elapsed_time")
 _NOT_THE_PROBLEM = {*_NEEDED, "", "error", "seed", "pseudotime", "num_objectives"}
@@ -27,9 +27,7 @@ def read_nevergrad(
     repetition, so best-so-far is over the budgets up to a time. A run that failed has no value.
     """
     columns = csv_columns(source)
-    for name in _NEEDED:
-        if name not in columns.names:
-            raise Refused(f"no column {name!r} among {listing(columns.names)}")
+    need(columns, *_NEEDED)
     cells = columns.table
     rows = range(len(cells["loss"]))
     instances = _instances(cells, len(rows))

@@ -72,13 +72,17 @@ class Source:
 
     def lines(self, name: str) -> list[str]:
         """The lines of a text file, without their ends."""
+        return self.text(name).split("\n")
+
+    def text(self, name: str) -> str:
+        """A text file, with lines that end as in Python."""
         content = self.content(name).removeprefix(b"\xef\xbb\xbf")
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
             raise DataError(f"{name}: line {line}: not text in UTF-8") from None
-        return text.replace("\r\n", "\n").split("\n")
+        return text.replace("\r\n", "\n")
 
     def beside(self, name: str, other: str) -> str:
         """The file that ``name`` refers to as ``other``."""
@@ -122,8 +126,7 @@ def open_source(path: str | PathLike[str]) -> Source:
             # What a file refers to lies beside it: it can be opened, but is not read unasked.
             index = path.suffix.lower() in (".json", ".info")
             near = [*path.parent.glob("*"), *path.parent.glob("*/*")] if index else [path]
-            beside = _files(_below(path.parent, near), str(path))
-            source = Source(str(path), beside._load, beside._paths, names=[path.name])
+            source = _files(_below(path.parent, near), str(path), names=[path.name])
     if not source.files:
         raise DataError(f"{path}: holds no files")
     return source
@@ -137,9 +140,9 @@ def _below(folder: Path, files: Iterable[Path]) -> dict[str, Path]:
     return {file.relative_to(folder).as_posix(): file for file in files if file.is_file()}
 
 
-def _files(paths: Mapping[str, Path], label: str) -> Source:
+def _files(paths: Mapping[str, Path], label: str, names: Iterable[str] | None = None) -> Source:
     plain = {name: path for name, path in paths.items() if path.suffix != ".gz"}
-    return Source(label, {name: path.read_bytes for name, path in paths.items()}, plain)
+    return Source(label, {name: path.read_bytes for name, path in paths.items()}, plain, names)
 
 
 def _zip(path: Path) -> Source:

@@ -4,7 +4,7 @@ import bisect
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from polarbear.data.columns import Columns, MappingColumns
@@ -12,7 +12,7 @@ from polarbear.data.names import listing
 from polarbear.data.parquet import ParquetColumns
 from polarbear.data.run import NO_DIRECTION, Direction
 from polarbear.data.runs import Runs
-from polarbear.data.table import REPETITION_COLUMNS, Naming, no_column
+from polarbear.data.table import Naming, no_column, repetition_column
 from polarbear.errors import DataError
 from polarbear.readers.source import NearlyRefused, Refused, Source, naming
 
@@ -33,7 +33,7 @@ def read_long_csv(
 ) -> Runs:
     """CSV with a row per thing seen of a run, as :meth:`Runs.from_frame` takes it."""
     table, parts = csv_columns(source), Naming(**columns)
-    _need(table, parts, parts.time, parts.value)
+    _need(table, parts, ("time", parts.time), ("value", parts.value))
     return Runs.from_columns(table, parts, direction=_stated(direction), clock=clock)
 
 
@@ -79,17 +79,16 @@ def read_wide_csv(
         row, name = places[cell]
         return f"{table.where(row)}, under {name!r}"
 
-    _refuse_merged_rows(table, labels, parts)
+    _refuse_merged_rows(table, parts)
     parts = Naming(algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF)
     cells = MappingColumns({**labels, **long}, where)
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
 
 
-def _refuse_merged_rows(table: MappingColumns, labels: Iterable[str], parts: Naming) -> None:
+def _refuse_merged_rows(table: MappingColumns, parts: Naming) -> None:
     """Each row is a run, so two rows that name the same run lack a column that tells them apart."""
-    found = [name for name in REPETITION_COLUMNS if name in labels]
-    repetition = [parts.repetition] if parts.repetition else found[:1]
-    columns = [parts.algorithm, *parts.instance_columns(), *repetition]
+    repetition = repetition_column(table, parts)
+    columns = [parts.algorithm, *parts.instance_columns(), *([repetition] if repetition else [])]
     seen: dict[tuple[str, ...], int] = {}
     for row, key in enumerate(zip(*(table.table[name] for name in columns), strict=True)):
         if key in seen:
@@ -111,18 +110,23 @@ def read_long_parquet(
     parts, found = Naming(**columns), []
     for name, table in parquet_columns(source):
         with naming(name):
-            _need(table, parts, parts.time, parts.value)
-            found.append(
-                Runs.from_parquet(source.handle(name), direction=direction, clock=clock, **columns)
-            )
+            _need(table, parts, ("time", parts.time), ("value", parts.value))
+            runs = Runs.from_parquet(table, direction=direction, clock=clock, **columns)
+        found.append(runs)
     return found[0] if len(found) == 1 else Runs.concat(found)
 
 
 def csv_columns(source: Source) -> MappingColumns:
     """All CSV files of a source as one table of texts; they must have the same columns."""
     if "csv" not in source.memo:
-        source.memo["csv"] = _csv_columns(source)
-    return source.memo["csv"]
+        try:
+            source.memo["csv"] = _csv_columns(source)
+        except Refused as why:
+            source.memo["csv"] = why
+    found = source.memo["csv"]
+    if isinstance(found, Refused):
+        raise found
+    return found
 
 
 def _csv_columns(source: Source) -> MappingColumns:
@@ -179,10 +183,10 @@ def _line(source: Source, name: str, row: int) -> int:
 
 
 def _csv_reader(source: Source, name: str) -> Any:
-    text = source.lines(name)
-    first = next((line for line in text if line.strip()), "")
+    text = source.text(name)
+    first = text.lstrip("\n").split("\n", 1)[0]
     separator = max(",;\t", key=first.count)
-    return csv.reader(io.StringIO("\n".join(text)), delimiter=separator, strict=True)
+    return csv.reader(io.StringIO(text), delimiter=separator, strict=True)
 
 
 def parquet_columns(source: Source) -> Iterator[tuple[str, ParquetColumns]]:
@@ -203,11 +207,14 @@ def _stated(direction: Direction | None) -> Direction:
     return direction
 
 
-def _need(columns: Columns, parts: Naming, *others: str) -> None:
-    roles = [("algorithm", parts.algorithm)]
-    roles += [("instance", name) for name in parts.instance_columns()]
-    roles += [("repetition", parts.repetition)] if parts.repetition else []
-    roles += zip(("time", "value"), others, strict=False)
-    for role, name in roles:
+def _need(columns: Columns, parts: Naming, *others: tuple[str, str]) -> None:
+    for role, name in (*parts.identity(), *others):
         if name not in columns.names:
             raise NearlyRefused(no_column(columns, role, name))
+
+
+def need(columns: Columns, *names: str) -> None:
+    """Refuse a table that lacks a column of a known format."""
+    for name in names:
+        if name not in columns.names:
+            raise Refused(f"no column {name!r} among {listing(columns.names)}")
