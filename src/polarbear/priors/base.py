@@ -1,10 +1,11 @@
 """What priors share: the Helmert basis, the time axis they see, and what a Gaussian prior is."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
 
 from polarbear.errors import DataError
 from polarbear.priors.hyper import Hyper
@@ -45,6 +46,45 @@ def unit_times(times: Floats, warp: Warp = "auto") -> Floats:
     return (times - times[0]) / span if span > 0 else np.zeros(len(times))
 
 
+class Algebra(Protocol):
+    """The few operations beside arithmetic that a prior needs, in numpy or in another language.
+
+    Arguments and results are arrays, or whatever stands for arrays there: a prior is written once,
+    and a modelling language that brings these three can differentiate it.
+    """
+
+    def exp(self, x: Any) -> Any:
+        """Elementwise exponential."""
+        ...
+
+    def cholesky(self, a: Any) -> Any:
+        """The lower Cholesky factor."""
+        ...
+
+    def solve_lower(self, a: Any, b: Any) -> Any:
+        """Solve a x = b for a lower triangular a."""
+        ...
+
+
+class Numpy:
+    """Plain arrays."""
+
+    def exp(self, x: Any) -> Any:
+        """Elementwise exponential."""
+        return np.exp(x)
+
+    def cholesky(self, a: Any) -> Any:
+        """The lower Cholesky factor."""
+        return cholesky(a, lower=True)
+
+    def solve_lower(self, a: Any, b: Any) -> Any:
+        """Solve a x = b for a lower triangular a."""
+        return solve_triangular(a, b, lower=True)
+
+
+NUMPY = Numpy()
+
+
 class Chain(NamedTuple):
     """A Gaussian process in time as a Markov chain of small states, the first entry of which it is.
 
@@ -73,7 +113,7 @@ class Gaussian(Protocol):
         """The hyperparameters and their distributions."""
         ...
 
-    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """A square root (T, K) of the covariance over times, which lie on [0, 1]."""
         ...
 

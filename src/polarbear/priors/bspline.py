@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import interpolate
 
-from polarbear.priors.base import Chain, Warp
+from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
 from polarbear.priors.hyper import Hyper, LogNormal
 
 Floats = NDArray[np.float64]
@@ -29,12 +30,12 @@ class BSpline:
         """The size of the coefficients."""
         return {"scale": self.scale}
 
-    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:  # noqa: ARG002
         """The basis, scaled."""
         degree = min(self.degree, len(times) - 1)
         number = max(self.number or len(times) // 2, degree + 1)
         if len(times) == 1:
-            return np.full((1, 1), hyper["scale"])
+            return hyper["scale"] * np.ones((1, 1))
         inner = np.quantile(times, np.linspace(0, 1, number - degree + 1))
         knots = np.concatenate([np.repeat(inner[0], degree), inner, np.repeat(inner[-1], degree)])
         return hyper["scale"] * interpolate.BSpline.design_matrix(times, knots, degree).toarray()

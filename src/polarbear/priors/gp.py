@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
 
-from polarbear.priors.base import Chain, Warp
+from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
 from polarbear.priors.hyper import Hyper, InverseGamma, LogNormal
 from polarbear.priors.kernels import BASIS_RULES, Name, covariance, markov, spectral_density
 
@@ -31,22 +31,24 @@ class _Process:
         """Only the exact process can be a Markov chain."""
         return None
 
-    def _covariance(self, times: Floats, others: Floats, hyper: Mapping[str, float]) -> Floats:
-        return covariance(self.kernel, times, others, hyper["scale"], hyper["length"])
+    def _covariance(
+        self, times: Floats, others: Floats, hyper: Mapping[str, Any], algebra: Algebra
+    ) -> Any:
+        return covariance(self.kernel, times, others, hyper["scale"], hyper["length"], algebra)
 
-    def _root(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def _root(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra) -> Any:
         # The squared exponential is singular to rounding: a share of its own variance mends that.
         steady = 1e-10 * hyper["scale"] ** 2 * np.eye(len(times))
-        return cholesky(self._covariance(times, times, hyper) + steady, lower=True)
+        return algebra.cholesky(self._covariance(times, times, hyper, algebra) + steady)
 
 
 @dataclass(frozen=True)
 class GP(_Process):
     """Exact Gaussian process over time (paper, 3.2.2)."""
 
-    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """The Cholesky factor of the covariance."""
-        return self._root(times, hyper)
+        return self._root(times, hyper, algebra)
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:
         """Matern kernels are Markov, which makes the cost linear in the number of times."""
@@ -59,11 +61,11 @@ class SparseGP(_Process):
 
     inducing: int = 10
 
-    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """Covariance with the inducing points, whitened by theirs."""
         points = np.quantile(times, np.linspace(0, 1, min(self.inducing, len(times))))
-        root = self._root(points, hyper)
-        return solve_triangular(root, self._covariance(points, times, hyper), lower=True).T
+        root = self._root(points, hyper, algebra)
+        return algebra.solve_lower(root, self._covariance(points, times, hyper, algebra)).T
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,15 @@ class HSGP(_Process):
     number: int | None = None
     boundary: float | None = None
 
-    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """Eigenfunctions of the Laplacian, scaled by the spectral density."""
         half, centred = 0.5, times - 0.5
         boundary, number = self.basis()
         edge = boundary * half
         frequency = np.arange(1.0, number + 1) * (np.pi / (2 * edge))
         basis = np.sin(frequency * (centred[:, None] + edge)) / np.sqrt(edge)
-        density = spectral_density(self.kernel, frequency, hyper["scale"], hyper["length"])
-        return basis * np.sqrt(density)
+        density = spectral_density(self.kernel, frequency, hyper["scale"], hyper["length"], algebra)
+        return basis * density**0.5
 
     def basis(self) -> tuple[float, int]:
         """Boundary factor and number of basis functions."""

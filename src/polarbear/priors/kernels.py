@@ -2,33 +2,37 @@
 
 from dataclasses import dataclass
 from math import gamma, pi, sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.priors.base import Chain
+from polarbear.priors.base import NUMPY, Algebra, Chain
 
 Floats = NDArray[np.float64]
 Name = Literal["matern32", "matern52", "squared-exponential"]
 
 
-def covariance(kernel: Name, times: Floats, others: Floats, scale: float, length: float) -> Floats:
+def covariance(
+    kernel: Name, times: Floats, others: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
+) -> Any:
     """Covariance between two sets of times (paper, eq. 10)."""
     distance = np.abs(times[:, None] - others[None, :]) / length
     if kernel == "squared-exponential":
-        return scale**2 * np.exp(-0.5 * distance**2)
+        return scale**2 * algebra.exp(-0.5 * distance**2)
     if kernel == "matern32":
         root = sqrt(3) * distance
-        return scale**2 * (1 + root) * np.exp(-root)
+        return scale**2 * (1 + root) * algebra.exp(-root)
     root = sqrt(5) * distance
-    return scale**2 * (1 + root + root**2 / 3) * np.exp(-root)
+    return scale**2 * (1 + root + root**2 / 3) * algebra.exp(-root)
 
 
-def spectral_density(kernel: Name, frequency: Floats, scale: float, length: float) -> Floats:
+def spectral_density(
+    kernel: Name, frequency: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
+) -> Any:
     """Spectral density at angular frequencies, for the basis of a Hilbert-space GP."""
     if kernel == "squared-exponential":
-        return scale**2 * sqrt(2 * pi) * length * np.exp(-0.5 * (length * frequency) ** 2)
+        return scale**2 * sqrt(2 * pi) * length * algebra.exp(-0.5 * (length * frequency) ** 2)
     nu = 1.5 if kernel == "matern32" else 2.5
     front = 2 * sqrt(pi) * gamma(nu + 0.5) * (2 * nu) ** nu / (gamma(nu) * length ** (2 * nu))
     return scale**2 * front * (2 * nu / length**2 + frequency**2) ** -(nu + 0.5)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.priors.base import Chain, Warp
+from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
 from polarbear.priors.hyper import Hyper, LogNormal
 
 Floats = NDArray[np.float64]
@@ -27,10 +28,11 @@ class RandomWalk:
         """The size of the steps."""
         return {"scale": self.scale}
 
-    def factor(self, times: Floats, hyper: Mapping[str, float]) -> Floats:
+    def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:  # noqa: ARG002
         """Sums of scaled steps."""
-        steps = np.concatenate([[self.start], hyper["scale"] * np.sqrt(np.diff(times))])
-        return np.tril(np.broadcast_to(steps, (len(times), len(times))))
+        first = np.eye(1, len(times))[0] * self.start
+        step = np.sqrt(np.diff(times, prepend=times[0]))
+        return np.tri(len(times)) * (first + hyper["scale"] * step)
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain:
         """The walk itself."""

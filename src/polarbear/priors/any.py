@@ -1,0 +1,6 @@
+"""What ``prior=`` may be."""
+
+from polarbear.priors.base import Gaussian
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+
+Prior = Dirichlet | HierarchicalDirichlet | Gaussian

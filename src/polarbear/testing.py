@@ -1,0 +1,37 @@
+"""Simulated data with known truth, for tests, benchmarks and studies."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.rankings import Rankings, positions_of
+
+Floats = NDArray[np.float64]
+
+
+def simulate_rankings(
+    utilities: Floats, instances: int, rng: np.random.Generator, times: Floats | None = None
+) -> Rankings:
+    """Complete rankings drawn from a Plackett-Luce model with log-utilities (T, n).
+
+    Each instance and time is an independent draw, as the paper's likelihood assumes. Utilities may
+    also have the shape (T, instances, n).
+
+    >>> truth = np.array([[0.0, 1.0, 2.0]])
+    >>> rankings = simulate_rankings(truth, 1000, np.random.default_rng(0))
+    >>> abs(rankings.win_rate("a3", "a1")[0] - 1 / (1 + np.exp(-2))) < 0.03
+    np.True_
+    """
+    n_times, n = utilities.shape[0], utilities.shape[-1]
+    per_instance = utilities if utilities.ndim == 3 else utilities[:, None, :]
+    # With Gumbel noise the order of the utilities is a draw of Plackett and Luce.
+    noisy = per_instance + rng.gumbel(size=(n_times, instances, n))
+    return Rankings(
+        tuple(f"a{k + 1}" for k in range(n)),
+        tuple(f"i{k + 1}" for k in range(instances)),
+        np.linspace(0.0, 1.0, n_times) if times is None else times,
+        positions_of(-noisy).reshape(n_times, -1),
+        np.tile(np.arange(n, dtype=np.int32), instances),
+        np.arange(instances + 1, dtype=np.int64) * n,
+        np.arange(instances, dtype=np.int32),
+        np.ones(instances),
+    )
