@@ -26,14 +26,24 @@ MOST_STEPS = 100
 
 
 class Conditional(NamedTuple):
-    """A Gaussian approximation of the posterior of utilities, given hyperparameters."""
+    """A Gaussian approximation of the posterior of utilities, given hyperparameters.
+
+    It is standard normal in coordinates called noise, of shape (draws, blocks, size). Blocks do
+    not know of each other: the times of an independent prior, or a single block for all.
+    """
 
     evidence: float  # log of the integral, by Laplace
     mean: Floats  # (T, n)
     covariance: Floats  # (T, n, n), at each time
-    draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]  # utilities, log-ratios
+    shape: tuple[int, int]  # blocks, size
+    place: Callable[[Floats], tuple[Floats, Floats]]  # noise -> utilities (D, T, n), log-ratios (D, B)
+    slope: Callable[[Floats], Floats]  # noise -> gradient of the log-posterior: (D, B, size)
     state: Floats  # the mode, for the same method to start from
     decrement: float
+
+    def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+        """Utilities drawn from the approximation, and the log-ratios of posterior to it."""
+        return self.place(rng.standard_normal((size, *self.shape)))
 
 
 class _Newton(NamedTuple):
@@ -111,16 +121,24 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     half = half.reshape(-1, n_times, q).transpose(1, 2, 0)
     covariance = basis @ (half @ half.swapaxes(1, 2)) @ basis.T
 
-    def draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        noise = rng.standard_normal((k * q, size))
-        z = found.state + solve_triangular(lower, noise, lower=True, trans=1).T
+    inverse = solve_triangular(lower, np.eye(k * q), lower=True, check_finite=False)
+
+    def place(noise: Floats) -> tuple[Floats, Floats]:
+        z = found.state + noise[:, 0] @ inverse
         mu = utilities(z)
         log_target = data.value(mu).sum(axis=-1) - 0.5 * np.sum(z**2, axis=-1)
-        return mu, log_target - found.value + 0.5 * np.sum(noise**2, axis=0)
+        return mu, (log_target - found.value)[:, None] + 0.5 * np.sum(noise**2, axis=-1)
+
+    def slope(noise: Floats) -> Floats:
+        z = found.state + noise[:, 0] @ inverse
+        pull = (factor.T @ (data.gradient(utilities(z)) @ basis)).reshape(len(z), -1) - z
+        return (pull @ inverse.T)[:, None]
 
     evidence = found.value - 0.5 * log_det
     mean = utilities(found.state)
-    return Conditional(evidence, mean, covariance, draw, mean @ basis, found.decrement)
+    return Conditional(
+        evidence, mean, covariance, (1, k * q), place, slope, mean @ basis, found.decrement
+    )
 
 
 def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditional:
@@ -160,17 +178,27 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
     covariance = basis @ _marginals(lower, n_times, block)[:, :q, :q] @ basis.T
     upper = _upper(lower)
 
-    def draw(rng: np.random.Generator, number: int) -> tuple[Floats, Floats]:
-        noise = rng.standard_normal((size, number))
-        x = found.state + solve_banded((0, len(lower) - 1), upper, noise).T
+    def states(noise: Floats) -> Floats:
+        return found.state + solve_banded((0, len(lower) - 1), upper, noise[:, 0].T).T
+
+    def place(noise: Floats) -> tuple[Floats, Floats]:
+        x = states(noise)
         mu = utilities(x)
         quadratic = np.sum(x * _times(band, x.T).T, axis=-1)
         log_target = data.value(mu).sum(axis=-1) - 0.5 * quadratic
-        return mu, log_target - found.value + 0.5 * np.sum(noise**2, axis=0)
+        return mu, (log_target - found.value)[:, None] + 0.5 * np.sum(noise**2, axis=-1)
+
+    def slope(noise: Floats) -> Floats:
+        x = states(noise)
+        pull = -_times(band, x.T)
+        pull[first] += (data.gradient(utilities(x)) @ basis).reshape(len(x), -1).T
+        return solve_banded((len(lower) - 1, 0), lower, pull).T[:, None]
 
     evidence = found.value + 0.5 * log_det_prior - 0.5 * log_det
     mean = utilities(found.state)
-    return Conditional(evidence, mean, covariance, draw, found.state, found.decrement)
+    return Conditional(
+        evidence, mean, covariance, (1, size), place, slope, found.state, found.decrement
+    )
 
 
 def _prior_band(prior: Chain, q: int) -> Floats:

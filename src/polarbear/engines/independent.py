@@ -6,12 +6,11 @@ The log-posterior is concave and the times do not know of each other.
 
 from collections.abc import Callable
 from math import lgamma, log
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.engines.conditional import DECREMENT, MOST_STEPS
+from polarbear.engines.conditional import DECREMENT, MOST_STEPS, Conditional
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import helmert
@@ -19,19 +18,9 @@ from polarbear.priors.base import helmert
 Floats = NDArray[np.float64]
 
 
-class Independent(NamedTuple):
-    """A Gaussian approximation of the posterior of utilities at each of T times."""
-
-    evidence: Floats  # (T,): log of the integral at each time, by Laplace
-    mean: Floats  # (T, n)
-    covariance: Floats  # (T, n, n)
-    draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]  # (D, T, n) and (D, T)
-    decrement: float
-
-
 def independent(
     data: Choices, alpha: float, n_times: int, n: int, start: Floats | None = None
-) -> Independent:
+) -> Conditional:
     """Laplace at each time, with the prior Dirichlet(alpha, ..., alpha).
 
     ``start`` (T, n) are utilities to start from, those of an earlier fit for instance.
@@ -49,15 +38,15 @@ def independent(
         prior[:, range(n), range(n)] += theta
         return basis.T @ (data.curvature(mu) + n * alpha * prior) @ basis
 
-    def slope(mu: Floats) -> Floats:
+    def gradient(mu: Floats) -> Floats:
         return (data.gradient(mu) + alpha * (1 - n * np.exp(_log_softmax(mu)))) @ basis
 
     mu = np.zeros((n_times, n)) if start is None else start - start.mean(axis=1, keepdims=True)
     at = value(mu)
     for _ in range(MOST_STEPS):
-        gradient = slope(mu)
-        step = np.linalg.solve(curvature(mu), gradient[..., None])[..., 0]
-        decrement = np.sum(gradient * step, axis=1)
+        uphill = gradient(mu)
+        step = np.linalg.solve(curvature(mu), uphill[..., None])[..., 0]
+        decrement = np.sum(uphill * step, axis=1)
         if np.all(decrement < DECREMENT):
             break
         mu, at = _damped(value, mu, at, step @ basis.T, decrement)
@@ -69,13 +58,28 @@ def independent(
     evidence = at + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
     covariance = basis @ np.swapaxes(inverse, 1, 2) @ inverse @ basis.T
 
-    def draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        noise = rng.standard_normal((size, n_times, n - 1))
-        away = np.einsum("dtq,tqp->dtp", noise, inverse, optimize=True) @ basis.T
-        log_ratio = value(mu + away) - at + 0.5 * np.sum(noise**2, axis=-1)
-        return mu + away, log_ratio
+    away = inverse @ basis.T
 
-    return Independent(evidence, mu, covariance, draw, float(decrement.max(initial=0.0)))
+    def each(rows: Floats, matrices: Floats) -> Floats:
+        return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
+
+    def place(noise: Floats) -> tuple[Floats, Floats]:
+        there = mu + each(noise, away)
+        return there, value(there) - at + 0.5 * np.sum(noise**2, axis=-1)
+
+    def slope(noise: Floats) -> Floats:
+        return each(gradient(mu + each(noise, away)), np.swapaxes(inverse, 1, 2))
+
+    return Conditional(
+        float(evidence.sum()),
+        mu,
+        covariance,
+        (n_times, n - 1),
+        place,
+        slope,
+        mu,
+        float(decrement.max(initial=0.0)),
+    )
 
 
 def _damped(

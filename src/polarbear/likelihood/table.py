@@ -1,11 +1,12 @@
 """Choices added up by set, for few algorithms."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from polarbear.data.rankings import Rankings
-from polarbear.likelihood.ordered import Floats, Ints, centred, sorted_parts, subsets, tails
+from polarbear.likelihood.ordered import Floats, Ints, centred, slices, sorted_parts, subsets, tails
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,16 @@ class SetTable:
         return cls(member, count[:, used], wins)
 
     def value(self, mu: Floats) -> Floats:
-        """Log-likelihood at each time, for mu of shape (..., T, n)."""
-        mu, total = self._totals(mu)
-        return np.sum(self.wins * mu, axis=-1) - np.sum(self.count * np.log(total), axis=-1)
+        """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
+        if mu.ndim > 2:
+            return self._chunked(self._value, mu)
+        return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
-        """Its gradient: shape (..., T, n)."""
-        mu, total = self._totals(mu)
-        return self.wins - np.exp(mu) * (self.count / total @ self.member)
+        """Its gradient: of the shape of mu."""
+        if mu.ndim > 2:
+            return self._chunked(self._gradient, mu)
+        return self._gradient(mu)
 
     def curvature(self, mu: Floats) -> Floats:
         """Minus its Hessian: shape (T, n, n)."""
@@ -63,6 +66,20 @@ class SetTable:
         curvature = -both * theta[:, :, None] * theta[:, None, :]
         curvature[:, range(n), range(n)] += theta * (self.count / total @ self.member)
         return curvature
+
+    def _value(self, mu: Floats) -> Floats:
+        mu, total = self._totals(mu)
+        chosen = np.sum(self.wins * mu, axis=-1)
+        return chosen - np.einsum("ts,...ts->...t", self.count, np.log(total, out=total))
+
+    def _gradient(self, mu: Floats) -> Floats:
+        mu, total = self._totals(mu)
+        return self.wins - np.exp(mu) * (np.divide(self.count, total, out=total) @ self.member)
+
+    def _chunked(self, function: Callable[[Floats], Floats], mu: Floats) -> Floats:
+        """Some draws at a time: bounds memory, and stays in the processor's cache."""
+        parts = slices(len(mu), 8 * self.count.size)
+        return np.concatenate([function(mu[some]) for some in parts])
 
     def _totals(self, mu: Floats) -> tuple[Floats, Floats]:
         mu = centred(mu)

@@ -1,0 +1,54 @@
+"""Hamiltonian Monte Carlo for many short chains at once, in coordinates that are nearly normal.
+
+The approximation has already done the work that long chains do otherwise: it says where to start
+and how to scale. What is left is to move each of many draws a few times.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+PATH = 1.5
+"""How far a chain travels in one sweep, in standard deviations: about a quarter of an orbit."""
+
+
+class Target(NamedTuple):
+    """A density over noise (draws, blocks, size), whose blocks do not know of each other."""
+
+    log_density: Callable[[Floats], Floats]  # (D, B)
+    slope: Callable[[Floats], Floats]  # (D, B, size)
+
+
+class Moved(NamedTuple):
+    """Where the chains are now, and how often a move was accepted."""
+
+    noise: Floats
+    acceptance: float
+
+
+def sweep(target: Target, noise: Floats, step: float, rng: np.random.Generator) -> Moved:
+    """One move of every chain; each block is accepted or refused by itself."""
+    momentum = rng.standard_normal(noise.shape)
+    before = target.log_density(noise) - 0.5 * np.sum(momentum**2, axis=-1)
+    step = step * rng.uniform(0.8, 1.2)  # so that no chain returns to where it was, in step
+    there = noise
+    momentum = momentum + 0.5 * step * target.slope(there)
+    for k in range(number := max(1, round(PATH / step))):
+        there = there + step * momentum
+        momentum = momentum + (1.0 if k < number - 1 else 0.5) * step * target.slope(there)
+    after = target.log_density(there) - 0.5 * np.sum(momentum**2, axis=-1)
+    chance = np.exp(np.minimum(after - before, 0.0))
+    accepted = rng.random(chance.shape) < chance  # a chain that went astray has the chance nan: no
+    noise = np.where(accepted[..., None], there, noise)
+    return Moved(noise, float(np.nan_to_num(chance).mean()))
+
+
+def tuned(step: float, acceptance: float) -> float:
+    """A better step, for about four moves in five to be accepted."""
+    if acceptance < 0.7:
+        return 0.75 * step
+    return min(1.15 * step, 1.0) if acceptance > 0.9 else step

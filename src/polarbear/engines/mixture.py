@@ -1,0 +1,211 @@
+"""From Gaussian approximations at points of a hyper-grid to weighted draws that can be trusted.
+
+Draws of the mixture are weighted by importance, and their Pareto k-hat says whether that is
+enough. Where it is not, the draws are moved by Hamiltonian Monte Carlo, whose coordinates are those
+in which the approximation is standard normal.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from polarbear.engines.conditional import Conditional
+from polarbear.engines.hmc import Target, sweep, tuned
+from polarbear.engines.psis import smooth
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.intp]
+
+ENOUGH = 0.7
+"""Importance weights can be trusted up to this k-hat (Vehtari et al. 2024)."""
+
+PILOT = 200
+"""So many draws, the same for all components, correct the evidence of each."""
+
+AT_ONCE = 500
+"""So many draws are placed at once, which bounds memory."""
+
+BURN, KEEP = 10, 16
+"""Sweeps before chains have forgotten where they started, and sweeps that are kept."""
+
+
+class Sample(NamedTuple):
+    """Draws with weights: one weight per draw and block."""
+
+    component: Ints  # (D,)
+    noise: Singles  # (D, B, size)
+    utilities: Singles  # (D, T, n)
+    weight: Floats  # (D, B), each block summing to 1
+    k: Floats  # (B,)
+
+
+def weigh(
+    components: Sequence[Conditional], chance: Floats, draws: int, rng: np.random.Generator
+) -> Sample:
+    """Draw from the mixture of components with these chances, and weigh the draws."""
+    log_shift = _corrected(components, rng)
+    component = spread(chance, draws)
+    blocks, size = components[0].shape[0], max(c.shape[1] for c in components)
+    noise = np.empty((draws, blocks, size), dtype=np.float32)
+    utilities = np.empty((draws, *components[0].mean.shape), dtype=np.float32)
+    log_ratio = np.empty((draws, blocks))
+    for g, rows in _groups(component):
+        fresh = rng.standard_normal((rows.stop - rows.start, blocks, size))
+        noise[rows] = fresh
+        utilities[rows], log_ratio[rows] = components[g].place(fresh[..., : components[g].shape[1]])
+    log_ratio += log_shift[component]
+    smoothed = [smooth(log_ratio[:, b]) for b in range(blocks)]
+    weight = np.exp(np.stack([s.log_weight for s in smoothed], axis=1))
+    return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]))
+
+
+def spread(chance: Floats, draws: int) -> Ints:
+    """Which component each draw comes from: as even as whole numbers allow, in order.
+
+    >>> spread(np.array([0.5, 0.25, 0.25]), 4)
+    array([0, 0, 1, 2])
+    """
+    edges = np.round(np.cumsum(chance) / np.sum(chance) * draws).astype(np.intp)
+    return np.repeat(np.arange(len(chance)), np.diff(edges, prepend=0))
+
+
+def _corrected(components: Sequence[Conditional], rng: np.random.Generator) -> Floats:
+    """What to add to the log-ratios (components, blocks) so that each block is weighed by itself.
+
+    Given the hyperparameters blocks are independent, so a draw of one block should not carry the
+    ratios of the others, only what all the blocks together say of its component: the evidence,
+    corrected with draws that are the same for all components, so that most of the noise cancels.
+    With a single block, or a single component, the ratios say it themselves.
+    """
+    blocks = components[0].shape[0]
+    shift = np.zeros((len(components), blocks))
+    if len(components) == 1 or blocks == 1:
+        return shift
+    pilot = rng.standard_normal((PILOT, *components[0].shape))
+    for g, component in enumerate(components):
+        _, log_ratio = component.place(pilot)
+        own = logsumexp(log_ratio, axis=0) - np.log(PILOT)
+        shift[g] = own.sum() - own
+    return shift - shift.max()
+
+
+def _groups(component: Ints) -> Iterator[tuple[int, slice]]:
+    """Ranges of draws of one component each, for draws sorted by component."""
+    edges = np.flatnonzero(np.diff(component, prepend=-1, append=-1))
+    for start, stop in pairwise(edges):
+        for begin in range(start, stop, AT_ONCE):
+            yield int(component[start]), slice(begin, min(begin + AT_ONCE, stop))
+
+
+def _place(
+    components: Sequence[Conditional], component: Ints, noise: Floats
+) -> tuple[Floats, Floats]:
+    """Utilities and log-ratios of draws from several components."""
+    mean = components[0].mean
+    utilities = np.empty((len(noise), *mean.shape))
+    log_ratio = np.empty(noise.shape[:2])
+    for g in np.unique(component):
+        mine, size = component == g, components[g].shape[1]
+        utilities[mine], log_ratio[mine] = components[g].place(noise[mine][..., :size])
+    return utilities, log_ratio
+
+
+class Chains(NamedTuple):
+    """Draws that were moved: they weigh the same."""
+
+    component: Ints
+    utilities: Floats
+    acceptance: float
+    memory: float  # the mean correlation of the noise with where it started
+
+
+def move(
+    components: Sequence[Conditional],
+    chance: Floats,
+    sample: Sample,
+    rng: np.random.Generator,
+    *,
+    chains: int,
+    keep: int = KEEP,
+) -> Chains:
+    """Move draws until they have forgotten where they came from, and go on for ``keep`` sweeps.
+
+    With a single block the component is moved too: it is proposed by its chance while the noise
+    stays, so that the utilities move along and most proposals are accepted.
+    """
+    component, noise = resampled(sample, chains, rng)
+    start, step, kept, accepted = noise, 1.2 * noise.shape[-1] ** -0.25, [], []
+    memory = 1.0
+    for k in range(BURN + keep):
+        target = Target(
+            lambda x: _place(components, component, x)[1] - 0.5 * np.sum(x**2, axis=-1),
+            lambda x: _slope(components, component, x),
+        )
+        noise, acceptance = sweep(target, noise, step, rng)
+        if noise.shape[1] == 1 and len(components) > 1:
+            component = _jump(components, chance, component, noise, rng)
+        if k < BURN:
+            step = tuned(step, acceptance)
+            memory = _correlation(start, noise)
+        else:
+            kept.append((component, _place(components, component, noise)[0]))
+            accepted.append(acceptance)
+    return Chains(
+        np.concatenate([c for c, _ in kept]),
+        np.concatenate([u for _, u in kept]),
+        float(np.mean(accepted)),
+        memory,
+    )
+
+
+def resampled(sample: Sample, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Draws that weigh the same; each block by itself, among the draws of a component."""
+    share = np.bincount(sample.component, sample.weight.mean(axis=1))
+    component = spread(share, draws)
+    noise = np.empty((draws, *sample.noise.shape[1:]))
+    for g in np.unique(component):
+        mine, rows = np.flatnonzero(component == g), np.flatnonzero(sample.component == g)
+        for b in range(noise.shape[1]):
+            chosen = rows[pick(sample.weight[rows, b], len(mine), rng)]
+            noise[mine, b] = sample.noise[rng.permutation(chosen), b]
+    return component, noise
+
+
+def pick(weight: Floats, draws: int, rng: np.random.Generator) -> Ints:
+    """Systematic resampling: which draws to take so that all weigh the same."""
+    edges = np.cumsum(weight)
+    places = (np.arange(draws) + rng.random()) / draws * edges[-1]
+    return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
+
+
+def _slope(components: Sequence[Conditional], component: Ints, noise: Floats) -> Floats:
+    # Coordinates that a component does not have are standard normal.
+    slope = -noise
+    for g in np.unique(component):
+        mine, size = component == g, components[g].shape[1]
+        slope[mine, :, :size] = components[g].slope(noise[mine][..., :size])
+    return slope
+
+
+def _jump(
+    components: Sequence[Conditional],
+    chance: Floats,
+    component: Ints,
+    noise: Floats,
+    rng: np.random.Generator,
+) -> Ints:
+    proposed = rng.choice(len(chance), size=len(component), p=chance / chance.sum())
+    gain = _place(components, proposed, noise)[1] - _place(components, component, noise)[1]
+    return np.where(np.log(rng.random(len(gain))) < gain[:, 0], proposed, component)
+
+
+def _correlation(before: Floats, after: Floats) -> float:
+    """The mean over coordinates of the correlation between two states of many chains."""
+    before, after = before - before.mean(axis=0), after - after.mean(axis=0)
+    own = np.sqrt(np.sum(before**2, axis=0) * np.sum(after**2, axis=0))
+    return float(np.mean(np.sum(before * after, axis=0) / np.maximum(own, 1e-300)))

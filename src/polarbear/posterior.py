@@ -1,0 +1,248 @@
+"""``Posterior``: what the rankings say about the ratings, with uncertainty, labelled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from polarbear.data.frozen import Frozen
+from polarbear.data.names import indices, listing, span
+from polarbear.errors import DataError, require
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Whether to trust a posterior: what was measured, and what is wrong, in words.
+
+    Attributes
+    ----------
+    measured
+        Figures by name, such as "k-hat" or "R-hat".
+    problems
+        What speaks against the posterior; empty if nothing does.
+    notes
+        What happened on the way and is no reason for concern.
+    """
+
+    measured: Mapping[str, float] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing speaks against the posterior."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())
+        verdict = "trust it" if self.trusted else f"do not trust it: {'; '.join(self.problems)}"
+        said = [verdict, *([f"({figures})"] if figures else []), *self.notes]
+        return " ".join(said)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Frozen):
+    """Gaussians of which the draws were made, in closed form at each time.
+
+    Attributes
+    ----------
+    weight
+        Shape (G,): the share of draws from each.
+    mean, covariance
+        Shapes (G, T, n) and (G, T, n, n), of the log-utilities.
+    holds
+        Shape (T,): whether the draws at a time are still those of the Gaussians.
+    """
+
+    weight: Floats
+    mean: Floats
+    covariance: Floats
+    holds: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Frozen):
+    """The ratings of algorithms over time, given rankings and a prior. Made by :func:`fit`.
+
+    A rating theta is the probability to come first among all the algorithms; ratings at a time sum
+    to one. Its logarithm, centred, is the (log-)utility mu.
+
+    Attributes
+    ----------
+    algorithms, times, clock
+        As in the rankings.
+    draws
+        Shape (D, T, n): draws of the log-utilities; see ``utilities`` for draws that weigh the same.
+    weight
+        Shape (D, T) or (D, 1): how much each draw counts at each time.
+    mixture
+        The Gaussians behind the draws, where the engine has them.
+    hyper
+        Draws of the hyperparameters by name, each of shape (D,).
+    diagnostics
+        Whether to trust it.
+    prior, method
+        How it was made.
+    chains
+        How many chains the draws are from, one after the other.
+    """
+
+    algorithms: tuple[str, ...]
+    times: Floats
+    draws: Singles
+    weight: Floats
+    mixture: Mixture | None = None
+    hyper: Mapping[str, Floats] = field(default_factory=dict)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    prior: str = ""
+    method: str = ""
+    clock: str = "time"
+    chains: int = 1
+
+    @cached_property
+    def utilities(self) -> Singles:
+        """Draws of the log-utilities that all weigh the same: shape (D, T, n)."""
+        size, blocks = self.weight.shape
+        if np.ptp(self.weight) == 0:
+            return self.draws
+        places = (np.arange(size) + 0.5) / size
+        even = np.empty_like(self.draws)
+        for b in range(blocks):
+            edges = np.cumsum(self.weight[:, b])
+            chosen = np.searchsorted(edges, places * edges[-1])
+            if blocks == 1:
+                return self.draws[chosen]
+            even[:, b] = self.draws[chosen, b]
+        return even
+
+    @property
+    def ratings(self) -> Singles:
+        """Draws of the ratings that all weigh the same: shape (D, T, n), each time summing to 1."""
+        rating = np.exp(self.utilities - self.utilities.max(axis=-1, keepdims=True))
+        return rating / rating.sum(axis=-1, keepdims=True)
+
+    def mean(self, algorithm: str | None = None) -> Floats:
+        """Mean ratings: shape (T,) of an algorithm, or (T, n) of all."""
+        return self._of(self.ratings, algorithm).mean(axis=0, dtype=np.float64)
+
+    def interval(self, algorithm: str | None = None, level: float = 0.95) -> Floats:
+        """Central interval of the ratings: shape (2, T) of an algorithm, or (2, T, n) of all."""
+        if not 0 < level < 1:
+            raise DataError(f"level={level!r}: expected a probability between 0 and 1")
+        ends = [0.5 - level / 2, 0.5 + level / 2]
+        return np.quantile(self._of(self.ratings, algorithm), ends, axis=0).astype(np.float64)
+
+    def better(self, a: str, b: str) -> Floats:
+        """P(the rating of ``a`` is above that of ``b``) at each time: shape (T,).
+
+        Where the engine has Gaussians, their closed form is corrected by the weights of the draws,
+        which is far more precise than counting draws.
+        """
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        return self._better(np.array([first]), np.array([second]))[:, 0]
+
+    def better_matrix(self) -> Floats:
+        """P(row ahead of column) at each time: shape (T, n, n), with 1/2 on the diagonal."""
+        n = len(self.algorithms)
+        rows, columns = np.triu_indices(n, 1)
+        found = np.full((len(self.times), n, n), 0.5)
+        step = max(1, 2_000_000 // max(1, len(self.draws)))
+        for k in range(0, len(rows), step):
+            row, column = rows[k : k + step], columns[k : k + step]
+            ahead = self._better(row, column)
+            found[:, row, column], found[:, column, row] = ahead, 1 - ahead
+        return found
+
+    def best(self) -> Floats:
+        """P(an algorithm has the highest rating) at each time: shape (T, n)."""
+        leader = self.utilities.argmax(axis=-1)
+        return np.stack([(leader == k).mean(axis=0) for k in range(len(self.algorithms))], axis=1)
+
+    def win_probability(self, a: str, b: str, level: float = 0.95) -> tuple[Floats, Floats]:
+        """How likely ``a`` is to beat ``b`` on a new instance: mean (T,) and interval (2, T)."""
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        odds = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
+        ends = np.quantile(odds, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        return odds.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
+
+    def table(self, level: float = 0.95) -> dict[str, list[Any]]:
+        """Ratings in long form: columns time, algorithm, mean, lower, upper, best.
+
+        Pass it to the data frame of your choice: ``pandas.DataFrame(posterior.table())``.
+        """
+        lower, upper = self.interval(level=level)
+        n = len(self.algorithms)
+        return {
+            "time": np.repeat(self.times, n).tolist(),
+            "algorithm": list(self.algorithms) * len(self.times),
+            "mean": self.mean().ravel().tolist(),
+            "lower": lower.ravel().tolist(),
+            "upper": upper.ravel().tolist(),
+            "best": self.best().ravel().tolist(),
+        }
+
+    def to_xarray(self) -> Any:
+        """Draws as an ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""
+        xarray = require("xarray", extra="arviz")
+        dims = ("chain", "draw", "time", "algorithm")
+        shape = (self.chains, -1, len(self.times), len(self.algorithms))
+        found = {
+            "utility": (dims, self.utilities.reshape(shape)),
+            "rating": (dims, self.ratings.reshape(shape)),
+        }
+        coords = {"time": self.times, "algorithm": list(self.algorithms)}
+        return xarray.Dataset(found, coords, {"prior": self.prior, "method": self.method})
+
+    def to_arviz(self) -> Any:
+        """Draws for ArviZ: ``InferenceData`` with ArviZ 0.x, ``DataTree`` with 1.x."""
+        arviz = require("arviz", extra="arviz")
+        data = self.to_xarray()
+        if hasattr(arviz, "InferenceData"):
+            return arviz.InferenceData(posterior=data)
+        return require("xarray", extra="arviz").DataTree.from_dict({"posterior": data})
+
+    def __str__(self) -> str:
+        final = self.mean()[-1]
+        leader = int(np.argmax(final))
+        where = f"{len(self.times)} times" if len(self.times) > 1 else "one time"
+        return (
+            f"posterior of {len(self.algorithms)} algorithms at {where}, "
+            f"{span(self.times[0], self.times[-1], self.clock)}\n"
+            f"  algorithms  {listing(self.algorithms)}\n"
+            f"  made by     {self.method}, {self.prior}, {len(self.draws)} draws\n"
+            f"  at the end  {self.algorithms[leader]} leads with a rating of {final[leader]:.2f}\n"
+            f"  {'trusted' if self.diagnostics.trusted else 'NOT TRUSTED'}"
+            f"     {self.diagnostics}"
+        )
+
+    __repr__ = __str__
+
+    def _of(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
+        if algorithm is None:
+            return values
+        (code,) = indices([algorithm], self.algorithms, "algorithm")
+        return values[..., code]
+
+    def _better(self, row: NDArray[np.intp], column: NDArray[np.intp]) -> Floats:
+        """P(row ahead of column) for pairs: shape (T, pairs)."""
+        found = np.empty((len(self.times), len(row)))
+        for t in range(len(self.times)):
+            at = self.draws[:, t]
+            ahead = (at[:, row] > at[:, column]) + 0.5 * (at[:, row] == at[:, column])
+            weight = self.weight[:, t if self.weight.shape[1] > 1 else 0]
+            if self.mixture is None or not self.mixture.holds[t]:
+                found[t] = weight @ ahead
+                continue
+            mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
+            spread = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
+            score = (mean[:, row] - mean[:, column]) / np.sqrt(np.maximum(spread, 1e-300))
+            # The Gaussians exactly, and the draws only for what the weights change.
+            found[t] = self.mixture.weight @ ndtr(score) + (weight - 1 / len(at)) @ ahead
+        return np.clip(found, 0.0, 1.0)
