@@ -7,17 +7,29 @@ nothing and needs nothing::
 
     runs = pb.read("results/")            # files, folders or a data frame -> Runs
     rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
+    posterior = pb.fit(rankings)          # how good each is, how sure we are -> Posterior
 """
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # what type checkers take for true; typing itself would double the import
 if TYPE_CHECKING:
+    import polarbear.priors as priors
+    import polarbear.testing as testing
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
     from polarbear.data.runs import Runs
-    from polarbear.errors import DataError, DataWarning, MissingDependency, PolarBearError
+    from polarbear.errors import (
+        DataError,
+        DataWarning,
+        FitError,
+        FitWarning,
+        MissingDependency,
+        PolarBearError,
+    )
+    from polarbear.inference import fit
+    from polarbear.posterior import Posterior
     from polarbear.readers import read
 
 _HOME = {
@@ -29,24 +41,36 @@ _HOME = {
     "Status": "polarbear.data.run",
     "DataError": "polarbear.errors",
     "DataWarning": "polarbear.errors",
+    "FitError": "polarbear.errors",
+    "FitWarning": "polarbear.errors",
     "MissingDependency": "polarbear.errors",
     "PolarBearError": "polarbear.errors",
+    "fit": "polarbear.inference",
+    "Posterior": "polarbear.posterior",
+    "priors": "polarbear.priors",
     "read": "polarbear.readers",
+    "testing": "polarbear.testing",
 }
 
 __all__ = [
     "DataError",
     "DataWarning",
+    "FitError",
+    "FitWarning",
     "MissingDependency",
     "PolarBearError",
+    "Posterior",
     "Rankings",
     "Run",
     "Runs",
     "Status",
     "__version__",
+    "fit",
     "grid",
+    "priors",
     "rank",
     "read",
+    "testing",
 ]
 
 
@@ -56,7 +80,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     module = import_module(_HOME[name])
-    # A public module (grid) is its own home; everything else is a name inside its home.
+    # A public module (grid, priors) is its own home; everything else is a name inside its home.
     found = module if _HOME[name].endswith(f".{name}") else getattr(module, name)
     globals()[name] = found
     return found

@@ -22,16 +22,20 @@ class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not t
     """An optional package is needed; the message gives the install command."""
 
 
+class FitWarning(UserWarning):
+    """The posterior is not to be trusted; the message says why and what to try."""
+
+
 class DataWarning(UserWarning):
     """The data leave something open that changes the answer; the message says what was assumed."""
 
 
-def warn(message: str) -> None:
-    """Warn of open data at the line of whoever called the package, however deep this is."""
+def warn(message: str, category: type[Warning] = DataWarning) -> None:
+    """Warn at the line of whoever called the package, however deep this is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "polarbear":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, DataWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def require(module: str, *, extra: str | None = None) -> Any:

@@ -3,18 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from polarbear.archive import read_arrays, write_arrays
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import indices, listing, span
 from polarbear.errors import DataError, require
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+
+KIND, VERSION = "polarbear posterior", 1
+"""What a saved posterior says it is, and the format; older formats are read, newer refused."""
+
+_MIXTURE = ("weight", "mean", "covariance", "holds")
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,8 @@ class Posterior(Frozen):
     algorithms, times, clock
         As in the rankings.
     draws
-        Shape (D, T, n): draws of the log-utilities; see ``utilities`` for draws that weigh the same.
+        Shape (D, T, n): draws of the log-utilities, that count by ``weight``. ``utilities`` and
+        ``ratings`` are draws that all weigh the same.
     weight
         Shape (D, T) or (D, 1): how much each draw counts at each time.
     mixture
@@ -97,7 +105,7 @@ class Posterior(Frozen):
     algorithms: tuple[str, ...]
     times: Floats
     draws: Singles
-    weight: Floats
+    weight: Singles
     mixture: Mixture | None = None
     hyper: Mapping[str, Floats] = field(default_factory=dict)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
@@ -115,7 +123,7 @@ class Posterior(Frozen):
         places = (np.arange(size) + 0.5) / size
         even = np.empty_like(self.draws)
         for b in range(blocks):
-            edges = np.cumsum(self.weight[:, b])
+            edges = np.cumsum(self.weight[:, b], dtype=np.float64)
             chosen = np.searchsorted(edges, places * edges[-1])
             if blocks == 1:
                 return self.draws[chosen]
@@ -188,6 +196,71 @@ class Posterior(Frozen):
             "best": self.best().ravel().tolist(),
         }
 
+    def save(self, path: str | Path) -> None:
+        """Write it to one file, without pickle; docs/reference/posterior-file.md says what is in.
+
+        >>> import polarbear as pb
+        >>> posterior = pb.fit(pb.testing.simulate_rankings(np.zeros((2, 3)), 9))
+        >>> posterior.save("posterior.pb.zip")
+        >>> pb.Posterior.load("posterior.pb.zip") == posterior
+        True
+        >>> Path("posterior.pb.zip").unlink()
+        """
+        said = self.diagnostics
+        header = {
+            "kind": KIND,
+            "version": VERSION,
+            "algorithms": list(self.algorithms),
+            "clock": self.clock,
+            "prior": self.prior,
+            "method": self.method,
+            "chains": self.chains,
+            "hyper": list(self.hyper),
+            "diagnostics": {
+                # Written as text, for JSON has no infinities.
+                "measured": {name: repr(float(value)) for name, value in said.measured.items()},
+                "problems": list(said.problems),
+                "notes": list(said.notes),
+            },
+        }
+        arrays = {"times": self.times, "draws": self.draws, "weight": self.weight}
+        arrays |= {f"hyper_{k}": values for k, values in enumerate(self.hyper.values())}
+        if self.mixture is not None:
+            arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in _MIXTURE}
+        write_arrays(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote."""
+        header, arrays = read_arrays(path, KIND, VERSION)
+        try:
+            said = header["diagnostics"]
+            measured = {name: float(value) for name, value in said["measured"].items()}
+            mixture = None
+            if "mixture_weight" in arrays:
+                mixture = Mixture(*(arrays[f"mixture_{name}"] for name in _MIXTURE))
+            found = cls(
+                tuple(header["algorithms"]),
+                arrays["times"],
+                arrays["draws"],
+                arrays["weight"],
+                mixture,
+                {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
+                Diagnostics(measured, tuple(said["problems"]), tuple(said["notes"])),
+                header["prior"],
+                header["method"],
+                header["clock"],
+                header["chains"],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"{path} is damaged: {error!r} is missing or not as it should be"
+            ) from None
+        shape = (len(found.times), len(found.algorithms))
+        if found.draws.shape[1:] != shape or len(found.weight) != len(found.draws):
+            raise DataError(f"{path} is damaged: its arrays do not fit together")
+        return found
+
     def to_xarray(self) -> Any:
         """Draws as an ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""
         xarray = require("xarray", extra="arviz")
@@ -204,7 +277,7 @@ class Posterior(Frozen):
         """Draws for ArviZ: ``InferenceData`` with ArviZ 0.x, ``DataTree`` with 1.x."""
         arviz = require("arviz", extra="arviz")
         data = self.to_xarray()
-        if hasattr(arviz, "InferenceData"):
+        if arviz.__version__.startswith("0."):
             return arviz.InferenceData(posterior=data)
         return require("xarray", extra="arviz").DataTree.from_dict({"posterior": data})
 
@@ -236,7 +309,8 @@ class Posterior(Frozen):
         for t in range(len(self.times)):
             at = self.draws[:, t]
             ahead = (at[:, row] > at[:, column]) + 0.5 * (at[:, row] == at[:, column])
-            weight = self.weight[:, t if self.weight.shape[1] > 1 else 0]
+            weight = self.weight[:, t if self.weight.shape[1] > 1 else 0].astype(np.float64)
+            weight /= weight.sum()
             if self.mixture is None or not self.mixture.holds[t]:
                 found[t] = weight @ ahead
                 continue

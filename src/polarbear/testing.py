@@ -9,7 +9,10 @@ Floats = NDArray[np.float64]
 
 
 def simulate_rankings(
-    utilities: Floats, instances: int, rng: np.random.Generator, times: Floats | None = None
+    utilities: Floats,
+    instances: int,
+    seed: int | np.random.Generator = 0,
+    times: Floats | None = None,
 ) -> Rankings:
     """Complete rankings drawn from a Plackett-Luce model with log-utilities (T, n).
 
@@ -17,10 +20,11 @@ def simulate_rankings(
     also have the shape (T, instances, n).
 
     >>> truth = np.array([[0.0, 1.0, 2.0]])
-    >>> rankings = simulate_rankings(truth, 1000, np.random.default_rng(0))
+    >>> rankings = simulate_rankings(truth, 1000)
     >>> abs(rankings.win_rate("a3", "a1")[0] - 1 / (1 + np.exp(-2))) < 0.03
     np.True_
     """
+    rng = np.random.default_rng(seed)
     n_times, n = utilities.shape[0], utilities.shape[-1]
     per_instance = utilities if utilities.ndim == 3 else utilities[:, None, :]
     # With Gumbel noise the order of the utilities is a draw of Plackett and Luce.

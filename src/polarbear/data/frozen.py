@@ -1,5 +1,6 @@
 """What records of arrays share: nobody changes them by accident, and equal content is equal."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,12 +19,17 @@ class Frozen:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
-        return all(
-            np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
-            for mine, theirs in zip(self._values(), other._values(), strict=True)
-        )
+        return all(map(_same, self._values(), other._values()))
 
     __hash__ = None  # type: ignore[assignment]
 
     def _values(self) -> list[Any]:
         return [getattr(self, field.name) for field in fields(self)]
+
+
+def _same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, np.ndarray):
+        return np.array_equal(mine, theirs)
+    if isinstance(mine, Mapping):
+        return mine.keys() == theirs.keys() and all(_same(mine[k], theirs[k]) for k in mine)
+    return mine == theirs

@@ -36,7 +36,9 @@ class Conditional(NamedTuple):
     mean: Floats  # (T, n)
     covariance: Floats  # (T, n, n), at each time
     shape: tuple[int, int]  # blocks, size
-    place: Callable[[Floats], tuple[Floats, Floats]]  # noise -> utilities (D, T, n), log-ratios (D, B)
+    place: Callable[
+        [Floats], tuple[Floats, Floats]
+    ]  # noise -> utilities (D, T, n), log-ratios (D, B)
     slope: Callable[[Floats], Floats]  # noise -> gradient of the log-posterior: (D, B, size)
     state: Floats  # the mode, for the same method to start from
     decrement: float

@@ -60,7 +60,7 @@ def independent(
 
     away = inverse @ basis.T
 
-    def each(rows: Floats, matrices: Floats) -> Floats:
+    def each(rows: Floats, matrices: NDArray[np.floating]) -> Floats:
         return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
 
     def place(noise: Floats) -> tuple[Floats, Floats]:

@@ -17,7 +17,8 @@ from polarbear.data.rankings import Rankings
 from polarbear.engines.conditional import Conditional, chain, dense
 from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
-from polarbear.engines.mixture import ENOUGH, Chains, Sample, move, weigh
+from polarbear.engines.mixture import Chains, Sample, move, weigh
+from polarbear.engines.psis import ENOUGH
 from polarbear.likelihood.choices import choices
 from polarbear.posterior import Diagnostics, Mixture, Posterior
 from polarbear.priors.any import Prior
@@ -122,7 +123,7 @@ def _model(
 
 
 def _utilities(start: Posterior, rankings: Rankings) -> Floats:
-    """The mean utilities of an earlier posterior, for the algorithms and times of other rankings."""
+    """Mean utilities of an earlier posterior, for the algorithms and times of these rankings."""
     mean = start.utilities.mean(axis=0, dtype=np.float64)
     row = np.minimum(np.searchsorted(start.times, rankings.times), len(start.times) - 1)
     column = {name: k for k, name in enumerate(start.algorithms)}
@@ -210,7 +211,7 @@ def _posterior(
         rankings.algorithms,
         rankings.times,
         sample.utilities.astype(np.float32),
-        sample.weight,
+        sample.weight.astype(np.float32),
         mixture,
         {name: values[sample.component] for name, values in found.hyper.items()},
         _diagnostics(found, sample, moved),

@@ -21,9 +21,6 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.intp]
 
-ENOUGH = 0.7
-"""Importance weights can be trusted up to this k-hat (Vehtari et al. 2024)."""
-
 PILOT = 200
 """So many draws, the same for all components, correct the evidence of each."""
 
@@ -119,7 +116,7 @@ class Chains(NamedTuple):
     """Draws that were moved: they weigh the same."""
 
     component: Ints
-    utilities: Floats
+    utilities: Singles
     acceptance: float
     memory: float  # the mean correlation of the noise with where it started
 
@@ -142,18 +139,15 @@ def move(
     start, step, kept, accepted = noise, 1.2 * noise.shape[-1] ** -0.25, [], []
     memory = 1.0
     for k in range(BURN + keep):
-        target = Target(
-            lambda x: _place(components, component, x)[1] - 0.5 * np.sum(x**2, axis=-1),
-            lambda x: _slope(components, component, x),
-        )
-        noise, acceptance = sweep(target, noise, step, rng)
+        noise, acceptance = sweep(_target(components, component), noise, step, rng)
         if noise.shape[1] == 1 and len(components) > 1:
             component = _jump(components, chance, component, noise, rng)
         if k < BURN:
             step = tuned(step, acceptance)
             memory = _correlation(start, noise)
         else:
-            kept.append((component, _place(components, component, noise)[0]))
+            utilities, _ = _place(components, component, noise)
+            kept.append((component, utilities.astype(np.float32)))
             accepted.append(acceptance)
     return Chains(
         np.concatenate([c for c, _ in kept]),
@@ -163,14 +157,23 @@ def move(
     )
 
 
+def _target(components: Sequence[Conditional], component: Ints) -> Target:
+    """The posterior of the noise of draws, given the component of each."""
+    return Target(
+        lambda noise: _place(components, component, noise)[1] - 0.5 * np.sum(noise**2, axis=-1),
+        lambda noise: _slope(components, component, noise),
+    )
+
+
 def resampled(sample: Sample, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Draws that weigh the same; each block by itself, among the draws of a component."""
-    share = np.bincount(sample.component, sample.weight.mean(axis=1))
+    share = np.bincount(sample.component, weights=sample.weight.mean(axis=1)).astype(np.float64)
     component = spread(share, draws)
-    noise = np.empty((draws, *sample.noise.shape[1:]))
+    _, blocks, size = sample.noise.shape
+    noise = np.empty((draws, blocks, size))
     for g in np.unique(component):
         mine, rows = np.flatnonzero(component == g), np.flatnonzero(sample.component == g)
-        for b in range(noise.shape[1]):
+        for b in range(blocks):
             chosen = rows[pick(sample.weight[rows, b], len(mine), rng)]
             noise[mine, b] = sample.noise[rng.permutation(chosen), b]
     return component, noise

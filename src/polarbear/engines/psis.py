@@ -14,6 +14,10 @@ from scipy.special import logsumexp
 Floats = NDArray[np.float64]
 
 
+ENOUGH = 0.7
+"""Importance weights can be trusted up to this k-hat."""
+
+
 class Smoothed(NamedTuple):
     """Normalised log-weights, and the shape of their tail."""
 

@@ -13,7 +13,6 @@ import numpy as np
 from polarbear.data.rankings import Rankings
 from polarbear.errors import require
 from polarbear.likelihood.choices import choices
-from polarbear.likelihood.orders import Orders
 from polarbear.likelihood.table import SetTable
 from polarbear.priors.any import Prior
 from polarbear.priors.base import Gaussian, helmert, unit_times
@@ -54,9 +53,18 @@ def pymc_model(rankings: Rankings, prior: Prior) -> Any:
             width = _width(prior, times)
             z = pm.Normal("z", shape=(width, n - 1))
             mu = pm.Deterministic("mu", factor @ z @ basis.T, dims=("time", "algorithm"))
-        log_likelihood = _table(pt, data, mu) if isinstance(data, SetTable) else _orders(pt, data, mu)
+        log_likelihood = (
+            _table(pt, data, mu) if isinstance(data, SetTable) else _orders(pt, data, mu)
+        )
         pm.Potential("rankings", log_likelihood)
     return model
+
+
+def hyper_names(prior: Prior) -> list[str]:
+    """The hyperparameters of a prior, as they are named in the model."""
+    if isinstance(prior, Dirichlet):
+        return []
+    return ["kappa"] if isinstance(prior, HierarchicalDirichlet) else list(prior.hypers())
 
 
 class _Pytensor:
@@ -92,17 +100,19 @@ def _hyper(pm: Any, name: str, prior: Hyper) -> Any:
 
 def _width(prior: Gaussian, times: Any) -> int:
     """How many coefficients a prior has: as many whatever its hyperparameters."""
-    return prior.factor(times, {name: h.quantile(0.5) for name, h in prior.hypers().items()}).shape[1]
+    return prior.factor(times, {name: h.quantile(0.5) for name, h in prior.hypers().items()}).shape[
+        1
+    ]
 
 
-def _table(pt: Any, data: SetTable, mu: Any) -> Any:
+def _table(pt: Any, data: Any, mu: Any) -> Any:
     """The log-likelihood from counted sets."""
     top = mu.max(axis=-1, keepdims=True)
     total = pt.log(pt.exp(mu - top) @ data.member.T) + top
     return (data.wins * mu).sum() - (data.count * total).sum()
 
 
-def _orders(pt: Any, data: Orders, mu: Any) -> Any:
+def _orders(pt: Any, data: Any, mu: Any) -> Any:
     """The log-likelihood ranking by ranking, with sums from the back."""
     mu = mu - mu.max(axis=-1, keepdims=True)
     value = (data.wins * mu).sum()

@@ -1,0 +1,59 @@
+"""One file for arrays and what they mean: a zip of ``.npy`` arrays and a JSON header.
+
+Nothing in it is executed and nothing is pickled, so a file from a stranger is data. ``numpy.load``
+opens it too.
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from polarbear.errors import DataError
+
+HEADER = "header.json"
+
+
+def write_arrays(
+    path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write a file; an older one at its place is replaced only when the new one is complete."""
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        file.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
+        for name, values in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                npy.write_array(entry, np.ascontiguousarray(values), allow_pickle=False)
+    partial.replace(path)
+
+
+def read_arrays(
+    path: str | Path, kind: str, version: int
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of a file whose header says that it is of a kind, and not too new."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            header = json.loads(file.read(HEADER))
+            arrays = {}
+            for name in file.namelist():
+                if name.endswith(".npy"):
+                    with file.open(name) as entry:
+                        arrays[name.removesuffix(".npy")] = npy.read_array(
+                            entry, allow_pickle=False
+                        )
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise DataError(f"{path} is not a file of PolarBear, or it is damaged: {error}") from None
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        raise DataError(f"{path} does not hold a {kind}")
+    if header.get("version", 0) > version:
+        raise DataError(
+            f"{path} was written by a newer PolarBear (format {header['version']}, this one reads "
+            f"up to {version}): upgrade to read it"
+        )
+    return header, arrays

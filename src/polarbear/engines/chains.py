@@ -1,0 +1,64 @@
+"""Draws of a Markov chain as a posterior, judged by the limits of the paper."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.rankings import Rankings
+from polarbear.errors import require
+from polarbear.posterior import Diagnostics, Posterior
+from polarbear.priors.any import Prior
+
+Floats = NDArray[np.float64]
+
+RHAT, ESS = 1.01, 400
+"""Chains agree if R-hat is below, and say enough if the effective sample size is above."""
+
+
+def judge(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
+    """R-hat, effective sample size and divergences of draws of shape (chains, draws, ...)."""
+    arviz, xarray = require("arviz", extra="arviz"), require("xarray", extra="arviz")
+    data = xarray.Dataset(
+        {
+            name: (("chain", "draw", *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
+            for name, values in by_chain.items()
+        }
+    )
+    rhat = max(float(v.max()) for v in arviz.rhat(data).data_vars.values())
+    ess = min(float(v.min()) for v in arviz.ess(data).data_vars.values())
+    tail = min(float(v.min()) for v in arviz.ess(data, method="tail").data_vars.values())
+    measured = {"R-hat": rhat, "ESS": ess, "tail ESS": tail, "divergences": float(divergences)}
+    problems = []
+    if not rhat < RHAT:
+        problems.append(f"the chains disagree (R-hat {rhat:.3f}, should be below {RHAT})")
+    if not min(ess, tail) > ESS:
+        problems.append(f"too few effective draws ({min(ess, tail):.0f}, should be above {ESS})")
+    if divergences:
+        problems.append(f"{divergences} divergent transitions, should be none")
+    return Diagnostics(measured, tuple(problems))
+
+
+def from_chains(
+    rankings: Rankings,
+    prior: Prior,
+    utilities: Floats,
+    hyper: Mapping[str, Floats],
+    diagnostics: Diagnostics,
+    method: str,
+) -> Posterior:
+    """A posterior from utilities (chains, draws, T, n) that all weigh the same."""
+    draws = utilities.reshape(-1, *utilities.shape[2:]).astype(np.float32)
+    return Posterior(
+        rankings.algorithms,
+        rankings.times,
+        draws,
+        np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
+        None,
+        {name: np.ravel(values) for name, values in hyper.items()},
+        diagnostics,
+        repr(prior),
+        method,
+        rankings.clock,
+        len(utilities),
+    )

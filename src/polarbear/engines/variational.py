@@ -1,0 +1,134 @@
+"""Approximations of the PyMC ecosystem: Pathfinder, its Laplace, and ADVI.
+
+They are here to compare with. Each is certified by the Pareto k-hat of its own density: the paper
+found, and k-hat says, that some of them cannot be trusted with some of the models.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.rankings import Rankings
+from polarbear.engines.chains import from_chains
+from polarbear.engines.psis import ENOUGH, smooth
+from polarbear.engines.pymc_model import hyper_names, pymc_model
+from polarbear.errors import require
+from polarbear.posterior import Diagnostics, Posterior
+from polarbear.priors.any import Prior
+
+Floats = NDArray[np.float64]
+
+CERTIFY = 1000
+"""So many draws certify an approximation."""
+
+
+def pathfinder(
+    rankings: Rankings,
+    prior: Prior,
+    *,
+    seed: int = 0,
+    draws: int = 2000,
+    paths: int = 4,
+    **options: Any,
+) -> Posterior:
+    """Multi-path Pathfinder of pymc-extras, with ``options`` as there."""
+    extras = require("pymc_extras", extra="pymc")
+    options = {"concurrent": None, **options}  # no processes behind the user's back
+    trace = extras.fit_pathfinder(
+        model=pymc_model(rankings, prior),
+        num_paths=paths,
+        num_draws=draws,
+        random_seed=seed,
+        progressbar=False,
+        display_summary=False,
+        **options,
+    )
+    k = float(np.max(trace["sample_stats"]["pareto_k"]))
+    return _posterior(rankings, prior, trace, _certified({"k-hat": k}), "pathfinder")
+
+
+def pymc_laplace(
+    rankings: Rankings, prior: Prior, *, seed: int = 0, draws: int = 2000, **options: Any
+) -> Posterior:
+    """The Laplace approximation of pymc-extras, around the joint mode with the hyperparameters."""
+    extras = require("pymc_extras", extra="pymc")
+    model = pymc_model(rankings, prior)
+    trace = extras.fit_laplace(
+        model=model, draws=draws, chains=1, random_seed=seed, progressbar=False, **options
+    )
+    names = [variable.name for variable in model.value_vars]
+    mean, covariance = trace["fit"]["mean_vector"], trace["fit"]["covariance_matrix"]
+    k = _k_hat(model, names, np.asarray(mean), np.asarray(covariance), seed)
+    return _posterior(rankings, prior, trace, _certified({"k-hat": k}), "pymc-laplace")
+
+
+def advi(
+    rankings: Rankings,
+    prior: Prior,
+    *,
+    seed: int = 0,
+    draws: int = 2000,
+    steps: int = 30_000,
+    family: Literal["mean-field", "full-rank"] = "mean-field",
+    **options: Any,
+) -> Posterior:
+    """Automatic differentiation variational inference of PyMC, judged by its ELBO and k-hat."""
+    pm = require("pymc", extra="pymc")
+    model = pymc_model(rankings, prior)
+    method = {"mean-field": "advi", "full-rank": "fullrank_advi"}[family]
+    approximation = pm.fit(
+        steps, method=method, model=model, random_seed=seed, progressbar=False, **options
+    )
+    elbo = -np.asarray(approximation.hist)
+    late, before = elbo[-len(elbo) // 10 :], elbo[-len(elbo) // 5 : -len(elbo) // 10]
+    rise = float(late.mean() - before.mean())
+    error = float(np.sqrt((late.var() + before.var()) / len(late)))
+    covariance = approximation.cov.eval()
+    group = approximation.groups[0]
+    names = list(group.ordering)
+    k = _k_hat(model, names, approximation.mean.eval(), covariance, seed)
+    measured = {"k-hat": k, "ELBO": float(late.mean()), "ELBO rise": rise}
+    problems = []
+    if rise > 1.0 + 3 * error:
+        problems.append(f"the ELBO still rises (by {rise:.1f}): more steps")
+    trace = approximation.sample(draws, random_seed=seed)
+    return _posterior(rankings, prior, trace, _certified(measured, problems), f"advi ({family})")
+
+
+def _certified(measured: dict[str, float], problems: Sequence[str] = ()) -> Diagnostics:
+    found = list(problems)
+    if not measured["k-hat"] <= ENOUGH:
+        found.append(
+            f"the approximation is too far from the posterior (k-hat {measured['k-hat']:.2f}, "
+            f"should be below {ENOUGH}): use method='laplace' or 'nuts'"
+        )
+    return Diagnostics(measured, tuple(found))
+
+
+def _k_hat(model: Any, names: Sequence[str], mean: Floats, covariance: Floats, seed: int) -> float:
+    """The Pareto k-hat of a Gaussian in the model's unconstrained coordinates, in this order."""
+    log_density = model.compile_logp()
+    point = model.initial_point()
+    shapes = [np.shape(point[name]) for name in names]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+    noise = np.random.default_rng(seed).standard_normal((CERTIFY, len(mean)))
+    root = np.linalg.cholesky(covariance + 1e-12 * np.trace(covariance) * np.eye(len(mean)))
+    ratio = []
+    for row in noise:
+        parts = np.split(mean + root @ row, ends)
+        values = {
+            name: part.reshape(shape)
+            for name, part, shape in zip(names, parts, shapes, strict=True)
+        }
+        ratio.append(float(log_density(values)) + 0.5 * row @ row)
+    return smooth(np.array(ratio)).k
+
+
+def _posterior(
+    rankings: Rankings, prior: Prior, trace: Any, diagnostics: Diagnostics, method: str
+) -> Posterior:
+    draws = {name: np.asarray(trace["posterior"][name]) for name in ["mu", *hyper_names(prior)]}
+    utilities = draws.pop("mu")
+    return from_chains(rankings, prior, utilities, draws, diagnostics, method)

@@ -1,0 +1,143 @@
+"""``fit``: from data and a prior to a posterior, by the engine of your choice."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from polarbear.data.names import listing
+from polarbear.data.rankings import UNKNOWN, Rankings, rank
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError, FitWarning, warn
+from polarbear.posterior import Posterior
+from polarbear.priors.any import Prior
+from polarbear.priors.dirichlet import Dirichlet
+
+Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi"]
+
+ENGINES: Mapping[str, tuple[str, str]] = {
+    "laplace": ("polarbear.engines.laplace", "laplace"),
+    "nuts": ("polarbear.engines.nuts", "nuts"),
+    "pathfinder": ("polarbear.engines.variational", "pathfinder"),
+    "pymc-laplace": ("polarbear.engines.variational", "pymc_laplace"),
+    "advi": ("polarbear.engines.variational", "advi"),
+}
+
+
+class Engine(Protocol):
+    """How a posterior is made."""
+
+    def __call__(self, rankings: Rankings, prior: Prior, *, seed: int, **options: Any) -> Posterior:
+        """Fit."""
+        ...
+
+
+def fit(
+    data: object,
+    *,
+    prior: Prior | None = None,
+    method: Method = "laplace",
+    seed: int = 0,
+    times: ArrayLike | None = None,
+    direction: Literal["minimize", "maximize"] | None = None,
+    **options: Any,
+) -> Posterior:
+    """Rate the algorithms over time, with uncertainty.
+
+    Parameters
+    ----------
+    data
+        Rankings, Runs, or a data frame as in :meth:`Runs.from_frame`.
+    prior
+        How ratings may move over time: one of :mod:`polarbear.priors`. By default
+        ``Dirichlet()``, for which every time speaks for itself.
+    method
+        "laplace": the fast engine, nested Laplace certified by importance sampling. To compare it
+        with, and with the extra ``[pymc]``: "nuts", "pathfinder", "pymc-laplace", "advi".
+    seed
+        The same seed gives the same posterior.
+    times
+        The times to rank runs at; by default :func:`polarbear.grid.from_runs` chooses them.
+    direction
+        Whether small or large values are good; for data frames.
+    options
+        Passed on to the engine: ``draws`` for all; ``start``, an earlier posterior to start from,
+        for "laplace"; ``sampler``, ``chains``, ``tune`` and more for "nuts".
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> posterior = pb.fit(
+    ...     {"algorithm": ["a", "b"] * 6, "instance": [k // 2 for k in range(12)],
+    ...      "time": [1] * 12, "value": [1, 2, 1, 3, 2, 1, 1, 4, 0, 1, 1, 5]},
+    ...     direction="minimize")
+    >>> posterior.better("a", "b").round(2)
+    array([0.94])
+    >>> posterior.diagnostics.trusted
+    True
+    """
+    rankings = _rankings(data, times, direction)
+    if len(rankings.algorithms) < 2:
+        raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
+    _warn_of_gaps(rankings)
+    engine = _engine(method, options)
+    posterior = engine(rankings, Dirichlet() if prior is None else prior, seed=seed, **options)
+    if not posterior.diagnostics.trusted:
+        warn(
+            f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
+        )
+    return posterior
+
+
+def _rankings(data: object, times: ArrayLike | None, direction: Any) -> Rankings:
+    if isinstance(data, Rankings):
+        if times is not None or direction is not None:
+            raise DataError("rankings have their times and direction: pass neither with them")
+        return data
+    if isinstance(data, str | Path):
+        raise DataError(f"fit takes data, not a path: fit(read({str(data)!r}))")
+    if isinstance(data, Runs):
+        if direction is not None and direction != data.direction:
+            raise DataError(f"direction={direction!r}, but these runs {data.direction}")
+        return rank(data, times)
+    if direction is None:
+        raise DataError("are small values good or large ones? direction='minimize' or 'maximize'")
+    return rank(Runs.from_frame(data, direction=direction), times)
+
+
+def _engine(method: str, options: Mapping[str, Any]) -> Engine:
+    if method not in ENGINES:
+        raise DataError(f"no method {method!r}; there are {', '.join(ENGINES)}")
+    module, name = ENGINES[method]
+    engine = getattr(import_module(module), name)
+    parameters = signature(engine).parameters
+    if not any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
+        known = [name for name in parameters if name not in ("rankings", "prior", "seed")]
+        for option in options:
+            if option not in known:
+                raise DataError(f"{method} has no option {option!r}; it has {', '.join(known)}")
+    return engine
+
+
+def _warn_of_gaps(rankings: Rankings) -> None:
+    """Say where the data are silent and the prior alone speaks."""
+    n = len(rankings.algorithms)
+    comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
+    known = (rankings.position != UNKNOWN).any(axis=0)
+    pairs = (rankings.algorithm[known], comparison[known])
+    shape = (n, max(1, len(rankings.instance)))
+    together = coo_array((np.ones(known.sum()), pairs), shape=shape).tocsr()
+    number, group = connected_components(together @ together.T, directed=False)
+    if number == 1:
+        return
+    names = np.array(rankings.algorithms, dtype=object)
+    groups = sorted((names[group == g].tolist() for g in range(number)), key=len)
+    alone = " | ".join(listing(members) for members in groups[:4])
+    more = " | ..." if number > 4 else ""
+    warn(f"nothing compares these groups with each other, the prior alone does: {alone}{more}")
