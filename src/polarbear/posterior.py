@@ -100,6 +100,8 @@ class Posterior(Frozen):
         How it was made.
     chains
         How many chains the draws are from, one after the other.
+    independent
+        Whether the times do not know of each other.
     """
 
     algorithms: tuple[str, ...]
@@ -113,6 +115,7 @@ class Posterior(Frozen):
     method: str = ""
     clock: str = "time"
     chains: int = 1
+    independent: bool = False
 
     @cached_property
     def utilities(self) -> Singles:
@@ -155,6 +158,18 @@ class Posterior(Frozen):
         """
         first, second = indices([a, b], self.algorithms, "algorithm")
         return self._better(np.array([first]), np.array([second]))[:, 0]
+
+    def better_everywhere(self, a: str, b: str) -> float:
+        """P(the rating of ``a`` is above that of ``b`` at all times), as the model has it.
+
+        This is the model's own answer: with a temporal prior it counts every time as new evidence,
+        with an independent one it multiplies over times.
+        """
+        if self.independent:
+            return float(np.prod(self.better(a, b)))
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        ahead = (self.utilities[..., first] > self.utilities[..., second]).all(axis=1)
+        return float(ahead.mean())
 
     def better_matrix(self) -> Floats:
         """P(row ahead of column) at each time: shape (T, n, n), with 1/2 on the diagonal."""
@@ -215,6 +230,7 @@ class Posterior(Frozen):
             "prior": self.prior,
             "method": self.method,
             "chains": self.chains,
+            "independent": self.independent,
             "hyper": list(self.hyper),
             "diagnostics": {
                 # Written as text, for JSON has no infinities.
@@ -251,6 +267,7 @@ class Posterior(Frozen):
                 header["method"],
                 header["clock"],
                 header["chains"],
+                header["independent"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(
@@ -317,6 +334,16 @@ class Posterior(Frozen):
             mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
             spread = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
             score = (mean[:, row] - mean[:, column]) / np.sqrt(np.maximum(spread, 1e-300))
-            # The Gaussians exactly, and the draws only for what the weights change.
-            found[t] = self.mixture.weight @ ndtr(score) + (weight - 1 / len(at)) @ ahead
+            found[t] = self.mixture.weight @ ndtr(score) + _correction(weight, ahead)
         return np.clip(found, 0.0, 1.0)
+
+
+def _correction(weight: Floats, ahead: NDArray[Any]) -> Floats:
+    """What the weights of draws change in the shares (pairs,) of those ahead (draws, pairs).
+
+    Shrunk by its own noise: in many dimensions a correction can be noisier than what it corrects.
+    """
+    excess = weight - 1 / len(weight)
+    change = excess @ ahead
+    noise = excess**2 @ (ahead - weight @ ahead) ** 2
+    return change * np.maximum(0.0, 1.0 - noise / np.maximum(change**2, 1e-300))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky, cholesky_banded, solve_banded, solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
@@ -77,6 +78,22 @@ def climb(
     raise FitError(f"Newton did not converge in {MOST_STEPS} steps (decrement {decrement:.2g})")
 
 
+def remainder(data: Choices, mode: Floats) -> Callable[[Floats], Floats]:
+    """What a second-order expansion around the mode (T, n) leaves of the log-likelihood.
+
+    The prior is Gaussian and the approximation matches it and the likelihood to second order, so
+    this is the log-ratio of posterior to approximation: utilities (D, T, n) -> (D, T).
+    """
+    top, slope, bend = data.value(mode), data.gradient(mode), data.curvature(mode)
+
+    def beyond(mu: Floats) -> Floats:
+        away = mu - mode
+        bent = (away.swapaxes(0, 1) @ bend).swapaxes(0, 1)
+        return data.value(mu) - top + np.sum((0.5 * bent - slope) * away, axis=-1)
+
+    return beyond
+
+
 def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Conditional:
     """Laplace in whitened coefficients z (K, n - 1): mu = factor @ z @ helmert(n).T.
 
@@ -84,7 +101,7 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     """
     # Coefficients of next to no variance cost as much as others: what is left out has less than a
     # millionth of the largest variance.
-    left, spread, _ = np.linalg.svd(factor, full_matrices=False)
+    left, spread, _ = np.linalg.svd(_narrow(factor), full_matrices=False)
     left, spread = left[:, spread > 1e-3 * spread[0]], spread[spread > 1e-3 * spread[0]]
     factor = left * spread
     n_times, k = factor.shape
@@ -124,12 +141,12 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     covariance = basis @ (half @ half.swapaxes(1, 2)) @ basis.T
 
     inverse = solve_triangular(lower, np.eye(k * q), lower=True, check_finite=False)
+    mean = utilities(found.state)
+    beyond = remainder(data, mean)
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
-        z = found.state + noise[:, 0] @ inverse
-        mu = utilities(z)
-        log_target = data.value(mu).sum(axis=-1) - 0.5 * np.sum(z**2, axis=-1)
-        return mu, (log_target - found.value)[:, None] + 0.5 * np.sum(noise**2, axis=-1)
+        mu = utilities(found.state + noise[:, 0] @ inverse)
+        return mu, beyond(mu).sum(axis=-1, keepdims=True)
 
     def slope(noise: Floats) -> Floats:
         z = found.state + noise[:, 0] @ inverse
@@ -137,10 +154,20 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
         return (pull @ inverse.T)[:, None]
 
     evidence = found.value - 0.5 * log_det
-    mean = utilities(found.state)
     return Conditional(
         evidence, mean, covariance, (1, k * q), place, slope, mean @ basis, found.decrement
     )
+
+
+def _narrow(factor: Floats) -> Floats:
+    """A factor of the same covariance with few columns, if it has few of consequence."""
+    if factor.shape[1] <= 64:
+        return factor
+    covariance = factor @ factor.T
+    root, pivot, rank, _ = dpstrf(covariance, lower=1, tol=1e-8 * covariance.diagonal().max())
+    narrow = np.empty((len(root), rank))
+    narrow[pivot - 1] = np.tril(root)[:, :rank]
+    return narrow
 
 
 def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditional:
@@ -183,12 +210,12 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
     def states(noise: Floats) -> Floats:
         return found.state + solve_banded((0, len(lower) - 1), upper, noise[:, 0].T).T
 
+    mean = utilities(found.state)
+    beyond = remainder(data, mean)
+
     def place(noise: Floats) -> tuple[Floats, Floats]:
-        x = states(noise)
-        mu = utilities(x)
-        quadratic = np.sum(x * _times(band, x.T).T, axis=-1)
-        log_target = data.value(mu).sum(axis=-1) - 0.5 * quadratic
-        return mu, (log_target - found.value)[:, None] + 0.5 * np.sum(noise**2, axis=-1)
+        mu = utilities(states(noise))
+        return mu, beyond(mu).sum(axis=-1, keepdims=True)
 
     def slope(noise: Floats) -> Floats:
         x = states(noise)
@@ -197,7 +224,6 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
         return solve_banded((len(lower) - 1, 0), lower, pull).T[:, None]
 
     evidence = found.value + 0.5 * log_det_prior - 0.5 * log_det
-    mean = utilities(found.state)
     return Conditional(
         evidence, mean, covariance, (1, size), place, slope, found.state, found.decrement
     )
@@ -206,7 +232,7 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
 def _prior_band(prior: Chain, q: int) -> Floats:
     """Lower band of the precision of a chain of states, each entry for q processes."""
     n_times, s = len(prior.move) + 1, len(prior.start)
-    gain = np.linalg.inv(prior.noise)
+    gain = _inverse(prior.noise)
     diagonal = np.zeros((n_times, s, s))
     diagonal[0] += np.linalg.inv(prior.start)
     diagonal[1:] += gain
@@ -221,6 +247,13 @@ def _prior_band(prior: Chain, q: int) -> Floats:
         if n_times > 1:
             band[block + row - column, column : (n_times - 1) * block : block] = below[:, i, j]
     return band
+
+
+def _inverse(covariance: Floats) -> Floats:
+    """Inverses of covariances whose entries differ by orders of magnitude."""
+    size = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+    both = size[..., :, None] * size[..., None, :]
+    return np.linalg.inv(covariance / both) / both
 
 
 def _times(band: Floats, x: Floats) -> Floats:

@@ -15,10 +15,10 @@ from scipy.optimize import minimize
 Floats = NDArray[np.float64]
 Found = TypeVar("Found")
 
-STEP = 0.8
+STEP = 1.0
 """The step of the grid in standard deviations."""
 
-DROP = 7.0
+DROP = 6.0
 """A point whose log-density lies so much below the best has its neighbours left out."""
 
 MOST_POINTS = 400

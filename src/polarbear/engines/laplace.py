@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from polarbear.data.rankings import Rankings
 from polarbear.engines.conditional import Conditional, chain, dense
 from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
-from polarbear.engines.mixture import Chains, Sample, move, weigh
+from polarbear.engines.mixture import KEEP, Chains, Sample, move, weigh
 from polarbear.engines.psis import ENOUGH
 from polarbear.likelihood.choices import choices
 from polarbear.posterior import Diagnostics, Mixture, Posterior
@@ -29,14 +30,15 @@ from polarbear.priors.hyper import Hyper
 Floats = NDArray[np.float64]
 At = Callable[[Mapping[str, float], Conditional | None], Conditional]
 
-FEW, MANY = 1000, 4000
+FEW, MANY, MOST = 1000, 8000, 16_000
 """How many draws: few where times are independent and the weights leave little to correct."""
 
-ERROR = 0.002
-"""The standard error of a probability above which few draws are not enough."""
+PRECISE, USABLE = 0.004, 0.006
+"""The standard error of a probability below which there are enough draws, and above which weights
+are no use: three such errors would be 0.02."""
 
-CHAINS = 1000
-"""How many chains move where the weights fail and all times hang together."""
+WORK = 1e9
+"""Terms of the likelihood beyond which no more draws are made to be more precise."""
 
 EDGE = 0.01
 """The mass that may lie beyond the grid of hyperparameters."""
@@ -59,24 +61,45 @@ def laplace(
     start
         An earlier posterior to start from, of some of the same algorithms and times.
     draws
-        How many draws; by default 4000, or 1000 where those are as good.
+        How many draws; by default 1000, 8000 or 16,000, as many as it takes to be precise.
     """
-    rng = np.random.default_rng(seed)
-    hypers, at = _model(rankings, prior, start)
-    found = _approximate(hypers, at, start)
-    sample = _drawn(found, draws, rng)
+    with threadpool_limits(limits=1, user_api="blas"):
+        # Matrices here are small: more threads wait for each other more than they compute.
+        return _laplace(rankings, prior, start, draws, np.random.default_rng(seed))
+
+
+def _laplace(
+    rankings: Rankings,
+    prior: Prior,
+    start: Posterior | None,
+    draws: int | None,
+    rng: np.random.Generator,
+) -> Posterior:
+    model = _model(rankings, prior, start)
+    found = _approximate(model, start)
+    sample = _drawn(found, model.terms, draws, rng)
     failed = sample.k > ENOUGH
+    if model.terms * MOST <= WORK:  # else the weights are right but the draws few: it is said
+        failed |= _errors(sample) > USABLE
     if not failed.any():
         return _posterior(rankings, prior, found, sample, None)
     if len(failed) > 1:
         sample, moved = _moved_times(rankings, prior, found, sample, failed, rng)
     else:
-        chains = min(CHAINS, len(sample.component))
-        moved = move(found.components, found.chance, sample, rng, chains=chains)
+        chains = max(1, len(sample.component) // KEEP)
+        moved = move(found.components, found.chance, sample, rng, chains=chains, keep=KEEP)
         even = np.full((len(moved.component), 1), 1 / len(moved.component))
         sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k)
         failed = np.ones(len(rankings.times), dtype=bool)
     return _posterior(rankings, prior, found, sample, _Moved(failed, moved))
+
+
+class Model(NamedTuple):
+    """The hyperparameters, and the posterior given them, started from another if there is one."""
+
+    hypers: Mapping[str, Hyper]
+    at: At
+    terms: int  # of the likelihood: what one draw costs
 
 
 class Approximation(NamedTuple):
@@ -93,10 +116,7 @@ class _Moved(NamedTuple):
     chains: Chains
 
 
-def _model(
-    rankings: Rankings, prior: Prior, start: Posterior | None
-) -> tuple[Mapping[str, Hyper], At]:
-    """The hyperparameters, and the posterior given them, started from another if there is one."""
+def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
     data = choices(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
     begin = np.zeros((n_times, n)) if start is None else _utilities(start, rankings)
@@ -106,7 +126,7 @@ def _model(
             alpha = prior.alpha if isinstance(prior, Dirichlet) else hyper["kappa"] / n
             return independent(data, alpha, n_times, n, begin if warm is None else warm.mean)
 
-        return {} if isinstance(prior, Dirichlet) else {"kappa": prior.kappa}, at
+        return Model({} if isinstance(prior, Dirichlet) else {"kappa": prior.kappa}, at, data.terms)
 
     times = unit_times(rankings.times, prior.warp)
     mode = begin @ helmert(n)
@@ -119,7 +139,7 @@ def _model(
         first[:, 0] = mode
         return chain(data, states, n, first.ravel() if warm is None else warm.state)
 
-    return prior.hypers(), gaussian
+    return Model(prior.hypers(), gaussian, data.terms)
 
 
 def _utilities(start: Posterior, rankings: Rankings) -> Floats:
@@ -134,13 +154,14 @@ def _utilities(start: Posterior, rankings: Rankings) -> Floats:
     return found - found.mean(axis=1, keepdims=True)
 
 
-def _approximate(hypers: Mapping[str, Hyper], at: At, start: Posterior | None) -> Approximation:
+def _approximate(model: Model, start: Posterior | None) -> Approximation:
     """Lay the grid over the hyperparameters."""
+    hypers = model.hypers
     if not hypers:
-        return Approximation([at({}, None)], np.ones(1), {}, 0.0)
+        return Approximation([model.at({}, None)], np.ones(1), {}, 0.0)
 
     def log_density(u: Floats, warm: Conditional | None) -> tuple[float, Conditional]:
-        found = at(dict(zip(hypers, np.exp(u), strict=True)), warm)
+        found = model.at(dict(zip(hypers, np.exp(u), strict=True)), warm)
         weight = sum(h.log_density(x) for h, x in zip(hypers.values(), u, strict=True))
         return found.evidence + weight, found
 
@@ -154,17 +175,30 @@ def _approximate(hypers: Mapping[str, Hyper], at: At, start: Posterior | None) -
     return Approximation(grid.found, grid.weight, dict(zip(hypers, values, strict=True)), grid.edge)
 
 
-def _drawn(found: Approximation, draws: int | None, rng: np.random.Generator) -> Sample:
+def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.Generator) -> Sample:
     """As many weighted draws as it takes for the correction to be precise."""
     if draws is not None:
         return weigh(found.components, found.chance, draws, rng)
-    if found.components[0].shape[0] > 1:
-        sample = weigh(found.components, found.chance, FEW, rng)
-        # Half the spread of the weights: the most that can be wrong with any probability.
-        error = 0.5 * np.sqrt(np.maximum(np.sum(sample.weight**2, axis=0) - 1 / FEW, 0.0))
-        if error.max() <= ERROR:
-            return sample
-    return weigh(found.components, found.chance, MANY, rng)
+    # Where times hang together, statements about all of them at once can only count draws.
+    few = FEW if _independent(found) or terms * MANY > WORK else MANY
+    sample = weigh(found.components, found.chance, few, rng)
+    for more in (MANY, MOST):
+        if _errors(sample).max() <= PRECISE or terms * more > WORK:
+            break
+        if more > len(sample.component):
+            sample = weigh(found.components, found.chance, more, rng)
+    return sample
+
+
+def _independent(found: Approximation) -> bool:
+    """Whether times do not know of each other at all, not even through a hyperparameter."""
+    return found.components[0].shape[0] > 1 and len(found.components) == 1
+
+
+def _errors(sample: Sample) -> Floats:
+    """The standard error of a probability that weights correct, at worst: one for each block."""
+    spread = np.sum(sample.weight**2, axis=0) - 1 / len(sample.weight)
+    return 0.5 * np.sqrt(np.maximum(spread, 0.0))
 
 
 def _moved_times(
@@ -177,15 +211,17 @@ def _moved_times(
 ) -> tuple[Sample, Chains]:
     """Replace the draws at the times whose weights fail; times do not know of each other."""
     part = replace(rankings, times=rankings.times[failed], position=rankings.position[failed])
-    _, at = _model(part, prior, None)
+    model = _model(part, prior, None)
     components = [
-        at({name: float(values[g]) for name, values in found.hyper.items()}, None)
+        model.at({name: float(values[g]) for name, values in found.hyper.items()}, None)
         for g in range(len(found.components))
     ]
     those = sample._replace(noise=sample.noise[:, failed], weight=sample.weight[:, failed])
-    moved = move(components, found.chance, those, rng, chains=len(sample.component), keep=1)
+    moved = move(components, found.chance, those, rng, chains=-(-len(sample.weight) // 4), keep=4)
+    # Draws are sorted by component, so that those of one row have one at all times.
+    order = np.argsort(moved.component, kind="stable")[: len(sample.weight)]
     utilities, weight = sample.utilities.copy(), sample.weight.copy()
-    utilities[:, failed] = moved.utilities
+    utilities[:, failed] = moved.utilities[order]
     weight[:, failed] = 1 / len(weight)
     return sample._replace(utilities=utilities, weight=weight), moved
 
@@ -218,23 +254,25 @@ def _posterior(
         repr(prior),
         "laplace",
         rankings.clock,
+        independent=_independent(found),
     )
 
 
 def _diagnostics(found: Approximation, sample: Sample, moved: _Moved | None) -> Diagnostics:
     decrement = max(component.decrement for component in found.components)
-    measured = {"k-hat": float(sample.k.max()), "Newton decrement": decrement}
+    measured = {"k-hat": float(sample.k.max()), "error": float(_errors(sample).max())}
+    measured["Newton decrement"] = decrement
     problems, notes = [], []
     if found.hyper:
         measured["hyper-grid edge"] = found.edge
         if found.edge > EDGE:
             problems.append(f"{found.edge:.0%} of the hyperparameters may lie beyond the grid")
-    if decrement > 1e-6:
+    if decrement > 1e-4:
         problems.append("Newton's method stopped before the mode")
     if moved is not None:
         measured |= {"acceptance": moved.chains.acceptance, "memory": moved.chains.memory}
         times = f"at {moved.times.sum()} of {len(moved.times)} times"
-        notes.append(f"k-hat is above {ENOUGH} {times}: draws there were moved by HMC")
+        notes.append(f"importance weights do not do {times}: draws there were moved by HMC")
         if moved.chains.acceptance < 0.4 or moved.chains.memory > 0.1:
             problems.append("and HMC did not mix: use method='nuts'")
     return Diagnostics(measured, tuple(problems), tuple(notes))

@@ -128,7 +128,7 @@ def move(
     rng: np.random.Generator,
     *,
     chains: int,
-    keep: int = KEEP,
+    keep: int,
 ) -> Chains:
     """Move draws until they have forgotten where they came from, and go on for ``keep`` sweeps.
 

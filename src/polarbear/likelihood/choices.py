@@ -14,12 +14,17 @@ MOST_FOR_TABLE = 12
 class Choices(Protocol):
     """Rankings at T times of n algorithms, as the likelihood needs them."""
 
+    @property
+    def terms(self) -> int:
+        """How many logarithms the likelihood has: what an evaluation costs."""
+        ...
+
     def value(self, mu: Floats) -> Floats:
-        """Log-likelihood at each time, for mu of shape (..., T, n)."""
+        """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
         ...
 
     def gradient(self, mu: Floats) -> Floats:
-        """Its gradient: shape (T, n)."""
+        """Its gradient: of the shape of mu."""
         ...
 
     def curvature(self, mu: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """Choices ranking by ranking, for many algorithms."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,27 +56,23 @@ class Orders:
             blocks.append(block)
         return cls(n_times, n, wins.reshape(n_times, n), tuple(blocks))
 
+    @property
+    def terms(self) -> int:
+        """How many logarithms the likelihood has."""
+        tied = sum(len(t.row) * len(t.subsets.weight) for block in self.blocks for t in block.ties)
+        return tied + sum(block.item.size for block in self.blocks)
+
     def value(self, mu: Floats) -> Floats:
-        """Log-likelihood at each time, for mu of shape (..., T, n)."""
+        """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
-            return np.stack([self.value(one) for one in mu])
-        mu = centred(mu)
-        value = np.sum(self.wins * mu, axis=-1)
-        for block in self.blocks:
-            theta, tail = self._tails(mu, block)
-            lost = np.sum(
-                block.strict * np.log(np.where(block.strict > 0, tail[:, :-1], 1.0)), axis=1
-            )
-            for ties in block.ties:
-                total = ties.totals(theta, tail)
-                np.add.at(lost, ties.row, ties.weight * (np.log(total) @ ties.subsets.weight))
-            value -= lost.reshape(self.n_times, -1).sum(axis=1)
-        return value
+            return np.concatenate([self._value(mu[some]) for some in self._some(len(mu))])
+        return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
-        """Its gradient: shape (T, n)."""
-        mu = centred(mu)
-        return self.wins - self._pull(mu)
+        """Its gradient: of the shape of mu."""
+        if mu.ndim > 2:
+            return np.concatenate([self._gradient(mu[some]) for some in self._some(len(mu))])
+        return self._gradient(mu)
 
     def curvature(self, mu: Floats) -> Floats:
         """Minus its Hessian: shape (T, n, n)."""
@@ -95,6 +92,25 @@ class Orders:
         curvature = -both * theta[:, :, None] * theta[:, None, :]
         curvature[:, range(self.n), range(self.n)] += self._pull(mu)
         return curvature
+
+    def _some(self, draws: int) -> Iterator[slice]:
+        return slices(draws, 4 * self.terms)
+
+    def _value(self, mu: Floats) -> Floats:
+        mu = centred(mu)
+        value = np.sum(self.wins * mu, axis=-1)
+        for block in self.blocks:
+            theta, tail = self._tails(mu, block)
+            total = np.log(np.where(block.strict > 0, tail[..., :-1], 1.0))
+            lost = np.einsum("rl,...rl->...r", block.strict, total)
+            for ties in block.ties:
+                mine = ties.weight * (np.log(ties.totals(theta, tail)) @ ties.subsets.weight)
+                np.add.at(lost, (..., ties.row), mine)
+            value -= lost.reshape(*mu.shape[:-1], -1).sum(axis=-1)
+        return value
+
+    def _gradient(self, mu: Floats) -> Floats:
+        return self.wins - self._pull(centred(mu))
 
     def _add_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
         """Add the smaller rate of each pair, for rankings of most algorithms."""
@@ -133,16 +149,21 @@ class Orders:
 
     def _pull(self, mu: Floats) -> Floats:
         """For each algorithm the expected number of times it is chosen."""
-        pull = np.zeros(self.n_times * self.n + 1)
+        width, draws = self.n_times * self.n + 1, mu[..., 0, 0].size
+        pull = np.zeros(draws * width)
         for block in self.blocks:
             theta, tail = self._tails(mu, block)
+            item = np.arange(draws)[:, None] * width + block.item.ravel()
             pull += np.bincount(
-                block.item.ravel(), (theta * block.rates(theta, tail, 1)).ravel(), len(pull)
+                item.ravel(), (theta * block.rates(theta, tail, 1)).ravel(), len(pull)
             )
-        return pull[:-1].reshape(self.n_times, self.n)
+        return pull.reshape(draws, width)[:, :-1].reshape(mu.shape)
 
     def _tails(self, mu: Floats, block: "_Block") -> tuple[Floats, Floats]:
-        theta = np.append(np.exp(mu).ravel(), 0.0)[block.item]
+        """Of each ranking: exp(mu) from place to place, and the sums from each place on."""
+        theta = np.zeros((*mu.shape[:-2], self.n_times * self.n + 1))
+        theta[..., :-1] = np.exp(mu).reshape(*mu.shape[:-2], -1)
+        theta = theta[..., block.item]
         return theta, tails(theta)
 
 
@@ -161,8 +182,8 @@ class _Ties(NamedTuple):
     def totals(self, theta: Floats, tail: Floats) -> Floats:
         """The total of each subset together with those behind the group."""
         size = self.subsets.member.shape[1]
-        mine = theta[self.row[:, None], self.columns]
-        return mine @ self.subsets.member.T + tail[self.row, self.place + size][:, None]
+        mine = theta[..., self.row[:, None], self.columns]
+        return mine @ self.subsets.member.T + tail[..., self.row, self.place + size][..., None]
 
     def shares(self, theta: Floats, tail: Floats, power: int) -> Floats:
         """For each group and subset, weight / total ** power."""
@@ -179,24 +200,20 @@ class _Block(NamedTuple):
 
     def rates(self, theta: Floats, tail: Floats, power: int) -> Floats:
         """For each place, the sum over the sets it is in of weight / total ** power."""
-        rate = np.divide(
-            self.strict,
-            tail[:, :-1] ** power,
-            out=np.zeros_like(self.strict),
-            where=self.strict > 0,
-        )
+        rate = np.zeros(theta.shape)
+        np.divide(self.strict, tail[..., :-1] ** power, out=rate, where=self.strict > 0)
         inside = []
         for ties in self.ties:
             each = ties.shares(theta, tail, power)
             size = ties.subsets.member.shape[1]
             # Those behind the group are in all of its sets.
-            rate[ties.row, ties.place + size - 1] = each.sum(axis=1)
+            rate[..., ties.row, ties.place + size - 1] = each.sum(axis=-1)
             inside.append(each @ ties.subsets.member)
-        summed = np.cumsum(rate, axis=1)
-        before = np.concatenate([np.zeros((len(rate), 1)), summed], axis=1)
+        summed = np.cumsum(rate, axis=-1)
+        before = np.concatenate([np.zeros((*rate.shape[:-1], 1)), summed], axis=-1)
         for ties, mine in zip(self.ties, inside, strict=True):
-            base = before[ties.row, ties.place][:, None]
-            summed[ties.row[:, None], ties.columns] = base + mine
+            base = before[..., ties.row, ties.place][..., None]
+            summed[..., ties.row[:, None], ties.columns] = base + mine
         return summed
 
 

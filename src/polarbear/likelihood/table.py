@@ -45,6 +45,11 @@ class SetTable:
         member = (used[:, None] >> np.arange(n) & 1).astype(np.float64)
         return cls(member, count[:, used], wins)
 
+    @property
+    def terms(self) -> int:
+        """How many logarithms the likelihood has."""
+        return self.count.size
+
     def value(self, mu: Floats) -> Floats:
         """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
