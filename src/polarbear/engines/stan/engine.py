@@ -207,7 +207,7 @@ def _run(executable: Path, data: Mapping[str, Any], settings: _Settings, seed: i
     if settings.algorithm == "laplace":
         log_ratio = tables[0]["log_p__"] - tables[0]["log_q__"]
     elif paths:
-        log_ratio = np.concatenate([path["lp__"] - path["lp_approx__"] for path in paths])
+        log_ratio = np.concatenate([path["lp__"] - path["lp_approx__"] for path in paths if path])
     scalars = [key for key in columns if "." not in key and not key.endswith("__")]
     return _Run(
         utilities,
@@ -243,11 +243,12 @@ def _call(
 
 
 def _read(path: Path) -> dict[str, Floats]:
-    """The columns of a file."""
+    """The columns of a file; none if it has no rows, which is what a path that failed leaves."""
     with path.open() as file:
-        names = file.readline().strip().split(",")
-        table = np.loadtxt(file, delimiter=",", ndmin=2)
-    return dict(zip(names, table.T, strict=True))
+        names, rows = file.readline().strip().split(","), file.readlines()
+    if not rows:
+        return {}
+    return dict(zip(names, np.loadtxt(rows, delimiter=",", ndmin=2).T, strict=True))
 
 
 def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnostics:
