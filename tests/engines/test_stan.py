@@ -122,7 +122,7 @@ def test_nuts_agrees_with_the_fast_engine(prior):
 
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
-@pytest.mark.parametrize("prior", [Dirichlet(), GP()], ids=repr)
+@pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet()], ids=repr)
 def test_approximations_are_near_on_easy_data(prior, algorithm):
     rankings = easy()
     found = stan(rankings, prior, seed=1, algorithm=algorithm)
@@ -130,6 +130,16 @@ def test_approximations_are_near_on_easy_data(prior, algorithm):
     assert found.draws.shape == (2000, 3, 4)
     assert (found.method, found.chains) == (f"stan-{algorithm}", 1)
     assert set(found.diagnostics.measured) == {"k-hat"}
+    assert found.diagnostics.trusted, found.diagnostics
+
+
+@NEEDS_STAN
+@pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
+def test_approximations_of_a_process_are_not_trusted(algorithm):
+    """White coefficients hang on the hyperparameters if data are many, and no Gaussian follows."""
+    found = stan(easy(), GP(), seed=1, algorithm=algorithm)
+    assert found.diagnostics.measured["k-hat"] > 0.7
+    assert any("try algorithm='nuts'" in problem for problem in found.diagnostics.problems)
 
 
 @NEEDS_STAN
@@ -226,7 +236,8 @@ for chain in (1, 2):
         print("lp__", "divergent__", "kappa", *names, sep=",", file=out)
         for draw in range(20):
             print(-1, int(draw == 3), chain + draw % 7, *range(6), sep=",", file=out)
-print("look", file=sys.stderr)
+out_of_range = "Informational Message: The current Metropolis proposal\\nException: inf\\n"
+print("look\\n" + out_of_range * 2 + "look", file=sys.stderr)
 """
     in_place_of_stan(monkeypatch, tmp_path, body)
     found = stan(easy(n=2), HierarchicalDirichlet(), chains=2, draws=20)
@@ -234,7 +245,10 @@ print("look", file=sys.stderr)
     assert_allclose(found.weight, np.full((40, 1), 1 / 40))
     assert_allclose(found.hyper["kappa"][[0, 1, 20]], [1, 2, 2])
     assert "2 divergent transitions" in found.diagnostics.problems
-    assert found.diagnostics.notes == ("look",)
+    assert found.diagnostics.notes == (
+        "numbers out of range made Stan reject 2 steps",
+        "look",
+    )
     data = json.loads(kept.read_text())
     assert (data["T"], data["n"], data["S"]) == (3, 2, 1)
     assert (data["kappa_family"], data["kappa_parameter"]) == (3, [0.1, 0.0])

@@ -142,8 +142,8 @@ int laplace(Model& model, const std::string& folder, const Settings& set,
   if (ended < 0) logger.warn("mode: " + search.get_code_string(ended));
   Columns out(folder + "/chain1.csv", true);
   QuietRecords record;
-  return stan::services::laplace_sample<true>(model, search.curr_x(), set.draws, true, set.seed, 0, interrupt,
-                                              logger, out, record);
+  return stan::services::laplace_sample<true>(model, search.curr_x(), set.draws, true, set.seed, 0,
+                                              interrupt, logger, out, record);
 }
 
 int log_prob(Model& model) {
@@ -168,6 +168,7 @@ int main(int argc, char** argv) try {
                std::stoi(argv[6]), std::stoi(argv[7])};
   stan::math::init_threadpool_tbb(std::stoi(argv[8]));
   std::ifstream file(argv[2]);
+  if (!file) throw std::invalid_argument("cannot read " + std::string(argv[2]));
   stan::json::json_data data(file);
   std::unique_ptr<Model> model(&new_model(data, set.seed, &std::cerr));
   std::ostream nowhere(nullptr);

@@ -29,6 +29,13 @@ Floats = NDArray[np.float64]
 Algorithm = Literal["nuts", "pathfinder", "laplace"]
 
 KERNELS = {"matern32": 1, "matern52": 2, "squared-exponential": 3}  # as in gp.stan
+# Stan's message for a step that led out of the range of numbers: usual while tuning, and harmless.
+REJECTION = (
+    "Informational Message: The current Metropolis",
+    "Exception: ",
+    "If this warning occurs sporadically",
+    "but if this warning occurs often",
+)
 RHAT, ESS = 1.01, 400
 """The paper's limits: R-hat below, effective sample size above."""
 
@@ -63,7 +70,7 @@ def stan(
         give so many draws in all.
     """
     settings = _settings(algorithm, chains, tune, draws)
-    model, data = described(rankings, prior)
+    model, data = _described(rankings, prior)
     executable = program(model)
     apart = model == "dirichlet" and algorithm != "nuts"
     parts = [_at(data, t) for t in range(data["T"])] if apart else [data]
@@ -96,7 +103,7 @@ def log_density(rankings: Rankings, prior: Prior, points: Floats) -> Floats:
     A point holds the logarithms of the hyperparameters, then the coordinates of the utilities
     column by column: those of the first direction at all times, and so on.
     """
-    model, data = described(rankings, prior)
+    model, data = _described(rankings, prior)
     values = " ".join(repr(float(x)) for x in np.ravel(points))
     with tempfile.TemporaryDirectory() as folder:
         settings = _Settings("log_prob", 1, 1, 1)
@@ -131,7 +138,7 @@ def _settings(algorithm: str, chains: int, tune: int, draws: int) -> _Settings:
     return _Settings(algorithm, chains, tune, draws)
 
 
-def described(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
+def _described(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
     """The name of Stan's model for a prior, and its data."""
     n = len(rankings.algorithms)
     if not 2 <= n <= MOST_FOR_TABLE:
@@ -214,7 +221,7 @@ def _run(executable: Path, data: Mapping[str, Any], settings: _Settings, seed: i
         {key: columns[key] for key in scalars},
         int(columns["divergent__"].sum()) if "divergent__" in columns else 0,
         log_ratio,
-        tuple(dict.fromkeys(line for line in said.stderr.splitlines() if line.strip())),
+        _warnings(said.stderr),
     )
 
 
@@ -251,6 +258,14 @@ def _read(path: Path) -> dict[str, Floats]:
     return dict(zip(names, np.loadtxt(rows, delimiter=",", ndmin=2).T, strict=True))
 
 
+def _warnings(said: str) -> tuple[str, ...]:
+    """What Stan warned of, each thing once; what it says of rejected proposals is only counted."""
+    rejected = said.count(REJECTION[0])
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(REJECTION)]
+    note = [f"numbers out of range made Stan reject {rejected} steps"] if rejected else []
+    return tuple(dict.fromkeys(note + lines))
+
+
 def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnostics:
     warnings = tuple(dict.fromkeys(line for run in runs for line in run.warnings))[:3]
     if algorithm == "nuts":
@@ -260,8 +275,8 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
         found = _judge(np.concatenate([flat, *hyper], axis=-1), run.divergences)
         return Diagnostics(found.measured, found.problems, (*found.notes, *warnings))
     k = max(smooth(np.where(np.isfinite(r.log_ratio), r.log_ratio, -np.inf)).k for r in runs)
-    problems = () if k <= ENOUGH else (f"k-hat is above {ENOUGH}: the approximation is poor",)
-    return Diagnostics({"k-hat": k}, problems, warnings)
+    poor = f"k-hat is above {ENOUGH}: the approximation is poor, try algorithm='nuts'"
+    return Diagnostics({"k-hat": k}, () if k <= ENOUGH else (poor,), warnings)
 
 
 def _judge(draws: Floats, divergences: int) -> Diagnostics:

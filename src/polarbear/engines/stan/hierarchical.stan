@@ -1,4 +1,4 @@
-// Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time (paper, 3.2.1).
+// Ratings at each time are Dirichlet(kappa / n, ...), with one kappa for all times (paper, 3.2.1).
 functions {
 #include shared.stan
 }
