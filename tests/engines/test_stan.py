@@ -285,6 +285,18 @@ for name, text in [("chain1", rows), ("path1", rows), ("path2", ""), ("path3", "
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a script that can be run")
+def test_weights_that_are_no_numbers_are_a_problem(monkeypatch, tmp_path):
+    body = """
+rows = "lp_approx__,lp__,mu.1.1,mu.1.2\\n" + "".join(f"0,{k / 200},0,0\\n" for k in range(200))
+for name, text in [("chain1", rows), ("path1", rows), ("path2", rows.replace("\\n0,", "\\nnan,"))]:
+    open(f"{folder}/{name}.csv", "w").write(text)
+"""
+    in_place_of_stan(monkeypatch, tmp_path, body)
+    found = stan(easy(2, 1), Dirichlet(), algorithm="pathfinder", draws=200)
+    assert "200 draws have a weight that is no number" in str(found.diagnostics)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a script that can be run")
 def test_failures_of_the_program_are_reported(monkeypatch, tmp_path):
     in_place_of_stan(monkeypatch, tmp_path, "sys.exit('no initial value')")
     with pytest.raises(FitError, match="nuts failed with code 1 and said: no initial value"):

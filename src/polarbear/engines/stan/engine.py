@@ -274,9 +274,16 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
         flat = utilities.reshape(*utilities.shape[:2], -1)
         found = _judge(np.concatenate([flat, *hyper], axis=-1), run.divergences)
         return Diagnostics(found.measured, found.problems, (*found.notes, *warnings))
-    k = max(smooth(np.where(np.isfinite(r.log_ratio), r.log_ratio, -np.inf)).k for r in runs)
-    poor = f"k-hat is above {ENOUGH}: the approximation is poor, try algorithm='nuts'"
-    return Diagnostics({"k-hat": k}, () if k <= ENOUGH else (poor,), warnings)
+    ratios = [run.log_ratio for run in runs]
+    k = max(smooth(np.where(np.isfinite(ratio), ratio, -np.inf)).k for ratio in ratios)
+    problems = []
+    if k > ENOUGH:
+        problems.append(f"k-hat is above {ENOUGH}: the approximation is poor, try algorithm='nuts'")
+    # Out of range, the weight of a draw can be none; Stan's resampling takes that for the highest.
+    lost = sum(int(np.isnan(ratio).sum()) for ratio in ratios)
+    if lost:
+        problems.append(f"{lost} draws have a weight that is no number, try another seed")
+    return Diagnostics({"k-hat": k}, tuple(problems), warnings)
 
 
 def _judge(draws: Floats, divergences: int) -> Diagnostics:
