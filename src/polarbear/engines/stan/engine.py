@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
-from polarbear.engines.mixture import ENOUGH
-from polarbear.engines.psis import smooth
+from polarbear.engines.chains import ESS, RHAT, from_chains
+from polarbear.engines.psis import ENOUGH, smooth
 from polarbear.engines.stan.compiler import program
 from polarbear.errors import DataError, FitError
 from polarbear.likelihood.choices import MOST_FOR_TABLE
@@ -36,8 +36,6 @@ REJECTION = (
     "If this warning occurs sporadically",
     "but if this warning occurs often",
 )
-RHAT, ESS = 1.01, 400
-"""The paper's limits: R-hat below, effective sample size above."""
 
 
 def stan(
@@ -81,20 +79,8 @@ def stan(
     ]
     # Shape (chain, draw, time, algorithm).
     utilities = np.concatenate([run.utilities for run in runs], axis=2)
-    size = utilities.shape[0] * utilities.shape[1]
-    return Posterior(
-        rankings.algorithms,
-        rankings.times,
-        utilities.reshape(size, *utilities.shape[2:]).astype(np.float32),
-        np.full((size, 1), 1 / size),
-        None,
-        {name: values.ravel() for name, values in runs[0].hyper.items()},
-        _diagnostics(algorithm, runs, utilities),
-        repr(prior),
-        f"stan-{algorithm}",
-        rankings.clock,
-        len(utilities),
-    )
+    diagnostics = _diagnostics(algorithm, runs, utilities)
+    return from_chains(rankings, prior, utilities, runs[0].hyper, diagnostics, f"stan-{algorithm}")
 
 
 def log_density(rankings: Rankings, prior: Prior, points: Floats) -> Floats:
