@@ -8,6 +8,7 @@ from scipy import integrate, special, stats
 from polarbear.errors import DataError
 from polarbear.priors.base import helmert, unit_times
 from polarbear.priors.bspline import BSpline
+from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
 from polarbear.priors.kernels import covariance, spectral_density
@@ -137,3 +138,22 @@ def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():
     assert_allclose(unit_times(np.array([7.0])), [0])
     with pytest.raises(DataError, match="needs times above 0"):
         unit_times(np.array([0.0, 1.0]), "log")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Dirichlet(0.0), "alpha=0.0: expected a positive"),
+        (lambda: Dirichlet(np.nan), "alpha=nan"),
+        (lambda: LogNormal(0.0, -1.0), "sd=-1.0"),
+        (lambda: InverseGamma(5.0, 0.0), "scale=0.0"),
+        (lambda: Exponential(np.inf), "rate=inf"),
+        (lambda: GP("rbf"), "no kernel 'rbf'; there are matern32"),
+        (lambda: SparseGP(inducing=0), "inducing=0"),
+        (lambda: RandomWalk(start=0.0), "start=0.0"),
+        (lambda: unit_times(TIMES, "cubic"), "warp='cubic'"),
+    ],
+)
+def test_priors_that_cannot_be_are_refused(make, message):
+    with pytest.raises(DataError, match=message):
+        make()

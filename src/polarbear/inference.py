@@ -17,7 +17,7 @@ from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
-from polarbear.priors.dirichlet import Dirichlet
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 
 Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi"]
 
@@ -87,12 +87,21 @@ def fit(
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
     _warn_of_gaps(rankings)
     engine = _engine(method, options)
-    posterior = engine(rankings, Dirichlet() if prior is None else prior, seed=seed, **options)
+    prior = Dirichlet() if prior is None else prior
+    _check_prior(prior)
+    posterior = engine(rankings, prior, seed=seed, **options)
     if not posterior.diagnostics.trusted:
         warn(
             f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
         )
     return posterior
+
+
+def _check_prior(prior: object) -> None:
+    if isinstance(prior, type):
+        raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
+    if not isinstance(prior, Dirichlet | HierarchicalDirichlet) and not hasattr(prior, "factor"):
+        raise DataError(f"prior={prior!r}: expected a prior such as polarbear.priors.GP()")
 
 
 def _rankings(data: object, times: ArrayLike | None, direction: Any) -> Rankings:

@@ -20,6 +20,7 @@ from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
 from polarbear.engines.mixture import KEEP, Chains, Sample, move, weigh
 from polarbear.engines.psis import ENOUGH
+from polarbear.errors import DataError
 from polarbear.likelihood.choices import choices
 from polarbear.posterior import Diagnostics, Mixture, Posterior
 from polarbear.priors.any import Prior
@@ -63,6 +64,8 @@ def laplace(
     draws
         How many draws; by default 1000, 8000 or 16,000, as many as it takes to be precise.
     """
+    if draws is not None and not (isinstance(draws, int) and draws >= 100):
+        raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
     with threadpool_limits(limits=1, user_api="blas"):
         # Matrices here are small: more threads wait for each other more than they compute.
         return _laplace(rankings, prior, start, draws, np.random.default_rng(seed))

@@ -36,6 +36,8 @@ def unit_times(times: Floats, warp: Warp = "auto") -> Floats:
     >>> unit_times(np.array([10.0, 100.0, 1000.0]))
     array([0. , 0.5, 1. ])
     """
+    if warp not in ("auto", "linear", "log"):
+        raise DataError(f"warp={warp!r}: expected 'auto', 'linear' or 'log'")
     if warp == "auto":
         warp = "log" if times[0] > 0 and times[-1] >= 100 * times[0] else "linear"
     if warp == "log":

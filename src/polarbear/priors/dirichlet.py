@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from polarbear.priors.hyper import Exponential
+from polarbear.priors.hyper import Exponential, Hyper, positive
 
 
 @dataclass(frozen=True)
@@ -15,9 +15,12 @@ class Dirichlet:
 
     alpha: float = 1.0
 
+    def __post_init__(self) -> None:
+        positive(alpha=self.alpha)
+
 
 @dataclass(frozen=True)
 class HierarchicalDirichlet:
     """Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time."""
 
-    kappa: Exponential = field(default=Exponential(0.1))
+    kappa: Hyper = field(default=Exponential(0.1))

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.errors import DataError
 from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
-from polarbear.priors.hyper import Hyper, InverseGamma, LogNormal
+from polarbear.priors.hyper import Hyper, InverseGamma, LogNormal, positive
 from polarbear.priors.kernels import BASIS_RULES, Name, covariance, markov, spectral_density
 
 Floats = NDArray[np.float64]
@@ -22,6 +23,10 @@ class _Process:
     scale: Hyper = field(default=LogNormal(0.0, 0.5))
     length: Hyper = field(default=InverseGamma(5.0, 2.0))
     warp: Warp = "auto"
+
+    def __post_init__(self) -> None:
+        if self.kernel not in BASIS_RULES:
+            raise DataError(f"no kernel {self.kernel!r}; there are {', '.join(BASIS_RULES)}")
 
     def hypers(self) -> Mapping[str, Hyper]:
         """Amplitude and length."""
@@ -60,6 +65,10 @@ class SparseGP(_Process):
     """Gaussian process through inducing points at quantiles of the times (DTC)."""
 
     inducing: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(inducing=self.inducing)
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """Covariance with the inducing points, whitened by theirs."""

@@ -10,6 +10,20 @@ from math import lgamma, log, pi
 import numpy as np
 from scipy import special
 
+from polarbear.errors import DataError
+
+
+def positive(**values: float) -> None:
+    """Refuse what is not a positive number.
+
+    >>> positive(sd=0.0)
+    Traceback (most recent call last):
+    polarbear.errors.DataError: sd=0.0: expected a positive number
+    """
+    for name, value in values.items():
+        if not 0 < value < np.inf:
+            raise DataError(f"{name}={value!r}: expected a positive number")
+
 
 @dataclass(frozen=True)
 class LogNormal:
@@ -21,6 +35,9 @@ class LogNormal:
 
     mean: float = 0.0
     sd: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(sd=self.sd)
 
     def log_density(self, u: float) -> float:
         """Log-density of the logarithm u."""
@@ -42,6 +59,9 @@ class InverseGamma:
     shape: float
     scale: float
 
+    def __post_init__(self) -> None:
+        positive(shape=self.shape, scale=self.scale)
+
     def log_density(self, u: float) -> float:
         """Log-density of the logarithm u."""
         a, b = self.shape, self.scale
@@ -61,6 +81,9 @@ class Exponential:
     """
 
     rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(rate=self.rate)
 
     def log_density(self, u: float) -> float:
         """Log-density of the logarithm u."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
-from polarbear.priors.hyper import Hyper, LogNormal
+from polarbear.priors.hyper import Hyper, LogNormal, positive
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +23,9 @@ class RandomWalk:
     scale: Hyper = field(default=LogNormal(0.0, 1.0))
     start: float = 1.0
     warp: Warp = "auto"
+
+    def __post_init__(self) -> None:
+        positive(start=self.start)
 
     def hypers(self) -> Mapping[str, Hyper]:
         """The size of the steps."""

@@ -1,0 +1,183 @@
+"""``fit``: what it takes, what it refuses, and what it says of extreme data."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import polarbear as pb
+from polarbear.data.rankings import Rankings, positions_of
+
+PRIORS = [
+    pb.priors.Dirichlet(),
+    pb.priors.HierarchicalDirichlet(),
+    pb.priors.BSpline(),
+    pb.priors.RandomWalk(),
+    pb.priors.SparseGP(),
+    pb.priors.HSGP(),
+    pb.priors.GP(),
+]
+each_prior = pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
+
+
+def ranked(costs, names=None):
+    """Rankings at T times of costs (T, instances, algorithms); nan is unknown."""
+    costs = np.asarray(costs, dtype=float)
+    n_times, instances, n = costs.shape
+    return Rankings(
+        names or tuple(f"a{k + 1}" for k in range(n)),
+        tuple(map(str, range(instances))),
+        np.linspace(0, 1, n_times),
+        positions_of(costs).reshape(n_times, -1),
+        np.tile(np.arange(n, dtype=np.int32), instances),
+        np.arange(instances + 1, dtype=np.int64) * n,
+        np.arange(instances, dtype=np.int32),
+        np.ones(instances),
+    )
+
+
+def noisy(instances, n, n_times=6, seed=0):
+    return np.random.default_rng(seed).normal(size=(n_times, instances, n))
+
+
+# What it takes
+
+
+def frame():
+    return {
+        "algorithm": ["a", "b"] * 10,
+        "instance": np.repeat(np.arange(10), 2).tolist(),
+        "time": [1.0] * 20,
+        "value": [0.0, 1.0] * 7 + [1.0, 0.0] * 3,
+    }
+
+
+def test_frames_runs_and_rankings_give_the_same_posterior():
+    runs = pb.Runs.from_frame(frame(), direction="minimize")
+    from_frame = pb.fit(frame(), direction="minimize")
+    assert from_frame == pb.fit(runs) == pb.fit(pb.rank(runs))
+    assert from_frame.better("a", "b")[0] > 0.8
+
+
+def test_frames_of_a_library_are_taken_too():
+    pandas = pytest.importorskip("pandas")
+    assert pb.fit(pandas.DataFrame(frame()), direction="minimize").algorithms == ("a", "b")
+
+
+def test_times_are_those_asked_for():
+    runs = pb.Runs.from_frame({**frame(), "until": [9.0] * 20}, direction="minimize")
+    assert_allclose(pb.fit(runs, times=[1, 2, 3]).times, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pb.fit("results/"), r"fit\(read\('results/'\)\)"),
+        (lambda: pb.fit(frame()), "are small values good"),
+        (lambda: pb.fit(ranked(noisy(3, 2)), times=[1]), "pass neither"),
+        (lambda: pb.fit(ranked(noisy(3, 2)), method="magic"), "no method 'magic'; there are lap"),
+        (lambda: pb.fit(ranked(noisy(3, 2)), drows=3), "no option 'drows'; it has start, draws"),
+        (lambda: pb.fit(ranked(noisy(3, 1))), "at least two"),
+        (
+            lambda: pb.fit(pb.Runs.from_frame(frame(), direction="minimize"), direction="maximize"),
+            "but these runs minimize",
+        ),
+        (lambda: pb.fit(ranked(noisy(3, 2)), prior="GP"), "a prior such as"),
+        (lambda: pb.fit(ranked(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
+        (lambda: pb.fit(ranked(noisy(3, 2)), draws=0), "draws=0"),
+    ],
+)
+def test_what_cannot_be_is_said_plainly(call, message):
+    with pytest.raises(pb.DataError, match=message):
+        call()
+
+
+def test_a_posterior_that_is_not_to_be_trusted_is_announced(monkeypatch):
+    monkeypatch.setattr("polarbear.engines.hypergrid.MOST_POINTS", 3)
+    with pytest.warns(pb.FitWarning, match="do not trust this posterior"):
+        pb.fit(ranked(noisy(4, 3)), prior=pb.priors.GP())
+
+
+# Extreme data: what the answer must be
+
+
+@each_prior
+def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
+    found = []
+    for instances in (2, 8, 200):
+        costs = noisy(instances, 4)
+        costs[..., 0] = -10.0
+        posterior = pb.fit(ranked(costs), prior=prior)
+        assert np.isfinite(posterior.utilities).all()
+        found.append(min(posterior.better("a1", b).mean() for b in ("a2", "a3", "a4")))
+    assert found[0] > 0.6
+    assert found[1] > 0.95
+    assert found[2] > 0.999
+    assert found[0] < found[1] < found[2] + 1e-3
+
+
+@each_prior
+def test_who_are_always_tied_are_even(prior):
+    posterior = pb.fit(ranked(np.zeros((6, 9, 4))), prior=prior)
+    assert_allclose(posterior.better_matrix(), 0.5, atol=0.02)
+    assert_allclose(posterior.mean(), 0.25, atol=0.01)
+
+
+@each_prior
+def test_a_single_instance_says_a_little(prior):
+    costs = np.tile([[[1.0, 2.0, 3.0]]], (1, 1, 1))
+    posterior = pb.fit(ranked(costs), prior=prior)
+    assert 0.5 < posterior.better("a1", "a2")[0] < 0.95
+    assert posterior.better("a1", "a3")[0] > posterior.better("a1", "a2")[0]
+
+
+@each_prior
+def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
+    costs = noisy(30, 3)
+    costs[..., 2] = np.nan
+    with pytest.warns(pb.DataWarning, match=r"the prior alone does: a3 \| a1, a2"):
+        posterior = pb.fit(ranked(costs), prior=prior)
+    for other in ("a1", "a2"):
+        assert_allclose(posterior.better("a3", other), 0.5, atol=0.15)
+    spread = posterior.utilities.std(axis=0)
+    assert np.all(spread[:, 2] > spread[:, :2].max(axis=1))
+
+
+@each_prior
+def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
+    costs = np.full((4, 24, 4), np.nan)
+    costs[:, :12, :2], costs[:, 12:, 2:] = noisy(12, 2, 4), noisy(12, 2, 4)
+    with pytest.warns(pb.DataWarning, match=r"a1, a2 \| a3, a4"):
+        posterior = pb.fit(ranked(costs), prior=prior)
+    # The two groups saw the very same: neither can be said to be ahead.
+    for a, b in (("a1", "a3"), ("a2", "a4")):
+        assert_allclose(posterior.better(a, b), 0.5, atol=0.03)
+
+
+@each_prior
+def test_an_algorithm_entered_twice_is_even_with_itself(prior):
+    costs = noisy(15, 3, seed=4)
+    costs = np.concatenate([costs, costs[..., :1]], axis=-1)
+    posterior = pb.fit(ranked(costs), prior=prior)
+    assert_allclose(posterior.better("a1", "a4"), 0.5, atol=0.02)
+    assert_allclose(posterior.better("a1", "a2"), posterior.better("a4", "a2"), atol=0.02)
+
+
+@each_prior
+def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
+    costs = noisy(10, 3)
+    costs[2] = np.nan
+    posterior = pb.fit(ranked(costs), prior=prior)
+    assert np.isfinite(posterior.mean()).all()
+
+
+@each_prior
+def test_no_data_at_all_leave_the_prior(prior):
+    with pytest.warns(pb.DataWarning, match="the prior alone"):
+        posterior = pb.fit(ranked(np.full((2, 3, 3), np.nan)), prior=prior)
+    assert_allclose(posterior.better_matrix(), 0.5, atol=0.03)
+
+
+def test_many_algorithms_and_few_instances_are_trusted_or_moved():
+    posterior = pb.fit(pb.testing.simulate_rankings(np.zeros((2, 30)), 4))
+    assert posterior.diagnostics.trusted
+    assert abs(posterior.better_matrix().mean() - 0.5) < 1e-6
