@@ -19,7 +19,7 @@ from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 
-Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi"]
+Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"]
 
 ENGINES: Mapping[str, tuple[str, str]] = {
     "laplace": ("polarbear.engines.laplace", "laplace"),
@@ -27,6 +27,7 @@ ENGINES: Mapping[str, tuple[str, str]] = {
     "pathfinder": ("polarbear.engines.variational", "pathfinder"),
     "pymc-laplace": ("polarbear.engines.variational", "pymc_laplace"),
     "advi": ("polarbear.engines.variational", "advi"),
+    "stan": ("polarbear.engines.stan.engine", "stan"),
 }
 
 
@@ -59,7 +60,7 @@ def fit(
         ``Dirichlet()``, for which every time speaks for itself.
     method
         "laplace": the fast engine, nested Laplace certified by importance sampling. To compare it
-        with, and with the extra ``[pymc]``: "nuts", "pathfinder", "pymc-laplace", "advi".
+        with: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and "stan".
     seed
         The same seed gives the same posterior.
     times

@@ -25,9 +25,10 @@ def judge(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
             for name, values in by_chain.items()
         }
     )
-    rhat = max(float(v.max()) for v in arviz.rhat(data).data_vars.values())
-    ess = min(float(v.min()) for v in arviz.ess(data).data_vars.values())
-    tail = min(float(v.min()) for v in arviz.ess(data, method="tail").data_vars.values())
+    with np.errstate(invalid="ignore", divide="ignore"):  # chains that stand still: nan, refused
+        rhat = float(np.max([np.max(v) for v in arviz.rhat(data).values()]))
+        ess = float(np.min([np.min(v) for v in arviz.ess(data).values()]))
+        tail = float(np.min([np.min(v) for v in arviz.ess(data, method="tail").values()]))
     measured = {"R-hat": rhat, "ESS": ess, "tail ESS": tail, "divergences": float(divergences)}
     problems = []
     if not rhat < RHAT:

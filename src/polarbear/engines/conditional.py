@@ -11,8 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve_banded, cholesky, cholesky_banded, solve_banded, solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import (
+    cho_solve_banded,
+    cholesky,
+    cholesky_banded,
+    get_lapack_funcs,
+    solve_banded,
+    solve_triangular,
+)
 
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
@@ -164,7 +170,8 @@ def _narrow(factor: Floats) -> Floats:
     if factor.shape[1] <= 64:
         return factor
     covariance = factor @ factor.T
-    root, pivot, rank, _ = dpstrf(covariance, lower=1, tol=1e-8 * covariance.diagonal().max())
+    (pivoted,) = get_lapack_funcs(["pstrf"], [covariance])
+    root, pivot, rank, _ = pivoted(covariance, lower=1, tol=1e-8 * covariance.diagonal().max())
     narrow = np.empty((len(root), rank))
     narrow[pivot - 1] = np.tril(root)[:, :rank]
     return narrow

@@ -56,7 +56,7 @@ def pymc_laplace(
     extras = require("pymc_extras", extra="pymc")
     model = pymc_model(rankings, prior)
     trace = extras.fit_laplace(
-        model=model, draws=draws, chains=1, random_seed=seed, progressbar=False, **options
+        model=model, draws=draws, random_seed=seed, progressbar=False, **options
     )
     names = [variable.name for variable in model.value_vars]
     mean, covariance = trace["fit"]["mean_vector"], trace["fit"]["covariance_matrix"]
@@ -91,7 +91,7 @@ def advi(
     k = _k_hat(model, names, approximation.mean.eval(), covariance, seed)
     measured = {"k-hat": k, "ELBO": float(late.mean()), "ELBO rise": rise}
     problems = []
-    if rise > 1.0 + 3 * error:
+    if rise > max(1.0, 3 * error):
         problems.append(f"the ELBO still rises (by {rise:.1f}): more steps")
     trace = approximation.sample(draws, random_seed=seed)
     return _posterior(rankings, prior, trace, _certified(measured, problems), f"advi ({family})")

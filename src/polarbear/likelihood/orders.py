@@ -105,7 +105,7 @@ class Orders:
             lost = np.einsum("rl,...rl->...r", block.strict, total)
             for ties in block.ties:
                 mine = ties.weight * (np.log(ties.totals(theta, tail)) @ ties.subsets.weight)
-                np.add.at(lost, (..., ties.row), mine)
+                np.add.at(lost, (..., ties.row), mine)  # pyright: ignore[reportArgumentType]
             value -= lost.reshape(*mu.shape[:-1], -1).sum(axis=-1)
         return value
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
-from polarbear.engines.chains import ESS, RHAT, from_chains
+from polarbear.engines.chains import from_chains, judge
 from polarbear.engines.psis import ENOUGH, smooth
 from polarbear.engines.stan.compiler import program
 from polarbear.errors import DataError, FitError
@@ -256,9 +256,7 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
     warnings = tuple(dict.fromkeys(line for run in runs for line in run.warnings))[:3]
     if algorithm == "nuts":
         (run,) = runs
-        hyper = [np.log(values)[..., None] for values in run.hyper.values()]
-        flat = utilities.reshape(*utilities.shape[:2], -1)
-        found = _judge(np.concatenate([flat, *hyper], axis=-1), run.divergences)
+        found = judge({"mu": utilities, **run.hyper}, run.divergences)
         return Diagnostics(found.measured, found.problems, (*found.notes, *warnings))
     ratios = [run.log_ratio for run in runs]
     k = max(smooth(np.where(np.isfinite(ratio), ratio, -np.inf)).k for ratio in ratios)
@@ -270,41 +268,3 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
     if lost:
         problems.append(f"{lost} draws have a weight that is no number, try another seed")
     return Diagnostics({"k-hat": k}, tuple(problems), warnings)
-
-
-def _judge(draws: Floats, divergences: int) -> Diagnostics:
-    """Whether to trust chains: draws of the shape (chain, draw, quantity)."""
-    half = draws.shape[1] // 2
-    parts = np.concatenate([draws[:, :half], draws[:, -half:]])
-    worst, least = 1.0, np.inf
-    for some in np.array_split(parts, max(1, parts.size // 2_000_000), axis=2):
-        rhat, ess = _rhat_and_ess(some)
-        worst, least = max(worst, float(rhat.max())), min(least, float(ess.min()))
-    problems = []
-    if not worst < RHAT:
-        problems.append(f"R-hat is {worst:.3f}, not below {RHAT}: the chains disagree")
-    if not least > ESS:
-        problems.append(f"the effective sample size is {least:.0f}, not above {ESS}")
-    if divergences:
-        problems.append(f"{divergences} divergent transitions")
-    measured = {"R-hat": worst, "ESS": least, "divergences": float(divergences)}
-    return Diagnostics(measured, tuple(problems))
-
-
-def _rhat_and_ess(parts: Floats) -> tuple[Floats, Floats]:
-    """Split R-hat and effective sample size (Gelman et al., Bayesian Data Analysis, 11.4-11.5)."""
-    chains, size, _ = parts.shape
-    centred = parts - parts.mean(axis=1, keepdims=True)
-    wave = np.fft.rfft(centred, 2 * size, axis=1)
-    covariance = np.fft.irfft(np.abs(wave) ** 2, axis=1)[:, :size].mean(axis=0) / size
-    within = np.maximum(covariance[0] * size / (size - 1), 1e-300)
-    total = np.maximum(covariance[0] + parts.mean(axis=1).var(axis=0, ddof=1), 1e-300)
-    correlation = 1 - (within - covariance) / total
-    # Geyer: sums of neighbours are positive and fall; what comes after that is noise.
-    pairs = correlation[: size // 2 * 2].reshape(size // 2, 2, -1).sum(axis=1)
-    pairs[np.logical_or.accumulate(pairs <= 0, axis=0)] = 0.0
-    time = 2 * np.minimum.accumulate(pairs, axis=0).sum(axis=0) - 1
-    number = chains * size
-    # Chains that never moved have no variance, and must not look good for it.
-    rhat = np.where(covariance[0] > 0, np.sqrt(total / within), np.inf)
-    return rhat, number / np.maximum(time, 1 / np.log10(number))
