@@ -31,6 +31,7 @@ class Grid(NamedTuple, Generic[Found]):
     weight: Floats
     found: list[Found]
     edge: float  # the largest share of the mass that may lie beyond the grid
+    cell: Floats  # (dimension, dimension): a point stands for itself plus cell @ [-1/2, 1/2]
 
 
 def integrate(
@@ -77,7 +78,7 @@ def integrate(
     kept = np.flatnonzero(keep)
     found = [cache[tuple(np.round(points[i], 12))][1] for i in kept]
     edge = 1.0 if cut else float(weight[density <= top - DROP].sum())
-    return Grid(points[kept], weight[kept], found, edge)
+    return Grid(points[kept], weight[kept], found, edge, STEP * axes)
 
 
 def _axes(value: Callable[[Floats], float], mode: Floats) -> Floats:

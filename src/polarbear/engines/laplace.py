@@ -85,7 +85,7 @@ def _laplace(
     if model.terms * MOST <= WORK:  # else the weights are right but the draws few: it is said
         failed |= _errors(sample) > USABLE
     if not failed.any():
-        return _posterior(rankings, prior, found, sample, None)
+        return _posterior(rankings, prior, found, sample, None, rng)
     if len(failed) > 1:
         sample, moved = _moved_times(rankings, prior, found, sample, failed, rng)
     else:
@@ -94,7 +94,7 @@ def _laplace(
         even = np.full((len(moved.component), 1), 1 / len(moved.component))
         sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k)
         failed = np.ones(len(rankings.times), dtype=bool)
-    return _posterior(rankings, prior, found, sample, _Moved(failed, moved))
+    return _posterior(rankings, prior, found, sample, _Moved(failed, moved), rng)
 
 
 class Model(NamedTuple):
@@ -112,6 +112,7 @@ class Approximation(NamedTuple):
     chance: Floats
     hyper: Mapping[str, Floats]  # the value of each at each point
     edge: float
+    cell: Floats  # what a point stands for, in logarithms
 
 
 class _Moved(NamedTuple):
@@ -161,7 +162,7 @@ def _approximate(model: Model, start: Posterior | None) -> Approximation:
     """Lay the grid over the hyperparameters."""
     hypers = model.hypers
     if not hypers:
-        return Approximation([model.at({}, None)], np.ones(1), {}, 0.0)
+        return Approximation([model.at({}, None)], np.ones(1), {}, 0.0, np.empty((0, 0)))
 
     def log_density(u: Floats, warm: Conditional | None) -> tuple[float, Conditional]:
         found = model.at(dict(zip(hypers, np.exp(u), strict=True)), warm)
@@ -175,7 +176,8 @@ def _approximate(model: Model, start: Posterior | None) -> Approximation:
     ]
     grid = integrate(log_density, first)
     values = np.exp(grid.point).T
-    return Approximation(grid.found, grid.weight, dict(zip(hypers, values, strict=True)), grid.edge)
+    named = dict(zip(hypers, values, strict=True))
+    return Approximation(grid.found, grid.weight, named, grid.edge, grid.cell)
 
 
 def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.Generator) -> Sample:
@@ -229,12 +231,22 @@ def _moved_times(
     return sample._replace(utilities=utilities, weight=weight), moved
 
 
+def _hyper_draws(
+    found: Approximation, component: NDArray[np.intp], rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Hyperparameters of draws, spread over the cells that the points of the grid stand for."""
+    within = rng.uniform(-0.5, 0.5, (len(component), len(found.hyper))) @ found.cell.T
+    named = zip(found.hyper.items(), within.T, strict=True)
+    return {name: values[component] * np.exp(shift) for (name, values), shift in named}
+
+
 def _posterior(
     rankings: Rankings,
     prior: Prior,
     found: Approximation,
     sample: Sample,
     moved: _Moved | None,
+    rng: np.random.Generator,
 ) -> Posterior:
     used, count = np.unique(sample.component, return_counts=True)
     holds = np.ones(len(rankings.times), dtype=bool) if moved is None else ~moved.times
@@ -252,7 +264,7 @@ def _posterior(
         sample.utilities.astype(np.float32),
         sample.weight.astype(np.float32),
         mixture,
-        {name: values[sample.component] for name, values in found.hyper.items()},
+        _hyper_draws(found, sample.component, rng),
         _diagnostics(found, sample, moved),
         repr(prior),
         "laplace",

@@ -1,0 +1,131 @@
+"""Simulation-based calibration of the fast engine, for every prior.
+
+    python studies/sbc/run.py                 # 1000 data sets per prior, about half an hour
+    python studies/sbc/run.py --sets 100      # fewer
+    python studies/sbc/run.py --table         # the table again from what is there
+
+Truth is drawn from the prior, data from the truth, and the truth must then be as likely to lie in
+any part of the posterior as in any other (Talts et al. 2018): its rank among the draws is uniform.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+import polarbear as pb
+from polarbear.priors.base import helmert, unit_times
+from polarbear.testing import simulate_rankings
+
+FOLDER = Path(__file__).parent
+ALGORITHMS, INSTANCES, TIMES = 4, 10, 6
+BINS = 20
+LEVEL = 0.01
+"""The chance that a calibrated engine fails any of the tests, shared equally among them."""
+
+PRIORS = {
+    "Dirichlet": pb.priors.Dirichlet(),
+    "HierarchicalDirichlet": pb.priors.HierarchicalDirichlet(),
+    "BSpline": pb.priors.BSpline(),
+    "RandomWalk": pb.priors.RandomWalk(),
+    "SparseGP": pb.priors.SparseGP(inducing=4),
+    "HSGP": pb.priors.HSGP(),
+    "GP": pb.priors.GP(),
+    "GP-matern52": pb.priors.GP("matern52"),
+    "GP-squared-exponential": pb.priors.GP("squared-exponential"),
+}
+QUANTITIES: dict[str, Callable[[NDArray], NDArray]] = {
+    "difference at a time": lambda mu: mu[..., 3, 0] - mu[..., 3, 1],
+    "utility at the start": lambda mu: mu[..., 0, 2],
+    "mean difference": lambda mu: (mu[..., 0] - mu[..., 1]).mean(axis=-1),
+}
+
+
+def truth(prior: object, rng: np.random.Generator) -> tuple[NDArray, dict[str, float]]:
+    """Utilities (T, n) and hyperparameters from the prior."""
+    n = ALGORITHMS
+    if isinstance(prior, pb.priors.Dirichlet | pb.priors.HierarchicalDirichlet):
+        hyper = {}
+        alpha = getattr(prior, "alpha", None)
+        if alpha is None:
+            hyper = {"kappa": prior.kappa.quantile(rng.random())}
+            alpha = hyper["kappa"] / n
+        # The logarithm of a gamma variable, also where that itself would be 0.
+        raw = np.log(rng.gamma(alpha + 1, size=(TIMES, n)))
+        raw += np.log(rng.random((TIMES, n))) / alpha
+        return raw - raw.mean(axis=1, keepdims=True), hyper
+    hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
+    factor = prior.factor(unit_times(np.linspace(0, 1, TIMES)), hyper)
+    z = rng.standard_normal((factor.shape[1], n - 1))
+    return factor @ z @ helmert(n).T, hyper
+
+
+def ranks(prior: object, seed: int) -> dict[str, float]:
+    """Where the truth lies among the draws, from 0 to 1, for each quantity."""
+    rng = np.random.default_rng(seed)
+    mu, hyper = truth(prior, rng)
+    posterior = pb.fit(simulate_rankings(mu, INSTANCES, rng), prior=prior, seed=seed)
+    if not posterior.diagnostics.trusted:
+        raise SystemExit(f"{prior} {seed}: {posterior.diagnostics}")
+    draws = posterior.utilities.astype(np.float64)
+    found = {name: of(draws) < of(mu) for name, of in QUANTITIES.items()}
+    weight = posterior.weight.mean(axis=1)
+    weight = weight / weight.sum()
+    place = {name: float(below.mean()) for name, below in found.items()}
+    place |= {name: float(weight @ (posterior.hyper[name] < x)) for name, x in hyper.items()}
+    return place | {"moved": float(posterior.mixture is None or not posterior.mixture.holds.all())}
+
+
+def table(results: dict[str, dict[str, NDArray]]) -> str:
+    tests = sum(len(found) - 1 for found in results.values())
+    limit = LEVEL / (2 * tests)
+    lines = [
+        f"Simulation-based calibration: n={ALGORITHMS}, P={INSTANCES}, T={TIMES}; uniform by a "
+        f"chi-square test with {BINS} bins and by Kolmogorov and Smirnov's; a test fails below "
+        f"{limit:.1e}, which is {LEVEL:g} shared among {2 * tests} tests.",
+        "",
+        "| prior | quantity | sets | chi-square p | Kolmogorov p | in central 90 % | moved | |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, found in results.items():
+        for quantity, u in found.items():
+            if quantity == "moved":
+                continue
+            count = np.histogram(u, BINS, (0, 1))[0]
+            square, largest = stats.chisquare(count).pvalue, stats.kstest(u, "uniform").pvalue
+            verdict = "pass" if min(square, largest) > limit else "**FAIL**"
+            lines.append(
+                f"| {name} | {quantity} | {len(u)} | {square:.3f} | {largest:.3f} | "
+                f"{np.mean((u > 0.05) & (u < 0.95)):.3f} | {found['moved'].mean():.2f} | "
+                f"{verdict} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    wanted = parser.parse_args()
+    results = {}
+    for name, prior in PRIORS.items():
+        path = wanted.folder / "results" / f"{name}.npz"
+        if path.exists():
+            with np.load(path) as file:
+                results[name] = {key: file[key] for key in file.files}
+        if not wanted.table and len(results.get(name, {}).get("moved", ())) < wanted.sets:
+            rows = [ranks(prior, seed) for seed in range(wanted.sets)]
+            results[name] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(path, **results[name])
+            print(table({name: results[name]}), flush=True)
+    (wanted.folder / "table.md").write_text(table(results))
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
