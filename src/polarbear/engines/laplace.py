@@ -185,7 +185,8 @@ def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.G
     if draws is not None:
         return weigh(found.components, found.chance, draws, rng)
     # Where times hang together, statements about all of them at once can only count draws.
-    few = FEW if _independent(found) or terms * MANY > WORK else MANY
+    alone = _independent(found) or len(found.components[0].mean) == 1
+    few = FEW if alone or terms * MANY > WORK else MANY
     sample = weigh(found.components, found.chance, few, rng)
     for more in (MANY, MOST):
         if _errors(sample).max() <= PRECISE or terms * more > WORK:
@@ -289,5 +290,5 @@ def _diagnostics(found: Approximation, sample: Sample, moved: _Moved | None) -> 
         times = f"at {moved.times.sum()} of {len(moved.times)} times"
         notes.append(f"importance weights do not do {times}: draws there were moved by HMC")
         if moved.chains.acceptance < 0.4 or moved.chains.memory > 0.1:
-            problems.append("and HMC did not mix: use method='nuts'")
+            problems.append("importance weights fail and HMC did not mix: use method='nuts'")
     return Diagnostics(measured, tuple(problems), tuple(notes))

@@ -27,8 +27,11 @@ PILOT = 200
 AT_ONCE = 500
 """So many draws are placed at once, which bounds memory."""
 
-BURN, KEEP = 10, 16
-"""Sweeps before chains have forgotten where they started, and sweeps that are kept."""
+BURN, MOST_BURN, KEEP = 10, 60, 16
+"""Sweeps in which chains forget where they started, at least and at most, and those to keep."""
+
+FORGOTTEN = 0.05
+"""Chains have forgotten their start when the correlation with it is below."""
 
 
 class Sample(NamedTuple):
@@ -136,19 +139,26 @@ def move(
     stays, so that the utilities move along and most proposals are accepted.
     """
     component, noise = resampled(sample, chains, rng)
-    start, step, kept, accepted = noise, 1.2 * noise.shape[-1] ** -0.25, [], []
-    memory = 1.0
-    for k in range(BURN + keep):
+    jumps = noise.shape[1] == 1 and len(components) > 1
+
+    def moved(component: Ints, noise: Floats, step: float) -> tuple[Ints, Floats, float]:
         noise, acceptance = sweep(_target(components, component), noise, step, rng)
-        if noise.shape[1] == 1 and len(components) > 1:
+        if jumps:
             component = _jump(components, chance, component, noise, rng)
-        if k < BURN:
-            step = tuned(step, acceptance)
-            memory = _correlation(start, noise)
-        else:
-            utilities, _ = _place(components, component, noise)
-            kept.append((component, utilities.astype(np.float32)))
-            accepted.append(acceptance)
+        return component, noise, acceptance
+
+    start, step, memory = noise, 1.2 * noise.shape[-1] ** -0.25, 1.0
+    for k in range(MOST_BURN):
+        component, noise, acceptance = moved(component, noise, step)
+        step, memory = tuned(step, acceptance), _correlation(start, noise)
+        if k >= BURN and memory < FORGOTTEN:
+            break
+    kept, accepted = [], []
+    for _ in range(keep):
+        component, noise, acceptance = moved(component, noise, step)
+        accepted.append(acceptance)
+        utilities, _ = _place(components, component, noise)
+        kept.append((component, utilities.astype(np.float32)))
     return Chains(
         np.concatenate([c for c, _ in kept]),
         np.concatenate([u for _, u in kept]),
