@@ -21,7 +21,7 @@ Singles = NDArray[np.float32]
 KIND, VERSION = "polarbear posterior", 1
 """What a saved posterior says it is, and the format; older formats are read, newer refused."""
 
-_MIXTURE = ("weight", "mean", "covariance", "holds")
+_MIXTURE = ("weight", "mean", "covariance", "holds", "bent")
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,17 @@ class Mixture(Frozen):
     mean, covariance
         Shapes (G, T, n) and (G, T, n, n), of the log-utilities.
     holds
-        Shape (T,): whether the draws at a time are still those of the Gaussians.
+        Shape (T,): whether the draws at a time still go with those of the Gaussians.
+    bent
+        Shape (D, T, n), or (1, 1, 1) for not at all: by how much the draws were moved away from
+        those of the Gaussians, where the posterior is skewed.
     """
 
     weight: Floats
     mean: Floats
     covariance: Floats
     holds: NDArray[np.bool_]
+    bent: Singles
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -325,7 +329,7 @@ class Posterior(Frozen):
         found = np.empty((len(self.times), len(row)))
         for t in range(len(self.times)):
             at = self.draws[:, t]
-            ahead = (at[:, row] > at[:, column]) + 0.5 * (at[:, row] == at[:, column])
+            ahead = at[:, row] > at[:, column]
             weight = self.weight[:, t if self.weight.shape[1] > 1 else 0].astype(np.float64)
             weight /= weight.sum()
             if self.mixture is None or not self.mixture.holds[t]:
@@ -334,16 +338,28 @@ class Posterior(Frozen):
             mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
             spread = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
             score = (mean[:, row] - mean[:, column]) / np.sqrt(np.maximum(spread, 1e-300))
-            found[t] = self.mixture.weight @ ndtr(score) + _correction(weight, ahead)
+            twin = ahead
+            if self.mixture.bent.size > 1:
+                plain = at - self.mixture.bent[:, t]
+                twin = plain[:, row] > plain[:, column]
+            exact = self.mixture.weight @ ndtr(score)
+            found[t] = exact + _correction(weight, ahead, twin, exact)
         return np.clip(found, 0.0, 1.0)
 
 
-def _correction(weight: Floats, ahead: NDArray[Any]) -> Floats:
-    """What the weights of draws change in the shares (pairs,) of those ahead (draws, pairs).
+def _correction(
+    weight: Floats, ahead: NDArray[np.bool_], twin: NDArray[np.bool_], exact: Floats
+) -> Floats:
+    """What weighted draws (D, pairs) add to the exact shares (pairs,) of their Gaussian twins.
 
-    Shrunk by its own noise: in many dimensions a correction can be noisier than what it corrects.
+    A control variate: how far the twins are off their exact share is taken off the draws, as far as
+    the two go together. Then shrunk by its own noise, for in many dimensions a correction can be
+    noisier than what it corrects.
     """
-    excess = weight - 1 / len(weight)
-    change = excess @ ahead
-    noise = excess**2 @ (ahead - weight @ ahead) ** 2
+    counted, twins = weight @ ahead, twin.mean(axis=0)
+    off, twin_off = len(weight) * weight[:, None] * (ahead - counted), twin - twins
+    spread = np.sum(twin_off**2, axis=0)
+    share = np.clip(np.sum(off * twin_off, axis=0) / np.maximum(spread, 1e-300), 0.0, 1.0)
+    change = counted - exact - share * (twins - exact)
+    noise = np.sum((off - share * twin_off) ** 2, axis=0) / len(weight) ** 2
     return change * np.maximum(0.0, 1.0 - noise / np.maximum(change**2, 1e-300))

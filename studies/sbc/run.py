@@ -81,12 +81,15 @@ def ranks(prior: object, seed: int) -> dict[str, float]:
 def table(results: dict[str, dict[str, NDArray]]) -> str:
     tests = sum(len(found) - 2 for found in results.values())
     limit = LEVEL / (2 * tests)
-    lines = [
+    head = (
         f"Simulation-based calibration: n={ALGORITHMS}, P={INSTANCES}, T={TIMES}; uniform by a "
         f"chi-square test with {BINS} bins and by Kolmogorov and Smirnov's; a test fails below "
-        f"{limit:.1e}, which is {LEVEL:g} shared among {2 * tests} tests.",
+        f"{limit:.1e}, which is {LEVEL:g} shared among {2 * tests} tests."
+    )
+    lines = [
+        head,
         "",
-        "| prior | quantity | sets | chi-square p | Kolmogorov p | central 90 % | moved | trusted | |",
+        "| prior | quantity | sets | chi-square p | Kolmogorov p | in 90 % | moved | trusted | |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, found in results.items():

@@ -20,6 +20,7 @@ from scipy.linalg import (
     solve_triangular,
 )
 
+from polarbear.engines.skew import Skew
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import Chain, helmert
@@ -49,6 +50,7 @@ class Conditional(NamedTuple):
     slope: Callable[[Floats], Floats]  # noise -> gradient of the log-posterior: (D, B, size)
     state: Floats  # the mode, for the same method to start from
     decrement: float
+    skew: Skew | None = None  # directions in which to draw from something else than a Gaussian
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
         """Utilities drawn from the approximation, and the log-ratios of posterior to it."""

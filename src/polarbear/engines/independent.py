@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.engines.conditional import DECREMENT, MOST_STEPS, Conditional
+from polarbear.engines.skew import find
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import helmert
@@ -70,6 +71,22 @@ def independent(
     def slope(noise: Floats) -> Floats:
         return each(gradient(mu + each(noise, away)), np.swapaxes(inverse, 1, 2))
 
+    def third_along(direction: Floats) -> Floats:
+        # The slope along a line, on both sides of the mode, where it is 0.
+        line, h = direction @ away, 0.3
+        ends = np.stack([mu[:, None] + h * line, mu[:, None] - h * line])
+        slopes = [
+            np.sum((gradient(end) @ basis.T) * part, axis=-1)
+            for both in ends
+            for end, part in zip(both.swapaxes(0, 1), line.swapaxes(0, 1), strict=True)
+        ]
+        up, down = np.array(slopes).reshape(2, -1, n_times)
+        return ((up + down) / h**2).T
+
+    # Who wins or loses everything is at one of the ends.
+    order = np.argsort(mu, axis=1)
+    ends = np.unique([0, min(1, n - 1), max(0, n - 2), n - 1])
+    gradients = np.take_along_axis(away.swapaxes(1, 2), order[:, ends, None], axis=1)
     return Conditional(
         float(evidence.sum()),
         mu,
@@ -79,6 +96,7 @@ def independent(
         slope,
         mu,
         float(decrement.max(initial=0.0)),
+        find(third_along, gradients, away),
     )
 
 

@@ -32,11 +32,15 @@ Floats = NDArray[np.float64]
 At = Callable[[Mapping[str, float], Conditional | None], Conditional]
 
 FEW, MANY, MOST = 1000, 8000, 16_000
-"""How many draws: few where times are independent and the weights leave little to correct."""
+"""How many draws: few where times are independent, there is much data to go through for each draw,
+and the weights leave little to correct."""
 
-PRECISE, USABLE = 0.004, 0.006
-"""The standard error of a probability below which there are enough draws, and above which weights
-are no use: three such errors would be 0.02."""
+CHEAP = 1e7
+"""Terms of the likelihood up to which draws are not spared."""
+
+PRECISE, USABLE = 0.006, 0.009
+"""The standard error of a probability, at worst, below which there are enough draws, and above
+which weights are no use. Less is wrong in the end, for corrections are shrunk by their noise."""
 
 WORK = 1e9
 """Terms of the likelihood beyond which no more draws are made to be more precise."""
@@ -62,7 +66,7 @@ def laplace(
     start
         An earlier posterior to start from, of some of the same algorithms and times.
     draws
-        How many draws; by default 1000, 8000 or 16,000, as many as it takes to be precise.
+        How many draws; by default from 1000 to 16,000, as many as it takes to be precise.
     """
     if draws is not None and not (isinstance(draws, int) and draws >= 100):
         raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
@@ -92,7 +96,7 @@ def _laplace(
         chains = max(1, len(sample.component) // KEEP)
         moved = move(found.components, found.chance, sample, rng, chains=chains, keep=KEEP)
         even = np.full((len(moved.component), 1), 1 / len(moved.component))
-        sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k)
+        sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k, None)
         failed = np.ones(len(rankings.times), dtype=bool)
     return _posterior(rankings, prior, found, sample, _Moved(failed, moved), rng)
 
@@ -187,9 +191,11 @@ def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.G
     # Where times hang together, statements about all of them at once can only count draws.
     alone = _independent(found) or len(found.components[0].mean) == 1
     few = FEW if alone or terms * MANY > WORK else MANY
+    few = max(few, min(MANY, int(CHEAP / max(1, terms))))
     sample = weigh(found.components, found.chance, few, rng)
     for more in (MANY, MOST):
-        if _errors(sample).max() <= PRECISE or terms * more > WORK:
+        enough = _errors(sample).max() <= PRECISE and sample.k.max() <= ENOUGH
+        if enough or terms * more > WORK:
             break
         if more > len(sample.component):
             sample = weigh(found.components, found.chance, more, rng)
@@ -258,6 +264,7 @@ def _posterior(
             np.stack([found.components[g].mean for g in used]),
             np.stack([found.components[g].covariance for g in used]),
             holds,
+            np.zeros((1, 1, 1), np.float32) if sample.bent is None else sample.bent,
         )
     return Posterior(
         rankings.algorithms,

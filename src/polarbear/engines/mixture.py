@@ -42,6 +42,7 @@ class Sample(NamedTuple):
     utilities: Singles  # (D, T, n)
     weight: Floats  # (D, B), each block summing to 1
     k: Floats  # (B,)
+    bent: Singles | None  # (D, T, n): by how much the draws are not those of the Gaussians
 
 
 def weigh(
@@ -54,14 +55,33 @@ def weigh(
     noise = np.empty((draws, blocks, size), dtype=np.float32)
     utilities = np.empty((draws, *components[0].mean.shape), dtype=np.float32)
     log_ratio = np.empty((draws, blocks))
+    skewed = any(one.skew is not None for one in components)
+    bent = np.zeros_like(utilities) if skewed else None
     for g, rows in _groups(component):
-        fresh = rng.standard_normal((rows.stop - rows.start, blocks, size))
-        noise[rows] = fresh
-        utilities[rows], log_ratio[rows] = components[g].place(fresh[..., : components[g].shape[1]])
+        drawn = _drawn(components[g], rng.standard_normal((rows.stop - rows.start, blocks, size)))
+        noise[rows], utilities[rows], log_ratio[rows] = drawn[:3]
+        if bent is not None:
+            bent[rows] = drawn.bent
     log_ratio += log_shift[component]
     smoothed = [smooth(log_ratio[:, b]) for b in range(blocks)]
     weight = np.exp(np.stack([s.log_weight for s in smoothed], axis=1))
-    return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]))
+    return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]), bent)
+
+
+class _Drawn(NamedTuple):
+    noise: Floats
+    utilities: Floats
+    log_ratio: Floats
+    bent: Floats | float
+
+
+def _drawn(one: Conditional, noise: Floats) -> _Drawn:
+    """Place standard normal noise, bent where the component is skewed."""
+    if one.skew is None:
+        return _Drawn(noise, *one.place(noise[..., : one.shape[1]]), 0.0)
+    there = one.skew.bend(noise)
+    utilities, log_ratio = one.place(there.noise)
+    return _Drawn(there.noise, utilities, log_ratio + there.log_ratio, there.moved)
 
 
 def spread(chance: Floats, draws: int) -> Ints:
@@ -88,8 +108,7 @@ def _corrected(components: Sequence[Conditional], rng: np.random.Generator) -> F
         return shift
     pilot = rng.standard_normal((PILOT, *components[0].shape))
     for g, component in enumerate(components):
-        _, log_ratio = component.place(pilot)
-        own = logsumexp(log_ratio, axis=0) - np.log(PILOT)
+        own = logsumexp(_drawn(component, pilot).log_ratio, axis=0) - np.log(PILOT)
         shift[g] = own.sum() - own
     return shift - shift.max()
 

@@ -1,0 +1,91 @@
+"""Bend a Gaussian along the directions in which the posterior is most skewed.
+
+After an algorithm has won or lost everything, its utility has an exponential tail on one side, and
+weights that take a Gaussian there have no variance to speak of: a sweep is the one thing Laplace
+is bad at. Along such a direction the noise is replaced by the logarithm of a gamma variable with
+the same mode, curvature and third derivative, which is what the posterior of a sweep is.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainccinv, gammaincinv, gammaln, ndtr
+
+Floats = NDArray[np.float64]
+
+LEAST = 0.15
+"""Directions of which the third derivative is smaller stay as they are."""
+
+SHAPES = (0.02, 1 / LEAST**2)
+"""The range of shapes: below, the gamma variable itself would underflow."""
+
+
+class Skew(NamedTuple):
+    """Orthonormal directions for each block, and how skewed the posterior is along them."""
+
+    direction: Floats  # (B, r, size)
+    line: Floats  # (B, r, n): the same in utilities
+    third: Floats  # (B, r): third derivatives of the log-posterior, 0 for none
+
+    def bend(self, noise: Floats) -> "Bent":
+        """Move noise (D, B, size) along the directions."""
+        along = (noise.swapaxes(0, 1) @ self.direction.swapaxes(1, 2)).swapaxes(0, 1)
+        there, log_density = along.copy(), -0.5 * along**2 - 0.5 * np.log(2 * np.pi)
+        for b, r in zip(*np.nonzero(self.third), strict=True):
+            there[:, b, r], log_density[:, b, r] = _log_gamma(
+                along[:, b, r], float(self.third[b, r])
+            )
+        extra = (-0.5 * there**2 - 0.5 * np.log(2 * np.pi) - log_density).sum(axis=-1)
+        shift = there - along
+        moved = noise + (shift.swapaxes(0, 1) @ self.direction).swapaxes(0, 1)
+        return Bent(moved, (shift.swapaxes(0, 1) @ self.line).swapaxes(0, 1), extra)
+
+
+class Bent(NamedTuple):
+    """Noise that was moved."""
+
+    noise: Floats  # (D, B, size)
+    moved: Floats  # (D, B, n): by how much, in utilities
+    log_ratio: Floats  # (D, B): of the normal density there to that of what was drawn from
+
+
+def find(
+    third_along: Callable[[Floats], Floats], candidates: Floats, away: Floats, most: int = 2
+) -> Skew | None:
+    """The most skewed of some directions (B, c, size), one after the other, orthonormal.
+
+    ``third_along`` gives third derivatives (B, c) of the log-posterior along unit directions, and
+    ``away`` (B, size, n) what noise is in utilities.
+    """
+    blocks, _, size = candidates.shape
+    direction, third = np.zeros((blocks, 0, size)), np.zeros((blocks, 0))
+    for _ in range(min(most, size)):
+        inside = candidates @ direction.swapaxes(1, 2) @ direction
+        left = candidates - inside
+        norm = np.linalg.norm(left, axis=-1, keepdims=True)
+        unit = left / np.maximum(norm, 1e-300) * (norm > 1e-6)
+        found = third_along(unit) * (norm[..., 0] > 1e-6)
+        best = np.abs(found).argmax(axis=1)
+        rows = np.arange(blocks)
+        chosen = found[rows, best]
+        direction = np.concatenate([direction, unit[rows, best][:, None]], axis=1)
+        third = np.concatenate([third, chosen[:, None]], axis=1)
+    third = np.where(np.abs(third) < LEAST, 0.0, third)
+    return Skew(direction, direction @ away, third) if third.any() else None
+
+
+def _log_gamma(normal: Floats, third: float) -> tuple[Floats, Floats]:
+    """Where a normal variable is mapped, and the log-density there."""
+    shape = np.clip(third**-2, *SHAPES)
+    side = -np.sign(third)  # a negative third derivative: the long tail is below
+    z = side * normal
+    lower = z < 0
+    value = np.empty_like(z)
+    value[lower] = gammaincinv(shape, ndtr(z[lower]))
+    value[~lower] = gammainccinv(shape, ndtr(-z[~lower]))
+    log_value = np.log(np.maximum(value, 1e-300))
+    # Mode 0 and curvature 1: sqrt(shape) * log(gamma / shape).
+    log_density = shape * log_value - value - gammaln(shape) - 0.5 * np.log(shape)
+    return side * np.sqrt(shape) * (log_value - np.log(shape)), log_density
