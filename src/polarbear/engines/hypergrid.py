@@ -31,7 +31,7 @@ class Grid(NamedTuple, Generic[Found]):
     weight: Floats
     found: list[Found]
     edge: float  # the largest share of the mass that may lie beyond the grid
-    cell: Floats  # (dimension, dimension): a point stands for itself plus cell @ [-1/2, 1/2]
+    cell: Floats  # (dimension, dimension): the steps from point to point, as columns
 
 
 def integrate(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.engines.conditional import DECREMENT, MOST_STEPS, Conditional
-from polarbear.engines.skew import find
+from polarbear.engines.skew import MOST_SKEWED, find
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import helmert
@@ -83,10 +83,12 @@ def independent(
         up, down = np.array(slopes).reshape(2, -1, n_times)
         return ((up + down) / h**2).T
 
-    # Who wins or loses everything is at one of the ends.
+    # Where one always beats the next, their gap has a long tail; with many, look at the ends.
     order = np.argsort(mu, axis=1)
-    ends = np.unique([0, min(1, n - 1), max(0, n - 2), n - 1])
-    gradients = np.take_along_axis(away.swapaxes(1, 2), order[:, ends, None], axis=1)
+    sorted_away = np.take_along_axis(away, order[:, None, :], axis=2)
+    gaps = np.diff(sorted_away, axis=2).swapaxes(1, 2)
+    if n - 1 > MOST_SKEWED:
+        gaps = gaps[:, np.r_[: MOST_SKEWED // 2, -(MOST_SKEWED // 2) : 0]]
     return Conditional(
         float(evidence.sum()),
         mu,
@@ -96,7 +98,7 @@ def independent(
         slope,
         mu,
         float(decrement.max(initial=0.0)),
-        find(third_along, gradients, away),
+        find(third_along, gaps, away),
     )
 
 

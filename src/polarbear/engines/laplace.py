@@ -45,6 +45,9 @@ which weights are no use. Less is wrong in the end, for corrections are shrunk b
 WORK = 1e9
 """Terms of the likelihood beyond which no more draws are made to be more precise."""
 
+KERNEL = 0.45
+"""How far draws of hyperparameters are spread around the points of the grid, in its steps."""
+
 EDGE = 0.01
 """The mass that may lie beyond the grid of hyperparameters."""
 
@@ -241,10 +244,19 @@ def _moved_times(
 def _hyper_draws(
     found: Approximation, component: NDArray[np.intp], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Hyperparameters of draws, spread over the cells that the points of the grid stand for."""
-    within = rng.uniform(-0.5, 0.5, (len(component), len(found.hyper))) @ found.cell.T
-    named = zip(found.hyper.items(), within.T, strict=True)
-    return {name: values[component] * np.exp(shift) for (name, values), shift in named}
+    """Hyperparameters of draws, spread smoothly over what the points of the grid stand for.
+
+    A kernel is added, and the points are drawn together so that the spread stays the same.
+    """
+    if not found.hyper:
+        return {}
+    point = np.log(np.stack(list(found.hyper.values()), axis=1))[component]
+    mean = point.mean(axis=0)
+    steps = np.linalg.solve(found.cell, (point - mean).T).T
+    together = np.sqrt(np.maximum(1 - KERNEL**2 / np.maximum(steps.var(axis=0), 1e-12), 0.0))
+    steps = together * steps + KERNEL * rng.standard_normal(steps.shape)
+    drawn = np.exp(mean + steps @ found.cell.T)
+    return dict(zip(found.hyper, drawn.T, strict=True))
 
 
 def _posterior(

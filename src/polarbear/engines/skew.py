@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, gammaincinv, gammaln, ndtr
+from scipy.special import gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
 
 Floats = NDArray[np.float64]
 
 LEAST = 0.15
 """Directions of which the third derivative is smaller stay as they are."""
 
-SHAPES = (0.02, 1 / LEAST**2)
-"""The range of shapes: below, the gamma variable itself would underflow."""
+MOST_SKEWED = 6
+"""So many directions at most are looked at."""
 
 
 class Skew(NamedTuple):
@@ -51,9 +51,7 @@ class Bent(NamedTuple):
     log_ratio: Floats  # (D, B): of the normal density there to that of what was drawn from
 
 
-def find(
-    third_along: Callable[[Floats], Floats], candidates: Floats, away: Floats, most: int = 2
-) -> Skew | None:
+def find(third_along: Callable[[Floats], Floats], candidates: Floats, away: Floats) -> Skew | None:
     """The most skewed of some directions (B, c, size), one after the other, orthonormal.
 
     ``third_along`` gives third derivatives (B, c) of the log-posterior along unit directions, and
@@ -61,7 +59,7 @@ def find(
     """
     blocks, _, size = candidates.shape
     direction, third = np.zeros((blocks, 0, size)), np.zeros((blocks, 0))
-    for _ in range(min(most, size)):
+    for _ in range(candidates.shape[1]):
         inside = candidates @ direction.swapaxes(1, 2) @ direction
         left = candidates - inside
         norm = np.linalg.norm(left, axis=-1, keepdims=True)
@@ -72,20 +70,25 @@ def find(
         chosen = found[rows, best]
         direction = np.concatenate([direction, unit[rows, best][:, None]], axis=1)
         third = np.concatenate([third, chosen[:, None]], axis=1)
+        if np.abs(chosen).max() < LEAST:
+            break
     third = np.where(np.abs(third) < LEAST, 0.0, third)
     return Skew(direction, direction @ away, third) if third.any() else None
 
 
 def _log_gamma(normal: Floats, third: float) -> tuple[Floats, Floats]:
     """Where a normal variable is mapped, and the log-density there."""
-    shape = np.clip(third**-2, *SHAPES)
+    shape = third**-2
     side = -np.sign(third)  # a negative third derivative: the long tail is below
     z = side * normal
     lower = z < 0
     value = np.empty_like(z)
     value[lower] = gammaincinv(shape, ndtr(z[lower]))
     value[~lower] = gammainccinv(shape, ndtr(-z[~lower]))
-    log_value = np.log(np.maximum(value, 1e-300))
+    # The smallest values underflow; there the distribution function is a power.
+    small = value < 1e-12
+    log_value = np.log(np.where(small, 1.0, value))
+    log_value[small] = (log_ndtr(z[small]) + gammaln(shape + 1)) / shape
     # Mode 0 and curvature 1: sqrt(shape) * log(gamma / shape).
     log_density = shape * log_value - value - gammaln(shape) - 0.5 * np.log(shape)
     return side * np.sqrt(shape) * (log_value - np.log(shape)), log_density
