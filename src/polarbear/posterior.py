@@ -97,7 +97,7 @@ class Posterior(Frozen):
     mixture
         The Gaussians behind the draws, where the engine has them.
     hyper
-        Draws of the hyperparameters by name, each of shape (D,).
+        Draws of the hyperparameters by name, each of shape (D,); they all weigh the same.
     diagnostics
         Whether to trust it.
     prior, method
@@ -124,18 +124,12 @@ class Posterior(Frozen):
     @cached_property
     def utilities(self) -> Singles:
         """Draws of the log-utilities that all weigh the same: shape (D, T, n)."""
-        size, blocks = self.weight.shape
+        blocks = self.weight.shape[1]
         if np.ptp(self.weight) == 0:
             return self.draws
-        places = (np.arange(size) + 0.5) / size
-        even = np.empty_like(self.draws)
-        for b in range(blocks):
-            edges = np.cumsum(self.weight[:, b], dtype=np.float64)
-            chosen = np.searchsorted(edges, places * edges[-1])
-            if blocks == 1:
-                return self.draws[chosen]
-            even[:, b] = self.draws[chosen, b]
-        return even
+        if blocks == 1:
+            return self.draws[even(self.weight[:, 0])]
+        return np.stack([self.draws[even(self.weight[:, b]), b] for b in range(blocks)], axis=1)
 
     @property
     def ratings(self) -> Singles:
@@ -149,8 +143,7 @@ class Posterior(Frozen):
 
     def interval(self, algorithm: str | None = None, level: float = 0.95) -> Floats:
         """Central interval of the ratings: shape (2, T) of an algorithm, or (2, T, n) of all."""
-        if not 0 < level < 1:
-            raise DataError(f"level={level!r}: expected a probability between 0 and 1")
+        _check_level(level)
         ends = [0.5 - level / 2, 0.5 + level / 2]
         return np.quantile(self._of(self.ratings, algorithm), ends, axis=0).astype(np.float64)
 
@@ -161,6 +154,8 @@ class Posterior(Frozen):
         which is far more precise than counting draws.
         """
         first, second = indices([a, b], self.algorithms, "algorithm")
+        if first == second:
+            return np.full(len(self.times), 0.5)
         return self._better(np.array([first]), np.array([second]))[:, 0]
 
     def better_everywhere(self, a: str, b: str) -> float:
@@ -195,6 +190,7 @@ class Posterior(Frozen):
     def win_probability(self, a: str, b: str, level: float = 0.95) -> tuple[Floats, Floats]:
         """How likely ``a`` is to beat ``b`` on a new instance: mean (T,) and interval (2, T)."""
         first, second = indices([a, b], self.algorithms, "algorithm")
+        _check_level(level)
         odds = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
         ends = np.quantile(odds, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         return odds.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
@@ -343,8 +339,27 @@ class Posterior(Frozen):
                 plain = at - self.mixture.bent[:, t]
                 twin = plain[:, row] > plain[:, column]
             exact = self.mixture.weight @ ndtr(score)
-            found[t] = exact + _correction(weight, ahead, twin, exact)
-        return np.clip(found, 0.0, 1.0)
+            # Draws cannot tell less than half of one in so many from never.
+            least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / len(at))
+            corrected = exact + _correction(weight, ahead, twin, exact)
+            found[t] = np.clip(corrected, least, 1 - least)
+        return found
+
+
+def even(weight: NDArray[Any]) -> NDArray[np.intp]:
+    """Which draws to take, some of them more than once, so that all weigh the same.
+
+    >>> even(np.array([0.5, 0.25, 0.25, 0.0]))
+    array([0, 0, 1, 2])
+    """
+    edges = np.cumsum(weight, dtype=np.float64)
+    places = (np.arange(len(weight)) + 0.5) / len(weight) * edges[-1]
+    return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise DataError(f"level={level!r}: expected a probability between 0 and 1")
 
 
 def _correction(

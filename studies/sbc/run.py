@@ -70,10 +70,8 @@ def ranks(prior: object, seed: int) -> dict[str, float]:
     posterior = pb.fit(simulate_rankings(mu, INSTANCES, rng), prior=prior, seed=seed)
     draws = posterior.utilities.astype(np.float64)
     found = {name: of(draws) < of(mu) for name, of in QUANTITIES.items()}
-    weight = posterior.weight.mean(axis=1)
-    weight = weight / weight.sum()
     place = {name: float(below.mean()) for name, below in found.items()}
-    place |= {name: float(weight @ (posterior.hyper[name] < x)) for name, x in hyper.items()}
+    place |= {name: float((posterior.hyper[name] < x).mean()) for name, x in hyper.items()}
     moved = posterior.mixture is None or not posterior.mixture.holds.all()
     return place | {"moved": float(moved), "trusted": float(posterior.diagnostics.trusted)}
 

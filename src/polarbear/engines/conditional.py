@@ -6,8 +6,10 @@ whose precision is banded, so that its cost is linear in the number of times.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,8 @@ DECREMENT = 1e-10
 MOST_STEPS = 100
 
 
-class Conditional(NamedTuple):
+@dataclass(frozen=True)
+class Conditional:
     """A Gaussian approximation of the posterior of utilities, given hyperparameters.
 
     It is standard normal in coordinates called noise, of shape (draws, blocks, size). Blocks do
@@ -42,7 +45,7 @@ class Conditional(NamedTuple):
 
     evidence: float  # log of the integral, by Laplace
     mean: Floats  # (T, n)
-    covariance: Floats  # (T, n, n), at each time
+    find_covariance: Callable[[], Floats]  # (T, n, n), at each time; not all are needed
     shape: tuple[int, int]  # blocks, size
     place: Callable[
         [Floats], tuple[Floats, Floats]
@@ -51,6 +54,11 @@ class Conditional(NamedTuple):
     state: Floats  # the mode, for the same method to start from
     decrement: float
     skew: Skew | None = None  # directions in which to draw from something else than a Gaussian
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The covariance of the utilities at each time: (T, n, n)."""
+        return self.find_covariance()
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
         """Utilities drawn from the approximation, and the log-ratios of posterior to it."""
@@ -92,12 +100,19 @@ def remainder(data: Choices, mode: Floats) -> Callable[[Floats], Floats]:
     The prior is Gaussian and the approximation matches it and the likelihood to second order, so
     this is the log-ratio of posterior to approximation: utilities (D, T, n) -> (D, T).
     """
-    top, slope, bend = data.value(mode), data.gradient(mode), data.curvature(mode)
+    light = data.single()
+    number = np.float64 if light is data else np.float32
+    near: Any = mode[None].astype(number)
+    top = light.value(near)[0]
+    slope, half_bend = data.gradient(mode), 0.5 * data.curvature(mode)
+    slope, half_bend = slope.astype(number), half_bend.astype(number)
 
-    def beyond(mu: Floats) -> Floats:
-        away = mu - mode
-        bent = (away.swapaxes(0, 1) @ bend).swapaxes(0, 1)
-        return data.value(mu) - top + np.sum((0.5 * bent - slope) * away, axis=-1)
+    def beyond(mu: Any) -> Floats:
+        mu = mu.astype(number, copy=False)
+        away = mu - near
+        bent = (away.swapaxes(0, 1) @ half_bend).swapaxes(0, 1) - slope
+        left = light.value(mu) - top + np.einsum("dtn,dtn->dt", bent, away)
+        return left.astype(np.float64)
 
     return beyond
 
@@ -105,7 +120,7 @@ def remainder(data: Choices, mode: Floats) -> Callable[[Floats], Floats]:
 def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Conditional:
     """Laplace in whitened coefficients z (K, n - 1): mu = factor @ z @ helmert(n).T.
 
-    ``start`` is a mode (T, n - 1) found with other hyperparameters.
+    ``start`` is a mode found with other hyperparameters: (T, n - 1), or the states of a chain.
     """
     # Coefficients of next to no variance cost as much as others: what is left out has less than a
     # millionth of the largest variance.
@@ -119,7 +134,7 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     begin = np.zeros(k * q)
     if start is not None:
         shrink = spread / (spread**2 + 1e-2 * spread[0] ** 2)
-        begin = (shrink[:, None] * (left.T @ start)).ravel()
+        begin = (shrink[:, None] * (left.T @ start.reshape(n_times, -1)[:, :q])).ravel()
 
     def utilities(z: Floats) -> Floats:
         return factor @ z.reshape(*z.shape[:-1], k, q) @ basis.T
@@ -144,22 +159,29 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     found = climb(begin, value, step)
     lower = root(found.state)
     log_det = 2 * np.log(np.diag(lower)).sum()
-    half = solve_triangular(lower, np.kron(factor, np.eye(q)).T, lower=True)
-    half = half.reshape(-1, n_times, q).transpose(1, 2, 0)
-    covariance = basis @ (half @ half.swapaxes(1, 2)) @ basis.T
-
-    inverse = solve_triangular(lower, np.eye(k * q), lower=True, check_finite=False)
     mean = utilities(found.state)
-    beyond = remainder(data, mean)
+
+    @cache
+    def inverse() -> Floats:
+        return solve_triangular(lower, np.eye(k * q), lower=True, check_finite=False)
+
+    @cache
+    def beyond() -> Callable[[Floats], Floats]:
+        return remainder(data, mean)
+
+    def covariance() -> Floats:
+        half = (inverse() @ np.kron(factor, np.eye(q)).T).reshape(-1, n_times, q)
+        half = half.transpose(1, 2, 0)
+        return basis @ (half @ half.swapaxes(1, 2)) @ basis.T
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
-        mu = utilities(found.state + noise[:, 0] @ inverse)
-        return mu, beyond(mu).sum(axis=-1, keepdims=True)
+        mu = utilities(found.state + noise[:, 0] @ inverse())
+        return mu, beyond()(mu).sum(axis=-1, keepdims=True)
 
     def slope(noise: Floats) -> Floats:
-        z = found.state + noise[:, 0] @ inverse
+        z = found.state + noise[:, 0] @ inverse()
         pull = (factor.T @ (data.gradient(utilities(z)) @ basis)).reshape(len(z), -1) - z
-        return (pull @ inverse.T)[:, None]
+        return (pull @ inverse().T)[:, None]
 
     evidence = found.value - 0.5 * log_det
     return Conditional(
@@ -180,7 +202,10 @@ def _narrow(factor: Floats) -> Floats:
 
 
 def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditional:
-    """Laplace in the states x (T, s, n - 1) of a Markov prior, with banded algebra."""
+    """Laplace in the states x (T, s, n - 1) of a Markov prior, with banded algebra.
+
+    ``start`` is a mode found with other hyperparameters, with or without derivatives.
+    """
     n_times, s, q = len(prior.move) + 1, len(prior.start), n - 1
     block, size = s * q, n_times * s * q
     basis = helmert(n)
@@ -210,21 +235,33 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
         direction = cho_solve_banded((root(x), True), slope, check_finite=False)
         return direction, float(slope @ direction)
 
-    found = climb(np.zeros(size) if start is None else start, value, step)
+    begin = np.zeros((n_times, block))
+    if start is not None:
+        start = start.reshape(n_times, -1)[:, :block]
+        begin[:, : start.shape[1]] = start
+    found = climb(begin.ravel(), value, step)
     lower = root(found.state)
     log_det = 2 * np.log(lower[0]).sum()
-    covariance = basis @ _marginals(lower, n_times, block)[:, :q, :q] @ basis.T
-    upper = _upper(lower)
+    mean = utilities(found.state)
+
+    @cache
+    def upper() -> Floats:
+        return _upper(lower)
+
+    @cache
+    def beyond() -> Callable[[Floats], Floats]:
+        return remainder(data, mean)
+
+    def covariance() -> Floats:
+        return basis @ _marginals(lower, n_times, block)[:, :q, :q] @ basis.T
 
     def states(noise: Floats) -> Floats:
-        return found.state + solve_banded((0, len(lower) - 1), upper, noise[:, 0].T).T
-
-    mean = utilities(found.state)
-    beyond = remainder(data, mean)
+        away = solve_banded((0, len(lower) - 1), upper(), noise[:, 0].T, check_finite=False)
+        return found.state + away.T
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
         mu = utilities(states(noise))
-        return mu, beyond(mu).sum(axis=-1, keepdims=True)
+        return mu, beyond()(mu).sum(axis=-1, keepdims=True)
 
     def slope(noise: Floats) -> Floats:
         x = states(noise)
@@ -269,11 +306,10 @@ def _times(band: Floats, x: Floats) -> Floats:
     """A symmetric banded matrix, given by its lower band, times a vector or matrix."""
     shape = (-1, *(1,) * (x.ndim - 1))
     result = band[0].reshape(shape) * x
-    for k in range(1, len(band)):
-        if band[k].any():
-            values = band[k, :-k].reshape(shape)
-            result[k:] += values * x[:-k]
-            result[:-k] += values * x[k:]
+    for k in np.flatnonzero(np.abs(band).max(axis=1))[1:]:
+        values = band[k, :-k].reshape(shape)
+        result[k:] += values * x[:-k]
+        result[:-k] += values * x[k:]
     return result
 
 

@@ -32,6 +32,7 @@ class Grid(NamedTuple, Generic[Found]):
     found: list[Found]
     edge: float  # the largest share of the mass that may lie beyond the grid
     cell: Floats  # (dimension, dimension): the steps from point to point, as columns
+    rim: NDArray[np.bool_]  # which points have a neighbour that was left out
 
 
 def integrate(
@@ -78,7 +79,9 @@ def integrate(
     kept = np.flatnonzero(keep)
     found = [cache[tuple(np.round(points[i], 12))][1] for i in kept]
     edge = 1.0 if cut else float(weight[density <= top - DROP].sum())
-    return Grid(points[kept], weight[kept], found, edge, STEP * axes)
+    inside = {nodes[i] for i in kept}
+    rim = [any(tuple(np.add(nodes[i], step)) not in inside for step in steps) for i in kept]
+    return Grid(points[kept], weight[kept], found, edge, STEP * axes, np.array(rim))
 
 
 def _axes(value: Callable[[Floats], float], mode: Floats) -> Floats:

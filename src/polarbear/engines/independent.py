@@ -50,15 +50,16 @@ def independent(
         decrement = np.sum(uphill * step, axis=1)
         if np.all(decrement < DECREMENT):
             break
+        before = at
         mu, at = _damped(value, mu, at, step @ basis.T, decrement)
+        if np.all(at <= before) and np.all(decrement < 1e-4):
+            break  # rounding: nothing left to gain
     else:
         raise FitError(f"Newton did not converge in {MOST_STEPS} steps")
     lower = np.linalg.cholesky(curvature(mu))
     inverse = np.linalg.inv(lower)
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     evidence = at + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
-    covariance = basis @ np.swapaxes(inverse, 1, 2) @ inverse @ basis.T
-
     away = inverse @ basis.T
 
     def each(rows: Floats, matrices: NDArray[np.floating]) -> Floats:
@@ -92,7 +93,7 @@ def independent(
     return Conditional(
         float(evidence.sum()),
         mu,
-        covariance,
+        lambda: away.swapaxes(1, 2) @ away,
         (n_times, n - 1),
         place,
         slope,

@@ -18,11 +18,20 @@ from polarbear.data.rankings import Rankings
 from polarbear.engines.conditional import Conditional, chain, dense
 from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
-from polarbear.engines.mixture import KEEP, Chains, Sample, move, weigh
+from polarbear.engines.mixture import (
+    FORGOTTEN,
+    KEEP,
+    Chains,
+    Parts,
+    Sample,
+    evidence_left,
+    move,
+    weigh,
+)
 from polarbear.engines.psis import ENOUGH
 from polarbear.errors import DataError
 from polarbear.likelihood.choices import choices
-from polarbear.posterior import Diagnostics, Mixture, Posterior
+from polarbear.posterior import Diagnostics, Mixture, Posterior, even
 from polarbear.priors.any import Prior
 from polarbear.priors.base import helmert, unit_times
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
@@ -31,7 +40,7 @@ from polarbear.priors.hyper import Hyper
 Floats = NDArray[np.float64]
 At = Callable[[Mapping[str, float], Conditional | None], Conditional]
 
-FEW, MANY, MOST = 1000, 8000, 16_000
+FEW, MANY, MOST = 1000, 6000, 16_000
 """How many draws: few where times are independent, there is much data to go through for each draw,
 and the weights leave little to correct."""
 
@@ -71,7 +80,7 @@ def laplace(
     draws
         How many draws; by default from 1000 to 16,000, as many as it takes to be precise.
     """
-    if draws is not None and not (isinstance(draws, int) and draws >= 100):
+    if draws is not None and not (isinstance(draws, int | np.integer) and draws >= 100):
         raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
     with threadpool_limits(limits=1, user_api="blas"):
         # Matrices here are small: more threads wait for each other more than they compute.
@@ -86,18 +95,22 @@ def _laplace(
     rng: np.random.Generator,
 ) -> Posterior:
     model = _model(rankings, prior, start)
-    found = _approximate(model, start)
+    found = _approximate(model, start, None)
     sample = _drawn(found, model.terms, draws, rng)
-    failed = sample.k > ENOUGH
+    if _off_the_grid(found, sample) > EDGE:
+        # Laplace's evidence is so far off that the grid lies in the wrong place.
+        found = _approximate(model, start, int(rng.integers(2**63)))
+        sample = _drawn(found, model.terms, draws, rng)
+    failed = ~(sample.k <= ENOUGH)
     if model.terms * MOST <= WORK:  # else the weights are right but the draws few: it is said
-        failed |= _errors(sample) > USABLE
+        failed |= ~(_errors(sample) <= USABLE)
     if not failed.any():
         return _posterior(rankings, prior, found, sample, None, rng)
     if len(failed) > 1:
         sample, moved = _moved_times(rankings, prior, found, sample, failed, rng)
     else:
         chains = max(1, len(sample.component) // KEEP)
-        moved = move(found.components, found.chance, sample, rng, chains=chains, keep=KEEP)
+        moved = move(found.parts, sample, rng, chains=chains, keep=KEEP)
         even = np.full((len(moved.component), 1), 1 / len(moved.component))
         sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k, None)
         failed = np.ones(len(rankings.times), dtype=bool)
@@ -115,11 +128,16 @@ class Model(NamedTuple):
 class Approximation(NamedTuple):
     """Gaussians at the points of a grid over hyperparameters."""
 
-    components: Sequence[Conditional]
-    chance: Floats
+    parts: Parts
     hyper: Mapping[str, Floats]  # the value of each at each point
     edge: float
-    cell: Floats  # what a point stands for, in logarithms
+    cell: Floats  # the steps of the grid, in logarithms
+    rim: NDArray[np.bool_]  # which points have a neighbour that was left out
+
+    @property
+    def components(self) -> Sequence[Conditional]:
+        """The Gaussians."""
+        return self.parts.components
 
 
 class _Moved(NamedTuple):
@@ -143,12 +161,13 @@ def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
     mode = begin @ helmert(n)
 
     def gaussian(hyper: Mapping[str, float], warm: Conditional | None) -> Conditional:
-        states = prior.chain(times, hyper)
-        if states is None:
-            return dense(data, prior.factor(times, hyper), n, mode if warm is None else warm.state)
-        first = np.zeros((n_times, len(states.start), n - 1))
-        first[:, 0] = mode
-        return chain(data, states, n, first.ravel() if warm is None else warm.state)
+        states, first = prior.chain(times, hyper), mode if warm is None else warm.state
+        if states is not None:
+            try:
+                return chain(data, states, n, first)
+            except np.linalg.LinAlgError:
+                pass  # times too close for this length: the chain drowned in rounding
+        return dense(data, prior.factor(times, hyper), n, first)
 
     return Model(prior.hypers(), gaussian, data.terms)
 
@@ -165,16 +184,24 @@ def _utilities(start: Posterior, rankings: Rankings) -> Floats:
     return found - found.mean(axis=1, keepdims=True)
 
 
-def _approximate(model: Model, start: Posterior | None) -> Approximation:
-    """Lay the grid over the hyperparameters."""
+def _approximate(model: Model, start: Posterior | None, pilot: int | None) -> Approximation:
+    """Lay the grid over the hyperparameters, by Laplace's evidence or by one that is corrected.
+
+    ``pilot`` is the seed of the draws that correct it, the same for all points.
+    """
     hypers = model.hypers
     if not hypers:
-        return Approximation([model.at({}, None)], np.ones(1), {}, 0.0, np.empty((0, 0)))
+        only = Parts([model.at({}, None)], np.ones(1), np.zeros(1))
+        return Approximation(only, {}, 0.0, np.empty((0, 0)), np.zeros(1, dtype=bool))
 
-    def log_density(u: Floats, warm: Conditional | None) -> tuple[float, Conditional]:
-        found = model.at(dict(zip(hypers, np.exp(u), strict=True)), warm)
+    def log_density(u: Floats, warm: _Point | None) -> tuple[float, _Point]:
+        values = dict(zip(hypers, np.exp(u), strict=True))
+        found = model.at(values, None if warm is None else warm.conditional)
         weight = sum(h.log_density(x) for h, x in zip(hypers.values(), u, strict=True))
-        return found.evidence + weight, found
+        left = 0.0
+        if pilot is not None:
+            left = float(evidence_left(found, np.random.default_rng(pilot)).sum())
+        return found.evidence + weight + left, _Point(found, left)
 
     earlier = {} if start is None else start.hyper
     first = [
@@ -184,24 +211,39 @@ def _approximate(model: Model, start: Posterior | None) -> Approximation:
     grid = integrate(log_density, first)
     values = np.exp(grid.point).T
     named = dict(zip(hypers, values, strict=True))
-    return Approximation(grid.found, grid.weight, named, grid.edge, grid.cell)
+    components = [point.conditional for point in grid.found]
+    parts = Parts(components, grid.weight, np.array([point.corrected for point in grid.found]))
+    return Approximation(parts, named, grid.edge, grid.cell, grid.rim)
+
+
+class _Point(NamedTuple):
+    conditional: Conditional
+    corrected: float
+
+
+def _off_the_grid(found: Approximation, sample: Sample) -> float:
+    """How much of the mass, as the draws weigh it, lies at the rim of the grid."""
+    share = np.bincount(
+        sample.component, sample.weight.mean(axis=1), minlength=len(found.components)
+    )
+    return float(share[found.rim].sum() / share.sum())
 
 
 def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.Generator) -> Sample:
     """As many weighted draws as it takes for the correction to be precise."""
     if draws is not None:
-        return weigh(found.components, found.chance, draws, rng)
+        return weigh(found.parts, draws, rng)
     # Where times hang together, statements about all of them at once can only count draws.
     alone = _independent(found) or len(found.components[0].mean) == 1
     few = FEW if alone or terms * MANY > WORK else MANY
     few = max(few, min(MANY, int(CHEAP / max(1, terms))))
-    sample = weigh(found.components, found.chance, few, rng)
+    sample = weigh(found.parts, few, rng)
     for more in (MANY, MOST):
         enough = _errors(sample).max() <= PRECISE and sample.k.max() <= ENOUGH
         if enough or terms * more > WORK:
             break
         if more > len(sample.component):
-            sample = weigh(found.components, found.chance, more, rng)
+            sample = weigh(found.parts, more, rng)
     return sample
 
 
@@ -227,12 +269,13 @@ def _moved_times(
     """Replace the draws at the times whose weights fail; times do not know of each other."""
     part = replace(rankings, times=rankings.times[failed], position=rankings.position[failed])
     model = _model(part, prior, None)
-    components = [
+    there = [
         model.at({name: float(values[g]) for name, values in found.hyper.items()}, None)
         for g in range(len(found.components))
     ]
     those = sample._replace(noise=sample.noise[:, failed], weight=sample.weight[:, failed])
-    moved = move(components, found.chance, those, rng, chains=-(-len(sample.weight) // 4), keep=4)
+    parts = found.parts._replace(components=there)
+    moved = move(parts, those, rng, chains=-(-len(sample.weight) // 4), keep=4)
     # Draws are sorted by component, so that those of one row have one at all times.
     order = np.argsort(moved.component, kind="stable")[: len(sample.weight)]
     utilities, weight = sample.utilities.copy(), sample.weight.copy()
@@ -284,7 +327,7 @@ def _posterior(
         sample.utilities.astype(np.float32),
         sample.weight.astype(np.float32),
         mixture,
-        _hyper_draws(found, sample.component, rng),
+        _hyper_draws(found, sample.component[even(sample.weight.mean(axis=1))], rng),
         _diagnostics(found, sample, moved),
         repr(prior),
         "laplace",
@@ -299,15 +342,21 @@ def _diagnostics(found: Approximation, sample: Sample, moved: _Moved | None) -> 
     measured["Newton decrement"] = decrement
     problems, notes = [], []
     if found.hyper:
-        measured["hyper-grid edge"] = found.edge
-        if found.edge > EDGE:
-            problems.append(f"{found.edge:.0%} of the hyperparameters may lie beyond the grid")
-    if decrement > 1e-4:
+        beyond = max(found.edge, _off_the_grid(found, sample))
+        measured["hyper-grid edge"] = beyond
+        if not beyond <= 2 * EDGE:
+            problems.append(f"{beyond:.0%} of the hyperparameters may lie beyond the grid")
+    error = measured["error"]
+    if moved is None and error > USABLE:
+        effective = int(1 / np.max(np.sum(sample.weight**2, axis=0)))
+        said = f"the draws are worth only {effective} (standard error {error:.3f}): ask for more"
+        (problems if error > 0.02 else notes).append(said)
+    if not decrement <= 1e-4:
         problems.append("Newton's method stopped before the mode")
     if moved is not None:
         measured |= {"acceptance": moved.chains.acceptance, "memory": moved.chains.memory}
         times = f"at {moved.times.sum()} of {len(moved.times)} times"
         notes.append(f"importance weights do not do {times}: draws there were moved by HMC")
-        if moved.chains.acceptance < 0.4 or moved.chains.memory > 0.1:
+        if not (moved.chains.acceptance >= 0.4 and moved.chains.memory <= FORGOTTEN):
             problems.append("importance weights fail and HMC did not mix: use method='nuts'")
     return Diagnostics(measured, tuple(problems), tuple(notes))

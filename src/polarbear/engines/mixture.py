@@ -30,8 +30,16 @@ AT_ONCE = 500
 BURN, MOST_BURN, KEEP = 10, 60, 16
 """Sweeps in which chains forget where they started, at least and at most, and those to keep."""
 
-FORGOTTEN = 0.05
-"""Chains have forgotten their start when the correlation with it is below."""
+FORGOTTEN = 0.1
+"""Chains have forgotten their start when no coordinate has a correlation with it above this."""
+
+
+class Parts(NamedTuple):
+    """Components, the chance of each, and the correction of its evidence that is in the chance."""
+
+    components: Sequence[Conditional]
+    chance: Floats
+    corrected: Floats
 
 
 class Sample(NamedTuple):
@@ -45,12 +53,11 @@ class Sample(NamedTuple):
     bent: Singles | None  # (D, T, n): by how much the draws are not those of the Gaussians
 
 
-def weigh(
-    components: Sequence[Conditional], chance: Floats, draws: int, rng: np.random.Generator
-) -> Sample:
+def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     """Draw from the mixture of components with these chances, and weigh the draws."""
-    log_shift = _corrected(components, rng)
-    component = spread(chance, draws)
+    components = parts.components
+    log_shift = _shifts(parts, rng)
+    component = spread(parts.chance, draws)
     blocks, size = components[0].shape[0], max(c.shape[1] for c in components)
     noise = np.empty((draws, blocks, size), dtype=np.float32)
     utilities = np.empty((draws, *components[0].mean.shape), dtype=np.float32)
@@ -94,7 +101,13 @@ def spread(chance: Floats, draws: int) -> Ints:
     return np.repeat(np.arange(len(chance)), np.diff(edges, prepend=0))
 
 
-def _corrected(components: Sequence[Conditional], rng: np.random.Generator) -> Floats:
+def evidence_left(component: Conditional, rng: np.random.Generator) -> Floats:
+    """What Laplace's evidence leaves out, in logs, for each block: estimated with a few draws."""
+    noise = rng.standard_normal((PILOT, *component.shape))
+    return logsumexp(_drawn(component, noise).log_ratio, axis=0) - np.log(PILOT)
+
+
+def _shifts(parts: Parts, rng: np.random.Generator) -> Floats:
     """What to add to the log-ratios (components, blocks) so that each block is weighed by itself.
 
     Given the hyperparameters blocks are independent, so a draw of one block should not carry the
@@ -102,14 +115,13 @@ def _corrected(components: Sequence[Conditional], rng: np.random.Generator) -> F
     corrected with draws that are the same for all components, so that most of the noise cancels.
     With a single block, or a single component, the ratios say it themselves.
     """
-    blocks = components[0].shape[0]
-    shift = np.zeros((len(components), blocks))
-    if len(components) == 1 or blocks == 1:
-        return shift
-    pilot = rng.standard_normal((PILOT, *components[0].shape))
-    for g, component in enumerate(components):
-        own = logsumexp(_drawn(component, pilot).log_ratio, axis=0) - np.log(PILOT)
-        shift[g] = own.sum() - own
+    components, blocks = parts.components, parts.components[0].shape[0]
+    shift = np.repeat(-parts.corrected[:, None], blocks, axis=1)
+    if len(components) > 1 and blocks > 1:
+        seed = int(rng.integers(2**63))  # the same draws for all, so that most noise cancels
+        for g, component in enumerate(components):
+            own = evidence_left(component, np.random.default_rng(seed))
+            shift[g] += own.sum() - own
     return shift - shift.max()
 
 
@@ -140,12 +152,11 @@ class Chains(NamedTuple):
     component: Ints
     utilities: Singles
     acceptance: float
-    memory: float  # the mean correlation of the noise with where it started
+    memory: float  # the largest correlation of a coordinate with where it started
 
 
 def move(
-    components: Sequence[Conditional],
-    chance: Floats,
+    parts: Parts,
     sample: Sample,
     rng: np.random.Generator,
     *,
@@ -157,20 +168,21 @@ def move(
     With a single block the component is moved too: it is proposed by its chance while the noise
     stays, so that the utilities move along and most proposals are accepted.
     """
+    components = parts.components
     component, noise = resampled(sample, chains, rng)
     jumps = noise.shape[1] == 1 and len(components) > 1
 
     def moved(component: Ints, noise: Floats, step: float) -> tuple[Ints, Floats, float]:
         noise, acceptance = sweep(_target(components, component), noise, step, rng)
         if jumps:
-            component = _jump(components, chance, component, noise, rng)
+            component = _jump(parts, component, noise, rng)
         return component, noise, acceptance
 
     start, step, memory = noise, 1.2 * noise.shape[-1] ** -0.25, 1.0
     for k in range(MOST_BURN):
         component, noise, acceptance = moved(component, noise, step)
         step, memory = tuned(step, acceptance), _correlation(start, noise)
-        if k >= BURN and memory < FORGOTTEN:
+        if k >= BURN and memory <= FORGOTTEN:
             break
     kept, accepted = [], []
     for _ in range(keep):
@@ -224,20 +236,22 @@ def _slope(components: Sequence[Conditional], component: Ints, noise: Floats) ->
     return slope
 
 
-def _jump(
-    components: Sequence[Conditional],
-    chance: Floats,
-    component: Ints,
-    noise: Floats,
-    rng: np.random.Generator,
-) -> Ints:
-    proposed = rng.choice(len(chance), size=len(component), p=chance / chance.sum())
-    gain = _place(components, proposed, noise)[1] - _place(components, component, noise)[1]
-    return np.where(np.log(rng.random(len(gain))) < gain[:, 0], proposed, component)
+def _jump(parts: Parts, component: Ints, noise: Floats, rng: np.random.Generator) -> Ints:
+    chance = parts.chance / parts.chance.sum()
+    proposed = rng.choice(len(chance), size=len(component), p=chance)
+    here, there = (_place(parts.components, at, noise)[1][:, 0] for at in (component, proposed))
+    gain = there - here - parts.corrected[proposed] + parts.corrected[component]
+    return np.where(np.log(rng.random(len(gain))) < gain, proposed, component)
 
 
 def _correlation(before: Floats, after: Floats) -> float:
-    """The mean over coordinates of the correlation between two states of many chains."""
+    """The largest correlation of a coordinate with its start, beyond what chance alone does.
+
+    Coordinates that do not vary, or have not moved at all, count as remembering everything.
+    """
+    if np.any(np.ptp(after, axis=0) == 0) or np.any(np.ptp(before, axis=0) == 0):
+        return 1.0
     before, after = before - before.mean(axis=0), after - after.mean(axis=0)
     own = np.sqrt(np.sum(before**2, axis=0) * np.sum(after**2, axis=0))
-    return float(np.mean(np.sum(before * after, axis=0) / np.maximum(own, 1e-300)))
+    chance = np.sqrt(2 * np.log(2 * own.size) / len(before))  # the largest of so many is near it
+    return float(np.max(np.abs(np.sum(before * after, axis=0) / own)) - chance)

@@ -46,7 +46,8 @@ def smooth(log_ratio: Floats) -> Smoothed:
             k, scale = _fit_pareto(np.maximum(excess, 1e-300))
             share = (np.arange(tail) + 0.5) / tail
             waiting = -np.log1p(-share)  # quantiles of the exponential, which is the shape 0
-            excess = scale * (np.expm1(k * waiting) / k if k else waiting)
+            with np.errstate(over="ignore"):  # infinite weights are cut below
+                excess = scale * (np.expm1(k * waiting) / k if k else waiting)
             quantile = np.exp(cutoff) + excess
             log_weight[order[-tail:]] = np.log(np.minimum(quantile, 1.0))
     return Smoothed(log_weight - logsumexp(log_weight), float(k))

@@ -1,6 +1,6 @@
 """What the likelihood is made of, in the representation that suits the number of algorithms."""
 
-from typing import Protocol
+from typing import Protocol, Self
 
 from polarbear.data.rankings import Rankings
 from polarbear.likelihood.ordered import Floats
@@ -13,6 +13,10 @@ MOST_FOR_TABLE = 12
 
 class Choices(Protocol):
     """Rankings at T times of n algorithms, as the likelihood needs them."""
+
+    def single(self) -> Self:
+        """The same in single precision where that is enough: for the value of many draws."""
+        ...
 
     @property
     def terms(self) -> int:

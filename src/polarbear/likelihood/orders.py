@@ -62,6 +62,10 @@ class Orders:
         tied = sum(len(t.row) * len(t.subsets.weight) for block in self.blocks for t in block.ties)
         return tied + sum(block.item.size for block in self.blocks)
 
+    def single(self) -> "Orders":
+        """The same: single precision is not enough for long sums."""
+        return self
+
     def value(self, mu: Floats) -> Floats:
         """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
@@ -114,9 +118,9 @@ class Orders:
 
     def _add_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
         """Add the smaller rate of each pair, for rankings of most algorithms."""
-        placed = np.zeros((len(rate), self.n))
-        np.put_along_axis(placed, block.item % self.n, rate, axis=1)
-        for t, rows in enumerate(placed.reshape(self.n_times, -1, self.n)):
+        placed = np.zeros((len(rate), self.n + 1))  # the last column is for nobody
+        np.put_along_axis(placed, np.where(block.known, block.item % self.n, self.n), rate, axis=1)
+        for t, rows in enumerate(placed[:, :-1].reshape(self.n_times, -1, self.n)):
             for some in slices(len(rows), self.n**2):
                 both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
 

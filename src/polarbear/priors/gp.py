@@ -14,6 +14,8 @@ from polarbear.priors.kernels import BASIS_RULES, Name, covariance, markov, spec
 
 Floats = NDArray[np.float64]
 
+MOST_FUNCTIONS = 1000
+
 
 @dataclass(frozen=True)
 class _Process:
@@ -103,4 +105,10 @@ class HSGP(_Process):
         short, long = self.length.quantile(0.05), self.length.quantile(0.95)
         boundary = self.boundary or max(1.2, rule.boundary * long / half)
         number = self.number or int(np.ceil(rule.number * boundary * half / short))
+        if boundary < 1 or number > MOST_FUNCTIONS:
+            raise DataError(
+                f"lengths from {short:.2g} to {long:.2g} take {number:,} basis functions and a "
+                f"boundary of {boundary:.3g}: at most {MOST_FUNCTIONS} and at least 1 are allowed; "
+                "choose a narrower distribution of the length, or another prior"
+            )
         return boundary, number
