@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import reference
 from polarbear import Run, Runs, rank
+from polarbear.data.rankings import Rankings, positions_of
 from polarbear.likelihood.choices import choices
 from polarbear.likelihood.ordered import subsets
 from polarbear.likelihood.orders import Orders
@@ -98,3 +99,31 @@ def test_sampled_orders_for_large_ties_are_balanced_and_near(size):
     sampled = weight @ np.log(member @ np.exp(mu))
     exact = reference.mean_log_sums(mu)
     assert abs(sampled - exact) < 0.02 * size
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
+    """Nobody is not the first algorithm: an unknown entry must not touch anybody's curvature."""
+    rng = np.random.default_rng(8)
+    n, n_times, instances = 5, 3, 12
+    costs = rng.normal(size=(n_times, instances, n))
+    if ties:
+        costs = costs.round()
+    costs[rng.random(costs.shape) < 0.3] = np.nan
+    rankings = Rankings(
+        tuple("abcde"),
+        tuple(map(str, range(instances))),
+        np.arange(n_times, dtype=float),
+        positions_of(costs).reshape(n_times, -1),
+        np.tile(np.arange(n, dtype=np.int32), instances),
+        np.arange(instances + 1, dtype=np.int64) * n,
+        np.arange(instances, dtype=np.int32),
+        rng.uniform(0.5, 2, instances),
+    )
+    table, orders = SetTable.of(rankings), Orders.of(rankings)
+    mu = rng.normal(size=(4, n_times, n))
+    assert_allclose(orders.value(mu), table.value(mu), atol=1e-9)
+    assert_allclose(orders.gradient(mu), table.gradient(mu), atol=1e-9)
+    assert_allclose(orders.curvature(mu[0]), table.curvature(mu[0]), atol=1e-9)
+    assert_allclose(orders.curvature(mu[0]).sum(axis=-1), 0.0, atol=1e-9)
+    assert_allclose(table.single().value(mu.astype(np.float32)), table.value(mu), atol=1e-3)

@@ -43,6 +43,10 @@ def test_one_of_two_is_ahead(posterior):
     assert_allclose(posterior.best().sum(axis=1), 1.0)
 
 
+def test_nobody_is_ahead_of_oneself(posterior):
+    assert_allclose(posterior.better("a1", "a1"), 0.5)
+
+
 def test_the_chance_to_win_is_that_of_the_ratings(posterior):
     mean, (lower, upper) = posterior.win_probability("a1", "a3")
     odds = posterior.ratings[..., 0] / (posterior.ratings[..., 0] + posterior.ratings[..., 2])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
+from scipy import special, stats
 
 import reference
 from polarbear import priors
@@ -161,3 +161,53 @@ def test_times_that_nearly_coincide_do_no_harm():
         found = laplace(rankings, prior)
         assert found.diagnostics.trusted
         assert_allclose(found.better("a1", "a2")[0], found.better("a1", "a2")[1], atol=0.01)
+
+
+def beta_binomial(kappa, wins, losses):
+    """The log-evidence of duels at many times under Dirichlet(kappa / 2, kappa / 2)."""
+    a = kappa[:, None] / 2
+    return (special.betaln(a + wins, a + losses) - special.betaln(a, a)).sum(axis=1)
+
+
+@pytest.mark.parametrize(("n_times", "instances"), [(20, 2), (60, 2), (60, 1)])
+def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
+    """Two algorithms: everything is known in closed form, given kappa. One or two rankings at each
+    of many times is where Laplace's evidence is at its worst."""
+    rng = np.random.default_rng(3)
+    wins = rng.binomial(instances, rng.beta(0.3, 0.3, n_times))
+    costs = np.zeros((n_times, instances, 2))
+    for t, won in enumerate(wins):
+        costs[t, :won, 0], costs[t, won:, 1] = 1e3, 1e3
+    found = laplace(simulate_rankings(costs, instances), priors.HierarchicalDirichlet())
+    u = np.linspace(-9, 6, 3000)
+    log_density = beta_binomial(np.exp(u), wins, instances - wins) + np.log(0.1) - 0.1 * np.exp(u)
+    weight = np.exp(log_density + u - (log_density + u).max())
+    weight /= weight.sum()
+    quantile = np.exp(np.interp([0.1, 0.5, 0.9], np.cumsum(weight), u))
+    ahead = np.array(
+        [
+            weight @ stats.beta(np.exp(u) / 2 + w, np.exp(u) / 2 + instances - w).sf(0.5)
+            for w in range(instances + 1)
+        ]
+    )
+    assert_allclose(found.better("a1", "a2"), ahead[wins], atol=0.02)
+    ours = np.quantile(found.hyper["kappa"], [0.1, 0.5, 0.9])
+    assert_allclose(np.log(ours), np.log(quantile), atol=0.35)
+
+
+def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
+    """One ranking at each time and a coefficient for each: the data do not know the scale."""
+    prior = priors.BSpline(number=30, degree=1, scale=priors.LogNormal(0.0, 1.0))
+    costs = np.zeros((30, 1, 2))
+    costs[::2, 0, 0] = costs[1::2, 0, 1] = 1e3
+    found = laplace(simulate_rankings(costs, 1), prior)
+    expected = stats.norm.ppf([0.1, 0.5, 0.9])
+    ours = np.quantile(np.log(found.hyper["scale"]), [0.1, 0.5, 0.9])
+    assert_allclose(ours, expected, atol=0.3)
+
+
+def test_the_tail_is_never_said_to_be_empty():
+    """Probabilities of exactly 0 or 1 would be claims that no number of draws can make."""
+    for wins in (12, 30, 300):
+        ahead = laplace(duel(wins, 0), priors.Dirichlet()).better("a1", "a2")
+        assert 1 - 1e-3 < ahead[0] < 1.0

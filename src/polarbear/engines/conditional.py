@@ -122,10 +122,7 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
 
     ``start`` is a mode found with other hyperparameters: (T, n - 1), or the states of a chain.
     """
-    # Coefficients of next to no variance cost as much as others: what is left out has less than a
-    # millionth of the largest variance.
-    left, spread, _ = np.linalg.svd(_narrow(factor), full_matrices=False)
-    left, spread = left[:, spread > 1e-3 * spread[0]], spread[spread > 1e-3 * spread[0]]
+    left, spread = _principal(factor)
     factor = left * spread
     n_times, k = factor.shape
     basis = helmert(n)
@@ -170,8 +167,7 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
         return remainder(data, mean)
 
     def covariance() -> Floats:
-        half = (inverse() @ np.kron(factor, np.eye(q)).T).reshape(-1, n_times, q)
-        half = half.transpose(1, 2, 0)
+        half = (inverse() @ np.kron(factor, np.eye(q)).T).reshape(-1, n_times, q).transpose(1, 2, 0)
         return basis @ (half @ half.swapaxes(1, 2)) @ basis.T
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
@@ -183,10 +179,27 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
         pull = (factor.T @ (data.gradient(utilities(z)) @ basis)).reshape(len(z), -1) - z
         return (pull @ inverse().T)[:, None]
 
-    evidence = found.value - 0.5 * log_det
     return Conditional(
-        evidence, mean, covariance, (1, k * q), place, slope, mean @ basis, found.decrement
+        found.value - 0.5 * log_det,
+        mean,
+        covariance,
+        (1, k * q),
+        place,
+        slope,
+        mean @ basis,
+        found.decrement,
     )
+
+
+def _principal(factor: Floats) -> tuple[Floats, Floats]:
+    """Principal directions (T, K) and standard deviations (K,) of the covariance of a factor.
+
+    Coefficients of next to no variance cost as much as others: what is left out has less than a
+    millionth of the largest variance.
+    """
+    left, spread, _ = np.linalg.svd(_narrow(factor), full_matrices=False)
+    kept = spread > 1e-3 * spread[0]
+    return left[:, kept], spread[kept]
 
 
 def _narrow(factor: Floats) -> Floats:

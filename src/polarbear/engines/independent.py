@@ -26,70 +26,33 @@ def independent(
 
     ``start`` (T, n) are utilities to start from, those of an earlier fit for instance.
     """
-    basis = helmert(n)
-    # Density of the coordinates: theta = softmax(mu) has the Jacobian sqrt(n) prod theta.
-    normaliser = lgamma(n * alpha) - n * lgamma(alpha) + 0.5 * log(n)
-
-    def value(mu: Floats) -> Floats:
-        return data.value(mu) + alpha * _log_softmax(mu).sum(axis=-1) + normaliser
-
-    def curvature(mu: Floats) -> Floats:
-        theta = np.exp(_log_softmax(mu))
-        prior = -theta[:, :, None] * theta[:, None, :]
-        prior[:, range(n), range(n)] += theta
-        return basis.T @ (data.curvature(mu) + n * alpha * prior) @ basis
-
-    def gradient(mu: Floats) -> Floats:
-        return (data.gradient(mu) + alpha * (1 - n * np.exp(_log_softmax(mu)))) @ basis
-
-    mu = np.zeros((n_times, n)) if start is None else start - start.mean(axis=1, keepdims=True)
-    at = value(mu)
-    for _ in range(MOST_STEPS):
-        uphill = gradient(mu)
-        step = np.linalg.solve(curvature(mu), uphill[..., None])[..., 0]
-        decrement = np.sum(uphill * step, axis=1)
-        if np.all(decrement < DECREMENT):
-            break
-        before = at
-        mu, at = _damped(value, mu, at, step @ basis.T, decrement)
-        if np.all(at <= before) and np.all(decrement < 1e-4):
-            break  # rounding: nothing left to gain
-    else:
-        raise FitError(f"Newton did not converge in {MOST_STEPS} steps")
-    lower = np.linalg.cholesky(curvature(mu))
+    density = _Density(data, alpha, n)
+    try:
+        mu, decrement = _mode(density, np.zeros((n_times, n)) if start is None else start)
+    except (FitError, np.linalg.LinAlgError):
+        if start is None:
+            raise
+        mu, decrement = _mode(density, np.zeros((n_times, n)))
+    at = density.value(mu)
+    lower = np.linalg.cholesky(density.curvature(mu))
     inverse = np.linalg.inv(lower)
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     evidence = at + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
-    away = inverse @ basis.T
+    away = inverse @ density.basis.T
 
     def each(rows: Floats, matrices: NDArray[np.floating]) -> Floats:
         return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
         there = mu + each(noise, away)
-        return there, value(there) - at + 0.5 * np.sum(noise**2, axis=-1)
+        return there, density.value(there) - at + 0.5 * np.sum(noise**2, axis=-1)
 
     def slope(noise: Floats) -> Floats:
-        return each(gradient(mu + each(noise, away)), np.swapaxes(inverse, 1, 2))
+        return each(density.gradient(mu + each(noise, away)), np.swapaxes(inverse, 1, 2))
 
     def third_along(direction: Floats) -> Floats:
-        # The slope along a line, on both sides of the mode, where it is 0.
-        line, h = direction @ away, 0.3
-        ends = np.stack([mu[:, None] + h * line, mu[:, None] - h * line])
-        slopes = [
-            np.sum((gradient(end) @ basis.T) * part, axis=-1)
-            for both in ends
-            for end, part in zip(both.swapaxes(0, 1), line.swapaxes(0, 1), strict=True)
-        ]
-        up, down = np.array(slopes).reshape(2, -1, n_times)
-        return ((up + down) / h**2).T
+        return density.third(mu, direction @ away)
 
-    # Where one always beats the next, their gap has a long tail; with many, look at the ends.
-    order = np.argsort(mu, axis=1)
-    sorted_away = np.take_along_axis(away, order[:, None, :], axis=2)
-    gaps = np.diff(sorted_away, axis=2).swapaxes(1, 2)
-    if n - 1 > MOST_SKEWED:
-        gaps = gaps[:, np.r_[: MOST_SKEWED // 2, -(MOST_SKEWED // 2) : 0]]
     return Conditional(
         float(evidence.sum()),
         mu,
@@ -98,9 +61,77 @@ def independent(
         place,
         slope,
         mu,
-        float(decrement.max(initial=0.0)),
-        find(third_along, gaps, away),
+        decrement,
+        find(third_along, _gaps(mu, away), away),
     )
+
+
+class _Density:
+    """The log-posterior of utilities at each time."""
+
+    def __init__(self, data: Choices, alpha: float, n: int) -> None:
+        self.data, self.alpha, self.n, self.basis = data, alpha, n, helmert(n)
+        # Density of the coordinates: theta = softmax(mu) has the Jacobian sqrt(n) prod theta.
+        self.normaliser = lgamma(n * alpha) - n * lgamma(alpha) + 0.5 * log(n)
+
+    def value(self, mu: Floats) -> Floats:
+        prior = self.alpha * _log_softmax(mu).sum(axis=-1) + self.normaliser
+        return self.data.value(mu) + prior
+
+    def gradient(self, mu: Floats) -> Floats:
+        """By the coordinates."""
+        prior = self.alpha * (1 - self.n * np.exp(_log_softmax(mu)))
+        return (self.data.gradient(mu) + prior) @ self.basis
+
+    def curvature(self, mu: Floats) -> Floats:
+        """By the coordinates."""
+        theta = np.exp(_log_softmax(mu))
+        prior = -theta[:, :, None] * theta[:, None, :]
+        prior[:, range(self.n), range(self.n)] += theta
+        whole = self.data.curvature(mu) + self.n * self.alpha * prior
+        return self.basis.T @ whole @ self.basis
+
+    def third(self, mode: Floats, line: Floats) -> Floats:
+        """Third derivatives (T, c) along lines (T, c, n) through the mode.
+
+        From the slope on both sides of the mode, where it is 0.
+        """
+        h, lines = 0.3, line.swapaxes(0, 1)
+        ends = np.concatenate([mode + h * lines, mode - h * lines])
+        slope = self.gradient(ends) @ self.basis.T
+        up, down = np.sum(slope * np.concatenate([lines, lines]), axis=-1).reshape(2, -1, len(mode))
+        return ((up + down) / h**2).T
+
+
+def _mode(density: _Density, start: Floats) -> tuple[Floats, float]:
+    """The mode at each time, and the largest Newton decrement."""
+    mu = start - start.mean(axis=1, keepdims=True)
+    at = density.value(mu)
+    for _ in range(MOST_STEPS):
+        uphill = density.gradient(mu)
+        step = np.linalg.solve(density.curvature(mu), uphill[..., None])[..., 0]
+        decrement = np.sum(uphill * step, axis=1)
+        largest = float(decrement.max(initial=0.0))
+        if largest < DECREMENT:
+            return mu, largest
+        before = at
+        mu, at = _damped(density.value, mu, at, step @ density.basis.T, decrement)
+        if np.all(at <= before) and largest < 1e-4:  # rounding: nothing left to gain
+            return mu, largest
+    raise FitError(f"Newton did not converge in {MOST_STEPS} steps")
+
+
+def _gaps(mode: Floats, away: Floats) -> Floats:
+    """Directions of the gaps between neighbours in the order of the mode: (T, gaps, n - 1).
+
+    Where one always beats the next, their gap has a long tail. With many, look at the ends.
+    """
+    order = np.argsort(mode, axis=1)
+    gaps = np.diff(np.take_along_axis(away, order[:, None, :], axis=2), axis=2).swapaxes(1, 2)
+    if gaps.shape[1] > MOST_SKEWED:
+        half = MOST_SKEWED // 2
+        gaps = np.concatenate([gaps[:, :half], gaps[:, -half:]], axis=1)
+    return gaps
 
 
 def _damped(

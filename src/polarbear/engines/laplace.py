@@ -26,6 +26,7 @@ from polarbear.engines.mixture import (
     Sample,
     evidence_left,
     move,
+    shares,
     weigh,
 )
 from polarbear.engines.psis import ENOUGH
@@ -110,7 +111,10 @@ def _laplace(
         sample, moved = _moved_times(rankings, prior, found, sample, failed, rng)
     else:
         chains = max(1, len(sample.component) // KEEP)
-        moved = move(found.parts, sample, rng, chains=chains, keep=KEEP)
+        share = shares(sample.component, sample.weight, len(found.components))
+        moved = move(
+            found.parts, sample, rng, share=share, chains=chains, keep=KEEP, jump=bool(found.hyper)
+        )
         even = np.full((len(moved.component), 1), 1 / len(moved.component))
         sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k, None)
         failed = np.ones(len(rankings.times), dtype=bool)
@@ -223,9 +227,7 @@ class _Point(NamedTuple):
 
 def _off_the_grid(found: Approximation, sample: Sample) -> float:
     """How much of the mass, as the draws weigh it, lies at the rim of the grid."""
-    share = np.bincount(
-        sample.component, sample.weight.mean(axis=1), minlength=len(found.components)
-    )
+    share = shares(sample.component, sample.weight, len(found.components))
     return float(share[found.rim].sum() / share.sum())
 
 
@@ -275,7 +277,11 @@ def _moved_times(
     ]
     those = sample._replace(noise=sample.noise[:, failed], weight=sample.weight[:, failed])
     parts = found.parts._replace(components=there)
-    moved = move(parts, those, rng, chains=-(-len(sample.weight) // 4), keep=4)
+    # What the times with sound weights say of the hyperparameters, if there are any.
+    sound = sample.weight if failed.all() else sample.weight[:, ~failed]
+    share = shares(sample.component, sound, len(there))
+    chains = -(-len(sample.weight) // 4)
+    moved = move(parts, those, rng, share=share, chains=chains, keep=4, jump=False)
     # Draws are sorted by component, so that those of one row have one at all times.
     order = np.argsort(moved.component, kind="stable")[: len(sample.weight)]
     utilities, weight = sample.utilities.copy(), sample.weight.copy()

@@ -65,8 +65,9 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     skewed = any(one.skew is not None for one in components)
     bent = np.zeros_like(utilities) if skewed else None
     for g, rows in _groups(component):
-        drawn = _drawn(components[g], rng.standard_normal((rows.stop - rows.start, blocks, size)))
-        noise[rows], utilities[rows], log_ratio[rows] = drawn[:3]
+        fresh = rng.standard_normal((rows.stop - rows.start, blocks, size))
+        drawn = _drawn(components[g], fresh)
+        noise[rows], utilities[rows], log_ratio[rows] = fresh, drawn.utilities, drawn.log_ratio
         if bent is not None:
             bent[rows] = drawn.bent
     log_ratio += log_shift[component]
@@ -76,7 +77,6 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
 
 
 class _Drawn(NamedTuple):
-    noise: Floats
     utilities: Floats
     log_ratio: Floats
     bent: Floats | float
@@ -85,10 +85,10 @@ class _Drawn(NamedTuple):
 def _drawn(one: Conditional, noise: Floats) -> _Drawn:
     """Place standard normal noise, bent where the component is skewed."""
     if one.skew is None:
-        return _Drawn(noise, *one.place(noise[..., : one.shape[1]]), 0.0)
+        return _Drawn(*one.place(noise[..., : one.shape[1]]), 0.0)
     there = one.skew.bend(noise)
     utilities, log_ratio = one.place(there.noise)
-    return _Drawn(there.noise, utilities, log_ratio + there.log_ratio, there.moved)
+    return _Drawn(utilities, log_ratio + there.log_ratio, there.moved)
 
 
 def spread(chance: Floats, draws: int) -> Ints:
@@ -141,8 +141,8 @@ def _place(
     utilities = np.empty((len(noise), *mean.shape))
     log_ratio = np.empty(noise.shape[:2])
     for g in np.unique(component):
-        mine, size = component == g, components[g].shape[1]
-        utilities[mine], log_ratio[mine] = components[g].place(noise[mine][..., :size])
+        mine = component == g
+        utilities[mine], log_ratio[mine] = _drawn(components[g], noise[mine])[:2]
     return utilities, log_ratio
 
 
@@ -160,21 +160,23 @@ def move(
     sample: Sample,
     rng: np.random.Generator,
     *,
+    share: Floats,
     chains: int,
     keep: int,
+    jump: bool,
 ) -> Chains:
     """Move draws until they have forgotten where they came from, and go on for ``keep`` sweeps.
 
-    With a single block the component is moved too: it is proposed by its chance while the noise
+    ``share`` says how many draws each component has to begin with. Where the sample is all there
+    is, they ``jump`` from component to component: one is proposed by its chance while the noise
     stays, so that the utilities move along and most proposals are accepted.
     """
     components = parts.components
-    component, noise = resampled(sample, chains, rng)
-    jumps = noise.shape[1] == 1 and len(components) > 1
+    component, noise = resampled(sample, share, chains, rng)
 
     def moved(component: Ints, noise: Floats, step: float) -> tuple[Ints, Floats, float]:
         noise, acceptance = sweep(_target(components, component), noise, step, rng)
-        if jumps:
+        if jump:
             component = _jump(parts, component, noise, rng)
         return component, noise, acceptance
 
@@ -206,10 +208,17 @@ def _target(components: Sequence[Conditional], component: Ints) -> Target:
     )
 
 
-def resampled(sample: Sample, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+def shares(component: Ints, weight: Floats, number: int) -> Floats:
+    """The share of each component in draws with weights (D, B)."""
+    return np.bincount(component, weight.mean(axis=1), minlength=number).astype(np.float64)
+
+
+def resampled(
+    sample: Sample, share: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Ints, Floats]:
     """Draws that weigh the same; each block by itself, among the draws of a component."""
-    share = np.bincount(sample.component, weights=sample.weight.mean(axis=1)).astype(np.float64)
-    component = spread(share, draws)
+    drawn = np.bincount(sample.component, minlength=len(share)) > 0
+    component = spread(share * drawn, draws)
     _, blocks, size = sample.noise.shape
     noise = np.empty((draws, blocks, size))
     for g in np.unique(component):
@@ -231,8 +240,12 @@ def _slope(components: Sequence[Conditional], component: Ints, noise: Floats) ->
     # Coordinates that a component does not have are standard normal.
     slope = -noise
     for g in np.unique(component):
-        mine, size = component == g, components[g].shape[1]
-        slope[mine, :, :size] = components[g].slope(noise[mine][..., :size])
+        mine, one = component == g, components[g]
+        if one.skew is None:
+            slope[mine, :, : one.shape[1]] = one.slope(noise[mine][..., : one.shape[1]])
+        else:
+            there = one.skew.bend(noise[mine]).noise
+            slope[mine] = one.skew.pull(noise[mine], one.slope(there))
     return slope
 
 

@@ -31,16 +31,35 @@ class Skew(NamedTuple):
 
     def bend(self, noise: Floats) -> "Bent":
         """Move noise (D, B, size) along the directions."""
-        along = (noise.swapaxes(0, 1) @ self.direction.swapaxes(1, 2)).swapaxes(0, 1)
-        there, log_density = along.copy(), -0.5 * along**2 - 0.5 * np.log(2 * np.pi)
+        mapped = self._mapped(noise)
+        extra = (_log_normal(mapped.there) - mapped.log_density).sum(axis=-1)
+        shift = mapped.there - mapped.along
+        moved = noise + _each(shift, self.direction)
+        return Bent(moved, _each(shift, self.line), extra)
+
+    def pull(self, noise: Floats, slope: Floats) -> Floats:
+        """The slope of the log-density of the noise, from the slope where it is bent to."""
+        mapped = self._mapped(noise)
+        stretch = np.exp(_log_normal(mapped.along) - mapped.log_density)
+        turn = -mapped.along - mapped.slope * stretch
+        onto = _each(slope, self.direction.swapaxes(1, 2))
+        return slope + _each((stretch - 1) * onto + turn, self.direction)
+
+    def _mapped(self, noise: Floats) -> "_Mapped":
+        along = _each(noise, self.direction.swapaxes(1, 2))
+        mapped = _Mapped(along, along.copy(), _log_normal(along), -along)
         for b, r in zip(*np.nonzero(self.third), strict=True):
-            there[:, b, r], log_density[:, b, r] = _log_gamma(
-                along[:, b, r], float(self.third[b, r])
-            )
-        extra = (-0.5 * there**2 - 0.5 * np.log(2 * np.pi) - log_density).sum(axis=-1)
-        shift = there - along
-        moved = noise + (shift.swapaxes(0, 1) @ self.direction).swapaxes(0, 1)
-        return Bent(moved, (shift.swapaxes(0, 1) @ self.line).swapaxes(0, 1), extra)
+            here = (slice(None), b, r)
+            found = _log_gamma(along[here], float(self.third[b, r]))
+            mapped.there[here], mapped.log_density[here], mapped.slope[here] = found
+        return mapped
+
+
+class _Mapped(NamedTuple):
+    along: Floats  # (D, B, r): where the noise is along each direction
+    there: Floats  # where it is bent to
+    log_density: Floats  # of what it is bent to, there
+    slope: Floats  # of that
 
 
 class Bent(NamedTuple):
@@ -76,8 +95,17 @@ def find(third_along: Callable[[Floats], Floats], candidates: Floats, away: Floa
     return Skew(direction, direction @ away, third) if third.any() else None
 
 
-def _log_gamma(normal: Floats, third: float) -> tuple[Floats, Floats]:
-    """Where a normal variable is mapped, and the log-density there."""
+def _each(rows: Floats, matrices: Floats) -> Floats:
+    """Rows (D, B, i) times a matrix (B, i, j) for each block."""
+    return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
+
+
+def _log_normal(x: Floats) -> Floats:
+    return -0.5 * x**2 - 0.5 * np.log(2 * np.pi)
+
+
+def _log_gamma(normal: Floats, third: float) -> tuple[Floats, Floats, Floats]:
+    """Where a normal variable is mapped, the log-density there, and its slope."""
     shape = third**-2
     side = -np.sign(third)  # a negative third derivative: the long tail is below
     z = side * normal
@@ -91,4 +119,5 @@ def _log_gamma(normal: Floats, third: float) -> tuple[Floats, Floats]:
     log_value[small] = (log_ndtr(z[small]) + gammaln(shape + 1)) / shape
     # Mode 0 and curvature 1: sqrt(shape) * log(gamma / shape).
     log_density = shape * log_value - value - gammaln(shape) - 0.5 * np.log(shape)
-    return side * np.sqrt(shape) * (log_value - np.log(shape)), log_density
+    slope = side * (shape - np.exp(log_value)) / np.sqrt(shape)
+    return side * np.sqrt(shape) * (log_value - np.log(shape)), log_density, slope
