@@ -123,72 +123,75 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     ``start`` is a mode found with other hyperparameters: (T, n - 1), or the states of a chain.
     """
     left, spread = _principal(factor)
-    factor = left * spread
-    n_times, k = factor.shape
-    basis = helmert(n)
-    q = n - 1
-    outer = (factor[:, :, None] * factor[:, None, :]).reshape(n_times, k * k)
-    begin = np.zeros(k * q)
+    white = _Whitened(data, left * spread, n)
+    n_times, q = len(left), n - 1
+    begin = np.zeros(len(spread) * q)
     if start is not None:
         shrink = spread / (spread**2 + 1e-2 * spread[0] ** 2)
         begin = (shrink[:, None] * (left.T @ start.reshape(n_times, -1)[:, :q])).ravel()
-
-    def utilities(z: Floats) -> Floats:
-        return factor @ z.reshape(*z.shape[:-1], k, q) @ basis.T
-
-    def value(z: Floats) -> float:
-        return float(data.value(utilities(z)).sum() - 0.5 * z @ z)
-
-    def root(z: Floats) -> Floats:
-        seen = basis.T @ data.curvature(utilities(z)) @ basis
-        precision = (outer.T @ seen.reshape(n_times, q * q)).reshape(k, k, q, q)
-        precision = precision.swapaxes(1, 2).reshape(k * q, k * q)
-        precision[np.diag_indices(k * q)] += 1.0
-        return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-
-    def step(z: Floats) -> tuple[Floats, float]:
-        slope = (factor.T @ (data.gradient(utilities(z)) @ basis)).ravel() - z
-        lower = root(z)
-        half = solve_triangular(lower, slope, lower=True, check_finite=False)
-        direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
-        return direction, float(half @ half)
-
-    found = climb(begin, value, step)
-    lower = root(found.state)
+    found = climb(begin, white.value, white.step)
+    lower = white.root(found.state)
     log_det = 2 * np.log(np.diag(lower)).sum()
-    mean = utilities(found.state)
+    mean, size = white.utilities(found.state), len(begin)
 
     @cache
     def inverse() -> Floats:
-        return solve_triangular(lower, np.eye(k * q), lower=True, check_finite=False)
+        return solve_triangular(lower, np.eye(size), lower=True, check_finite=False)
 
     @cache
     def beyond() -> Callable[[Floats], Floats]:
         return remainder(data, mean)
 
     def covariance() -> Floats:
-        half = (inverse() @ np.kron(factor, np.eye(q)).T).reshape(-1, n_times, q).transpose(1, 2, 0)
-        return basis @ (half @ half.swapaxes(1, 2)) @ basis.T
+        half = (inverse() @ np.kron(white.factor, np.eye(q)).T).reshape(-1, n_times, q)
+        half = half.transpose(1, 2, 0)
+        return white.basis @ (half @ half.swapaxes(1, 2)) @ white.basis.T
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
-        mu = utilities(found.state + noise[:, 0] @ inverse())
+        mu = white.utilities(found.state + noise[:, 0] @ inverse())
         return mu, beyond()(mu).sum(axis=-1, keepdims=True)
 
     def slope(noise: Floats) -> Floats:
-        z = found.state + noise[:, 0] @ inverse()
-        pull = (factor.T @ (data.gradient(utilities(z)) @ basis)).reshape(len(z), -1) - z
-        return (pull @ inverse().T)[:, None]
+        return (white.slope(found.state + noise[:, 0] @ inverse()) @ inverse().T)[:, None]
 
-    return Conditional(
-        found.value - 0.5 * log_det,
-        mean,
-        covariance,
-        (1, k * q),
-        place,
-        slope,
-        mean @ basis,
-        found.decrement,
-    )
+    evidence, state = found.value - 0.5 * log_det, mean @ white.basis
+    shape = (1, size)
+    return Conditional(evidence, mean, covariance, shape, place, slope, state, found.decrement)
+
+
+class _Whitened:
+    """The log-posterior of coefficients z that are standard normal before the data."""
+
+    def __init__(self, data: Choices, factor: Floats, n: int) -> None:
+        self.data, self.factor, self.basis = data, factor, helmert(n)
+        self.shape = (factor.shape[1], n - 1)
+        self.outer = (factor[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
+
+    def utilities(self, z: Floats) -> Floats:
+        return self.factor @ z.reshape(*z.shape[:-1], *self.shape) @ self.basis.T
+
+    def value(self, z: Floats) -> float:
+        return float(self.data.value(self.utilities(z)).sum() - 0.5 * z @ z)
+
+    def slope(self, z: Floats) -> Floats:
+        pull = self.data.gradient(self.utilities(z)) @ self.basis
+        return (self.factor.T @ pull).reshape(z.shape) - z
+
+    def root(self, z: Floats) -> Floats:
+        """The Cholesky factor of the curvature."""
+        k, q = self.shape
+        seen = self.basis.T @ self.data.curvature(self.utilities(z)) @ self.basis
+        precision = (self.outer.T @ seen.reshape(-1, q * q)).reshape(k, k, q, q)
+        precision = precision.swapaxes(1, 2).reshape(k * q, k * q)
+        precision[np.diag_indices(k * q)] += 1.0
+        return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+
+    def step(self, z: Floats) -> tuple[Floats, float]:
+        """Newton's step, and its decrement."""
+        lower = self.root(z)
+        half = solve_triangular(lower, self.slope(z), lower=True, check_finite=False)
+        direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
+        return direction, float(half @ half)
 
 
 def _principal(factor: Floats) -> tuple[Floats, Floats]:
@@ -219,43 +222,16 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
 
     ``start`` is a mode found with other hyperparameters, with or without derivatives.
     """
-    n_times, s, q = len(prior.move) + 1, len(prior.start), n - 1
-    block, size = s * q, n_times * s * q
-    basis = helmert(n)
-    band = _prior_band(prior, q)
-    log_det_prior = -q * (
-        np.linalg.slogdet(prior.start)[1] + np.linalg.slogdet(prior.noise)[1].sum()
-    )
-    first = (np.arange(n_times)[:, None] * block + np.arange(q)).ravel()
-
-    def utilities(x: Floats) -> Floats:
-        return x.reshape(*x.shape[:-1], n_times, block)[..., :q] @ basis.T
-
-    def value(x: Floats) -> float:
-        return float(data.value(utilities(x)).sum() - 0.5 * x @ _times(band, x))
-
-    def root(x: Floats) -> Floats:
-        precision = band.copy()
-        seen = basis.T @ data.curvature(utilities(x)) @ basis
-        for i in range(q):
-            for j in range(i + 1):
-                precision[i - j, j::block] += seen[:, i, j]
-        return cholesky_banded(precision, lower=True, check_finite=False)
-
-    def step(x: Floats) -> tuple[Floats, float]:
-        slope = -_times(band, x)
-        slope[first] += (data.gradient(utilities(x)) @ basis).ravel()
-        direction = cho_solve_banded((root(x), True), slope, check_finite=False)
-        return direction, float(slope @ direction)
-
+    markov = _States(data, prior, n)
+    n_times, block, q = markov.n_times, markov.block, n - 1
     begin = np.zeros((n_times, block))
     if start is not None:
         start = start.reshape(n_times, -1)[:, :block]
         begin[:, : start.shape[1]] = start
-    found = climb(begin.ravel(), value, step)
-    lower = root(found.state)
+    found = climb(begin.ravel(), markov.value, markov.step)
+    lower = markov.root(found.state)
     log_det = 2 * np.log(lower[0]).sum()
-    mean = utilities(found.state)
+    mean = markov.utilities(found.state)
 
     @cache
     def upper() -> Floats:
@@ -266,26 +242,63 @@ def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditio
         return remainder(data, mean)
 
     def covariance() -> Floats:
-        return basis @ _marginals(lower, n_times, block)[:, :q, :q] @ basis.T
+        return markov.basis @ _marginals(lower, n_times, block)[:, :q, :q] @ markov.basis.T
 
     def states(noise: Floats) -> Floats:
         away = solve_banded((0, len(lower) - 1), upper(), noise[:, 0].T, check_finite=False)
         return found.state + away.T
 
     def place(noise: Floats) -> tuple[Floats, Floats]:
-        mu = utilities(states(noise))
+        mu = markov.utilities(states(noise))
         return mu, beyond()(mu).sum(axis=-1, keepdims=True)
 
     def slope(noise: Floats) -> Floats:
-        x = states(noise)
-        pull = -_times(band, x.T)
-        pull[first] += (data.gradient(utilities(x)) @ basis).reshape(len(x), -1).T
-        return solve_banded((len(lower) - 1, 0), lower, pull).T[:, None]
+        pull = markov.slope(states(noise))
+        return solve_banded((len(lower) - 1, 0), lower, pull.T).T[:, None]
 
-    evidence = found.value + 0.5 * log_det_prior - 0.5 * log_det
-    return Conditional(
-        evidence, mean, covariance, (1, size), place, slope, found.state, found.decrement
-    )
+    evidence = found.value + 0.5 * markov.log_det - 0.5 * log_det
+    shape, state = (1, begin.size), found.state
+    return Conditional(evidence, mean, covariance, shape, place, slope, state, found.decrement)
+
+
+class _States:
+    """The log-posterior of the states x of a chain, value before derivatives, time by time."""
+
+    def __init__(self, data: Choices, prior: Chain, n: int) -> None:
+        self.data, self.basis, self.q = data, helmert(n), n - 1
+        self.n_times, self.block = len(prior.move) + 1, len(prior.start) * (n - 1)
+        self.band = _prior_band(prior, n - 1)
+        each = np.linalg.slogdet(prior.start)[1] + np.linalg.slogdet(prior.noise)[1].sum()
+        self.log_det = -self.q * each
+        self.first = (np.arange(self.n_times)[:, None] * self.block + np.arange(self.q)).ravel()
+
+    def utilities(self, x: Floats) -> Floats:
+        values = x.reshape(*x.shape[:-1], self.n_times, self.block)[..., : self.q]
+        return values @ self.basis.T
+
+    def value(self, x: Floats) -> float:
+        return float(self.data.value(self.utilities(x)).sum() - 0.5 * x @ _times(self.band, x))
+
+    def slope(self, x: Floats) -> Floats:
+        pull = self.data.gradient(self.utilities(x)) @ self.basis
+        slope = -_times(self.band, x.T).T
+        slope[..., self.first] += pull.reshape(*x.shape[:-1], -1)
+        return slope
+
+    def root(self, x: Floats) -> Floats:
+        """The Cholesky factor of the curvature, as a band."""
+        precision = self.band.copy()
+        seen = self.basis.T @ self.data.curvature(self.utilities(x)) @ self.basis
+        for i in range(self.q):
+            for j in range(i + 1):
+                precision[i - j, j :: self.block] += seen[:, i, j]
+        return cholesky_banded(precision, lower=True, check_finite=False)
+
+    def step(self, x: Floats) -> tuple[Floats, float]:
+        """Newton's step, and its decrement."""
+        slope = self.slope(x)
+        direction = cho_solve_banded((self.root(x), True), slope, check_finite=False)
+        return direction, float(slope @ direction)
 
 
 def _prior_band(prior: Chain, q: int) -> Floats:
