@@ -127,3 +127,11 @@ def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
     assert_allclose(orders.curvature(mu[0]), table.curvature(mu[0]), atol=1e-9)
     assert_allclose(orders.curvature(mu[0]).sum(axis=-1), 0.0, atol=1e-9)
     assert_allclose(table.single().value(mu.astype(np.float32)), table.value(mu), atol=1e-3)
+
+
+def test_utilities_far_apart_do_not_leave_the_range_of_single_precision():
+    table = SetTable.of(simulated(4, 6))
+    mu = np.array([[[0.0, -100.0, -200.0, -1000.0]] * 2, [[0.0, 1.0, 2.0, 3.0]] * 2])
+    light = table.single().value(mu.astype(np.float32))
+    assert np.isfinite(light).all()
+    assert_allclose(light[1], table.value(mu)[1], atol=1e-3)

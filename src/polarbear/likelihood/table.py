@@ -94,7 +94,7 @@ class SetTable:
         """The same for many draws, with an array for each set: (draws, T)."""
         n = mu.shape[-1]
         if np.ptp(mu) > 80.0:  # else no exponential is out of the range even of single precision
-            mu = centred(mu)
+            mu = np.maximum(centred(mu), -80.0) if mu.itemsize < 8 else centred(mu)
         theta = np.exp(np.ascontiguousarray(mu.transpose(2, 1, 0)))  # (n, T, draws)
         total = np.empty((1 << n, *theta.shape[1:]), dtype=theta.dtype)
         total[0] = 0.0
