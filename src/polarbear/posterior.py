@@ -308,8 +308,7 @@ class Posterior(Frozen):
             f"  algorithms  {listing(self.algorithms)}\n"
             f"  made by     {self.method}, {self.prior}, {len(self.draws)} draws\n"
             f"  at the end  {self.algorithms[leader]} leads with a rating of {final[leader]:.2f}\n"
-            f"  {'trusted' if self.diagnostics.trusted else 'NOT TRUSTED'}"
-            f"     {self.diagnostics}"
+            f"  verdict     {self.diagnostics}"
         )
 
     __repr__ = __str__
@@ -346,14 +345,17 @@ class Posterior(Frozen):
         return found
 
 
-def even(weight: NDArray[Any]) -> NDArray[np.intp]:
+def even(weight: NDArray[Any], draws: int | None = None, offset: float = 0.5) -> NDArray[np.intp]:
     """Which draws to take, some of them more than once, so that all weigh the same.
+
+    Systematic resampling, by default of as many draws as there are.
 
     >>> even(np.array([0.5, 0.25, 0.25, 0.0]))
     array([0, 0, 1, 2])
     """
     edges = np.cumsum(weight, dtype=np.float64)
-    places = (np.arange(len(weight)) + 0.5) / len(weight) * edges[-1]
+    draws = len(weight) if draws is None else draws
+    places = (np.arange(draws) + offset) / draws * edges[-1]
     return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
 
 

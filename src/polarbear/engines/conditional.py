@@ -22,7 +22,7 @@ from scipy.linalg import (
     solve_triangular,
 )
 
-from polarbear.engines.skew import Skew
+from polarbear.engines.skew import Skew, per_block
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import Chain, helmert
@@ -110,7 +110,7 @@ def remainder(data: Choices, mode: Floats) -> Callable[[Floats], Floats]:
     def beyond(mu: Any) -> Floats:
         mu = mu.astype(number, copy=False)
         away = mu - near
-        bent = (away.swapaxes(0, 1) @ half_bend).swapaxes(0, 1) - slope
+        bent = per_block(away, half_bend) - slope
         left = light.value(mu) - top + np.einsum("dtn,dtn->dt", bent, away)
         return left.astype(np.float64)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.engines.conditional import DECREMENT, MOST_STEPS, Conditional
-from polarbear.engines.skew import MOST_SKEWED, find
+from polarbear.engines.skew import MOST_SKEWED, find, per_block
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import helmert
@@ -40,15 +40,13 @@ def independent(
     evidence = at + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
     away = inverse @ density.basis.T
 
-    def each(rows: Floats, matrices: NDArray[np.floating]) -> Floats:
-        return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
-
     def place(noise: Floats) -> tuple[Floats, Floats]:
-        there = mu + each(noise, away)
+        there = mu + per_block(noise, away)
         return there, density.value(there) - at + 0.5 * np.sum(noise**2, axis=-1)
 
     def slope(noise: Floats) -> Floats:
-        return each(density.gradient(mu + each(noise, away)), np.swapaxes(inverse, 1, 2))
+        pull = density.gradient(mu + per_block(noise, away))
+        return per_block(pull, np.swapaxes(inverse, 1, 2))
 
     def third_along(direction: Floats) -> Floats:
         return density.third(mu, direction @ away)

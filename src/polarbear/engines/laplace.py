@@ -115,8 +115,8 @@ def _laplace(
         moved = move(
             found.parts, sample, rng, share=share, chains=chains, keep=KEEP, jump=bool(found.hyper)
         )
-        even = np.full((len(moved.component), 1), 1 / len(moved.component))
-        sample = Sample(moved.component, sample.noise, moved.utilities, even, sample.k, None)
+        alike = np.full((len(moved.component), 1), 1 / len(moved.component))
+        sample = Sample(moved.component, sample.noise, moved.utilities, alike, sample.k, None)
         failed = np.ones(len(rankings.times), dtype=bool)
     return _posterior(rankings, prior, found, sample, _Moved(failed, moved), rng)
 

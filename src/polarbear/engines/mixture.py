@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from polarbear.engines.conditional import Conditional
 from polarbear.engines.hmc import Target, sweep, tuned
 from polarbear.engines.psis import smooth
+from polarbear.posterior import even
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -224,16 +225,9 @@ def resampled(
     for g in np.unique(component):
         mine, rows = np.flatnonzero(component == g), np.flatnonzero(sample.component == g)
         for b in range(blocks):
-            chosen = rows[pick(sample.weight[rows, b], len(mine), rng)]
+            chosen = rows[even(sample.weight[rows, b], len(mine), rng.random())]
             noise[mine, b] = sample.noise[rng.permutation(chosen), b]
     return component, noise
-
-
-def pick(weight: Floats, draws: int, rng: np.random.Generator) -> Ints:
-    """Systematic resampling: which draws to take so that all weigh the same."""
-    edges = np.cumsum(weight)
-    places = (np.arange(draws) + rng.random()) / draws * edges[-1]
-    return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
 
 
 def _slope(components: Sequence[Conditional], component: Ints, noise: Floats) -> Floats:
@@ -244,8 +238,8 @@ def _slope(components: Sequence[Conditional], component: Ints, noise: Floats) ->
         if one.skew is None:
             slope[mine, :, : one.shape[1]] = one.slope(noise[mine][..., : one.shape[1]])
         else:
-            there = one.skew.bend(noise[mine]).noise
-            slope[mine] = one.skew.pull(noise[mine], one.slope(there))
+            bent = one.skew.bend(noise[mine])
+            slope[mine] = one.skew.pull(bent, one.slope(bent.noise))
     return slope
 
 

@@ -7,7 +7,7 @@ the same mode, curvature and third derivative, which is what the posterior of a 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,19 +34,19 @@ class Skew(NamedTuple):
         mapped = self._mapped(noise)
         extra = (_log_normal(mapped.there) - mapped.log_density).sum(axis=-1)
         shift = mapped.there - mapped.along
-        moved = noise + _each(shift, self.direction)
-        return Bent(moved, _each(shift, self.line), extra)
+        moved = noise + per_block(shift, self.direction)
+        return Bent(moved, per_block(shift, self.line), extra, mapped)
 
-    def pull(self, noise: Floats, slope: Floats) -> Floats:
-        """The slope of the log-density of the noise, from the slope where it is bent to."""
-        mapped = self._mapped(noise)
+    def pull(self, bent: "Bent", slope: Floats) -> Floats:
+        """The slope of the log-density of noise before it was bent, from the slope where it is."""
+        mapped = bent.mapped
         stretch = np.exp(_log_normal(mapped.along) - mapped.log_density)
         turn = -mapped.along - mapped.slope * stretch
-        onto = _each(slope, self.direction.swapaxes(1, 2))
-        return slope + _each((stretch - 1) * onto + turn, self.direction)
+        onto = per_block(slope, self.direction.swapaxes(1, 2))
+        return slope + per_block((stretch - 1) * onto + turn, self.direction)
 
     def _mapped(self, noise: Floats) -> "_Mapped":
-        along = _each(noise, self.direction.swapaxes(1, 2))
+        along = per_block(noise, self.direction.swapaxes(1, 2))
         mapped = _Mapped(along, along.copy(), _log_normal(along), -along)
         for b, r in zip(*np.nonzero(self.third), strict=True):
             here = (slice(None), b, r)
@@ -68,6 +68,7 @@ class Bent(NamedTuple):
     noise: Floats  # (D, B, size)
     moved: Floats  # (D, B, n): by how much, in utilities
     log_ratio: Floats  # (D, B): of the normal density there to that of what was drawn from
+    mapped: _Mapped
 
 
 def find(third_along: Callable[[Floats], Floats], candidates: Floats, away: Floats) -> Skew | None:
@@ -95,7 +96,7 @@ def find(third_along: Callable[[Floats], Floats], candidates: Floats, away: Floa
     return Skew(direction, direction @ away, third) if third.any() else None
 
 
-def _each(rows: Floats, matrices: Floats) -> Floats:
+def per_block(rows: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
     """Rows (D, B, i) times a matrix (B, i, j) for each block."""
     return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
 
