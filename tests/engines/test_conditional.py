@@ -6,8 +6,10 @@ from numpy.testing import assert_allclose
 from scipy import integrate
 
 from polarbear.data.rankings import Rankings, positions_of
-from polarbear.engines.conditional import chain, dense
+from polarbear.engines.banded import chain, local
+from polarbear.engines.dense import dense
 from polarbear.likelihood.choices import choices
+from polarbear.priors.bspline import BSpline
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.random_walk import RandomWalk
 
@@ -50,6 +52,28 @@ def test_chain_and_dense_algebra_agree(prior, n_times):
     assert_allclose(full.covariance, banded.covariance, atol=1e-3)
 
 
+@pytest.mark.parametrize("degree", [1, 3])
+def test_local_and_dense_algebra_agree(degree):
+    times, rankings = simulated(4, 10, 60)
+    data = choices(rankings)
+    factor = BSpline(degree=degree).factor(times, HYPER)
+    full, narrow = dense(data, factor, 4, None), local(data, factor, 4, None)
+    assert_allclose(full.evidence, narrow.evidence, atol=1e-3)
+    assert_allclose(full.mean, narrow.mean, atol=1e-4)
+    assert_allclose(full.covariance, narrow.covariance, atol=1e-4)
+    noise = np.random.default_rng(0).standard_normal((3, *narrow.shape))
+    step = 1e-2 * np.eye(narrow.shape[1])[7]
+    up, down = (
+        narrow.place(x)[1] - 0.5 * np.sum(x**2, axis=-1) for x in (noise + step, noise - step)
+    )
+    assert_allclose(narrow.slope(noise)[..., 7], (up - down) / 2e-2, atol=2e-2)
+
+
+def test_a_wide_factor_is_not_local():
+    times, rankings = simulated(4, 10, 12)
+    assert local(choices(rankings), HSGP().factor(times, HYPER), 4, None) is None
+
+
 @pytest.mark.parametrize("prior", MARKOV)
 def test_the_mode_is_where_the_slope_ends(prior):
     times, rankings = simulated(4, 10, 8)
@@ -61,15 +85,16 @@ def test_the_mode_is_where_the_slope_ends(prior):
     assert found.decrement < 1e-6
 
 
-@pytest.mark.parametrize("prior", [*MARKOV, HSGP(), SparseGP()])
+@pytest.mark.parametrize("prior", [*MARKOV, HSGP(), SparseGP(), BSpline()])
 def test_a_start_from_elsewhere_ends_at_the_same_mode(prior):
-    times, rankings = simulated(4, 10, 12)
+    times, rankings = simulated(4, 10, 40)
     data = choices(rankings)
 
     def at(hyper, start):
         states = prior.chain(times, hyper)
         if states is None:
-            return dense(data, prior.factor(times, hyper), 4, start)
+            factor = prior.factor(times, hyper)
+            return local(data, factor, 4, start) or dense(data, factor, 4, start)
         return chain(data, states, 4, start)
 
     other = at({"scale": 0.4, "length": 0.9}, None)

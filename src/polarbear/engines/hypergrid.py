@@ -52,7 +52,7 @@ def integrate(
 
     begin = np.array(start, dtype=np.float64)
     simplex = np.vstack([begin, begin + 0.7 * np.eye(dimension)])
-    options = {"xatol": 0.02, "fatol": 0.02, "maxfev": 120, "initial_simplex": simplex}
+    options = {"xatol": 0.1, "fatol": 0.1, "maxfev": 120, "initial_simplex": simplex}
     mode = minimize(lambda u: -value(u), begin, method="Nelder-Mead", options=options).x
     axes = _axes(value, mode)
     top = value(mode)

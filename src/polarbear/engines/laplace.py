@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from polarbear.data.rankings import Rankings
-from polarbear.engines.conditional import Conditional, chain, dense
+from polarbear.engines.banded import chain, local
+from polarbear.engines.conditional import Conditional
+from polarbear.engines.dense import dense
 from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
 from polarbear.engines.mixture import (
@@ -171,7 +173,8 @@ def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
                 return chain(data, states, n, first)
             except np.linalg.LinAlgError:
                 pass  # times too close for this length: the chain drowned in rounding
-        return dense(data, prior.factor(times, hyper), n, first)
+        factor = prior.factor(times, hyper)
+        return local(data, factor, n, first) or dense(data, factor, n, first)
 
     return Model(prior.hypers(), gaussian, data.terms)
 

@@ -1,0 +1,114 @@
+"""The posterior given hyperparameters, in the whitened coefficients of any Gaussian prior."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, get_lapack_funcs, solve_triangular
+
+from polarbear.engines.conditional import Conditional, climb, remainder
+from polarbear.likelihood.choices import Choices
+from polarbear.priors.base import helmert
+
+Floats = NDArray[np.float64]
+
+
+def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Conditional:
+    """Laplace in whitened coefficients z (K, n - 1): mu = factor @ z @ helmert(n).T.
+
+    ``start`` is a mode found with other hyperparameters: (T, n - 1), or the states of a chain.
+    """
+    left, spread = _principal(factor)
+    white = _Whitened(data, left * spread, n)
+    n_times, q = len(left), n - 1
+    begin = np.zeros(len(spread) * q)
+    if start is not None:
+        shrink = spread / (spread**2 + 1e-2 * spread[0] ** 2)
+        begin = (shrink[:, None] * (left.T @ start.reshape(n_times, -1)[:, :q])).ravel()
+    found = climb(begin, white.value, white.step)
+    lower = white.root(found.state)
+    log_det = 2 * np.log(np.diag(lower)).sum()
+    mean, size = white.utilities(found.state), len(begin)
+
+    @cache
+    def inverse() -> Floats:
+        return solve_triangular(lower, np.eye(size), lower=True, check_finite=False)
+
+    @cache
+    def beyond() -> Callable[[Floats], Floats]:
+        return remainder(data, mean)
+
+    def covariance() -> Floats:
+        half = (inverse() @ np.kron(white.factor, np.eye(q)).T).reshape(-1, n_times, q)
+        half = half.transpose(1, 2, 0)
+        return white.basis @ (half @ half.swapaxes(1, 2)) @ white.basis.T
+
+    def place(noise: Floats) -> tuple[Floats, Floats]:
+        mu = white.utilities(found.state + noise[:, 0] @ inverse())
+        return mu, beyond()(mu).sum(axis=-1, keepdims=True)
+
+    def slope(noise: Floats) -> Floats:
+        return (white.slope(found.state + noise[:, 0] @ inverse()) @ inverse().T)[:, None]
+
+    evidence, state = found.value - 0.5 * log_det, mean @ white.basis
+    shape = (1, size)
+    return Conditional(evidence, mean, covariance, shape, place, slope, state, found.decrement)
+
+
+class _Whitened:
+    """The log-posterior of coefficients z that are standard normal before the data."""
+
+    def __init__(self, data: Choices, factor: Floats, n: int) -> None:
+        self.data, self.factor, self.basis = data, factor, helmert(n)
+        self.shape = (factor.shape[1], n - 1)
+        self.outer = (factor[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
+
+    def utilities(self, z: Floats) -> Floats:
+        return self.factor @ z.reshape(*z.shape[:-1], *self.shape) @ self.basis.T
+
+    def value(self, z: Floats) -> float:
+        return float(self.data.value(self.utilities(z)).sum() - 0.5 * z @ z)
+
+    def slope(self, z: Floats) -> Floats:
+        pull = self.data.gradient(self.utilities(z)) @ self.basis
+        return (self.factor.T @ pull).reshape(z.shape) - z
+
+    def root(self, z: Floats) -> Floats:
+        """The Cholesky factor of the curvature."""
+        k, q = self.shape
+        seen = self.basis.T @ self.data.curvature(self.utilities(z)) @ self.basis
+        precision = (self.outer.T @ seen.reshape(-1, q * q)).reshape(k, k, q, q)
+        precision = precision.swapaxes(1, 2).reshape(k * q, k * q)
+        precision[np.diag_indices(k * q)] += 1.0
+        return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+
+    def step(self, z: Floats) -> tuple[Floats, float]:
+        """Newton's step, and its decrement."""
+        lower = self.root(z)
+        half = solve_triangular(lower, self.slope(z), lower=True, check_finite=False)
+        direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
+        return direction, float(half @ half)
+
+
+def _principal(factor: Floats) -> tuple[Floats, Floats]:
+    """Principal directions (T, K) and standard deviations (K,) of the covariance of a factor.
+
+    Coefficients of next to no variance cost as much as others: what is left out has less than a
+    millionth of the largest variance.
+    """
+    left, spread, _ = np.linalg.svd(_narrow(factor), full_matrices=False)
+    kept = spread > 1e-3 * spread[0]
+    return left[:, kept], spread[kept]
+
+
+def _narrow(factor: Floats) -> Floats:
+    """A factor of the same covariance with few columns, if it has few of consequence."""
+    if factor.shape[1] <= 64:
+        return factor
+    covariance = factor @ factor.T
+    (pivoted,) = get_lapack_funcs(["pstrf"], [covariance])
+    root, pivot, rank, _ = pivoted(covariance, lower=1, tol=1e-8 * covariance.diagonal().max())
+    narrow = np.empty((len(root), rank))
+    narrow[pivot - 1] = np.tril(root)[:, :rank]
+    return narrow
