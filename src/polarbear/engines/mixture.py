@@ -66,7 +66,7 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     skewed = any(one.skew is not None for one in components)
     bent = np.zeros_like(utilities) if skewed else None
     for g, rows in _groups(component):
-        fresh = rng.standard_normal((rows.stop - rows.start, blocks, size))
+        fresh = _mirrored(rng, rows.stop - rows.start, (blocks, size))
         drawn = _drawn(components[g], fresh)
         noise[rows], utilities[rows], log_ratio[rows] = fresh, drawn.utilities, drawn.log_ratio
         if bent is not None:
@@ -75,6 +75,12 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     smoothed = [smooth(log_ratio[:, b]) for b in range(blocks)]
     weight = np.exp(np.stack([s.log_weight for s in smoothed], axis=1))
     return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]), bent)
+
+
+def _mirrored(rng: np.random.Generator, draws: int, shape: tuple[int, int]) -> Floats:
+    """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
+    half = rng.standard_normal((-(-draws // 2), *shape))
+    return np.concatenate([half, -half[: draws // 2]])
 
 
 class _Drawn(NamedTuple):
