@@ -5,34 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
-from polarbear.data.rankings import Rankings, positions_of
+from polarbear.testing import PRIORS, rankings_of
 
-PRIORS = [
-    pb.priors.Dirichlet(),
-    pb.priors.HierarchicalDirichlet(),
-    pb.priors.BSpline(),
-    pb.priors.RandomWalk(),
-    pb.priors.SparseGP(),
-    pb.priors.HSGP(),
-    pb.priors.GP(),
-]
-each_prior = pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
-
-
-def ranked(costs, names=None):
-    """Rankings at T times of costs (T, instances, algorithms); nan is unknown."""
-    costs = np.asarray(costs, dtype=float)
-    n_times, instances, n = costs.shape
-    return Rankings(
-        names or tuple(f"a{k + 1}" for k in range(n)),
-        tuple(map(str, range(instances))),
-        np.linspace(0, 1, n_times),
-        positions_of(costs).reshape(n_times, -1),
-        np.tile(np.arange(n, dtype=np.int32), instances),
-        np.arange(instances + 1, dtype=np.int64) * n,
-        np.arange(instances, dtype=np.int32),
-        np.ones(instances),
-    )
+each_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
 
 def noisy(instances, n, n_times=6, seed=0):
@@ -73,17 +48,27 @@ def test_times_are_those_asked_for():
     [
         (lambda: pb.fit("results/"), r"fit\(read\('results/'\)\)"),
         (lambda: pb.fit(frame()), "are small values good"),
-        (lambda: pb.fit(ranked(noisy(3, 2)), times=[1]), "pass neither"),
-        (lambda: pb.fit(ranked(noisy(3, 2)), method="magic"), "no method 'magic'; there are lap"),
-        (lambda: pb.fit(ranked(noisy(3, 2)), drows=3), "no option 'drows'; it has start, draws"),
-        (lambda: pb.fit(ranked(noisy(3, 1))), "at least two"),
+        (lambda: pb.fit(rankings_of(noisy(3, 2)), times=[1]), "pass neither"),
+        (
+            lambda: pb.fit(rankings_of(noisy(3, 2)), method="magic"),
+            "no method 'magic'; there",
+        ),
+        (
+            lambda: pb.fit(rankings_of(noisy(3, 2)), drows=3),
+            "no option 'drows'; it has start",
+        ),
+        (lambda: pb.fit(rankings_of(noisy(3, 1))), "at least two"),
+        (
+            lambda: pb.fit(rankings_of(noisy(3, 2)), prior=pb.priors.GP(scale=1.0)),
+            "scale=1.0 in GP",
+        ),
         (
             lambda: pb.fit(pb.Runs.from_frame(frame(), direction="minimize"), direction="maximize"),
             "but these runs minimize",
         ),
-        (lambda: pb.fit(ranked(noisy(3, 2)), prior="GP"), "a prior such as"),
-        (lambda: pb.fit(ranked(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
-        (lambda: pb.fit(ranked(noisy(3, 2)), draws=0), "draws=0"),
+        (lambda: pb.fit(rankings_of(noisy(3, 2)), prior="GP"), "a prior such as"),
+        (lambda: pb.fit(rankings_of(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
+        (lambda: pb.fit(rankings_of(noisy(3, 2)), draws=0), "draws=0"),
     ],
 )
 def test_what_cannot_be_is_said_plainly(call, message):
@@ -94,7 +79,7 @@ def test_what_cannot_be_is_said_plainly(call, message):
 def test_a_posterior_that_is_not_to_be_trusted_is_announced(monkeypatch):
     monkeypatch.setattr("polarbear.engines.hypergrid.MOST_POINTS", 3)
     with pytest.warns(pb.FitWarning, match="do not trust this posterior"):
-        pb.fit(ranked(noisy(4, 3)), prior=pb.priors.GP())
+        pb.fit(rankings_of(noisy(4, 3)), prior=pb.priors.GP())
 
 
 # Extreme data: what the answer must be
@@ -106,7 +91,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
     for instances in (2, 8, 200):
         costs = noisy(instances, 4)
         costs[..., 0] = -10.0
-        posterior = pb.fit(ranked(costs), prior=prior)
+        posterior = pb.fit(rankings_of(costs), prior=prior)
         assert np.isfinite(posterior.utilities).all()
         found.append(min(posterior.better("a1", b).mean() for b in ("a2", "a3", "a4")))
     assert found[0] > 0.6
@@ -117,7 +102,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
 
 @each_prior
 def test_who_are_always_tied_are_even(prior):
-    posterior = pb.fit(ranked(np.zeros((6, 9, 4))), prior=prior)
+    posterior = pb.fit(rankings_of(np.zeros((6, 9, 4))), prior=prior)
     assert_allclose(posterior.better_matrix(), 0.5, atol=0.02)
     assert_allclose(posterior.mean(), 0.25, atol=0.01)
 
@@ -125,7 +110,7 @@ def test_who_are_always_tied_are_even(prior):
 @each_prior
 def test_a_single_instance_says_a_little(prior):
     costs = np.tile([[[1.0, 2.0, 3.0]]], (1, 1, 1))
-    posterior = pb.fit(ranked(costs), prior=prior)
+    posterior = pb.fit(rankings_of(costs), prior=prior)
     assert 0.5 < posterior.better("a1", "a2")[0] < 0.95
     assert posterior.better("a1", "a3")[0] > posterior.better("a1", "a2")[0]
 
@@ -135,7 +120,7 @@ def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
     costs = noisy(30, 3)
     costs[..., 2] = np.nan
     with pytest.warns(pb.DataWarning, match=r"the prior alone does: a3 \| a1, a2"):
-        posterior = pb.fit(ranked(costs), prior=prior)
+        posterior = pb.fit(rankings_of(costs), prior=prior)
     for other in ("a1", "a2"):
         assert_allclose(posterior.better("a3", other), 0.5, atol=0.15)
     spread = posterior.utilities.std(axis=0)
@@ -147,7 +132,7 @@ def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
     costs = np.full((4, 24, 4), np.nan)
     costs[:, :12, :2], costs[:, 12:, 2:] = noisy(12, 2, 4), noisy(12, 2, 4)
     with pytest.warns(pb.DataWarning, match=r"a1, a2 \| a3, a4"):
-        posterior = pb.fit(ranked(costs), prior=prior)
+        posterior = pb.fit(rankings_of(costs), prior=prior)
     # The two groups saw the very same: neither can be said to be ahead.
     for a, b in (("a1", "a3"), ("a2", "a4")):
         assert_allclose(posterior.better(a, b), 0.5, atol=0.03)
@@ -157,7 +142,7 @@ def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
 def test_an_algorithm_entered_twice_is_even_with_itself(prior):
     costs = noisy(15, 3, seed=4)
     costs = np.concatenate([costs, costs[..., :1]], axis=-1)
-    posterior = pb.fit(ranked(costs), prior=prior)
+    posterior = pb.fit(rankings_of(costs), prior=prior)
     assert_allclose(posterior.better("a1", "a4"), 0.5, atol=0.02)
     assert_allclose(posterior.better("a1", "a2"), posterior.better("a4", "a2"), atol=0.02)
 
@@ -166,14 +151,14 @@ def test_an_algorithm_entered_twice_is_even_with_itself(prior):
 def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
     costs = noisy(10, 3)
     costs[2] = np.nan
-    posterior = pb.fit(ranked(costs), prior=prior)
+    posterior = pb.fit(rankings_of(costs), prior=prior)
     assert np.isfinite(posterior.mean()).all()
 
 
 @each_prior
 def test_no_data_at_all_leave_the_prior(prior):
     with pytest.warns(pb.DataWarning, match="the prior alone"):
-        posterior = pb.fit(ranked(np.full((2, 3, 3), np.nan)), prior=prior)
+        posterior = pb.fit(rankings_of(np.full((2, 3, 3), np.nan)), prior=prior)
     assert_allclose(posterior.better_matrix(), 0.5, atol=0.03)
 
 

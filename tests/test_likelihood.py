@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose
 
 import reference
 from polarbear import Run, Runs, rank
-from polarbear.data.rankings import Rankings, positions_of
 from polarbear.likelihood.choices import choices
 from polarbear.likelihood.ordered import subsets
 from polarbear.likelihood.orders import Orders
 from polarbear.likelihood.table import SetTable
+from polarbear.testing import rankings_of
 from strategies import DIRECTIONS, GRIDS, records
 
 FORMS = pytest.mark.parametrize("form", [SetTable, Orders])
@@ -110,16 +110,7 @@ def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
     if ties:
         costs = costs.round()
     costs[rng.random(costs.shape) < 0.3] = np.nan
-    rankings = Rankings(
-        tuple("abcde"),
-        tuple(map(str, range(instances))),
-        np.arange(n_times, dtype=float),
-        positions_of(costs).reshape(n_times, -1),
-        np.tile(np.arange(n, dtype=np.int32), instances),
-        np.arange(instances + 1, dtype=np.int64) * n,
-        np.arange(instances, dtype=np.int32),
-        rng.uniform(0.5, 2, instances),
-    )
+    rankings = rankings_of(costs, weight=rng.uniform(0.5, 2, instances))
     table, orders = SetTable.of(rankings), Orders.of(rankings)
     mu = rng.normal(size=(4, n_times, n))
     assert_allclose(orders.value(mu), table.value(mu), atol=1e-9)

@@ -17,7 +17,8 @@ from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+from polarbear.priors.dirichlet import Dirichlet
+from polarbear.priors.hyper import Hyper
 
 Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"]
 
@@ -98,11 +99,17 @@ def fit(
     return posterior
 
 
-def _check_prior(prior: object) -> None:
+def _check_prior(prior: Any) -> None:
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
-    if not isinstance(prior, Dirichlet | HierarchicalDirichlet) and not hasattr(prior, "factor"):
+    if not hasattr(prior, "hypers"):
         raise DataError(f"prior={prior!r}: expected a prior such as polarbear.priors.GP()")
+    for name, hyper in prior.hypers().items():
+        if not isinstance(hyper, Hyper):
+            raise DataError(
+                f"{name}={hyper!r} in {type(prior).__name__}: expected a distribution, such as "
+                "polarbear.priors.LogNormal(0.0, 0.5); one with a small sd keeps to a value"
+            )
 
 
 def _rankings(data: object, times: ArrayLike | None, direction: Any) -> Rankings:

@@ -1,11 +1,54 @@
 """Simulated data with known truth, for tests, benchmarks and studies."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings, positions_of
+from polarbear.priors.any import Prior
+from polarbear.priors.bspline import BSpline
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+from polarbear.priors.gp import GP, HSGP, SparseGP
+from polarbear.priors.random_walk import RandomWalk
 
 Floats = NDArray[np.float64]
+
+PRIORS: Mapping[str, Prior] = {
+    "Dirichlet": Dirichlet(),
+    "HierarchicalDirichlet": HierarchicalDirichlet(),
+    "BSpline": BSpline(),
+    "RandomWalk": RandomWalk(),
+    "SparseGP": SparseGP(),
+    "HSGP": HSGP(),
+    "GP": GP(),
+}
+"""The seven models of the paper, as they come."""
+
+
+def rankings_of(
+    costs: Floats,
+    *,
+    algorithms: Sequence[str] | None = None,
+    times: Floats | None = None,
+    weight: Floats | None = None,
+) -> Rankings:
+    """Rankings of costs (T, instances, n), of which the smallest is best and nan is not known.
+
+    >>> rankings_of(np.array([[[1.0, 2.0, 2.0]]])).order("i1", 0.0)
+    [[('a1',), ('a2', 'a3')]]
+    """
+    n_times, instances, n = np.shape(costs)
+    return Rankings(
+        tuple(f"a{k + 1}" for k in range(n)) if algorithms is None else tuple(algorithms),
+        tuple(f"i{k + 1}" for k in range(instances)),
+        np.linspace(0.0, 1.0, n_times) if times is None else times,
+        positions_of(np.asarray(costs, dtype=np.float64)).reshape(n_times, -1),
+        np.tile(np.arange(n, dtype=np.int32), instances),
+        np.arange(instances + 1, dtype=np.int64) * n,
+        np.arange(instances, dtype=np.int32),
+        np.ones(instances) if weight is None else weight,
+    )
 
 
 def simulate_rankings(
@@ -29,13 +72,4 @@ def simulate_rankings(
     per_instance = utilities if utilities.ndim == 3 else utilities[:, None, :]
     # With Gumbel noise the order of the utilities is a draw of Plackett and Luce.
     noisy = per_instance + rng.gumbel(size=(n_times, instances, n))
-    return Rankings(
-        tuple(f"a{k + 1}" for k in range(n)),
-        tuple(f"i{k + 1}" for k in range(instances)),
-        np.linspace(0.0, 1.0, n_times) if times is None else times,
-        positions_of(-noisy).reshape(n_times, -1),
-        np.tile(np.arange(n, dtype=np.int32), instances),
-        np.arange(instances + 1, dtype=np.int64) * n,
-        np.arange(instances, dtype=np.int32),
-        np.ones(instances),
-    )
+    return rankings_of(-noisy, times=times)

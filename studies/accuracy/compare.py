@@ -6,9 +6,10 @@ python studies/accuracy/compare.py
 from pathlib import Path
 
 import numpy as np
-from scenarios import PRIORS, SCENARIOS
+from scenarios import SCENARIOS
 
 import polarbear as pb
+from polarbear.testing import PRIORS
 
 FOLDER = Path(__file__).parent
 HEAD = """P(A ahead of B at a time): the largest and the mean difference between the fast engine and

@@ -17,7 +17,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from scenarios import PRIORS, SCENARIOS
+from scenarios import SCENARIOS
+
+from polarbear.testing import PRIORS
 
 FOLDER = Path(__file__).parent / "reference"
 DRAWS = {"middle": 10_000, "sweep": 10_000, "large": 5_000}

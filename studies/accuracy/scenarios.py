@@ -1,20 +1,9 @@
-"""The data and the priors on which the fast engine is compared with long NUTS."""
+"""The data on which the fast engine is compared with long NUTS."""
 
 import numpy as np
 
-from polarbear import priors
 from polarbear.data.rankings import Rankings
 from polarbear.testing import simulate_rankings
-
-PRIORS = {
-    "Dirichlet": priors.Dirichlet(),
-    "HierarchicalDirichlet": priors.HierarchicalDirichlet(),
-    "BSpline": priors.BSpline(),
-    "RandomWalk": priors.RandomWalk(),
-    "SparseGP": priors.SparseGP(),
-    "HSGP": priors.HSGP(),
-    "GP": priors.GP(),
-}
 
 
 def _curves(n: int, times: int, seed: int) -> np.ndarray:

@@ -27,13 +27,8 @@ LEVEL = 0.01
 """The chance that a calibrated engine fails any of the tests, shared equally among them."""
 
 PRIORS = {
-    "Dirichlet": pb.priors.Dirichlet(),
-    "HierarchicalDirichlet": pb.priors.HierarchicalDirichlet(),
-    "BSpline": pb.priors.BSpline(),
-    "RandomWalk": pb.priors.RandomWalk(),
+    **pb.testing.PRIORS,
     "SparseGP": pb.priors.SparseGP(inducing=4),
-    "HSGP": pb.priors.HSGP(),
-    "GP": pb.priors.GP(),
     "GP-matern52": pb.priors.GP("matern52"),
     "GP-squared-exponential": pb.priors.GP("squared-exponential"),
 }
@@ -47,17 +42,13 @@ QUANTITIES: dict[str, Callable[[NDArray], NDArray]] = {
 def truth(prior: object, rng: np.random.Generator) -> tuple[NDArray, dict[str, float]]:
     """Utilities (T, n) and hyperparameters from the prior."""
     n = ALGORITHMS
+    hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
     if isinstance(prior, pb.priors.Dirichlet | pb.priors.HierarchicalDirichlet):
-        hyper = {}
-        alpha = getattr(prior, "alpha", None)
-        if alpha is None:
-            hyper = {"kappa": prior.kappa.quantile(rng.random())}
-            alpha = hyper["kappa"] / n
+        alpha = prior.concentration(hyper, n)
         # The logarithm of a gamma variable, also where that itself would be 0.
         raw = np.log(rng.gamma(alpha + 1, size=(TIMES, n)))
         raw += np.log(rng.random((TIMES, n))) / alpha
         return raw - raw.mean(axis=1, keepdims=True), hyper
-    hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
     factor = prior.factor(unit_times(np.linspace(0, 1, TIMES)), hyper)
     z = rng.standard_normal((factor.shape[1], n - 1))
     return factor @ z @ helmert(n).T, hyper

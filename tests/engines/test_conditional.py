@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate
 
-from polarbear.data.rankings import Rankings, positions_of
 from polarbear.engines.banded import chain, local
 from polarbear.engines.dense import dense
 from polarbear.likelihood.choices import choices
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.random_walk import RandomWalk
+from polarbear.testing import rankings_of
 
 HYPER = {"scale": 1.2, "length": 0.3}
 MARKOV = [GP("matern32"), GP("matern52"), RandomWalk()]
@@ -26,18 +26,7 @@ def simulated(n, n_instances, n_times, seed=0, sweep=False):
     utility = mu[:, None, :] + rng.gumbel(size=(n_times, n_instances, n))
     if sweep:
         utility[..., 0] = utility.max() + 1
-    position = positions_of(-utility).reshape(n_times, -1)
-    names = tuple(f"a{k}" for k in range(n))
-    return times, Rankings(
-        names,
-        tuple(map(str, range(n_instances))),
-        times,
-        position.astype(np.int8),
-        np.tile(np.arange(n, dtype=np.int32), n_instances),
-        np.arange(n_instances + 1) * n,
-        np.arange(n_instances, dtype=np.int32),
-        np.ones(n_instances),
-    )
+    return times, rankings_of(-utility, times=times)
 
 
 @pytest.mark.parametrize("prior", MARKOV)
@@ -152,14 +141,8 @@ def test_an_algorithm_that_always_wins_has_a_finite_lead(n_instances):
 
 
 def test_without_data_the_posterior_is_the_prior():
-    times, rankings = simulated(3, 1, 5)
-    nothing = choices(
-        Rankings(
-            rankings.algorithms, (), times, np.empty((5, 0), np.int8), np.empty(0, np.int32),
-            np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0),
-        )
-    )  # fmt: skip
-    found = chain(nothing, GP().chain(times, HYPER), 3, None)
+    nothing = choices(rankings_of(np.empty((5, 0, 3))))
+    found = chain(nothing, GP().chain(np.linspace(0, 1, 5), HYPER), 3, None)
     assert_allclose(found.evidence, 0.0, atol=1e-8)
     assert_allclose(found.mean, 0.0)
     # A variance of 1.2^2 in each of two orthonormal directions: 2/3 of it for each algorithm.

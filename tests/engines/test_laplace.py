@@ -12,18 +12,9 @@ import reference
 from polarbear import priors
 from polarbear.engines.laplace import laplace
 from polarbear.likelihood.table import SetTable
-from polarbear.testing import simulate_rankings
+from polarbear.testing import PRIORS, simulate_rankings
 
 STUDY = Path(__file__).parents[2] / "studies" / "accuracy"
-PRIORS = {
-    "Dirichlet": priors.Dirichlet(),
-    "HierarchicalDirichlet": priors.HierarchicalDirichlet(),
-    "BSpline": priors.BSpline(),
-    "RandomWalk": priors.RandomWalk(),
-    "SparseGP": priors.SparseGP(),
-    "HSGP": priors.HSGP(),
-    "GP": priors.GP(),
-}
 
 
 def duel(wins, losses):

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import polarbear as pb
-from polarbear.data.rankings import Rankings, positions_of
 from polarbear.engines.chains import judge
 from polarbear.likelihood.choices import choices
 from polarbear.priors.base import helmert, unit_times
+from polarbear.testing import rankings_of
 
 pytest.importorskip("pymc")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,16 +33,8 @@ def hard_rankings(n, n_times=5, instances=9):
     rng = np.random.default_rng(n)
     costs = rng.integers(0, 4, size=(n_times, instances, n)).astype(float)
     costs[rng.random(costs.shape) < 0.2] = np.nan
-    return Rankings(
-        tuple(f"a{k}" for k in range(n)),
-        tuple(map(str, range(instances))),
-        np.geomspace(1, 1000, n_times),
-        positions_of(costs).reshape(n_times, -1),
-        np.tile(np.arange(n, dtype=np.int32), instances),
-        np.arange(instances + 1, dtype=np.int64) * n,
-        np.arange(instances, dtype=np.int32),
-        rng.uniform(0.5, 2, instances),
-    )
+    weight, times = rng.uniform(0.5, 2, instances), np.geomspace(1, 1000, n_times)
+    return rankings_of(costs, times=times, weight=weight)
 
 
 def log_posterior(rankings, prior, point):

@@ -43,12 +43,12 @@ def judge(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
 def from_chains(
     rankings: Rankings,
     prior: Prior,
-    utilities: Floats,
-    hyper: Mapping[str, Floats],
+    found: Mapping[str, Floats],
     diagnostics: Diagnostics,
     method: str,
 ) -> Posterior:
-    """A posterior from utilities (chains, draws, T, n) that all weigh the same."""
+    """A posterior from utilities ``mu`` (chains, draws, T, n) and hyperparameters found."""
+    utilities = found["mu"]
     draws = utilities.reshape(-1, *utilities.shape[2:]).astype(np.float32)
     return Posterior(
         rankings.algorithms,
@@ -56,7 +56,7 @@ def from_chains(
         draws,
         np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
         None,
-        {name: np.ravel(values) for name, values in hyper.items()},
+        {name: np.ravel(values) for name, values in found.items() if name != "mu"},
         diagnostics,
         repr(prior),
         method,

@@ -37,7 +37,7 @@ from polarbear.likelihood.choices import choices
 from polarbear.posterior import Diagnostics, Mixture, Posterior, even
 from polarbear.priors.any import Prior
 from polarbear.priors.base import helmert, unit_times
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+from polarbear.priors.dirichlet import Independent
 from polarbear.priors.hyper import Hyper
 
 Floats = NDArray[np.float64]
@@ -155,13 +155,13 @@ def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
     data = choices(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
     begin = np.zeros((n_times, n)) if start is None else _utilities(start, rankings)
-    if isinstance(prior, Dirichlet | HierarchicalDirichlet):
+    if isinstance(prior, Independent):
 
         def at(hyper: Mapping[str, float], warm: Conditional | None) -> Conditional:
-            alpha = prior.alpha if isinstance(prior, Dirichlet) else hyper["kappa"] / n
-            return independent(data, alpha, n_times, n, begin if warm is None else warm.mean)
+            alpha, first = prior.concentration(hyper, n), begin if warm is None else warm.mean
+            return independent(data, alpha, n_times, n, first)
 
-        return Model({} if isinstance(prior, Dirichlet) else {"kappa": prior.kappa}, at, data.terms)
+        return Model(prior.hypers(), at, data.terms)
 
     times = unit_times(rankings.times, prior.warp)
     mode = begin @ helmert(n)
@@ -198,7 +198,7 @@ def _approximate(model: Model, start: Posterior | None, pilot: int | None) -> Ap
     """
     hypers = model.hypers
     if not hypers:
-        only = Parts([model.at({}, None)], np.ones(1), np.zeros(1))
+        only = Parts([model.at({}, None)], np.ones(1), np.zeros(1), np.zeros((1, 0)))
         return Approximation(only, {}, 0.0, np.empty((0, 0)), np.zeros(1, dtype=bool))
 
     def log_density(u: Floats, warm: _Point | None) -> tuple[float, _Point]:
@@ -219,7 +219,8 @@ def _approximate(model: Model, start: Posterior | None, pilot: int | None) -> Ap
     values = np.exp(grid.point).T
     named = dict(zip(hypers, values, strict=True))
     components = [point.conditional for point in grid.found]
-    parts = Parts(components, grid.weight, np.array([point.corrected for point in grid.found]))
+    corrected = np.array([point.corrected for point in grid.found])
+    parts = Parts(components, grid.weight, corrected, grid.point)
     return Approximation(parts, named, grid.edge, grid.cell, grid.rim)
 
 

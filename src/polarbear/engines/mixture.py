@@ -28,19 +28,23 @@ PILOT = 200
 AT_ONCE = 500
 """So many draws are placed at once, which bounds memory."""
 
-BURN, MOST_BURN, KEEP = 10, 60, 16
+BURN, MOST_BURN, KEEP = 30, 60, 16
 """Sweeps in which chains forget where they started, at least and at most, and those to keep."""
+
+JUMPS = 4
+"""So many times in a sweep a chain may jump to another component."""
 
 FORGOTTEN = 0.1
 """Chains have forgotten their start when no coordinate has a correlation with it above this."""
 
 
 class Parts(NamedTuple):
-    """Components, the chance of each, and the correction of its evidence that is in the chance."""
+    """Gaussians at the points of a grid over hyperparameters, and the chance of each."""
 
     components: Sequence[Conditional]
     chance: Floats
-    corrected: Floats
+    corrected: Floats  # the correction of its evidence that is in the chance
+    point: Floats  # (components, hyperparameters): logarithms
 
 
 class Sample(NamedTuple):
@@ -183,14 +187,18 @@ def move(
 
     def moved(component: Ints, noise: Floats, step: float) -> tuple[Ints, Floats, float]:
         noise, acceptance = sweep(_target(components, component), noise, step, rng)
-        if jump:
+        for _ in range(JUMPS if jump else 0):
             component = _jump(parts, component, noise, rng)
         return component, noise, acceptance
 
-    start, step, memory = noise, 1.2 * noise.shape[-1] ** -0.25, 1.0
+    def coordinates() -> Floats:
+        flat = noise.reshape(len(noise), -1)
+        return np.hstack([flat, parts.point[component]]) if jump else flat
+
+    start, step, memory = coordinates(), 1.2 * noise.shape[-1] ** -0.25, 1.0
     for k in range(MOST_BURN):
         component, noise, acceptance = moved(component, noise, step)
-        step, memory = tuned(step, acceptance), _correlation(start, noise)
+        step, memory = tuned(step, acceptance), _correlation(start, coordinates())
         if k >= BURN and memory <= FORGOTTEN:
             break
     kept, accepted = [], []

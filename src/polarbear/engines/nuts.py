@@ -6,7 +6,7 @@ import numpy as np
 
 from polarbear.data.rankings import Rankings
 from polarbear.engines.chains import from_chains, judge
-from polarbear.engines.pymc_model import hyper_names, pymc_model
+from polarbear.engines.pymc_model import drawn, pymc_model
 from polarbear.errors import require
 from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
@@ -57,8 +57,6 @@ def nuts(
         quiet=True,
         compute_convergence_checks=False,
     )
-    names = ["mu", *hyper_names(prior)]
-    found = {name: np.asarray(trace["posterior"][name]) for name in names}
+    found = drawn(trace, prior)
     diagnostics = judge(found, int(np.sum(trace["sample_stats"]["diverging"])))
-    utilities = found.pop("mu")
-    return from_chains(rankings, prior, utilities, found, diagnostics, f"nuts ({sampler})")
+    return from_chains(rankings, prior, found, diagnostics, f"nuts ({sampler})")

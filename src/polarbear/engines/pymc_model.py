@@ -9,6 +9,7 @@ the Gaussian ones the whitened coefficients ``z`` and the hyperparameters.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
 from polarbear.errors import require
@@ -16,7 +17,7 @@ from polarbear.likelihood.choices import choices
 from polarbear.likelihood.table import SetTable
 from polarbear.priors.any import Prior
 from polarbear.priors.base import Gaussian, helmert, unit_times
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+from polarbear.priors.dirichlet import Independent
 from polarbear.priors.hyper import Exponential, Hyper, InverseGamma, LogNormal
 
 
@@ -25,6 +26,7 @@ def pymc_model(rankings: Rankings, prior: Prior) -> Any:
 
     >>> import pytest
     >>> _ = pytest.importorskip("pymc")
+    >>> from polarbear.priors import Dirichlet
     >>> from polarbear.testing import simulate_rankings
     >>> rankings = simulate_rankings(np.zeros((3, 2)), 4, np.random.default_rng(0))
     >>> sorted(v.name for v in pymc_model(rankings, Dirichlet()).free_RVs)
@@ -36,18 +38,15 @@ def pymc_model(rankings: Rankings, prior: Prior) -> Any:
     data = choices(rankings)
     coords = {"time": rankings.times, "algorithm": list(rankings.algorithms)}
     with pm.Model(coords=coords) as model:
-        if isinstance(prior, Dirichlet | HierarchicalDirichlet):
-            if isinstance(prior, Dirichlet):
-                alpha = pt.as_tensor_variable(prior.alpha)
-            else:
-                alpha = _hyper(pm, "kappa", prior.kappa) / n
+        hyper = {name: _hyper(pm, name, h) for name, h in prior.hypers().items()}
+        if isinstance(prior, Independent):
+            alpha = pt.as_tensor_variable(prior.concentration(hyper, n))
             eta = pm.Flat("eta", shape=(n_times, n - 1))
             mu = pm.Deterministic("mu", eta @ basis.T, dims=("time", "algorithm"))
             log_theta = mu - pt.logsumexp(mu, axis=-1, keepdims=True)
             normaliser = pt.gammaln(n * alpha) - n * pt.gammaln(alpha) + 0.5 * np.log(n)
             pm.Potential("prior", alpha * log_theta.sum() + n_times * normaliser)
         else:
-            hyper = {name: _hyper(pm, name, h) for name, h in prior.hypers().items()}
             times = unit_times(rankings.times, prior.warp)
             factor = prior.factor(times, hyper, _Pytensor(pt))
             width = _width(prior, times)
@@ -60,11 +59,9 @@ def pymc_model(rankings: Rankings, prior: Prior) -> Any:
     return model
 
 
-def hyper_names(prior: Prior) -> list[str]:
-    """The hyperparameters of a prior, as they are named in the model."""
-    if isinstance(prior, Dirichlet):
-        return []
-    return ["kappa"] if isinstance(prior, HierarchicalDirichlet) else list(prior.hypers())
+def drawn(trace: Any, prior: Prior) -> dict[str, NDArray[np.float64]]:
+    """Utilities ``mu`` and hyperparameters of a trace of the model: (chains, draws, ...)."""
+    return {name: np.asarray(trace["posterior"][name]) for name in ["mu", *prior.hypers()]}
 
 
 class _Pytensor:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polarbear.data.rankings import Rankings
 from polarbear.engines.chains import from_chains
 from polarbear.engines.psis import ENOUGH, smooth
-from polarbear.engines.pymc_model import hyper_names, pymc_model
+from polarbear.engines.pymc_model import drawn, pymc_model
 from polarbear.errors import require
 from polarbear.posterior import Diagnostics, Posterior
 from polarbear.priors.any import Prior
@@ -49,7 +49,7 @@ def pathfinder(
         **options,
     )
     k = float(np.max(trace["sample_stats"]["pareto_k"]))
-    return _posterior(rankings, prior, trace, _certified({"k-hat": k}), "pathfinder")
+    return from_chains(rankings, prior, drawn(trace, prior), _certified({"k-hat": k}), "pathfinder")
 
 
 def pymc_laplace(
@@ -64,7 +64,7 @@ def pymc_laplace(
     names = [variable.name for variable in model.value_vars]
     mean, covariance = trace["fit"]["mean_vector"], trace["fit"]["covariance_matrix"]
     measured = _distance(model, names, np.asarray(mean), np.asarray(covariance), seed)
-    return _posterior(rankings, prior, trace, _certified(measured), "pymc-laplace")
+    return from_chains(rankings, prior, drawn(trace, prior), _certified(measured), "pymc-laplace")
 
 
 def advi(
@@ -97,7 +97,9 @@ def advi(
     if rise > max(1.0, 3 * error):
         problems.append(f"the ELBO still rises (by {rise:.1f}): more steps")
     trace = approximation.sample(draws, random_seed=seed)
-    return _posterior(rankings, prior, trace, _certified(measured, problems), f"advi ({family})")
+    return from_chains(
+        rankings, prior, drawn(trace, prior), _certified(measured, problems), f"advi ({family})"
+    )
 
 
 def _certified(measured: dict[str, float], problems: Sequence[str] = ()) -> Diagnostics:
@@ -140,11 +142,3 @@ def _distance(
     log_weight, k = smooth(np.array(ratio))
     variation = 0.5 * np.abs(np.exp(log_weight) - 1 / CERTIFY).sum()
     return {"k-hat": k, "total variation": float(variation)}
-
-
-def _posterior(
-    rankings: Rankings, prior: Prior, trace: Any, diagnostics: Diagnostics, method: str
-) -> Posterior:
-    draws = {name: np.asarray(trace["posterior"][name]) for name in ["mu", *hyper_names(prior)]}
-    utilities = draws.pop("mu")
-    return from_chains(rankings, prior, utilities, draws, diagnostics, method)

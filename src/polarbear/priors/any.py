@@ -1,6 +1,6 @@
 """What ``prior=`` may be."""
 
 from polarbear.priors.base import Gaussian
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+from polarbear.priors.dirichlet import Independent
 
-Prior = Dirichlet | HierarchicalDirichlet | Gaussian
+Prior = Independent | Gaussian

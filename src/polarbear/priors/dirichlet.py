@@ -1,6 +1,8 @@
 """Priors that treat times as independent: Dirichlet on the ratings at each time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from polarbear.priors.hyper import Exponential, Hyper, positive
 
@@ -18,9 +20,28 @@ class Dirichlet:
     def __post_init__(self) -> None:
         positive(alpha=self.alpha)
 
+    def hypers(self) -> Mapping[str, Hyper]:
+        """None."""
+        return {}
+
+    def concentration(self, hyper: Mapping[str, Any], n: int) -> Any:  # noqa: ARG002
+        """The parameter of the Dirichlet distribution for each of n algorithms."""
+        return self.alpha
+
 
 @dataclass(frozen=True)
 class HierarchicalDirichlet:
     """Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time."""
 
     kappa: Hyper = field(default=Exponential(0.1))
+
+    def hypers(self) -> Mapping[str, Hyper]:
+        """How many first places the prior is worth, in all."""
+        return {"kappa": self.kappa}
+
+    def concentration(self, hyper: Mapping[str, Any], n: int) -> Any:
+        """The parameter of the Dirichlet distribution for each of n algorithms."""
+        return hyper["kappa"] / n
+
+
+Independent = Dirichlet | HierarchicalDirichlet

@@ -80,7 +80,8 @@ def stan(
     # Shape (chain, draw, time, algorithm).
     utilities = np.concatenate([run.utilities for run in runs], axis=2)
     diagnostics = _diagnostics(algorithm, runs, utilities)
-    return from_chains(rankings, prior, utilities, runs[0].hyper, diagnostics, f"stan-{algorithm}")
+    found = {"mu": utilities, **runs[0].hyper}
+    return from_chains(rankings, prior, found, diagnostics, f"stan-{algorithm}")
 
 
 def log_density(rankings: Rankings, prior: Prior, points: Floats) -> Floats:
