@@ -98,7 +98,7 @@ class Selection:
         quantile = None if isinstance(self.risk, str) else f"{self.risk:.3g} quantile"
         unit = "" if self.clock == "time" else f", in {self.clock}"
         lines = [f"run {self.choice}: best by {quantile or by[str(self.risk)]}"]
-        lines.append(f"for {self.preference}{unit}")
+        lines.append(f"  preference: {self.preference}{unit}")
         head = [*([quantile] if quantile else []), "expected", "P(best)", "regret"]
         rows = [[*([c.score] if quantile else []), c.expected, c.best, c.regret] for c in self._few]
         lines += _aligned(["", *head], [str(choice) for choice in self._few], rows)

@@ -15,7 +15,7 @@ What a search found may be short of the best. A *limit* that no portfolio can pa
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from typing import Literal
 
@@ -33,7 +33,10 @@ MOST_WORK = 30_000_000
 SHOWN = 10
 """How many portfolios are kept: the best and its runners-up."""
 
-_CHUNK = 1_000_000
+PAIRED = 30
+"""Of so many algorithms all pairs are tried before a search."""
+
+_CHUNK = 100_000  # numbers at a time: what stays in the cache
 _ROUNDS = 100
 
 
@@ -64,14 +67,16 @@ class Task:
 
     def values(self, members: Members) -> Floats:
         """Values of portfolios (M, size): shape (M, D)."""
-        parts = [self.value(self.items[some].sum(axis=1)) for some in self._chunks(members)]
-        return np.concatenate(parts)
+        found = np.empty((len(members), self.items.shape[1]))
+        for some in self._chunks(len(members)):
+            found[some] = self.value(self.items[members[some]].sum(axis=1))
+        return found
 
     def extended(self, base: Floats | float, inside: Members | None = None) -> Floats:
         """Values of a sum with each algorithm added: shape (n, D), -inf for those in already."""
-        everyone = np.arange(len(self.items))[:, None]
-        parts = [self.value(base + self.items[some[:, 0]]) for some in self._chunks(everyone)]
-        found = np.concatenate(parts)
+        found = np.empty(self.items.shape[:2])
+        for some in self._chunks(len(found)):
+            found[some] = self.value(base + self.items[some])
         if inside is not None and not self.repeats:
             np.put_along_axis(found, inside, -np.inf, axis=0)
         return found
@@ -82,10 +87,9 @@ class Task:
             return values.mean(axis=-1)
         return np.quantile(values, self.risk, axis=-1)
 
-    def _chunks(self, rows: Members) -> Iterator[Members]:
-        step = max(1, _CHUNK // (rows.shape[1] * self.items[0].size))
-        for k in range(0, len(rows), step):
-            yield rows[k : k + step]
+    def _chunks(self, rows: int) -> Iterator[slice]:
+        step = max(1, _CHUNK // self.items[0].size)
+        return (slice(k, k + step) for k in range(0, rows, step))
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def _of_all(task: Task) -> Found:
     choose = combinations_with_replacement if task.repeats else combinations
     rows = list(choose(range(len(task.items)), task.size))
     everyone = np.array(rows, dtype=np.intp)
-    chunks = np.array_split(everyone, max(1, len(rows) * task.items[0].size // _CHUNK))
+    chunks = np.array_split(everyone, -(-len(rows) * task.items.shape[1] // 1_000_000))
     scores, top = [], np.full(task.items.shape[1], -np.inf)
     for some in chunks:
         values = task.values(some)
@@ -154,31 +158,43 @@ def _of_all(task: Task) -> Found:
 
 
 def _searched(task: Task) -> Found:
-    """Grow a portfolio and exchange members while that helps."""
-    per_draw = _grown_per_draw(task)
-    if task.linear:
-        top = _largest(task.items, task)
-    else:
+    """Grow portfolios from one and from two, and exchange members while that helps."""
+    pairs, together = _pairs(task)
+    per_draw = _grown_per_draw(task, pairs[together.argmax(axis=0)].T)
+    top = _largest(task.items, task)
+    if not task.linear:
         top = task.value(_picked(task, per_draw).sum(axis=0))
     if task.risk == "best":
         found = _most_frequent(per_draw.T)
         return Found(found, np.maximum(top, task.values(found).max(axis=0)), limit=1.0)
     alone = task.score(task.extended(0.0))
-    starts = [_grown(task), _leaders(alone, task)]
-    ends = [_exchanged(task, start) for start in starts]
-    members, _ = max(ends, key=lambda end: end[1])
+    pair = pairs[task.score(together).argmax()]
+    ready = np.vstack([_most_frequent(per_draw.T), _leaders(alone, task)])
+    starts = [_grown(task, few) for few in (pair[:0], pair)]
+    starts.append(ready[task.score(task.values(ready)).argmax()])
+    members, _ = max((_exchanged(task, start) for start in starts), key=lambda end: end[1])
     found = _neighbours(task, members, alone)
     top = np.maximum(top, task.values(found).max(axis=0))
     return Found(found, top, _limit(task))
 
 
-def _grown(task: Task) -> Members:
-    """The greedy portfolio: shape (size,)."""
-    members, base = np.empty(0, dtype=np.intp), np.zeros(task.items.shape[1:])
-    for _ in range(task.size):
-        score = _allowed(task, task.score(task.extended(base)), members)
+def _pairs(task: Task) -> tuple[Members, Floats]:
+    """Pairs (P, 2) of algorithms and what portfolios of both in equal parts are worth: (P, D).
+
+    One good early and one good late may each be worth nothing alone.
+    """
+    mean = task.items.reshape(len(task.items), -1).mean(axis=1)
+    few = np.sort(np.argsort(-mean, kind="stable")[:PAIRED])
+    pairs = few[np.stack(np.triu_indices(len(few), 0 if task.repeats else 1), axis=1)]
+    return pairs, replace(task, items=task.items * (task.size / 2)).values(pairs)
+
+
+def _grown(task: Task, members: Members) -> Members:
+    """A portfolio (size,) grown from some members, each time by the one that helps most."""
+    while len(members) < task.size:
+        extended = task.extended(task.items[members].sum(axis=0))
+        score = _allowed(task, task.score(extended), members)
         members = np.append(members, np.argmax(score))
-        base = base + task.items[members[-1]]
     return members
 
 
@@ -200,16 +216,14 @@ def _exchanged(task: Task, members: Members) -> tuple[Members, float]:
     return members, best
 
 
-def _grown_per_draw(task: Task) -> Members:
-    """The best portfolio of each draw, grown and then exchanged twice: shape (size, D)."""
+def _grown_per_draw(task: Task, members: Members) -> Members:
+    """The best portfolio of each draw, grown from some members (k, D): shape (size, D)."""
     if task.linear:
         order = np.argsort(-task.items, axis=0, kind="stable")
         return np.repeat(order[:1], task.size, axis=0) if task.repeats else order[: task.size]
-    members = np.empty((0, task.items.shape[1]), dtype=np.intp)
-    for _ in range(task.size):
-        base = _picked(task, members).sum(axis=0)
-        chosen = task.extended(base, inside=members).argmax(axis=0)
-        members = np.concatenate([members, chosen[None]])
+    while len(members) < task.size:
+        extended = task.extended(_picked(task, members).sum(axis=0), inside=members)
+        members = np.concatenate([members, extended.argmax(axis=0)[None]])
     for slot in [*range(task.size)] * 2:
         others = np.delete(members, slot, axis=0)
         extended = task.extended(_picked(task, others).sum(axis=0), inside=others)

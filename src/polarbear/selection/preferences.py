@@ -121,13 +121,13 @@ def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") 
 
     def weights(times: Floats, clock: str) -> Floats:
         if len(times) == 1:
-            return _shared(times, _of_times(weight, times, clock), times)
+            return _shared(times, _of_times(weight, times, times, clock), times)
         place = _place(scale, times, times[0], clock)
         grid = place(times)
         edges = _refined(grid)
         middles = (edges[1:] + edges[:-1]) / 2
         asked = np.exp(middles) if scale == "log" else middles
-        return _shared(middles, _of_times(weight, asked, clock) * np.diff(edges), grid)
+        return _shared(middles, _of_times(weight, asked, times, clock) * np.diff(edges), grid)
 
     return Linear(f"weights on times{_on(scale)}", weights)
 
@@ -224,7 +224,8 @@ def resolved(preference: Any) -> Preference:
     if isinstance(preference, Linear | Increasing):
         return preference
     if callable(preference):
-        return weighted(preference)
+        function: Any = preference
+        return weighted(function)
     hint = "preferences.between(3600, 7200)"
     if hasattr(preference, "cdf"):
         hint = "preferences.distribution(...)"
@@ -302,7 +303,9 @@ def _of_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Fl
     return _shared(points, np.diff(below, prepend=0, append=1).clip(0), times)
 
 
-def _of_times(weight: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Floats:
+def _of_times(
+    weight: Callable[[Floats], ArrayLike], times: Floats, grid: Floats, clock: str
+) -> Floats:
     """Weights of times by a function of somebody else: checked."""
     found = np.asarray(weight(times), dtype=np.float64)
     if found.shape != times.shape:
@@ -319,7 +322,7 @@ def _of_times(weight: Callable[[Floats], ArrayLike], times: Floats, clock: str) 
         )
     if not found.any():
         raise DataError(
-            f"the preference is 0 everywhere in {span(times[0], times[-1], clock)}; for a short "
+            f"the preference is 0 everywhere in {span(grid[0], grid[-1], clock)}; for a short "
             "range use preferences.between(start, stop), for a single time preferences.at(time)"
         )
     return found

@@ -4,7 +4,6 @@ docs/reference/ratings-file.md says what is in the file.
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -114,23 +113,26 @@ class Ratings(Frozen):
             raise DataError(f"{path} is not JSON: {error}") from None
         if not isinstance(content, dict) or content.get("kind") != KIND:
             raise DataError(f"{path} does not hold {KIND}")
+        version = content.get("version")
+        if isinstance(version, int) and version > VERSION:
+            raise DataError(
+                f"{path} was written by a newer PolarBear (format {version}, this one reads up to "
+                f"{VERSION}): upgrade to read it"
+            )
         try:
-            if content["version"] > VERSION:
-                raise DataError(
-                    f"{path} was written by a newer PolarBear (format {content['version']}, this "
-                    f"one reads up to {VERSION}): upgrade to read it"
-                )
             names = tuple(map(str, content["algorithms"]))
             times = np.array(content["times"], dtype=np.float64)
             packed = base64.b64decode(content["ratings"], validate=True)
             shape = (int(content["draws"]), len(times), len(names))
             ratings = np.frombuffer(packed, dtype="<f2").astype(np.float32).reshape(shape)
-            found = cls(names, times, ratings, str(content["clock"]))
-        except (KeyError, TypeError, ValueError, binascii.Error) as error:
-            if isinstance(error, DataError):
-                raise
+            clock = str(content["clock"])
+        except KeyError as error:
+            raise DataError(f"{path} is damaged: {error} is missing") from None
+        except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{path} is damaged: {error}") from None
-        return found
+        if not np.all(np.isfinite(ratings) & (ratings >= 0)):
+            raise DataError(f"{path} is damaged: ratings must be finite and not negative")
+        return cls(names, times, ratings, clock)
 
     def __str__(self) -> str:
         return f"ratings of {len(self.algorithms)} algorithms, {len(self.ratings):,} draws"
