@@ -1,6 +1,6 @@
 """Choose an algorithm, or several to run in parallel, for what is known about the time one has.
 
-Run it from the project's folder: python examples/select.py
+Run it from the project's folder: python examples/choose.py
 """
 
 from pathlib import Path
