@@ -46,7 +46,7 @@ class Selection:
     ----------
     choices
         Best first: all algorithms, or the best portfolios that were seen.
-    preference, clock
+    preference
         In words.
     risk
         "expected", "best", or the level of the quantile.
@@ -58,7 +58,6 @@ class Selection:
 
     choices: tuple[Choice, ...]
     preference: str
-    clock: str
     risk: Risk
     draws: int
     limit: float
@@ -96,9 +95,8 @@ class Selection:
     def __str__(self) -> str:
         by = {"expected": "expected value", "best": "the probability of being best"}
         quantile = None if isinstance(self.risk, str) else f"{self.risk:.3g} quantile"
-        unit = "" if self.clock == "time" else f", in {self.clock}"
         lines = [f"run {self.choice}: best by {quantile or by[str(self.risk)]}"]
-        lines.append(f"  preference: {self.preference}{unit}")
+        lines.append(f"  preference: {self.preference}")
         head = [*([quantile] if quantile else []), "expected", "P(best)", "regret"]
         rows = [[*([c.score] if quantile else []), c.expected, c.best, c.regret] for c in self._few]
         lines += _aligned(["", *head], [str(choice) for choice in self._few], rows)

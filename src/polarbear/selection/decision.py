@@ -10,7 +10,6 @@ from polarbear.errors import DataError, warn
 from polarbear.selection.choices import Choice, Selection
 from polarbear.selection.portfolios import Found, Risk, Task, best_portfolios, reaches
 from polarbear.selection.preferences import (
-    Increasing,
     Linear,
     Preference,
     check_increasing,
@@ -119,7 +118,7 @@ def _task(
 
 def _selection(
     posterior: Rated,
-    preference: Linear | Increasing,
+    preference: Preference,
     codes: NDArray[np.intp],
     task: Task,
     found: Found,
@@ -141,8 +140,9 @@ def _selection(
         for k in order
     )
     limit = choices[0].score if np.isnan(found.limit) else max(found.limit, choices[0].score)
-    draws = values.shape[1]
-    return Selection(choices, preference.says, posterior.clock, task.risk, draws, limit)
+    unit = isinstance(preference, Linear) and posterior.clock != "time"
+    says = f"{preference.says}, in {posterior.clock}" if unit else preference.says
+    return Selection(choices, says, task.risk, values.shape[1], limit)
 
 
 def _codes(posterior: Rated, among: Iterable[str] | None) -> NDArray[np.intp]:
