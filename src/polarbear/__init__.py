@@ -8,6 +8,7 @@ nothing and needs nothing::
     runs = pb.read("results/")            # files, folders or a data frame -> Runs
     rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
     posterior = pb.fit(rankings)          # how good each is, how sure we are -> Posterior
+    pb.select(posterior, risk=0.05)       # which one to run -> Selection
 """
 
 __version__ = "0.1.0"
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from polarbear.inference import fit
     from polarbear.posterior import Posterior
     from polarbear.readers import read
+    from polarbear.selection import preferences
+    from polarbear.selection.decision import select
+    from polarbear.selection.ratings import Ratings
 
 _HOME = {
     "grid": "polarbear.data.grid",
@@ -47,8 +51,11 @@ _HOME = {
     "PolarBearError": "polarbear.errors",
     "fit": "polarbear.inference",
     "Posterior": "polarbear.posterior",
+    "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
+    "Ratings": "polarbear.selection.ratings",
     "read": "polarbear.readers",
+    "select": "polarbear.selection.decision",
     "testing": "polarbear.testing",
 }
 
@@ -61,15 +68,18 @@ __all__ = [
     "PolarBearError",
     "Posterior",
     "Rankings",
+    "Ratings",
     "Run",
     "Runs",
     "Status",
     "__version__",
     "fit",
     "grid",
+    "preferences",
     "priors",
     "rank",
     "read",
+    "select",
     "testing",
 ]
 
