@@ -171,8 +171,8 @@ def test_a_verdict_says_what_the_numbers_say():
     posterior = posterior_of(draws, np.array([100.0, 60_000.0]), clock="evaluations")
     wrong = "At least one is left out wrongly with P < 0.001."
     assert posterior.verdict(0.95).splitlines() == [
-        "a stays (P > 0.999 that it belongs there): most likely the best at 100 evaluations.",
-        "b stays (P > 0.999 that it belongs there): most likely the best at 60,000 evaluations.",
+        "a belongs to the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
+        "b belongs to the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
         "c is dominated by a at every time from 100 to 60,000 evaluations (P > 0.999), and by b.",
         f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
     ]

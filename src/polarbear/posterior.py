@@ -235,8 +235,8 @@ class Posterior(Frozen):
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> print(pb.fit(pb.testing.simulate_rankings(truth, 200)).verdict())
-        a1 stays (P > 0.999 that it belongs there): most likely the best from 0 to 0.5.
-        a2 stays (P > 0.999 that it belongs there): most likely the best at 1.
+        a1 belongs to the Pareto set (P > 0.999): most likely the best from 0 to 0.5.
+        a2 belongs to the Pareto set (P > 0.999): most likely the best at 1.
         a3 is dominated by a1 at every time from 0 to 1 (P > 0.999).
         2 of 3 algorithms stay in the anytime Pareto set. At least one is left out wrongly with
         P < 0.001.
@@ -253,6 +253,7 @@ class Posterior(Frozen):
             self.best(),
             free.mean(axis=0),
             float(wrong),
+            alpha,
         )
         return verdict(facts)
 

@@ -33,6 +33,7 @@ class Facts(NamedTuple):
     best: Floats  # (T, n): P(has the highest rating)
     free: Floats  # (n,): P(in the Pareto set)
     mistaken: float  # P(some algorithm is left out that should not be)
+    alpha: float
 
 
 def verdict(facts: Facts) -> str:
@@ -60,25 +61,27 @@ def _sentence(facts: Facts, code: int) -> str:
         also = f", and by {listing(names[1:])}" if names[1:] else ""
         sure = _p(float(chance[dominators[0]]))
         return f"{name} is dominated by {names[0]} {when} ({sure}){also}."
-    stays = f"{name} stays ({_p(float(facts.free[code]))} that it belongs there)"
-    leads = _leads(facts, code)
+    free, leads = float(facts.free[code]), _leads(facts, code)
+    if free >= facts.alpha:
+        begin = f"{name} belongs to the Pareto set ({_p(free)})"
+    else:
+        begin = f"{name} is undecided ({_p(free)} that it belongs)"
     if leads:
-        return f"{stays}: most likely the best {leads}."
+        return f"{begin}: most likely the best {listing(leads)}."
     rival = int(rivals[0])
-    closest = facts.algorithms[rival]
     if chance[rival] < 0.01:
-        return f"{stays}: no single one is likely to be ahead of it at all times."
-    return f"{stays}: closest to dominating it is {closest} ({_p(float(chance[rival]))})."
+        return f"{begin}: no single one is likely to be ahead of it at all times."
+    closest = f"closest to dominating it is {facts.algorithms[rival]}"
+    return f"{begin}: {closest} ({_p(float(chance[rival]))})."
 
 
-def _leads(facts: Facts, code: int) -> str:
+def _leads(facts: Facts, code: int) -> list[str]:
     """When an algorithm is the most likely to be the best, in words."""
     leader = facts.best.argmax(axis=1) == code
     edges = np.flatnonzero(np.diff(leader.astype(int), prepend=0, append=0))
-    parts = [
+    return [
         _when(facts, start, stop - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)
     ]
-    return listing(parts)
 
 
 def _when(facts: Facts, first: int, last: int) -> str:
