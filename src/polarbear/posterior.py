@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polarbear.archive import read_arrays, write_arrays
 from polarbear.closed_form import Mixture, Weighted
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import indices, listing, span
+from polarbear.data.names import count, indices, listing, span
 from polarbear.draws import even, matched, moments
 from polarbear.errors import DataError, require
 from polarbear.relations import (
@@ -23,6 +23,7 @@ from polarbear.relations import (
     margin,
     not_dominated,
 )
+from polarbear.relations import sequential as sequential_alpha
 from polarbear.verdict import Crossing, Facts, pair_table, verdict
 
 Floats = NDArray[np.float64]
@@ -96,6 +97,8 @@ class Posterior(Frozen):
         Whether the times do not know of each other.
     evidence
         What was counted as new evidence: "instances", or "rankings" at every time, as in the paper.
+    instances
+        On how many instances it rests.
     """
 
     algorithms: tuple[str, ...]
@@ -111,6 +114,7 @@ class Posterior(Frozen):
     chains: int = 1
     independent: bool = False
     evidence: Evidence = "rankings"
+    instances: int = 0
 
     @cached_property
     def utilities(self) -> Singles:
@@ -171,17 +175,30 @@ class Posterior(Frozen):
         first, second = indices([a, b], self.algorithms, "algorithm")
         return self._alike(epsilon)[:, first, second]
 
-    def pareto(self, alpha: float = 0.99, elimination: Elimination = "joint") -> tuple[str, ...]:
+    def pareto(
+        self,
+        alpha: float = 0.99,
+        elimination: Elimination = "joint",
+        *,
+        sequential: bool = False,
+    ) -> tuple[str, ...]:
         """The anytime Pareto set: all but those that are dominated, with certainty alpha.
 
         An algorithm is dominated if another one is ahead at all times ("joint"), or, taken one by
         one, at each time ("pointwise"; then the certainty is that of the worst time alone).
+
+        ``sequential``: you look again and again as instances come in, and stop when you like what
+        you see. Then more certainty is asked for at each look, so that all looks together err as
+        seldom as one (:func:`polarbear.relations.sequential`).
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> pb.fit(pb.testing.simulate_rankings(truth, 200)).pareto()
         ('a1', 'a2')
         """
+        if sequential:
+            check_alpha(alpha)
+            alpha = sequential_alpha(alpha, len(self.algorithms), self.instances)
         beaten = np.any(self._dominates(alpha, elimination), axis=0).tolist()
         return tuple(name for name, out in zip(self.algorithms, beaten, strict=True) if not out)
 
@@ -307,6 +324,7 @@ class Posterior(Frozen):
             "chains": self.chains,
             "independent": self.independent,
             "evidence": self.evidence,
+            "instances": self.instances,
             "hyper": list(self.hyper),
             "diagnostics": {
                 # Written as text, for JSON has no infinities.
@@ -345,6 +363,7 @@ class Posterior(Frozen):
                 header["chains"],
                 header["independent"],
                 header["evidence"],
+                header["instances"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(
@@ -381,7 +400,8 @@ class Posterior(Frozen):
         where = f"{len(self.times)} times" if len(self.times) > 1 else "one time"
         return (
             f"posterior of {len(self.algorithms)} algorithms at {where}, "
-            f"{span(self.times[0], self.times[-1], self.clock)}\n"
+            f"{span(self.times[0], self.times[-1], self.clock)}, "
+            f"from {count(self.instances, 'instance')}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
             f"  made by     {self.method}, {self.prior}, {len(self.draws)} draws\n"
             f"  at the end  {self.algorithms[leader]} leads with a rating of {final[leader]:.2f}\n"

@@ -115,6 +115,7 @@ def laplace(
             rankings.clock,
             independent=_independent(found) and not once,
             evidence=evidence,
+            instances=len(np.unique(rankings.instance)),
         )
 
 
