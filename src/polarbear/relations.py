@@ -67,7 +67,7 @@ def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) ->
 def sequential(alpha: float, n: int, instances: int) -> float:
     """The certainty to ask for at each look, if one looks again and again as instances come in.
 
-    The error 1 - alpha is shared: equally among pairs of the n algorithms, and in parts of 1/2, 1/6,
+    The error 1 - alpha is shared: equally among pairs of n algorithms, and in parts of 1/2, 1/6,
     1/12, ... among looks at 8 to 15 instances, at 16 to 31 and so on; half of it is kept for the
     looks between doublings. Then, however often one looks, the chance to ever leave out anybody
     wrongly is about 1 - alpha at most, if a single look errs as often as it says.
