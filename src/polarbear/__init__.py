@@ -16,6 +16,7 @@ TYPE_CHECKING = False  # what type checkers take for true; typing itself would d
 if TYPE_CHECKING:
     import polarbear.priors as priors
     import polarbear.testing as testing
+    from polarbear.calibration.resampling import calibrate
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from polarbear.readers import read
 
 _HOME = {
+    "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
     "rank": "polarbear.data.rankings",
     "Rankings": "polarbear.data.rankings",
@@ -65,6 +67,7 @@ __all__ = [
     "Runs",
     "Status",
     "__version__",
+    "calibrate",
     "fit",
     "grid",
     "priors",

@@ -119,4 +119,5 @@ def contested(rankings: Rankings) -> NDArray[np.bool_]:
     How rare a win is that was never seen, nobody can tell from a pool.
     """
     won = wins(rankings)
-    return np.minimum(won, won.swapaxes(1, 2)) >= CONTESTED
+    both = np.minimum(won, won.swapaxes(1, 2)) >= CONTESTED
+    return both & ~np.eye(both.shape[1], dtype=bool)

@@ -157,7 +157,7 @@ def _everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Floats:
 
 def _truth(gap: Floats) -> Floats:
     """Whether the first is ahead; of two that are even, a claim is as right as wrong."""
-    return (gap > 0) + 0.5 * (gap == 0)
+    return 0.5 * (np.sign(gap) + 1)
 
 
 def _binned(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
@@ -167,7 +167,7 @@ def _binned(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
     claimed, true = claimed[inside], true[inside]
     place = np.searchsorted(np.array(edges[1:-1]), claimed, side="right")
     parts = [np.bincount(place, w, len(edges) - 1) for w in (np.ones(len(place)), claimed, true)]
-    return np.stack(parts, axis=1)
+    return np.stack(parts, axis=1).astype(np.float64)
 
 
 def ratio(part: Floats, whole: Floats) -> Estimate:
