@@ -128,6 +128,8 @@ class Calibration:
 
     def _verdict(self) -> str:
         said = VERDICTS[self.verdict]
+        if self.assumption_holds is False:
+            said += ", about the nearest model; that is not quite how the data are, see below"
         distrust = 1 - self.tally.trusted.mean()
         if distrust:
             said += f" ({_percent(distrust)} of posteriors did not trust themselves)"
