@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import combinations, combinations_with_replacement, permutations
 
 import numpy as np
 
@@ -133,3 +133,40 @@ def gibbs(table, alpha: float, size: int):
         if k >= 200:
             draws[k - 200] = rate / rate.sum()
     return draws
+
+
+def anytime_dominated(curves: np.ndarray, algorithm: int) -> bool:
+    """Whether another of the curves (n, T) is strictly above that of the algorithm at all times."""
+    return any(
+        all(theirs > own for theirs, own in zip(other, curves[algorithm], strict=True))
+        for other in curves
+    )
+
+
+def selected(ratings, preference, risk, size: int, repeats: bool = True):
+    """All portfolios with score, expected value, probability of being best, and regret.
+
+    ``ratings`` (D, T, n); ``preference`` takes one curve (T,) and gives a number.
+    """
+    choose = combinations_with_replacement if repeats else combinations
+    values = {
+        members: [preference(sum(draw[:, a] for a in members)) for draw in ratings]
+        for members in choose(range(ratings.shape[2]), size)
+    }
+    top = [max(column) for column in zip(*values.values(), strict=True)]
+    found = {}
+    for members, own in values.items():
+        best = sum(v >= t - 1e-9 * abs(t) for v, t in zip(own, top, strict=True)) / len(top)
+        expected = sum(own) / len(own)
+        regret = sum(t - v for v, t in zip(own, top, strict=True)) / len(top)
+        score = {"expected": expected, "best": best}.get(risk)
+        found[members] = (quantile(own, risk) if score is None else score, expected, best, regret)
+    return found
+
+
+def quantile(values: Sequence[float], level: float) -> float:
+    """Between the two order statistics around the level, by a straight line."""
+    ordered, place = sorted(values), level * (len(values) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

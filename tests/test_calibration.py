@@ -1,7 +1,5 @@
 """Counting claims against the truth, pools as populations, and the odds of a pair."""
 
-from inspect import signature
-
 import numpy as np
 import pytest
 
@@ -13,16 +11,13 @@ from polarbear.calibration.pool import (
     contested,
     dense_positions,
     nearest_utilities,
-    sampled,
     wins,
 )
 from polarbear.calibration.tally import Tally, judge, ratio
 from polarbear.cli import main
-from polarbear.likelihood.choices import choices
 from polarbear.testing import rankings_of, simulate_rankings, simulate_runs
 
 TRUTH = np.array([[0.0, 0.5, -0.5, 0.2], [0.6, 0.0, 0.1, -0.4]])
-UNCORRECTED = {"evidence": "rankings"} if "evidence" in signature(pb.fit).parameters else {}
 
 
 def ragged():
@@ -35,13 +30,13 @@ def ragged():
 
 def test_a_sample_of_all_instances_is_the_pool():
     pool = ragged()
-    assert sampled(pool, np.arange(30)) == pool
+    assert pool.take(np.arange(30)) == pool
 
 
 def test_an_instance_that_is_drawn_twice_counts_as_two():
     pool = ragged()
     chosen = np.array([3, 3, 29, 0, 3])
-    drawn = sampled(pool, chosen)
+    drawn = pool.take(chosen)
     assert len(drawn.instances) == len(set(drawn.instances)) == 5
     total = np.bincount(drawn.instance, drawn.weight)
     assert total == pytest.approx(np.bincount(pool.instance, pool.weight)[chosen])
@@ -140,14 +135,6 @@ def test_tallies_add_up():
     assert whole.coverage.cases == sum(part.coverage.cases for part in parts)
 
 
-def test_scores_of_instances_add_up_to_the_slope_of_the_likelihood():
-    pool = ragged()
-    score = odds.scores(pool, TRUTH)
-    assert score.sum(axis=0) == pytest.approx(choices(pool).gradient(TRUTH))
-    one = odds.scores(sampled(pool, [7]), TRUTH)
-    assert one[0] == pytest.approx(score[7])
-
-
 def test_the_error_of_a_change_is_what_new_data_show():
     truth = np.array([[0.0, 0.4, 0.8]])
 
@@ -195,7 +182,12 @@ def test_certainty_that_counts_every_time_as_new_evidence_is_found_out():
     runs = simulate_runs(truth, 60, 8, persistence=np.inf)
     times = np.linspace(0, 1, 20)
     sure = pb.calibrate(
-        runs, times=times, prior=pb.priors.RandomWalk(), replicates=15, draws=1000, **UNCORRECTED
+        runs,
+        times=times,
+        prior=pb.priors.RandomWalk(),
+        replicates=15,
+        draws=1000,
+        evidence="rankings",
     )
     assert sure.verdict == "too sure"
     assert "surer than it may be" in str(sure)

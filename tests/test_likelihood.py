@@ -126,3 +126,15 @@ def test_utilities_far_apart_do_not_leave_the_range_of_single_precision():
     light = table.single().value(mu.astype(np.float32))
     assert np.isfinite(light).all()
     assert_allclose(light[1], table.value(mu)[1], atol=1e-3)
+
+
+def test_scores_are_the_gradients_of_single_instances():
+    rng = np.random.default_rng(3)
+    costs = rng.integers(0, 3, size=(3, 6, 4)).astype(float)
+    costs[rng.random(costs.shape) < 0.2] = np.nan
+    weight, mu = rng.uniform(0.5, 2, 6), rng.normal(size=(3, 4))
+    scores = Orders.of(rankings_of(costs, weight=weight)).scores(mu, np.arange(6) // 2, 3)
+    for k in range(3):
+        alone = slice(2 * k, 2 * k + 2)
+        own = SetTable.of(rankings_of(costs[:, alone], weight=weight[alone]))
+        assert_allclose(scores[k], own.gradient(mu), atol=1e-12)

@@ -8,6 +8,7 @@ nothing and needs nothing::
     runs = pb.read("results/")            # files, folders or a data frame -> Runs
     rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
     posterior = pb.fit(rankings)          # how good each is, how sure we are -> Posterior
+    pb.select(posterior, risk=0.05)       # which one to run -> Selection
 """
 
 __version__ = "0.1.0"
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from polarbear.inference import fit
     from polarbear.posterior import Posterior
     from polarbear.readers import read
+    from polarbear.selection import preferences
+    from polarbear.selection.decision import select
+    from polarbear.selection.ratings import Ratings
 
 _HOME = {
     "calibrate": "polarbear.calibration.resampling",
@@ -49,8 +53,11 @@ _HOME = {
     "PolarBearError": "polarbear.errors",
     "fit": "polarbear.inference",
     "Posterior": "polarbear.posterior",
+    "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
+    "Ratings": "polarbear.selection.ratings",
     "read": "polarbear.readers",
+    "select": "polarbear.selection.decision",
     "testing": "polarbear.testing",
 }
 
@@ -63,6 +70,7 @@ __all__ = [
     "PolarBearError",
     "Posterior",
     "Rankings",
+    "Ratings",
     "Run",
     "Runs",
     "Status",
@@ -70,9 +78,11 @@ __all__ = [
     "calibrate",
     "fit",
     "grid",
+    "preferences",
     "priors",
     "rank",
     "read",
+    "select",
     "testing",
 ]
 

@@ -15,7 +15,7 @@ from polarbear.data.names import listing
 from polarbear.data.rankings import UNKNOWN, Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
-from polarbear.posterior import Posterior
+from polarbear.posterior import Evidence, Posterior
 from polarbear.priors.any import Prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.hyper import Hyper
@@ -45,6 +45,7 @@ def fit(
     *,
     prior: Prior | None = None,
     method: Method = "laplace",
+    evidence: Evidence | None = None,
     seed: int = 0,
     times: ArrayLike | None = None,
     direction: Literal["minimize", "maximize"] | None = None,
@@ -62,6 +63,10 @@ def fit(
     method
         "laplace": the fast engine, nested Laplace certified by importance sampling. To compare it
         with: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and "stan".
+    evidence
+        What counts as new evidence. "instances", the default of "laplace": the runs on an instance
+        are looked at again and again, and do not tell more for it. "rankings" is the paper's: every
+        ranking at every time is new; the other methods have only this.
     seed
         The same seed gives the same posterior.
     times
@@ -89,6 +94,10 @@ def fit(
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
     _warn_of_gaps(rankings)
     engine = _engine(method, options)
+    if method == "laplace":
+        options["evidence"] = _evidence(evidence)
+    elif evidence == "instances":
+        raise DataError(f"{method} counts every ranking as evidence: use method='laplace'")
     prior = Dirichlet() if prior is None else prior
     _check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)
@@ -97,6 +106,12 @@ def fit(
             f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
         )
     return posterior
+
+
+def _evidence(evidence: str | None) -> str:
+    if evidence not in (None, "instances", "rankings"):
+        raise DataError(f"evidence={evidence!r}: expected 'instances' or 'rankings'")
+    return evidence or "instances"
 
 
 def _check_prior(prior: Any) -> None:
@@ -136,7 +151,8 @@ def _engine(method: str, options: Mapping[str, Any]) -> Engine:
     engine = getattr(import_module(module), name)
     parameters = signature(engine).parameters
     if not any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
-        known = [name for name in parameters if name not in ("rankings", "prior", "seed")]
+        given = ("rankings", "prior", "seed", "evidence")
+        known = [name for name in parameters if name not in given]
         for option in options:
             if option not in known:
                 raise DataError(f"{method} has no option {option!r}; it has {', '.join(known)}")

@@ -4,19 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from polarbear.archive import read_arrays, write_arrays
+from polarbear.closed_form import Mixture, Weighted
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import indices, listing, span
+from polarbear.draws import even, matched, moments
 from polarbear.errors import DataError, require
+from polarbear.relations import (
+    Elimination,
+    crossings,
+    dominates,
+    everywhere_matrix,
+    margin,
+    not_dominated,
+)
+from polarbear.verdict import Crossing, Facts, pair_table, verdict
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+
+Evidence = Literal["instances", "rankings"]
 
 KIND, VERSION = "polarbear posterior", 1
 """What a saved posterior says it is, and the format; older formats are read, newer refused."""
@@ -54,30 +66,6 @@ class Diagnostics:
         return " ".join(said)
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture(Frozen):
-    """Gaussians of which the draws were made, in closed form at each time.
-
-    Attributes
-    ----------
-    weight
-        Shape (G,): the share of draws from each.
-    mean, covariance
-        Shapes (G, T, n) and (G, T, n, n), of the log-utilities.
-    holds
-        Shape (T,): whether the draws at a time still go with those of the Gaussians.
-    bent
-        Shape (D, T, n), or (1, 1, 1) for not at all: by how much the draws were moved away from
-        those of the Gaussians, where the posterior is skewed.
-    """
-
-    weight: Floats
-    mean: Floats
-    covariance: Floats
-    holds: NDArray[np.bool_]
-    bent: Singles
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Frozen):
     """The ratings of algorithms over time, given rankings and a prior. Made by :func:`fit`.
@@ -106,6 +94,8 @@ class Posterior(Frozen):
         How many chains the draws are from, one after the other.
     independent
         Whether the times do not know of each other.
+    evidence
+        What was counted as new evidence: "instances", or "rankings" at every time, as in the paper.
     """
 
     algorithms: tuple[str, ...]
@@ -120,16 +110,23 @@ class Posterior(Frozen):
     clock: str = "time"
     chains: int = 1
     independent: bool = False
+    evidence: Evidence = "rankings"
 
     @cached_property
     def utilities(self) -> Singles:
-        """Draws of the log-utilities that all weigh the same: shape (D, T, n)."""
+        """Draws of the log-utilities that all weigh the same: shape (D, T, n).
+
+        A row is one curve: it goes together over time as the posterior does.
+        """
         blocks = self.weight.shape[1]
         if np.ptp(self.weight) == 0:
             return self.draws
         if blocks == 1:
             return self.draws[even(self.weight[:, 0])]
-        return np.stack([self.draws[even(self.weight[:, b]), b] for b in range(blocks)], axis=1)
+        if self.independent:
+            return np.stack([self.draws[even(self.weight[:, b]), b] for b in range(blocks)], axis=1)
+        # To take others at some times would tear the curves apart: they are moved a little instead.
+        return matched(self.draws, moments(self.draws), moments(self.draws, self.weight))
 
     @property
     def ratings(self) -> Singles:
@@ -154,33 +151,110 @@ class Posterior(Frozen):
         which is far more precise than counting draws.
         """
         first, second = indices([a, b], self.algorithms, "algorithm")
-        if first == second:
-            return np.full(len(self.times), 0.5)
-        return self._better(np.array([first]), np.array([second]))[:, 0]
-
-    def better_everywhere(self, a: str, b: str) -> float:
-        """P(the rating of ``a`` is above that of ``b`` at all times), as the model has it.
-
-        This is the model's own answer: with a temporal prior it counts every time as new evidence,
-        with an independent one it multiplies over times.
-        """
-        if self.independent:
-            return float(np.prod(self.better(a, b)))
-        first, second = indices([a, b], self.algorithms, "algorithm")
-        ahead = (self.utilities[..., first] > self.utilities[..., second]).all(axis=1)
-        return float(ahead.mean())
+        return self._ahead[:, first, second].copy()
 
     def better_matrix(self) -> Floats:
         """P(row ahead of column) at each time: shape (T, n, n), with 1/2 on the diagonal."""
-        n = len(self.algorithms)
-        rows, columns = np.triu_indices(n, 1)
-        found = np.full((len(self.times), n, n), 0.5)
-        step = max(1, 2_000_000 // max(1, len(self.draws)))
-        for k in range(0, len(rows), step):
-            row, column = rows[k : k + step], columns[k : k + step]
-            ahead = self._better(row, column)
-            found[:, row, column], found[:, column, row] = ahead, 1 - ahead
-        return found
+        return self._ahead.copy()
+
+    def better_everywhere(self, a: str, b: str) -> float:
+        """P(the rating of ``a`` is above that of ``b`` at all times).
+
+        Curves are counted, except that the share of those ahead at a time is what :meth:`better`
+        says. Where the model's times do not know of each other it is a product.
+        """
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        return float(self._everywhere[first, second])
+
+    def equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
+        """P(the chance of ``a`` to beat ``b`` is within epsilon of one half) at each time: (T,)."""
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        return self._alike(epsilon)[:, first, second]
+
+    def pareto(self, alpha: float = 0.99, elimination: Elimination = "joint") -> tuple[str, ...]:
+        """The anytime Pareto set: all but those that are dominated, with certainty alpha.
+
+        An algorithm is dominated if another one is ahead at all times ("joint"), or, taken one by
+        one, at each time ("pointwise"; then the certainty is that of the worst time alone).
+
+        >>> import polarbear as pb
+        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+        >>> pb.fit(pb.testing.simulate_rankings(truth, 200)).pareto()
+        ('a1', 'a2')
+        """
+        beaten = np.any(self._dominates(alpha, elimination), axis=0).tolist()
+        return tuple(name for name, out in zip(self.algorithms, beaten, strict=True) if not out)
+
+    def dominators(
+        self, algorithm: str, alpha: float = 0.99, elimination: Elimination = "joint"
+    ) -> dict[str, float]:
+        """Who dominates an algorithm, and P(ahead at all times), the most certain first."""
+        (code,) = indices([algorithm], self.algorithms, "algorithm")
+        found = np.flatnonzero(self._dominates(alpha, elimination)[:, code])
+        order = found[np.argsort(-self._everywhere[found, code], kind="stable")]
+        return {self.algorithms[k]: float(self._everywhere[k, code]) for k in order}
+
+    def crossings(self, a: str, b: str, alpha: float = 0.99) -> list[Crossing]:
+        """Where the lead of two changes hands, each time with certainty alpha; in order of time."""
+        first, second = indices([a, b], self.algorithms, "algorithm")
+        check_alpha(alpha)
+        ahead = self._ahead[:, first, second]
+        lead = self.utilities[..., first] - self.utilities[..., second]
+        return [
+            Crossing((a, b)[up], (b, a)[up], float(self.times[s]), float(self.times[t]), sure)
+            for s, t, up, sure in crossings(ahead, lead, alpha, product=self.independent)
+        ]
+
+    def in_pareto(self) -> dict[str, float]:
+        """P(nobody is ahead of an algorithm at all times), of each."""
+        share = not_dominated(self.utilities).mean(axis=0)
+        return dict(zip(self.algorithms, share.tolist(), strict=True))
+
+    def mistaken(self, alpha: float = 0.99, elimination: Elimination = "joint") -> float:
+        """P(at least one algorithm that is not in ``pareto(alpha)`` should be)."""
+        beaten = self._dominates(alpha, elimination).any(axis=0)
+        free = not_dominated(self.utilities)
+        return float(free[:, beaten].any(axis=1).mean())
+
+    def pairs(self, alpha: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
+        """All pairs in long form, with the relation the data are certain of, if any.
+
+        Columns: first, second, relation ("dominates", "is dominated by", "crosses", "equals",
+        "undecided"), everywhere and everywhere_reversed (P(ahead at all times)), least and most
+        (P(first ahead) over time), equal (P(equivalent) at the time it is least so), and error,
+        the standard error of everywhere from counting draws.
+        """
+        alike = self._alike(epsilon)
+        draws = len(self.draws)
+        check_alpha(alpha)
+        return pair_table(self.algorithms, self._ahead, alike, self._everywhere, alpha, draws)
+
+    def verdict(self, alpha: float = 0.99) -> str:
+        """One sentence for each algorithm, and how sure they are taken together.
+
+        >>> import polarbear as pb
+        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+        >>> print(pb.fit(pb.testing.simulate_rankings(truth, 200)).verdict())
+        a1 stays (P > 0.999 that it belongs there): most likely the best from 0 to 0.5.
+        a2 stays (P > 0.999 that it belongs there): most likely the best at 1.
+        a3 is dominated by a1 at every time from 0 to 1 (P > 0.999).
+        2 of 3 algorithms stay in the anytime Pareto set. At least one is left out wrongly with
+        P < 0.001.
+        """
+        dominates = self._dominates(alpha, "joint")
+        free = not_dominated(self.utilities)
+        wrong = free[:, dominates.any(axis=0)].any(axis=1).mean()
+        facts = Facts(
+            self.algorithms,
+            self.times,
+            self.clock,
+            self._everywhere,
+            dominates,
+            self.best(),
+            free.mean(axis=0),
+            float(wrong),
+        )
+        return verdict(facts)
 
     def best(self) -> Floats:
         """P(an algorithm has the highest rating) at each time: shape (T, n)."""
@@ -231,6 +305,7 @@ class Posterior(Frozen):
             "method": self.method,
             "chains": self.chains,
             "independent": self.independent,
+            "evidence": self.evidence,
             "hyper": list(self.hyper),
             "diagnostics": {
                 # Written as text, for JSON has no infinities.
@@ -268,6 +343,7 @@ class Posterior(Frozen):
                 header["clock"],
                 header["chains"],
                 header["independent"],
+                header["evidence"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(
@@ -313,70 +389,60 @@ class Posterior(Frozen):
 
     __repr__ = __str__
 
+    @cached_property
+    def _ahead(self) -> Floats:
+        """P(row ahead of column) at each time, 1/2 on the diagonal."""
+        return self._exceeds(0.0, 0.5)
+
+    @cached_property
+    def _everywhere(self) -> Floats:
+        """P(row ahead of column at all times), 0 on the diagonal."""
+        if not self.independent:
+            count = self.weight.shape[1] == 1
+            return everywhere_matrix(self.utilities, self._ahead, count=count)
+        found = np.prod(self._ahead, axis=0)
+        np.fill_diagonal(found, 0.0)
+        return found
+
+    def _alike(self, epsilon: float) -> Floats:
+        """P(win probability within epsilon of one half) at each time, 1 on the diagonal."""
+        if not 0 <= epsilon < 0.5:
+            raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
+        above = self._exceeds(margin(epsilon), 0.0)
+        return np.clip(1 - above - above.swapaxes(1, 2), 0.0, 1.0)
+
+    def _exceeds(self, margin: float, same: float) -> Floats:
+        """P(row above column by a margin) at each time; of an algorithm and itself, ``same``."""
+        n = len(self.algorithms)
+        row, column = np.nonzero(~np.eye(n, dtype=bool))
+        if margin == 0:
+            row, column = np.triu_indices(n, 1)
+        weighted = Weighted(self.draws, self.weight, self.mixture)
+        found = np.full((len(self.times), n, n), same)
+        found[:, row, column] = weighted.exceeds(row, column, margin)
+        if margin == 0:
+            found[:, column, row] = 1 - found[:, row, column]
+        return found
+
+    def _dominates(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
+        check_alpha(alpha)
+        if elimination not in ("joint", "pointwise"):
+            raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
+        return dominates(self._ahead, self._everywhere, alpha, elimination)
+
     def _of(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
         if algorithm is None:
             return values
         (code,) = indices([algorithm], self.algorithms, "algorithm")
         return values[..., code]
 
-    def _better(self, row: NDArray[np.intp], column: NDArray[np.intp]) -> Floats:
-        """P(row ahead of column) for pairs: shape (T, pairs)."""
-        found = np.empty((len(self.times), len(row)))
-        for t in range(len(self.times)):
-            at = self.draws[:, t]
-            ahead = at[:, row] > at[:, column]
-            weight = self.weight[:, t if self.weight.shape[1] > 1 else 0].astype(np.float64)
-            weight /= weight.sum()
-            if self.mixture is None or not self.mixture.holds[t]:
-                found[t] = weight @ ahead
-                continue
-            mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
-            spread = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
-            score = (mean[:, row] - mean[:, column]) / np.sqrt(np.maximum(spread, 1e-300))
-            twin = ahead
-            if self.mixture.bent.size > 1:
-                plain = at - self.mixture.bent[:, t]
-                twin = plain[:, row] > plain[:, column]
-            exact = self.mixture.weight @ ndtr(score)
-            # Draws cannot tell less than half of one in so many from never.
-            least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / len(at))
-            corrected = exact + _correction(weight, ahead, twin, exact)
-            found[t] = np.clip(corrected, least, 1 - least)
-        return found
 
-
-def even(weight: NDArray[Any], draws: int | None = None, offset: float = 0.5) -> NDArray[np.intp]:
-    """Which draws to take, some of them more than once, so that all weigh the same.
-
-    Systematic resampling, by default of as many draws as there are.
-
-    >>> even(np.array([0.5, 0.25, 0.25, 0.0]))
-    array([0, 0, 1, 2])
-    """
-    edges = np.cumsum(weight, dtype=np.float64)
-    draws = len(weight) if draws is None else draws
-    places = (np.arange(draws) + offset) / draws * edges[-1]
-    return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
+def check_alpha(alpha: float) -> None:
+    """Refuse a certainty at which two could dominate each other."""
+    if not 0.5 < alpha <= 1:
+        raise DataError(f"alpha={alpha!r}: expected a probability above 0.5")
 
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise DataError(f"level={level!r}: expected a probability between 0 and 1")
-
-
-def _correction(
-    weight: Floats, ahead: NDArray[np.bool_], twin: NDArray[np.bool_], exact: Floats
-) -> Floats:
-    """What weighted draws (D, pairs) add to the exact shares (pairs,) of their Gaussian twins.
-
-    A control variate: how far the twins are off their exact share is taken off the draws, as far as
-    the two go together. Then shrunk by its own noise, for in many dimensions a correction can be
-    noisier than what it corrects.
-    """
-    counted, twins = weight @ ahead, twin.mean(axis=0)
-    off, twin_off = len(weight) * weight[:, None] * (ahead - counted), twin - twins
-    spread = np.sum(twin_off**2, axis=0)
-    share = np.clip(np.sum(off * twin_off, axis=0) / np.maximum(spread, 1e-300), 0.0, 1.0)
-    change = counted - exact - share * (twins - exact)
-    noise = np.sum((off - share * twin_off) ** 2, axis=0) / len(weight) ** 2
-    return change * np.maximum(0.0, 1.0 - noise / np.maximum(change**2, 1e-300))

@@ -23,7 +23,7 @@ difference. Limits: 0.02, 0.005 and 0.02. `python studies/accuracy/compare.py`; 
 
 
 def row(scenario: str, prior: str) -> str:
-    posterior = pb.fit(SCENARIOS[scenario](), prior=PRIORS[prior])
+    posterior = pb.fit(SCENARIOS[scenario](), prior=PRIORS[prior], evidence="rankings")
     others = ~np.eye(len(posterior.algorithms), dtype=bool)
     with np.load(FOLDER / "reference" / f"{scenario}-{prior}.npz") as nuts:
         error = np.abs(posterior.better_matrix() - nuts["ahead"])[:, others]

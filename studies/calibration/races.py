@@ -5,9 +5,8 @@ from functools import partial
 
 import numpy as np
 from cells import Cell, Model, seeded
-from models import SLOW, eliminated, fit, models
+from models import SLOW, fit, lost, models
 
-from polarbear.calibration.pool import sampled
 from polarbear.testing import simulate_rankings
 
 ALPHA = (0.95, 0.99)
@@ -22,7 +21,7 @@ def identical(n_times: int, model: Model, replicate: int) -> Mapping[str, np.nda
     rng = seeded("identical", n_times, replicate)
     level = np.zeros((n_times, 2))
     rankings = simulate_rankings(level, IDENTICAL_INSTANCES, rng, persistence=np.inf)
-    return {"lost": _lost(eliminated(fit(rankings, model), ALPHA))}
+    return {"lost": np.array(lost(fit(rankings, model), ALPHA))}
 
 
 def wide() -> np.ndarray:
@@ -44,17 +43,13 @@ def race(
     """Whether a member was lost at any look; everybody goes on running, lost or not."""
     rng = seeded("wide", persistence, replicate)
     rankings = simulate_rankings(wide(), looks[-1], rng, persistence=persistence)
-    lost = np.zeros((2, len(ALPHA)))
+    ever = np.zeros((2, len(ALPHA)), dtype=bool)
     for look in looks:
-        posterior = fit(sampled(rankings, np.arange(look)), model, draws=DRAWS)
-        lost = np.maximum(lost, _lost(eliminated(posterior, ALPHA)))
-        if lost.all():
+        posterior = fit(rankings.take(np.arange(look)), model, draws=DRAWS)
+        ever |= lost(posterior, ALPHA)
+        if ever.all():
             break
-    return {"lost": lost}
-
-
-def _lost(found: Mapping[str, list[list[str]]]) -> np.ndarray:
-    return np.array([[bool(names) for names in found[mode]] for mode in ("pointwise", "joint")])
+    return {"lost": ever}
 
 
 def cells(quick: bool, races: int) -> list[Cell]:

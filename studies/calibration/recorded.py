@@ -9,7 +9,7 @@ from cells import Cell, Model, seeded
 from known import counts
 from models import fit, models
 
-from polarbear.calibration.pool import at_times, contested, nearest_utilities, sampled
+from polarbear.calibration.pool import at_times, contested, nearest_utilities
 from polarbear.calibration.tally import judge
 from polarbear.data.rankings import Rankings
 from polarbear.testing import rankings_of
@@ -42,7 +42,7 @@ def measure(
     rankings, utilities, asked = truth(name)
     rng = seeded("recorded", name, instances, replicate)
     chosen = rng.choice(len(rankings.instances), instances, replace=replace)
-    return counts(judge(fit(sampled(rankings, chosen), model), utilities, asked))
+    return counts(judge(fit(rankings.take(chosen), model), utilities, asked))
 
 
 def cells(quick: bool, replicates: int) -> list[Cell]:

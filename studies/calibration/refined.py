@@ -9,7 +9,7 @@ from models import fit, models
 from recorded import pool
 
 import polarbear as pb
-from polarbear.calibration.pool import at_times, sampled
+from polarbear.calibration.pool import at_times
 from polarbear.data.rankings import Rankings
 from polarbear.testing import PAPER, draw_truth, simulate_rankings
 
@@ -28,7 +28,7 @@ def recorded(name: str, rng: np.random.Generator) -> tuple[Rankings, np.ndarray]
     """Rankings at 55 times, and which ten of them are asked first."""
     whole = at_times(pool(name), np.arange(55))
     chosen = rng.choice(len(whole.instances), INSTANCES)
-    return sampled(whole, chosen), np.arange(0, 55, 6)
+    return whole.take(chosen), np.arange(0, 55, 6)
 
 
 def measure(kind: str, model: Model, replicate: int) -> Mapping[str, np.ndarray]:

@@ -4,7 +4,7 @@ python studies/calibration/run.py                        # all parts; hours; goe
 python studies/calibration/run.py --parts known race     # some of them
 python studies/calibration/run.py --replicates 100       # more data sets
 python studies/calibration/run.py --table                # the tables again from what is there
-python studies/calibration/run.py --quick                # a minute: does it run at all?
+python studies/calibration/run.py --quick                # twenty seconds: does it run at all?
 """
 
 import argparse

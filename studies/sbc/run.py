@@ -42,7 +42,8 @@ def ranks(prior: object, seed: int) -> dict[str, float]:
     """Where the truth lies among the draws, from 0 to 1, for each quantity."""
     rng = np.random.default_rng(seed)
     mu, hyper = draw_truth(prior, np.linspace(0, 1, TIMES), ALGORITHMS, rng)
-    posterior = pb.fit(simulate_rankings(mu, INSTANCES, rng), prior=prior, seed=seed)
+    rankings = simulate_rankings(mu, INSTANCES, rng)
+    posterior = pb.fit(rankings, prior=prior, evidence="rankings", seed=seed)
     draws = posterior.utilities.astype(np.float64)
     found = {name: of(draws) < of(mu) for name, of in QUANTITIES.items()}
     place = {name: float(below.mean()) for name, below in found.items()}

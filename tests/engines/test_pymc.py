@@ -84,7 +84,7 @@ def rankings():
 
 @pytest.fixture(scope="module")
 def fast(rankings):
-    return pb.fit(rankings, prior=pb.priors.RandomWalk())
+    return pb.fit(rankings, prior=pb.priors.RandomWalk(), evidence="rankings")
 
 
 @pytest.mark.parametrize("sampler", ["nutpie", "numpyro", "blackjax", "pymc"])
@@ -105,13 +105,17 @@ def test_every_sampler_agrees_with_the_fast_engine(rankings, fast, sampler):
 def test_pathfinder_agrees_where_its_own_certificate_holds(rankings):
     found = pb.fit(rankings, method="pathfinder", seed=1)
     assert found.diagnostics.trusted
-    assert_allclose(found.better_matrix(), pb.fit(rankings).better_matrix(), atol=0.05)
+    assert_allclose(
+        found.better_matrix(), pb.fit(rankings, evidence="rankings").better_matrix(), atol=0.05
+    )
 
 
 def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
     found = pb.fit(rankings, method="pymc-laplace", seed=1)
     assert found.diagnostics.trusted
-    assert_allclose(found.better_matrix(), pb.fit(rankings).better_matrix(), atol=0.05)
+    assert_allclose(
+        found.better_matrix(), pb.fit(rankings, evidence="rankings").better_matrix(), atol=0.05
+    )
 
 
 def test_laplace_of_pymc_is_not_trusted_with_hyperparameters(rankings):
@@ -124,7 +128,9 @@ def test_laplace_of_pymc_is_not_trusted_with_hyperparameters(rankings):
 def test_advi_reports_its_elbo(rankings, family):
     found = pb.fit(rankings, method="advi", family=family, steps=20_000, seed=1)
     assert np.isfinite(found.diagnostics.measured["ELBO"])
-    assert_allclose(found.better_matrix(), pb.fit(rankings).better_matrix(), atol=0.1)
+    assert_allclose(
+        found.better_matrix(), pb.fit(rankings, evidence="rankings").better_matrix(), atol=0.1
+    )
 
 
 def test_advi_that_has_not_converged_is_not_trusted(rankings):

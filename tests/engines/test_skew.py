@@ -53,5 +53,5 @@ def test_a_sweep_needs_no_more_than_a_few_draws():
     plain = Parts([one], np.ones(1), np.zeros(1), np.zeros((1, 0)))
     noise = np.random.default_rng(2).standard_normal((4000, 2, 3))
     bent = _place(plain.components, np.zeros(4000, dtype=np.intp), noise)[1]
-    _, straight = one.place(noise)
+    straight = one.ratio(noise, one.place(noise))
     assert np.exp(bent).std() < 0.5 * np.exp(straight).std()

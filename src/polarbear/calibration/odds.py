@@ -8,7 +8,7 @@ at all its times, shows what the largest of many changes would be by chance alon
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -125,30 +125,10 @@ class _Fit(NamedTuple):
 def _fit(rankings: Rankings) -> _Fit:
     n_times, n = len(rankings.times), len(rankings.algorithms)
     found = independent(choices(rankings), ALPHA, n_times, n)
-    score = scores(rankings, found.mean)
+    number = len(rankings.instances)
+    score = Orders.of(rankings).scores(found.mean, rankings.instance, number)
     score = score - score.mean(axis=0)
     return _Fit(found.mean, np.einsum("itn,tnm->itm", score, found.covariance))
-
-
-def scores(rankings: Rankings, utilities: Floats) -> Floats:
-    """The slope of the log-likelihood of each instance: (instances, T, n)."""
-    position = dense_positions(rankings)
-    n_times, comparisons, n = position.shape
-    # Each comparison at each time stands alone if it is a time of its own.
-    apart = replace(
-        rankings,
-        times=np.arange(float(n_times * comparisons)),
-        position=position.reshape(-1, n),
-        algorithm=np.arange(n, dtype=np.int32),
-        offset=np.array([0, n]),
-        instance=np.zeros(1, dtype=np.int32),
-        weight=np.ones(1),
-    )
-    slope = Orders.of(apart).gradient(np.repeat(utilities, comparisons, axis=0))
-    slope = slope.reshape(n_times, comparisons, n).swapaxes(0, 1)
-    found = np.zeros((len(rankings.instances), n_times, n))
-    np.add.at(found, rankings.instance, rankings.weight[:, None, None] * slope)
-    return found
 
 
 def _thirds(rankings: Rankings) -> Iterator[_Account]:

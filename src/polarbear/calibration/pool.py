@@ -1,4 +1,4 @@
-"""Recorded rankings as a population: what is true in it, and samples of its instances."""
+"""Recorded rankings as a population: what is true in it, and parts of it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,42 +29,6 @@ def nearest_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
     """
     n_times, n = len(rankings.times), len(rankings.algorithms)
     return independent(choices(rankings), alpha, n_times, n).mean
-
-
-def sampled(rankings: Rankings, chosen: ArrayLike) -> Rankings:
-    """The rankings of the chosen instances, by number; one chosen twice counts as two.
-
-    >>> from polarbear.testing import rankings_of
-    >>> pool = rankings_of(np.array([[[1.0, 2.0], [2.0, 1.0]]]))
-    >>> sampled(pool, [1, 1, 0]).win_rate("a1", "a2").round(2)
-    array([0.33])
-    """
-    chosen = np.asarray(chosen, dtype=np.int64)
-    order = np.argsort(rankings.instance, kind="stable")
-    start = np.searchsorted(rankings.instance[order], np.arange(len(rankings.instances) + 1))
-    draw, within = _runs_of(np.diff(start)[chosen])
-    comparison = order[start[chosen][draw] + within]
-    length = np.diff(rankings.offset)[comparison]
-    of_comparison, place = _runs_of(length)
-    entry = rankings.offset[comparison][of_comparison] + place
-    names = [rankings.instances[code] for code in chosen]
-    if len(set(names)) < len(names):
-        names = [f"{name}, draw {k + 1}" for k, name in enumerate(names)]
-    return replace(
-        rankings,
-        instances=tuple(names),
-        position=rankings.position[:, entry],
-        algorithm=rankings.algorithm[entry],
-        offset=np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
-        instance=draw.astype(np.int32),
-        weight=rankings.weight[comparison],
-    )
-
-
-def _runs_of(length: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For runs of these lengths: which run each element is in, and its place there."""
-    run = np.repeat(np.arange(len(length)), length)
-    return run, np.arange(len(run)) - (np.cumsum(length) - length)[run]
 
 
 def at_times(rankings: Rankings, rows: ArrayLike) -> Rankings:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear.calibration.odds import LEAST, Check, check_rates, check_thirds
-from polarbear.calibration.pool import contested, nearest_utilities, sampled
+from polarbear.calibration.pool import contested, nearest_utilities
 from polarbear.calibration.tally import Estimate, Tally, judge
 from polarbear.data.names import count, span
 from polarbear.errors import DataError, DataWarning, FitWarning
@@ -235,7 +235,7 @@ def calibrate(
             # What a posterior says against itself is counted; gaps are said once, by fit.
             warnings.simplefilter("ignore", FitWarning)
             warnings.simplefilter("ignore", DataWarning)
-            posterior = fit(sampled(rankings, chosen), prior=prior, seed=replicate, **options)
+            posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
         judged.append(judge(posterior, truth, asked))
     return Calibration(
         rankings.algorithms,

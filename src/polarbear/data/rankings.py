@@ -6,8 +6,9 @@ instance. Instances are the independent units of evidence: the comparisons of on
 its weight, and its rankings at different times are not independent of each other.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal, NamedTuple
 
@@ -129,6 +130,38 @@ class Rankings(Frozen):
         with np.errstate(invalid="ignore"):
             return rate[0] / rate[1]
 
+    def take(self, instances: ArrayLike) -> "Rankings":
+        """The rankings of some instances, by number; those taken again count as new instances.
+
+        >>> runs = Runs.from_frame(
+        ...     {"algorithm": ["a", "b"] * 2, "instance": ["x", "x", "y", "y"], "time": [1] * 4,
+        ...      "value": [2, 1, 5, 6]}, direction="minimize")
+        >>> rank(runs).take([1, 1]).instances
+        ('y', 'y (2)')
+        """
+        chosen = np.asarray(instances, dtype=np.intp)
+        order = np.argsort(self.instance, kind="stable")
+        first = np.searchsorted(self.instance[order], chosen)
+        number = np.searchsorted(self.instance[order], chosen, side="right") - first
+        comparison = order[_ranges(first, number)]
+        length = np.diff(self.offset)[comparison]
+        entry = _ranges(self.offset[comparison], length)
+        seen: Counter[int] = Counter()
+        names = []
+        for code in chosen.tolist():
+            seen[code] += 1
+            again = f" ({seen[code]})" if seen[code] > 1 else ""
+            names.append(f"{self.instances[code]}{again}")
+        return replace(
+            self,
+            instances=tuple(names),
+            position=self.position[:, entry],
+            algorithm=self.algorithm[entry],
+            offset=np.concatenate([[0], np.cumsum(length)]),
+            instance=np.repeat(np.arange(len(chosen), dtype=np.int32), number),
+            weight=self.weight[comparison],
+        )
+
     def __str__(self) -> str:
         known = self.position != UNKNOWN
         grid = f"at {span(self.times[0], self.times[-1], self.clock)}"
@@ -153,6 +186,12 @@ class Rankings(Frozen):
                 "and rank(runs, times) asks at any times"
             )
         return row
+
+
+def _ranges(start: Ints, length: Ints) -> Ints:
+    """Whole numbers from each start on, so many each, one after the other."""
+    before = np.cumsum(length) - length
+    return np.arange(length.sum()) + np.repeat(start - before, length)
 
 
 def rank(

@@ -124,21 +124,29 @@ def _banded(problem: _Problem, begin: Floats) -> Conditional:
     def beyond() -> Callable[[Floats], Floats]:
         return remainder(data, mean)
 
-    def covariance() -> Floats:
-        return basis @ problem.covariance(lower) @ basis.T
-
     def away(noise: Floats) -> Floats:
         return found.state + solver().solve(noise[:, 0])
 
-    def place(noise: Floats) -> tuple[Floats, Floats]:
-        mu = utilities(away(noise))
-        return mu, beyond()(mu).sum(axis=-1, keepdims=True)
+    def back(slope: Floats) -> Floats:
+        return solver().solve_transposed(slope)[:, None]
 
-    def pulled(noise: Floats) -> Floats:
-        return solver().solve_transposed(slope(away(noise)))[:, None]
+    @cache
+    def prior_root() -> Floats:
+        return cholesky_banded(problem.band, lower=True)
 
-    shape, state = (1, begin.size), problem.state(found.state)
-    return Conditional(evidence, mean, covariance, shape, place, pulled, state, found.decrement)
+    return Conditional(
+        evidence=evidence,
+        mean=mean,
+        find_covariance=lambda: basis @ problem.covariance(lower) @ basis.T,
+        shape=(1, begin.size),
+        place=lambda noise: utilities(away(noise)),
+        ratio=lambda _, mu: beyond()(mu).sum(axis=-1, keepdims=True),
+        slope=lambda noise: back(slope(away(noise))),
+        pull=lambda slope: back(problem.back(slope @ basis)),
+        unseen=lambda noise: back(_lower_times(prior_root(), noise[:, 0])),
+        state=problem.state(found.state),
+        decrement=found.decrement,
+    )
 
 
 class _States:
@@ -268,6 +276,14 @@ def _times(band: Floats, rows: NDArray[np.intp], x: Floats) -> Floats:
         values = band[k, :-k]
         result[..., k:] += values * x[..., :-k]
         result[..., :-k] += values * x[..., k:]
+    return result
+
+
+def _lower_times(lower: Floats, x: Floats) -> Floats:
+    """A lower banded matrix times vectors (..., size)."""
+    result = lower[0] * x
+    for k in range(1, min(lower.shape)):
+        result[..., k:] += lower[k, :-k] * x[..., :-k]
     return result
 
 

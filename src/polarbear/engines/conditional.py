@@ -37,12 +37,13 @@ class Conditional:
     mean: Floats  # (T, n)
     find_covariance: Callable[[], Floats]  # (T, n, n), at each time; not all are needed
     shape: tuple[int, int]  # blocks, size
-    place: Callable[
-        [Floats], tuple[Floats, Floats]
-    ]  # noise -> utilities (D, T, n), log-ratios (D, B)
+    place: Callable[[Floats], Floats]  # noise -> utilities (D, T, n)
+    ratio: Callable[[Floats, Floats], Floats]  # noise, utilities -> log-ratio to it (D, B)
     slope: Callable[[Floats], Floats]  # noise -> gradient of the log-posterior: (D, B, size)
+    pull: Callable[[Floats], Floats]  # gradients by utilities (D, T, n) -> by noise (D, B, size)
     state: Floats  # the mode, for the same method to start from
     decrement: float
+    unseen: Callable[[Floats], Floats] | None = None  # noise -> the prior's share of it
     skew: Skew | None = None  # directions in which to draw from something else than a Gaussian
 
     @cached_property
@@ -52,7 +53,9 @@ class Conditional:
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
         """Utilities drawn from the approximation, and the log-ratios of posterior to it."""
-        return self.place(rng.standard_normal((size, *self.shape)))
+        noise = rng.standard_normal((size, *self.shape))
+        utilities = self.place(noise)
+        return utilities, self.ratio(noise, utilities)
 
 
 class _Newton(NamedTuple):

@@ -44,16 +44,28 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
         half = half.transpose(1, 2, 0)
         return white.basis @ (half @ half.swapaxes(1, 2)) @ white.basis.T
 
-    def place(noise: Floats) -> tuple[Floats, Floats]:
-        mu = white.utilities(found.state + noise[:, 0] @ inverse())
-        return mu, beyond()(mu).sum(axis=-1, keepdims=True)
+    def place(noise: Floats) -> Floats:
+        return white.utilities(found.state + noise[:, 0] @ inverse())
 
     def slope(noise: Floats) -> Floats:
-        return (white.slope(found.state + noise[:, 0] @ inverse()) @ inverse().T)[:, None]
+        return unseen(white.slope(found.state + noise[:, 0] @ inverse())[:, None])
 
-    evidence, state = found.value - 0.5 * log_det, mean @ white.basis
-    shape = (1, size)
-    return Conditional(evidence, mean, covariance, shape, place, slope, state, found.decrement)
+    def unseen(noise: Floats) -> Floats:
+        return noise @ inverse().T  # coefficients are standard normal before the data
+
+    return Conditional(
+        evidence=found.value - 0.5 * log_det,
+        mean=mean,
+        find_covariance=covariance,
+        shape=(1, size),
+        place=place,
+        ratio=lambda _, mu: beyond()(mu).sum(axis=-1, keepdims=True),
+        slope=slope,
+        pull=lambda slope: unseen(white.back(slope)[:, None]),
+        unseen=unseen,
+        state=mean @ white.basis,
+        decrement=found.decrement,
+    )
 
 
 class _Whitened:
@@ -71,8 +83,11 @@ class _Whitened:
         return float(self.data.value(self.utilities(z)).sum() - 0.5 * z @ z)
 
     def slope(self, z: Floats) -> Floats:
-        pull = self.data.gradient(self.utilities(z)) @ self.basis
-        return (self.factor.T @ pull).reshape(z.shape) - z
+        return self.back(self.data.gradient(self.utilities(z))) - z
+
+    def back(self, slope: Floats) -> Floats:
+        """Slopes by utilities (..., T, n) as slopes by coefficients."""
+        return (self.factor.T @ (slope @ self.basis)).reshape(*slope.shape[:-2], -1)
 
     def root(self, z: Floats) -> Floats:
         """The Cholesky factor of the curvature."""

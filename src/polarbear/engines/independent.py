@@ -40,13 +40,19 @@ def independent(
     evidence = at + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
     away = inverse @ density.basis.T
 
-    def place(noise: Floats) -> tuple[Floats, Floats]:
-        there = mu + per_block(noise, away)
-        return there, density.value(there) - at + 0.5 * np.sum(noise**2, axis=-1)
+    turned = np.swapaxes(inverse, 1, 2)
+
+    def place(noise: Floats) -> Floats:
+        return mu + per_block(noise, away)
+
+    def ratio(noise: Floats, utilities: Floats) -> Floats:
+        return density.value(utilities) - at + 0.5 * np.sum(noise**2, axis=-1)
 
     def slope(noise: Floats) -> Floats:
-        pull = density.gradient(mu + per_block(noise, away))
-        return per_block(pull, np.swapaxes(inverse, 1, 2))
+        return per_block(density.gradient(place(noise)), turned)
+
+    def pull(slope: Floats) -> Floats:
+        return per_block(slope @ density.basis, turned)
 
     def third_along(direction: Floats) -> Floats:
         return density.third(mu, direction @ away)
@@ -57,10 +63,12 @@ def independent(
         lambda: away.swapaxes(1, 2) @ away,
         (n_times, n - 1),
         place,
+        ratio,
         slope,
+        pull,
         mu,
         decrement,
-        find(third_along, _gaps(mu, away), away),
+        skew=find(third_along, _gaps(mu, away), away),
     )
 
 

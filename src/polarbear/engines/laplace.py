@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from polarbear.closed_form import Mixture
 from polarbear.data.rankings import Rankings
+from polarbear.draws import even, matched, moments
 from polarbear.engines.banded import chain, local
 from polarbear.engines.conditional import Conditional
 from polarbear.engines.dense import dense
+from polarbear.engines.evidence import Spread, instance_scores, sandwich, together
 from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
 from polarbear.engines.mixture import (
@@ -28,13 +31,14 @@ from polarbear.engines.mixture import (
     Sample,
     evidence_left,
     move,
+    respread,
     shares,
     weigh,
 )
 from polarbear.engines.psis import ENOUGH
 from polarbear.errors import DataError
 from polarbear.likelihood.choices import choices
-from polarbear.posterior import Diagnostics, Mixture, Posterior, even
+from polarbear.posterior import Diagnostics, Evidence, Posterior
 from polarbear.priors.any import Prior
 from polarbear.priors.base import helmert, unit_times
 from polarbear.priors.dirichlet import Independent
@@ -69,6 +73,7 @@ def laplace(
     prior: Prior,
     *,
     seed: int = 0,
+    evidence: Evidence = "instances",
     start: Posterior | None = None,
     draws: int | None = None,
 ) -> Posterior:
@@ -78,6 +83,8 @@ def laplace(
     ----------
     rankings, prior, seed
         What to fit. The same seed gives the same draws.
+    evidence
+        What is new evidence: "instances", or "rankings" at every time, as in the paper.
     start
         An earlier posterior to start from, of some of the same algorithms and times.
     draws
@@ -87,28 +94,53 @@ def laplace(
         raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
     with threadpool_limits(limits=1, user_api="blas"):
         # Matrices here are small: more threads wait for each other more than they compute.
-        return _laplace(rankings, prior, start, draws, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        once = evidence == "instances" and len(rankings.times) > 1
+        found, sample, moved = _fitted(rankings, prior, start, draws, rng, once)
+        diagnostics, mixture = _diagnostics(found, sample, moved), None
+        if once and found.components[0].shape[0] == 1:
+            sample = _spread_by_instances(rankings, found, sample, rng)
+        else:
+            mixture = _mixture(found, sample, moved)
+        return Posterior(
+            rankings.algorithms,
+            rankings.times,
+            sample.utilities.astype(np.float32),
+            sample.weight.astype(np.float32),
+            mixture,
+            _hyper_draws(found, sample.component[even(sample.weight.mean(axis=1))], rng),
+            diagnostics,
+            repr(prior),
+            "laplace",
+            rankings.clock,
+            independent=_independent(found) and not once,
+            evidence=evidence,
+        )
 
 
-def _laplace(
+def _fitted(
     rankings: Rankings,
     prior: Prior,
     start: Posterior | None,
     draws: int | None,
     rng: np.random.Generator,
-) -> Posterior:
+    once: bool,
+) -> tuple["Approximation", Sample, "_Moved | None"]:
+    """Draws that are certified; ``once``: those of independent times go together."""
     model = _model(rankings, prior, start)
     found = _approximate(model, start, None)
+    found = _together(rankings, found, rng) if once else found
     sample = _drawn(found, model.terms, draws, rng)
     if _off_the_grid(found, sample) > EDGE:
         # Laplace's evidence is so far off that the grid lies in the wrong place.
         found = _approximate(model, start, int(rng.integers(2**63)))
+        found = _together(rankings, found, rng) if once else found
         sample = _drawn(found, model.terms, draws, rng)
     failed = ~(sample.k <= ENOUGH)
     if model.terms * MOST <= WORK:  # else the weights are right but the draws few: it is said
         failed |= ~(_errors(sample) <= USABLE)
     if not failed.any():
-        return _posterior(rankings, prior, found, sample, None, rng)
+        return found, sample, None
     if len(failed) > 1:
         sample, moved = _moved_times(rankings, prior, found, sample, failed, rng)
     else:
@@ -120,7 +152,7 @@ def _laplace(
         alike = np.full((len(moved.component), 1), 1 / len(moved.component))
         sample = Sample(moved.component, sample.noise, moved.utilities, alike, sample.k, None)
         failed = np.ones(len(rankings.times), dtype=bool)
-    return _posterior(rankings, prior, found, sample, _Moved(failed, moved), rng)
+    return found, sample, _Moved(failed, moved)
 
 
 class Model(NamedTuple):
@@ -229,6 +261,44 @@ class _Point(NamedTuple):
     corrected: float
 
 
+def _scores(rankings: Rankings, found: Approximation, rng: np.random.Generator) -> Floats:
+    """Scores of instances, at the mean over the grid: one pass over the data serves all of it."""
+    modes = np.stack([one.mean for one in found.components])
+    mean = np.tensordot(found.parts.chance / found.parts.chance.sum(), modes, 1)
+    return instance_scores(rankings, mean, rng)
+
+
+def _together(rankings: Rankings, found: Approximation, rng: np.random.Generator) -> Approximation:
+    """Let the noise of independent times go together as the scores of instances do."""
+    if found.components[0].shape[0] == 1:
+        return found
+    scores, number = _scores(rankings, found, rng), len(np.unique(rankings.instance))
+    spreads = [together(one, scores, number) for one in found.components]
+    return found._replace(parts=found.parts._replace(spreads=spreads))
+
+
+def _spread_by_instances(
+    rankings: Rankings, found: Approximation, sample: Sample, rng: np.random.Generator
+) -> Sample:
+    """Draws as far apart as instances, not times, make them; centred and shaped like the sample."""
+    data, scores = choices(rankings), _scores(rankings, found, rng)
+    number = len(np.unique(rankings.instance))
+    used = np.unique(sample.component)
+    spreads = {g: sandwich(found.components[g], data, scores, number) for g in used.tolist()}
+    all_of_them = [spreads.get(g, Spread(0, np.asarray)) for g in range(len(found.components))]
+    parts = found.parts._replace(spreads=all_of_them)
+    even_component = np.sort(sample.component[even(sample.weight[:, 0])])
+    wide = respread(parts, even_component, rng)
+    chance = found.parts.chance[used] / found.parts.chance[used].sum()
+    modes = np.stack([found.components[g].mean for g in used])
+    around = np.stack([found.components[g].covariance for g in used])
+    plain = moments(modes, chance)
+    plain = plain._replace(covariance=plain.covariance + np.tensordot(chance, around, 1))
+    utilities = matched(wide, plain, moments(sample.utilities, sample.weight[:, 0]))
+    alike = np.full((len(utilities), 1), 1 / len(utilities))
+    return sample._replace(component=even_component, utilities=utilities, weight=alike)
+
+
 def _off_the_grid(found: Approximation, sample: Sample) -> float:
     """How much of the mass, as the draws weigh it, lies at the rim of the grid."""
     share = shares(sample.component, sample.weight, len(found.components))
@@ -312,37 +382,19 @@ def _hyper_draws(
     return dict(zip(found.hyper, drawn.T, strict=True))
 
 
-def _posterior(
-    rankings: Rankings,
-    prior: Prior,
-    found: Approximation,
-    sample: Sample,
-    moved: _Moved | None,
-    rng: np.random.Generator,
-) -> Posterior:
+def _mixture(found: Approximation, sample: Sample, moved: _Moved | None) -> Mixture | None:
+    """The Gaussians that the draws are of, unless all of them were moved."""
+    n_times = len(found.components[0].mean)
+    holds = np.ones(n_times, dtype=bool) if moved is None else ~moved.times
+    if not holds.any():
+        return None
     used, count = np.unique(sample.component, return_counts=True)
-    holds = np.ones(len(rankings.times), dtype=bool) if moved is None else ~moved.times
-    mixture = None
-    if holds.any():
-        mixture = Mixture(
-            count / count.sum(),
-            np.stack([found.components[g].mean for g in used]),
-            np.stack([found.components[g].covariance for g in used]),
-            holds,
-            np.zeros((1, 1, 1), np.float32) if sample.bent is None else sample.bent,
-        )
-    return Posterior(
-        rankings.algorithms,
-        rankings.times,
-        sample.utilities.astype(np.float32),
-        sample.weight.astype(np.float32),
-        mixture,
-        _hyper_draws(found, sample.component[even(sample.weight.mean(axis=1))], rng),
-        _diagnostics(found, sample, moved),
-        repr(prior),
-        "laplace",
-        rankings.clock,
-        independent=_independent(found),
+    return Mixture(
+        count / count.sum(),
+        np.stack([found.components[g].mean for g in used]),
+        np.stack([found.components[g].covariance for g in used]),
+        holds,
+        np.zeros((1, 1, 1), np.float32) if sample.bent is None else sample.bent,
     )
 
 

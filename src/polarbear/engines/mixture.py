@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from polarbear.draws import even
 from polarbear.engines.conditional import Conditional
+from polarbear.engines.evidence import Spread
 from polarbear.engines.hmc import Target, sweep, tuned
 from polarbear.engines.psis import smooth
-from polarbear.posterior import even
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -45,6 +46,7 @@ class Parts(NamedTuple):
     chance: Floats
     corrected: Floats  # the correction of its evidence that is in the chance
     point: Floats  # (components, hyperparameters): logarithms
+    spreads: Sequence[Spread] = ()  # how to draw their noise, if not independently
 
 
 class Sample(NamedTuple):
@@ -70,7 +72,7 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     skewed = any(one.skew is not None for one in components)
     bent = np.zeros_like(utilities) if skewed else None
     for g, rows in _groups(component):
-        fresh = _mirrored(rng, rows.stop - rows.start, (blocks, size))
+        fresh = _noise(parts, g, rng, rows.stop - rows.start, (blocks, size))
         drawn = _drawn(components[g], fresh)
         noise[rows], utilities[rows], log_ratio[rows] = fresh, drawn.utilities, drawn.log_ratio
         if bent is not None:
@@ -81,10 +83,29 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]), bent)
 
 
-def _mirrored(rng: np.random.Generator, draws: int, shape: tuple[int, int]) -> Floats:
+def mirrored(rng: np.random.Generator, draws: int, shape: tuple[int, ...]) -> Floats:
     """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
     half = rng.standard_normal((-(-draws // 2), *shape))
     return np.concatenate([half, -half[: draws // 2]])
+
+
+def _noise(
+    parts: Parts, g: int, rng: np.random.Generator, draws: int, shape: tuple[int, int]
+) -> Floats:
+    if not parts.spreads:
+        return mirrored(rng, draws, shape)
+    return parts.spreads[g].noise(mirrored(rng, draws, (parts.spreads[g].width,)))
+
+
+def respread(parts: Parts, component: Ints, rng: np.random.Generator) -> Singles:
+    """Utilities (D, T, n) of draws, sorted by component, with noise as spread as it should be."""
+    mean = parts.components[0].mean
+    utilities = np.empty((len(component), *mean.shape), dtype=np.float32)
+    for g, rows in _groups(component):
+        one = parts.components[g]
+        noise = _noise(parts, g, rng, rows.stop - rows.start, one.shape)
+        utilities[rows] = one.place(noise)
+    return utilities
 
 
 class _Drawn(NamedTuple):
@@ -96,10 +117,13 @@ class _Drawn(NamedTuple):
 def _drawn(one: Conditional, noise: Floats) -> _Drawn:
     """Place standard normal noise, bent where the component is skewed."""
     if one.skew is None:
-        return _Drawn(*one.place(noise[..., : one.shape[1]]), 0.0)
+        noise = noise[..., : one.shape[1]]
+        utilities = one.place(noise)
+        return _Drawn(utilities, one.ratio(noise, utilities), 0.0)
     there = one.skew.bend(noise)
-    utilities, log_ratio = one.place(there.noise)
-    return _Drawn(utilities, log_ratio + there.log_ratio, there.moved)
+    utilities = one.place(there.noise)
+    log_ratio = one.ratio(there.noise, utilities) + there.log_ratio
+    return _Drawn(utilities, log_ratio, there.moved)
 
 
 def spread(chance: Floats, draws: int) -> Ints:

@@ -30,6 +30,7 @@ class Part(NamedTuple):
     opens: NDArray[np.bool_]  # whether a group of tied algorithms begins here
     size: Ints  # how many are in the group that begins here
     weight: Floats
+    comparison: Ints  # (rankings,): which they are
 
 
 def sorted_parts(rankings: Rankings) -> Iterator[Part]:
@@ -53,7 +54,7 @@ def sorted_parts(rankings: Rankings) -> Iterator[Part]:
             for place in range(length - 1, -1, -1):
                 size[..., place] = np.where(opens[..., place], end - place, 0)
                 end = np.where(opens[..., place], place, end)
-            yield Part(algorithm, known, opens, size, rankings.weight[some])
+            yield Part(algorithm, known, opens, size, rankings.weight[some], some)
 
 
 class Subsets(NamedTuple):

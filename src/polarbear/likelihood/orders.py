@@ -52,6 +52,7 @@ class Orders:
                 part.opens.reshape(flat),
                 part.size.reshape(flat),
                 np.tile(part.weight, n_times),
+                np.tile(part.comparison, n_times),
             )
             blocks.append(block)
         return cls(n_times, n, wins.reshape(n_times, n), tuple(blocks))
@@ -96,6 +97,21 @@ class Orders:
         curvature = -both * theta[:, :, None] * theta[:, None, :]
         curvature[:, range(self.n), range(self.n)] += self._pull(mu)
         return curvature
+
+    def scores(self, mu: Floats, instance: Ints, instances: int) -> Floats:
+        """The gradient of each instance by itself, for mu (T, n): shape (instances, T, n).
+
+        ``instance`` says which one each comparison is of.
+        """
+        mu, width = centred(mu), self.n_times * self.n + 1
+        flat = np.zeros(instances * width)
+        for block in self.blocks:
+            theta, tail = self._tails(mu, block)
+            won = np.where(block.known, block.weight[:, None], 0.0)
+            left = won - theta * block.rates(theta, tail, 1)
+            cell = instance[block.comparison].astype(np.int64)[:, None] * width + block.item
+            flat += np.bincount(cell.ravel(), left.ravel(), len(flat))
+        return flat.reshape(instances, width)[:, :-1].reshape(instances, self.n_times, self.n)
 
     def _some(self, draws: int) -> Iterator[slice]:
         return slices(draws, 4 * self.terms)
@@ -201,6 +217,8 @@ class _Block(NamedTuple):
     known: NDArray[np.bool_]
     strict: Floats  # the weight of the choice at a place, 0 where it is tied or unknown
     ties: tuple[_Ties, ...]
+    weight: Floats  # (rankings,)
+    comparison: Ints  # (rankings,): which of all the comparisons each is of
 
     def rates(self, theta: Floats, tail: Floats, power: int) -> Floats:
         """For each place, the sum over the sets it is in of weight / total ** power."""
@@ -222,11 +240,16 @@ class _Block(NamedTuple):
 
 
 def _block(
-    item: Ints, known: NDArray[np.bool_], opens: NDArray[np.bool_], size: Ints, weight: Floats
+    item: Ints,
+    known: NDArray[np.bool_],
+    opens: NDArray[np.bool_],
+    size: Ints,
+    weight: Floats,
+    comparison: Ints,
 ) -> _Block:
     strict = np.where(opens & (size == 1), weight[:, None], 0.0)
     ties = []
     for k in np.unique(size[size > 1]):
         row, place = np.nonzero(size == k)
         ties.append(_Ties(row, place, weight[row], subsets(int(k))))
-    return _Block(item, known, strict, tuple(ties))
+    return _Block(item, known, strict, tuple(ties), weight, comparison)

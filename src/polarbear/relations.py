@@ -1,0 +1,133 @@
+"""Who is ahead of whom: dominance, equivalence, crossing and what follows, on plain arrays.
+
+``ahead`` (T, n, n) is P(row ahead of column) at each time, ``alike`` (T, n, n) the probability that
+the two are practically the same there, ``everywhere`` (n, n) P(row ahead of column at all times).
+The definitions are those of the paper, sections 3.5 and 3.6.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Elimination = Literal["joint", "pointwise"]
+Resolution = Literal["strict", "crossing"]
+
+AT_ONCE = 4_000_000
+
+
+def margin(epsilon: float) -> float:
+    """By how much log-utilities may differ for win probabilities within epsilon of one half.
+
+    >>> round(margin(0.05), 4)
+    0.2007
+    """
+    return float(np.log((0.5 + epsilon) / (0.5 - epsilon)))
+
+
+def everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
+    """P(ahead at all times) of pairs, from leads (D, T, pairs) and P(ahead) at times (T, pairs).
+
+    The leads say how times go together, ``ahead`` how likely each is: a draw counts as ahead at a
+    time if it is above the share of draws that are not. To ``count`` takes the leads as they are.
+    It is never more likely than to be ahead at the worst time.
+    """
+    if count:
+        won = lead > 0
+    else:
+        draws = len(lead)
+        behind = np.round((1 - ahead) * draws).astype(np.intp)
+        ordered = np.sort(lead, axis=0)
+        edge = np.take_along_axis(ordered, np.maximum(behind - 1, 0)[None], axis=0)[0]
+        won = lead > np.where(behind > 0, edge, -np.inf)
+    return np.minimum(won.all(axis=1).mean(axis=0), ahead.min(axis=0))
+
+
+def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
+    """P(row ahead of column at all times), with 0 on the diagonal, from draws (D, T, n)."""
+    draws, n_times, n = utilities.shape
+    row, column = np.nonzero(~np.eye(n, dtype=bool))
+    found = np.zeros((n, n))
+    # Whoever is likely behind at some time cannot be ahead at all: most pairs need no counting.
+    least = ahead[:, row, column].min(axis=0)
+    found[row, column] = least if n_times == 1 else 0.0
+    wanted = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
+    step = max(1, AT_ONCE // (draws * n_times))
+    for k in range(0, len(wanted), step):
+        a, b = row[wanted[k : k + step]], column[wanted[k : k + step]]
+        lead = utilities[:, :, a] - utilities[:, :, b]
+        found[a, b] = everywhere(lead, ahead[:, a, b], count=count)
+    return found
+
+
+def dominates(
+    ahead: Floats, everywhere: Floats, alpha: float, elimination: Elimination = "joint"
+) -> Bools:
+    """Whether row dominates column with certainty alpha: at all times at once, or at each time."""
+    if elimination == "joint":
+        return everywhere >= alpha
+    found: Bools = np.all(ahead >= alpha, axis=0)
+    return found & ~np.eye(len(found), dtype=bool)
+
+
+def crosses(ahead: Floats, alike: Floats, alpha: float) -> Bools:
+    """Whether two are certain to change places: each leads or ties somewhere, one of them leads."""
+    leads, ties = ahead >= alpha, alike >= alpha
+    somewhere, at_par = np.any(leads, axis=0), np.any(leads | ties, axis=0)
+    found: Bools = (somewhere & at_par.T) | (somewhere.T & at_par)
+    return found & ~np.eye(len(found), dtype=bool)
+
+
+def crossings(
+    ahead: Floats, lead: NDArray[Any], alpha: float, *, product: bool
+) -> Iterator[tuple[int, int, bool, float]]:
+    """Where the lead of a pair changes hands: the last certain time before, the first one after.
+
+    With whether the pair's first one leads after, and P(both). From P(ahead) at each time (T,) and
+    leads (D, T); ``product``: times are independent.
+    """
+    certain = np.flatnonzero((ahead >= alpha) | (1 - ahead >= alpha))
+    for s, t in pairwise(certain.tolist()):
+        up = bool(ahead[t] >= alpha)
+        if up == (ahead[s] >= alpha):
+            continue
+        before, after = (1 - ahead[s], ahead[t]) if up else (ahead[s], 1 - ahead[t])
+        sign = 1 if up else -1
+        counted = np.mean((sign * lead[:, s] < 0) & (sign * lead[:, t] > 0))
+        both = before * after if product else min(float(counted), before, after)
+        yield s, t, up, float(both)
+
+
+def resolved(
+    ahead: Floats,
+    alike: Floats,
+    alpha: float,
+    *,
+    resolution: Resolution = "crossing",
+    eliminated: Bools | None = None,
+) -> Bools:
+    """Whether a pair needs no more looking at, at each time: (T, n, n), true on the diagonal."""
+    found = (ahead >= alpha) | (ahead.swapaxes(1, 2) >= alpha) | (alike >= alpha)
+    if resolution == "crossing":
+        found = found | crosses(ahead, alike, alpha)
+    if eliminated is not None:
+        found = found | eliminated[:, None] | eliminated[None, :]
+    return found | np.eye(ahead.shape[1], dtype=bool)
+
+
+def not_dominated(utilities: NDArray[Any]) -> Bools:
+    """Whether, in each draw (D, T, n), nobody is ahead of an algorithm at all times: (D, n)."""
+    draws, n_times, n = utilities.shape
+    free = np.empty((draws, n), dtype=bool)
+    step = max(1, AT_ONCE // (n * n))
+    for k in range(0, draws, step):
+        some = utilities[k : k + step]
+        beaten = np.ones((len(some), n, n), dtype=bool)
+        for t in range(n_times):
+            beaten &= some[:, t, :, None] < some[:, t, None, :]
+        free[k : k + step] = ~beaten.any(axis=2)
+    return free

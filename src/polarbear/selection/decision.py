@@ -1,0 +1,174 @@
+"""``select``: from ratings, a preference and an attitude to risk to what should be run."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear.data.names import indices
+from polarbear.errors import DataError, warn
+from polarbear.selection.choices import Choice, Selection
+from polarbear.selection.portfolios import Found, Risk, Task, best_portfolios, reaches
+from polarbear.selection.preferences import (
+    Linear,
+    Preference,
+    check_increasing,
+    resolved,
+    valued,
+)
+from polarbear.selection.ratings import Rated, thinned
+
+Floats = NDArray[np.float64]
+
+MOST_DRAWS, MOST_CURVES = 4000, 1000
+"""Portfolios that must be tried are judged by so many draws of values, or of whole curves."""
+
+
+def select(
+    posterior: Rated,
+    preference: Preference | Callable[[Floats], ArrayLike] | None = None,
+    *,
+    risk: Risk = "expected",
+    size: int = 1,
+    among: Iterable[str] | None = None,
+    repeats: bool | None = None,
+) -> Selection:
+    """Which algorithm to run, or which ``size`` algorithms to run in parallel.
+
+    Parameters
+    ----------
+    posterior
+        A posterior, or the :class:`Ratings` of one.
+    preference
+        What ratings over time are worth: a function of time that gives weights, or one of
+        :mod:`polarbear.preferences`. By default all times of the grid count the same.
+    risk
+        "expected": the highest expected value. "best": the highest probability that no other is
+        better. A number such as 0.05: the highest lower quantile of the value, for the careful.
+    size
+        How many runs there will be in parallel, of which the best result is kept.
+    among
+        The algorithms to choose from, such as ``posterior.pareto()``; by default all. Ratings stay
+        what they are, relative to all.
+    repeats
+        Whether an algorithm may be run more than once. True is right if its runs are independent,
+        as with other seeds; False if it would find the same again.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> mu = np.stack([np.linspace(1, -1, 6), np.linspace(-1, 1, 6), np.zeros(6)], axis=1)
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(mu, 200, times=np.arange(1.0, 7.0)))
+    >>> pb.select(posterior, lambda t: (t >= 4) & (t <= 6), risk=0.05).algorithms
+    ('a2',)
+    >>> pb.select(posterior, pb.preferences.at(1)).algorithms
+    ('a1',)
+    >>> pb.select(posterior, size=2, repeats=False).algorithms
+    ('a1', 'a2')
+    """
+    wanted = resolved(preference)
+    codes = _codes(posterior, among)
+    _check(risk, size, len(codes), repeats)
+    if size > 1 and repeats is None:
+        warn(
+            "a portfolio is rated by the sum rule, which holds if the best result of its runs is "
+            "kept and all runs are independent, also those of the same algorithm. Say "
+            "repeats=True if that is so, repeats=False if an algorithm would find the same again. "
+            "Where results are joined (the hypervolume of fronts), the rule rates portfolios too "
+            "low: rank each as an algorithm of its own instead"
+        )
+    task = _task(posterior, wanted, codes, risk, size, repeats is not False)
+    return _selection(posterior, wanted, codes, task, best_portfolios(task))
+
+
+def _task(
+    posterior: Rated,
+    preference: Preference,
+    codes: NDArray[np.intp],
+    risk: Risk,
+    size: int,
+    repeats: bool,
+) -> Task:
+    ratings, times = posterior.ratings, np.asarray(posterior.times, dtype=np.float64)
+    if ratings.ndim != 3 or ratings.shape[1:] != (len(times), len(posterior.algorithms)):
+        raise DataError(
+            f"ratings of shape {ratings.shape} are not draws of {len(posterior.algorithms)} "
+            f"algorithms at {len(times)} times"
+        )
+    if isinstance(preference, Linear):
+        values = np.zeros((len(codes), len(ratings)))
+        weights = preference.weights(times, posterior.clock)
+        for k in np.flatnonzero(weights):
+            values += weights[k] * ratings[:, k, codes].T
+        if size > 1 and not isinstance(risk, str):
+            values = thinned(values.T, MOST_DRAWS).T
+        return Task(values, lambda sums: sums, risk, size, repeats)
+
+    function = preference.function
+    check_increasing(function, thinned(ratings, 100)[..., codes].mean(axis=0).T.astype(np.float64))
+    if size == 1:
+        curves = (ratings[..., k].astype(np.float64) for k in codes)
+        values = np.stack([valued(function, curve) for curve in curves])
+        return Task(values, lambda sums: sums, risk, size, repeats)
+    # In memory times come first: functions of curves reduce over times, which is fastest so.
+    items = thinned(ratings, MOST_CURVES)[..., codes].transpose(1, 2, 0).astype(np.float64, "C")
+    items = np.moveaxis(items, 0, -1)
+    return Task(items, lambda sums: valued(function, sums), risk, size, repeats)
+
+
+def _selection(
+    posterior: Rated,
+    preference: Preference,
+    codes: NDArray[np.intp],
+    task: Task,
+    found: Found,
+) -> Selection:
+    values = task.values(found.members)
+    expected, regret = values.mean(axis=1), (found.top - values).mean(axis=1)
+    best = reaches(values, found.top).mean(axis=1)
+    score = best if task.risk == "best" else task.score(values)
+    names = [posterior.algorithms[k] for k in codes]
+    order = np.lexsort((-expected, -score))
+    choices = tuple(
+        Choice(
+            tuple(names[member] for member in found.members[k]),
+            float(score[k]),
+            float(expected[k]),
+            float(best[k]),
+            float(max(regret[k], 0.0)),
+        )
+        for k in order
+    )
+    limit = choices[0].score if np.isnan(found.limit) else max(found.limit, choices[0].score)
+    unit = isinstance(preference, Linear) and posterior.clock != "time"
+    says = f"{preference.says}, in {posterior.clock}" if unit else preference.says
+    return Selection(choices, says, task.risk, values.shape[1], limit)
+
+
+def _codes(posterior: Rated, among: Iterable[str] | None) -> NDArray[np.intp]:
+    if among is None:
+        return np.arange(len(posterior.algorithms))
+    codes = np.unique(indices(among, posterior.algorithms, "algorithm"))
+    if not len(codes):
+        raise DataError("among is empty: there is nothing to choose from")
+    return codes
+
+
+def _check(risk: Risk, size: int, n: int, repeats: bool | None) -> None:
+    if isinstance(risk, str):
+        if risk not in ("expected", "best"):
+            raise DataError(
+                f"risk={risk!r}: expected 'expected', 'best', or the level of a quantile, as 0.05"
+            )
+    elif not 0 < risk < 1:
+        raise DataError(
+            f"risk={risk!r}: the level of a quantile lies between 0 and 1; 0.05 is the value that "
+            "is missed in one of twenty cases"
+        )
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise DataError(f"size={size!r}: expected how many runs there will be, at least 1")
+    if repeats is False and size > n:
+        raise DataError(
+            f"size={size} without repeats takes {size} algorithms, but there are {n}: say "
+            "repeats=True, or choose fewer"
+        )

@@ -1,0 +1,366 @@
+"""Preferences: what ratings over time are worth to somebody who may stop at any of these times.
+
+A preference u makes one number of the rating curve of an algorithm, its value V = u(theta). Whoever
+is rated higher at all times must be worth more; beyond that it is free. Most are *linear*: weights
+on times that sum to one, so that V is a mean rating. Between the times of the posterior, ratings
+are straight lines (over log time if the preference is measured on log time).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear.data.names import span
+from polarbear.errors import DataError, warn
+
+Floats = NDArray[np.float64]
+Scale = Literal["linear", "log"]
+
+PIECES = 64
+"""Into so many pieces each step of the grid is cut, to integrate weights and distributions."""
+
+TOLERATED = 0.01
+"""The share of stopping times outside of the grid that is passed over in silence."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Weights on times.
+
+    Attributes
+    ----------
+    says
+        What it is, in words.
+    weights
+        From the grid and its clock to a weight for each time; they sum to one.
+    """
+
+    says: str
+    weights: Callable[[Floats, str], Floats]
+
+
+@dataclass(frozen=True)
+class Increasing:
+    """Any increasing function of rating curves: from shape (..., T) to shape (...)."""
+
+    says: str
+    function: Callable[[Floats], ArrayLike]
+
+
+Preference = Linear | Increasing
+
+
+def between(
+    start: float | None = None, stop: float | None = None, *, scale: Scale = "linear"
+) -> Linear:
+    """I stop at some time of a range, and any is as likely: the mean rating over the range.
+
+    V = 1 / (stop - start) * integral of theta(t) dt. Without ends it is the whole grid, which says
+    nothing on when to stop. On ``scale="log"`` the integral is over log t: from 10 to 100 counts as
+    much as from 100 to 1000.
+
+    >>> between(2, 4).weights(np.array([1.0, 2.0, 3.0, 4.0]), "time")
+    array([0.  , 0.25, 0.5 , 0.25])
+    >>> between(scale="log").weights(np.array([1.0, 10.0, 100.0]), "time")
+    array([0.25, 0.5 , 0.25])
+    """
+    scale = _checked(scale)
+    ends = [end for end in (start, stop) if end is not None]
+    if not np.all(np.isfinite(ends)):
+        raise DataError(f"between({start}, {stop}): the ends must be finite; None leaves one open")
+    if len(ends) == 2 and ends[0] > ends[1]:
+        raise DataError(f"between({start:g}, {stop:g}): the range is empty; swap its ends")
+
+    def weights(times: Floats, clock: str) -> Floats:
+        low = times[0] if start is None else max(start, times[0])
+        high = times[-1] if stop is None else min(stop, times[-1])
+        asked = (times[0] if start is None else start, times[-1] if stop is None else stop)
+        if low > high:
+            raise _outside(f"the range {span(*asked, clock)}", times, clock)
+        if (low, high) != asked and high > low:
+            warn(
+                f"the range {span(*asked, clock)} is only known from {span(low, high, clock)}: "
+                "only that part counts"
+            )
+        if low == high or len(times) == 1:
+            return _shared(np.array([low]), np.ones(1), times)
+        place = _place(scale, times, low, clock)
+        edges = place(np.concatenate([[low], times[(times > low) & (times < high)], [high]]))
+        # Log time has no zero: what is known of it stands for the start of the range.
+        first = times[0] if scale == "linear" or times[0] > 0 else min(low, times[1] / 2)
+        grid = place(np.concatenate([[first], times[1:]]))
+        # The middle of a straight line is its mean, so this is exact.
+        return _shared((edges[1:] + edges[:-1]) / 2, np.diff(edges), grid)
+
+    if not ends:
+        return Linear(f"any time{_on(scale)}", weights)
+    words = [f"{word} {end:,g}" for word, end in (("from", start), ("to", stop)) if end is not None]
+    return Linear(" ".join(words) + _on(scale), weights)
+
+
+def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") -> Linear:
+    """Some times matter more: V = integral of w(t) theta(t) dt, with w made to integrate to one.
+
+    ``weight`` takes an array of times and gives a weight for each, none of them negative. It is
+    what ``select(posterior, weight)`` does with a plain function. On ``scale="log"`` the integral
+    is over log t, which is a weight of w(t) / t.
+
+    >>> early = weighted(lambda t: np.exp(-t / 60))
+    >>> early.weights(np.array([0.0, 60.0, 120.0]), "seconds").round(2)
+    array([0.43, 0.46, 0.11])
+    """
+    scale = _checked(scale)
+    if not callable(weight):
+        raise DataError(
+            f"weighted({weight!r}): expected a function of time; for weights at given times use "
+            "preferences.distribution(times, weights)"
+        )
+
+    def weights(times: Floats, clock: str) -> Floats:
+        if len(times) == 1:
+            return _shared(times, _of_times(weight, times, times, clock), times)
+        place = _place(scale, times, times[0], clock)
+        grid = place(times)
+        edges = _refined(grid)
+        middles = (edges[1:] + edges[:-1]) / 2
+        asked = np.exp(middles) if scale == "log" else middles
+        return _shared(middles, _of_times(weight, asked, times, clock) * np.diff(edges), grid)
+
+    return Linear(f"weights on times{_on(scale)}", weights)
+
+
+def at(time: float) -> Linear:
+    """I stop at a time that I know: V = theta(time).
+
+    >>> at(2.5).weights(np.array([1.0, 2.0, 3.0]), "time")
+    array([0. , 0.5, 0.5])
+    """
+
+    def weights(times: Floats, clock: str) -> Floats:
+        if not times[0] <= time <= times[-1]:
+            raise _outside(f"the time {time:,g}", times, clock)
+        return _shared(np.array([float(time)]), np.ones(1), times)
+
+    return Linear(f"at {time:,g}", weights)
+
+
+def final() -> Linear:
+    """I stop at the last time of the posterior.
+
+    >>> final().weights(np.array([1.0, 2.0, 3.0]), "time")
+    array([0., 0., 1.])
+    """
+    return Linear("at the last time", lambda times, _: np.eye(len(times))[-1])
+
+
+def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
+    """When I stop is random: V = E[theta(t)] for t of this distribution.
+
+    Parameters
+    ----------
+    stops
+        A distribution with a method ``cdf``, such as the frozen ones of ``scipy.stats``, or times
+        at which somebody stopped.
+    weights
+        How much each of these times counts; by default all the same.
+
+    Examples
+    --------
+    >>> past = distribution([1.0, 2.0, 2.0, 3.0])
+    >>> past.weights(np.array([1.0, 2.0, 3.0]), "time")
+    array([0.25, 0.5 , 0.25])
+    """
+    if hasattr(stops, "cdf"):
+        if weights is not None:
+            raise DataError("a distribution with a cdf has its weights in itself")
+        return Linear("a distribution of stopping times", lambda *grid: _of_cdf(stops.cdf, *grid))
+    where = np.atleast_1d(np.asarray(stops, dtype=np.float64))
+    mass = np.ones(len(where)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if where.ndim != 1 or not len(where) or mass.shape != where.shape:
+        raise DataError(
+            f"stopping times of shape {where.shape} with weights of shape {mass.shape}: expected "
+            "two lists of the same length, of at least one time"
+        )
+    if not np.all(np.isfinite(where)):
+        raise DataError(f"stopping time {int(np.argmin(np.isfinite(where)))} is not finite")
+    if not np.all(np.isfinite(mass) & (mass >= 0)) or not mass.sum() > 0:
+        raise DataError("the weights of stopping times must be finite, not negative, not all 0")
+
+    def on_grid(times: Floats, clock: str) -> Floats:
+        outside = mass[(where < times[0]) | (where > times[-1])].sum() / mass.sum()
+        _tell_outside(outside, times, clock)
+        return _shared(np.clip(where, times[0], times[-1]), mass, times)
+
+    return Linear(f"{len(where):,} stopping times", on_grid)
+
+
+def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
+    """Any function of a rating curve that does not fall when all ratings rise.
+
+    ``function`` takes curves of shape (..., T), one rating for each of ``posterior.times``, and
+    gives their values, of shape (...). Only such a preference may choose an algorithm that is never
+    ahead and never far behind.
+
+    >>> worst = increasing(lambda curves: curves.min(axis=-1))    # be good at all times
+    """
+    if not callable(function):
+        raise DataError(f"increasing({function!r}): expected a function of rating curves")
+    return Increasing("an increasing function of ratings", function)
+
+
+def resolved(preference: Any) -> Preference:
+    """A preference of what ``select`` was given: none is any time, a function is weights.
+
+    >>> resolved((3600, 7200))
+    Traceback (most recent call last):
+    polarbear.errors.DataError: preference=(3600, 7200): expected a function of time that gives
+    weights, or one of polarbear.preferences, such as preferences.between(3600, 7200)
+    """
+    if preference is None:
+        return between()
+    if isinstance(preference, Linear | Increasing):
+        return preference
+    if callable(preference):
+        function: Any = preference
+        return weighted(function)
+    hint = "preferences.between(3600, 7200)"
+    if hasattr(preference, "cdf"):
+        hint = "preferences.distribution(...)"
+    elif isinstance(preference, int | float):
+        hint = f"preferences.at({preference})"
+    elif isinstance(preference, tuple | list) and len(preference) == 2:
+        hint = f"preferences.between({preference[0]}, {preference[1]})"
+    raise DataError(
+        f"preference={preference!r}: expected a function of time that gives weights, or one of "
+        f"polarbear.preferences, such as {hint}"
+    )
+
+
+def valued(function: Callable[[Floats], ArrayLike], curves: Floats) -> Floats:
+    """Values of curves (..., T) by a function of somebody else: checked."""
+    found = np.asarray(function(curves), dtype=np.float64)
+    if found.shape != curves.shape[:-1]:
+        raise DataError(
+            f"the preference gave shape {found.shape} for curves of shape {curves.shape}: it must "
+            "give one value for each curve, as in lambda curves: curves.min(axis=-1)"
+        )
+    if not np.isfinite(found).all():
+        bad = found[~np.isfinite(found)][0]
+        raise DataError(f"the preference gave {bad} for a rating curve: values must be finite")
+    return found
+
+
+def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) -> None:
+    """Raise some curves (N, T) and see whether their value falls: dominated would be chosen then.
+
+    >>> check_increasing(lambda curves: -curves.mean(axis=-1), np.full((1, 2), 0.5))
+    Traceback (most recent call last):
+    polarbear.errors.DataError: the preference falls from -0.5 to ... when all ratings of a curve
+    rise: better algorithms would be worth less
+    """
+    before = valued(function, curves)
+    rise = np.linspace(0.001, 0.1, curves.shape[-1])
+    for more in (rise, rise[::-1]):
+        after = valued(function, curves + more)
+        falls = after < before - 1e-9 * np.abs(before)
+        if falls.any():
+            at_worst = int(np.argmax(falls))
+            raise DataError(
+                f"the preference falls from {before[at_worst]:g} to {after[at_worst]:g} when all "
+                "ratings of a curve rise: better algorithms would be worth less"
+            )
+
+
+def _shared(points: Floats, mass: Floats, grid: Floats) -> Floats:
+    """Weights on a grid of masses at points: each goes to its two neighbours, by nearness."""
+    if len(grid) == 1:
+        return np.ones(1)
+    right = np.clip(np.searchsorted(grid, points), 1, len(grid) - 1)
+    share = (points - grid[right - 1]) / (grid[right] - grid[right - 1])
+    mass = mass / mass.sum()
+    weights = np.zeros(len(grid))
+    np.add.at(weights, right, mass * share)
+    np.add.at(weights, right - 1, mass * (1 - share))
+    return weights
+
+
+def _refined(grid: Floats) -> Floats:
+    """A grid with each step cut into pieces."""
+    return np.interp(np.arange(PIECES * (len(grid) - 1) + 1) / PIECES, np.arange(len(grid)), grid)
+
+
+def _of_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Floats:
+    """Weights of a distribution: the mass of each piece of time sits in its middle."""
+    edges = _refined(times) if len(times) > 1 else times
+    below = np.asarray(cdf(edges), dtype=np.float64)
+    if below.shape != edges.shape or not np.all(np.diff(below, prepend=0, append=1) >= -1e-12):
+        raise DataError("the cdf must rise from 0 to 1, with a value for each time it is asked for")
+    _tell_outside(below[0] + 1 - below[-1], times, clock)
+    points = np.concatenate([times[:1], (edges[1:] + edges[:-1]) / 2, times[-1:]])
+    return _shared(points, np.diff(below, prepend=0, append=1).clip(0), times)
+
+
+def _of_times(
+    weight: Callable[[Floats], ArrayLike], times: Floats, grid: Floats, clock: str
+) -> Floats:
+    """Weights of times by a function of somebody else: checked."""
+    found = np.asarray(weight(times), dtype=np.float64)
+    if found.shape != times.shape:
+        raise DataError(
+            f"the preference gave shape {found.shape} for {len(times):,} times: it must give a "
+            "weight for each; for a function of rating curves use preferences.increasing(function)"
+        )
+    bad = ~np.isfinite(found) | (found < 0)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise DataError(
+            f"the preference gave {found[first]:g} at {times[first]:g}: weights must be finite and "
+            "not negative"
+        )
+    if not found.any():
+        raise DataError(
+            f"the preference is 0 everywhere in {span(grid[0], grid[-1], clock)}; for a short "
+            "range use preferences.between(start, stop), for a single time preferences.at(time)"
+        )
+    return found
+
+
+def _place(scale: Scale, times: Floats, low: float, clock: str) -> Callable[[Floats], Floats]:
+    """Where times lie on a scale."""
+    if scale == "linear":
+        return lambda values: values
+    if not low > 0:
+        raise DataError(
+            f"scale='log' has no place for {span(low, low, clock)}: start later, as in "
+            f"preferences.between({times[min(1, len(times) - 1)]:g}, {times[-1]:g}, scale='log')"
+        )
+    return np.log
+
+
+def _tell_outside(share: float, times: Floats, clock: str) -> None:
+    if share > 1 - 1e-9:
+        raise _outside("every stopping time", times, clock)
+    if share > TOLERATED:
+        warn(
+            f"{share:.0%} of the stopping times lie outside of what the posterior covers, "
+            f"{span(times[0], times[-1], clock)}: the rating at the nearer end stands for them"
+        )
+
+
+def _outside(what: str, times: Floats, clock: str) -> DataError:
+    return DataError(
+        f"{what} lies outside of what the posterior covers, {span(times[0], times[-1], clock)}"
+    )
+
+
+def _checked(scale: Scale) -> Scale:
+    if scale not in ("linear", "log"):
+        raise DataError(f"scale={scale!r}: expected 'linear' or 'log'")
+    return scale
+
+
+def _on(scale: Scale) -> str:
+    return " on log time" if scale == "log" else ""

@@ -1,0 +1,151 @@
+"""``Ratings``: draws of ratings and no more, in a small file from which ``select`` answers.
+
+docs/reference/ratings-file.md says what is in the file.
+"""
+
+import base64
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.frozen import Frozen
+from polarbear.data.names import indices
+from polarbear.errors import DataError
+
+KIND, VERSION = "polarbear ratings", 1
+"""What the file says it is, and the format; older formats are read, newer refused."""
+
+_LEAST = 2.0**-24  # of what fits two bytes: a rating is never 0, so that it has a logarithm
+
+
+class Rated(Protocol):
+    """What can be selected from: a ``Posterior``, ``Ratings``, or anything that has these four."""
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Names."""
+        ...
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The grid: shape (T,)."""
+        ...
+
+    @property
+    def ratings(self) -> NDArray[np.float32]:
+        """Draws of the ratings, joint over times, that all weigh the same: shape (D, T, n)."""
+        ...
+
+    @property
+    def clock(self) -> str:
+        """What time is measured in."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ratings(Frozen):
+    """Draws of ratings, thinned and rounded: all that :func:`select` needs.
+
+    Attributes
+    ----------
+    algorithms, times, clock
+        As in the posterior.
+    ratings
+        Shape (D, T, n): draws of the ratings that all weigh the same.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(np.eye(2), 9))
+    >>> pb.Ratings.of(posterior, draws=200).save("ratings.json")
+
+    and where the choice is made, with numpy alone:
+
+    >>> pb.select(pb.Ratings.load("ratings.json"), pb.preferences.final()).algorithms
+    ('a2',)
+    >>> Path("ratings.json").unlink()
+    """
+
+    algorithms: tuple[str, ...]
+    times: NDArray[np.float64]
+    ratings: NDArray[np.float32]
+    clock: str = "time"
+
+    @classmethod
+    def of(cls, posterior: Rated, *, draws: int = 1000, among: Iterable[str] | None = None) -> Self:
+        """Some draws of a posterior, evenly chosen, rounded to two bytes (three digits) each.
+
+        ``among`` leaves out algorithms that will not be chosen, such as those that are dominated.
+        """
+        if draws < 1:
+            raise DataError(f"draws={draws}: expected at least 1")
+        names = posterior.algorithms
+        codes = np.arange(len(names)) if among is None else indices(among, names, "algorithm")
+        ratings = thinned(posterior.ratings, draws)[..., codes]
+        rounded = np.maximum(ratings, _LEAST).astype(np.float16).astype(np.float32)
+        return cls(tuple(names[k] for k in codes), posterior.times, rounded, posterior.clock)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON."""
+        packed = np.ascontiguousarray(self.ratings, dtype="<f2").tobytes()
+        content = {
+            "kind": KIND,
+            "version": VERSION,
+            "algorithms": list(self.algorithms),
+            "clock": self.clock,
+            "times": self.times.tolist(),
+            "draws": len(self.ratings),
+            "ratings": base64.b64encode(packed).decode("ascii"),
+        }
+        Path(path).write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote."""
+        try:
+            content: Any = json.loads(Path(path).read_text("utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is not JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("kind") != KIND:
+            raise DataError(f"{path} does not hold {KIND}")
+        version = content.get("version")
+        if isinstance(version, int) and version > VERSION:
+            raise DataError(
+                f"{path} was written by a newer PolarBear (format {version}, this one reads up to "
+                f"{VERSION}): upgrade to read it"
+            )
+        try:
+            names = tuple(map(str, content["algorithms"]))
+            times = np.array(content["times"], dtype=np.float64)
+            packed = base64.b64decode(content["ratings"], validate=True)
+            shape = (int(content["draws"]), len(times), len(names))
+            ratings = np.frombuffer(packed, dtype="<f2").astype(np.float32).reshape(shape)
+            clock = str(content["clock"])
+        except KeyError as error:
+            raise DataError(f"{path} is damaged: {error} is missing") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{path} is damaged: {error}") from None
+        if not np.all(np.isfinite(ratings) & (ratings >= 0)):
+            raise DataError(f"{path} is damaged: ratings must be finite and not negative")
+        return cls(names, times, ratings, clock)
+
+    def __str__(self) -> str:
+        return f"ratings of {len(self.algorithms)} algorithms, {len(self.ratings):,} draws"
+
+    __repr__ = __str__
+
+
+def thinned(draws: NDArray[Any], most: int) -> NDArray[Any]:
+    """At most so many draws, evenly chosen.
+
+    >>> thinned(np.arange(10), 4)
+    array([0, 2, 5, 7])
+    """
+    if len(draws) <= most:
+        return draws
+    return draws[np.arange(most) * len(draws) // most]

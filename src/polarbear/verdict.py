@@ -1,0 +1,131 @@
+"""From probabilities to words: one sentence for each algorithm, one row for each pair."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.names import listing, span
+from polarbear.relations import crosses
+
+Floats = NDArray[np.float64]
+
+
+class Crossing(NamedTuple):
+    """Two algorithms change places: ``first`` leads up to ``until``, ``then`` from ``since`` on."""
+
+    first: str
+    then: str
+    until: float
+    since: float
+    probability: float  # that both is true
+
+
+class Facts(NamedTuple):
+    """What a verdict is made from."""
+
+    algorithms: tuple[str, ...]
+    times: Floats
+    clock: str
+    everywhere: Floats  # (n, n): P(row ahead of column at all times)
+    dominates: NDArray[np.bool_]  # (n, n)
+    best: Floats  # (T, n): P(has the highest rating)
+    free: Floats  # (n,): P(in the Pareto set)
+    mistaken: float  # P(some algorithm is left out that should not be)
+
+
+def verdict(facts: Facts) -> str:
+    """All sentences, and how sure they are taken together."""
+    n = len(facts.algorithms)
+    order = np.argsort(facts.dominates.any(axis=0), kind="stable")
+    lines = [_sentence(facts, code) for code in order.tolist()]
+    left_out = int(facts.dominates.any(axis=0).sum())
+    if left_out:
+        kept = f"{n - left_out} of {n} algorithms stay in the anytime Pareto set."
+        lines.append(f"{kept} At least one is left out wrongly with {_p(facts.mistaken)}.")
+    else:
+        lines.append(f"All {n} algorithms stay in the anytime Pareto set.")
+    return "\n".join(lines)
+
+
+def _sentence(facts: Facts, code: int) -> str:
+    name = facts.algorithms[code]
+    chance = facts.everywhere[:, code]
+    rivals = np.argsort(-chance, kind="stable")
+    dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
+    if dominators:
+        names = [facts.algorithms[k] for k in dominators]
+        when = _when(facts, 0, len(facts.times) - 1)
+        also = f", and by {listing(names[1:])}" if names[1:] else ""
+        sure = _p(float(chance[dominators[0]]))
+        return f"{name} is dominated by {names[0]} {when} ({sure}){also}."
+    stays = f"{name} stays ({_p(float(facts.free[code]))} that it belongs there)"
+    leads = _leads(facts, code)
+    if leads:
+        return f"{stays}: most likely the best {leads}."
+    rival = int(rivals[0])
+    closest = facts.algorithms[rival]
+    if chance[rival] < 0.01:
+        return f"{stays}: no single one is likely to be ahead of it at all times."
+    return f"{stays}: closest to dominating it is {closest} ({_p(float(chance[rival]))})."
+
+
+def _leads(facts: Facts, code: int) -> str:
+    """When an algorithm is the most likely to be the best, in words."""
+    leader = facts.best.argmax(axis=1) == code
+    edges = np.flatnonzero(np.diff(leader.astype(int), prepend=0, append=0))
+    parts = [
+        _when(facts, start, stop - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)
+    ]
+    return listing(parts)
+
+
+def _when(facts: Facts, first: int, last: int) -> str:
+    times = facts.times
+    if first == last:
+        return f"at {span(times[first], times[first], facts.clock)}"
+    every = "at every time " if last - first == len(times) - 1 else ""
+    return f"{every}from {span(times[first], times[last], facts.clock)}"
+
+
+def _p(probability: float) -> str:
+    """A probability with as many digits as say something, and never a flat 0 or 1.
+
+    >>> _p(0.98765), _p(0.99999), _p(0.0)
+    ('P = 0.988', 'P > 0.999', 'P < 0.001')
+    """
+    if probability > 0.9995:
+        return "P > 0.999"
+    return "P < 0.001" if probability < 0.0005 else f"P = {probability:.3f}"
+
+
+def pair_table(
+    algorithms: Sequence[str],
+    ahead: Floats,
+    alike: Floats,
+    everywhere: Floats,
+    alpha: float,
+    draws: int,
+) -> dict[str, list[Any]]:
+    """All pairs in long form, with the relation that is certain, if any."""
+    row, column = np.triu_indices(len(algorithms), 1)
+    dominates, crossing = everywhere >= alpha, crosses(ahead, alike, alpha)
+    equal = np.all(alike >= alpha, axis=0)
+    relation = np.full(len(row), "undecided", dtype=object)
+    relation[equal[row, column]] = "equals"
+    relation[crossing[row, column]] = "crosses"
+    relation[dominates[row, column]] = "dominates"
+    relation[dominates[column, row]] = "is dominated by"
+    forth, back = everywhere[row, column], everywhere[column, row]
+    return {
+        "first": [algorithms[k] for k in row.tolist()],
+        "second": [algorithms[k] for k in column.tolist()],
+        "relation": relation.tolist(),
+        "everywhere": forth.tolist(),
+        "everywhere_reversed": back.tolist(),
+        "least": ahead[:, row, column].min(axis=0).tolist(),
+        "most": ahead[:, row, column].max(axis=0).tolist(),
+        "equal": alike[:, row, column].min(axis=0).tolist(),
+        "error": np.sqrt(forth * (1 - forth) / draws).tolist(),
+    }
