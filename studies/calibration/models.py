@@ -11,8 +11,6 @@ from polarbear.testing import PRIORS
 EVIDENCE = {"instances": "corrected", "rankings": "as in the paper"}
 """Instances are the units of evidence (the default), or every ranking at every time is one."""
 
-SLOW = ("SparseGP", "HSGP", "GP")
-
 
 def models(*priors: str) -> list[Model]:
     """The models of these priors, by default of all."""

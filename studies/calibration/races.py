@@ -5,13 +5,17 @@ from functools import partial
 
 import numpy as np
 from cells import Cell, Model, seeded
-from models import SLOW, fit, lost, models
+from models import fit, lost, models
 
 from polarbear.testing import simulate_rankings
 
 ALPHA = (0.95, 0.99)
 IDENTICAL_TIMES, IDENTICAL_INSTANCES = (1, 5, 20, 100), 32
 LOOKS = tuple(range(8, 377, 8))
+IDENTICAL_SHARE = {"HierarchicalDirichlet": 20}
+RACE_SHARE = {"Dirichlet": 1, "HierarchicalDirichlet": 10, "BSpline": 10, "RandomWalk": 10}
+"""One in so many of the data sets is for a prior: some take longer."""
+
 DRAWS = 1000
 """Of each look: the standard error of a joint probability of 0.95 is then 0.007."""
 
@@ -62,18 +66,13 @@ def cells(quick: bool, races: int) -> list[Cell]:
             ),
             Cell("race", "L0.5", partial(race, 0.5, (8, 64)), dict.fromkeys(few, 2)),
         ]
+    # Four hundred of the default; fewer of what takes longer.
     found = []
     for n_times in IDENTICAL_TIMES:
-        wanted = {model: races // (4 if model.prior in SLOW else 1) for model in models()}
+        wanted = {model: races // IDENTICAL_SHARE.get(model.prior, 1) for model in models()}
         found.append(Cell("identical", f"T{n_times}", partial(identical, n_times), wanted))
     for persistence in (0.5, np.inf):
-        # Four hundred of the default, twenty of the slowest.
-        wanted = {
-            model: races
-            if model.prior == "Dirichlet"
-            else races // (20 if model.prior in SLOW else 10)
-            for model in models()
-        }
+        wanted = {model: races // RACE_SHARE.get(model.prior, 20) for model in models()}
         measure = partial(race, persistence, LOOKS)
         found.append(Cell("race", f"L{persistence:g}", measure, wanted))
     return found
