@@ -17,6 +17,7 @@ TYPE_CHECKING = False  # what type checkers take for true; typing itself would d
 if TYPE_CHECKING:
     import polarbear.priors as priors
     import polarbear.testing as testing
+    from polarbear.calibration.resampling import calibrate
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from polarbear.selection.ratings import Ratings
 
 _HOME = {
+    "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
     "rank": "polarbear.data.rankings",
     "Rankings": "polarbear.data.rankings",
@@ -73,6 +75,7 @@ __all__ = [
     "Runs",
     "Status",
     "__version__",
+    "calibrate",
     "fit",
     "grid",
     "preferences",

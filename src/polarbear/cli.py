@@ -1,9 +1,20 @@
 """The command line."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 import polarbear
+
+PRIORS = (
+    "Dirichlet",
+    "HierarchicalDirichlet",
+    "BSpline",
+    "RandomWalk",
+    "SparseGP",
+    "HSGP",
+    "GP",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,6 +24,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Which optimisation algorithm should I run when I do not know my budget?",
     )
     parser.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
-    parser.parse_args(arguments)
-    parser.print_help()
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_calibration(commands)
+    wanted = parser.parse_args(arguments)
+    if "run" not in wanted:
+        parser.print_help()
+        return 0
+    try:
+        return wanted.run(wanted)
+    except polarbear.PolarBearError as error:
+        print(f"polarbear: {error}", file=sys.stderr)
+        return 1
+
+
+def _add_calibration(commands: argparse._SubParsersAction) -> None:
+    about = "how far can certainty be trusted on data like yours?"
+    parser = commands.add_parser(
+        "calibration",
+        help=about,
+        description=about.capitalize()
+        + " Data sets are drawn from your instances and fitted, and what is claimed is counted "
+        "against what is true of all your instances.",
+    )
+    parser.add_argument("source", help="a file, folder or archive of results")
+    _add_reading(parser)
+    parser.add_argument("--prior", choices=PRIORS, default="Dirichlet")
+    parser.add_argument("--instances", type=int, help="of each data set (as many as yours)")
+    parser.add_argument("--replicates", type=int, default=100, help="data sets (100)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.set_defaults(run=_calibration)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--direction", choices=("minimize", "maximize"), help="which values are good"
+    )
+    parser.add_argument("--format", help="of the files, if it is not found out")
+    parser.add_argument("--clock", help="what times count: evaluations, seconds, ...")
+    parser.add_argument("--times", type=int, metavar="N", help="rank at N times (where data are)")
+
+
+def _runs(wanted: argparse.Namespace) -> polarbear.Runs:
+    named = {name: getattr(wanted, name) for name in ("direction", "format", "clock")}
+    return polarbear.read(wanted.source, **{k: v for k, v in named.items() if v is not None})
+
+
+def _calibration(wanted: argparse.Namespace) -> int:
+    runs = _runs(wanted)
+    found = polarbear.calibrate(
+        runs,
+        times=None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times),
+        prior=getattr(polarbear.priors, wanted.prior)(),
+        instances=wanted.instances,
+        replicates=wanted.replicates,
+        seed=wanted.seed,
+    )
+    print(found)
     return 0

@@ -89,7 +89,7 @@ def fit(
     >>> posterior.diagnostics.trusted
     True
     """
-    rankings = _rankings(data, times, direction)
+    rankings = as_rankings(data, times, direction)
     if len(rankings.algorithms) < 2:
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
     _warn_of_gaps(rankings)
@@ -127,7 +127,8 @@ def _check_prior(prior: Any) -> None:
             )
 
 
-def _rankings(data: object, times: ArrayLike | None, direction: Any) -> Rankings:
+def as_rankings(data: object, times: ArrayLike | None = None, direction: Any = None) -> Rankings:
+    """Rankings of whatever :func:`fit` takes."""
     if isinstance(data, Rankings):
         if times is not None or direction is not None:
             raise DataError("rankings have their times and direction: pass neither with them")

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import polarbear as pb
-from polarbear.priors.base import helmert, unit_times
-from polarbear.testing import simulate_rankings
+from polarbear.testing import draw_truth, simulate_rankings
 
 FOLDER = Path(__file__).parent
 ALGORITHMS, INSTANCES, TIMES = 4, 10, 6
@@ -39,25 +38,10 @@ QUANTITIES: dict[str, Callable[[NDArray], NDArray]] = {
 }
 
 
-def truth(prior: object, rng: np.random.Generator) -> tuple[NDArray, dict[str, float]]:
-    """Utilities (T, n) and hyperparameters from the prior."""
-    n = ALGORITHMS
-    hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
-    if isinstance(prior, pb.priors.Dirichlet | pb.priors.HierarchicalDirichlet):
-        alpha = prior.concentration(hyper, n)
-        # The logarithm of a gamma variable, also where that itself would be 0.
-        raw = np.log(rng.gamma(alpha + 1, size=(TIMES, n)))
-        raw += np.log(rng.random((TIMES, n))) / alpha
-        return raw - raw.mean(axis=1, keepdims=True), hyper
-    factor = prior.factor(unit_times(np.linspace(0, 1, TIMES)), hyper)
-    z = rng.standard_normal((factor.shape[1], n - 1))
-    return factor @ z @ helmert(n).T, hyper
-
-
 def ranks(prior: object, seed: int) -> dict[str, float]:
     """Where the truth lies among the draws, from 0 to 1, for each quantity."""
     rng = np.random.default_rng(seed)
-    mu, hyper = truth(prior, rng)
+    mu, hyper = draw_truth(prior, np.linspace(0, 1, TIMES), ALGORITHMS, rng)
     rankings = simulate_rankings(mu, INSTANCES, rng)
     posterior = pb.fit(rankings, prior=prior, evidence="rankings", seed=seed)
     draws = posterior.utilities.astype(np.float64)

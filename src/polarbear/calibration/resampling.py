@@ -1,0 +1,258 @@
+"""``calibrate``: how far certainty can be trusted on data like yours."""
+
+import warnings
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear.calibration.odds import LEAST, Check, check_rates, check_thirds
+from polarbear.calibration.pool import contested, nearest_utilities
+from polarbear.calibration.tally import Estimate, Tally, judge
+from polarbear.data.names import count, span
+from polarbear.errors import DataError, DataWarning, FitWarning
+from polarbear.inference import as_rankings, fit
+from polarbear.priors.any import Prior
+from polarbear.priors.dirichlet import Dirichlet
+
+Floats = NDArray[np.float64]
+
+LEAST_INSTANCES = 10
+"""Fewer instances cannot stand for all the others."""
+
+TOLERATED = 0.02
+"""By how much coverage may miss 95 % before anybody should care."""
+
+SURPRISING = 0.01
+"""Below this p-value the assumption of the model is said not to hold."""
+
+VERDICTS = {
+    "honest": "on data like these certainty can be taken at its word",
+    "too sure": "on data like these the posterior is surer than it may be: ask for a higher "
+    "probability, or use another prior",
+    "too timid": "on data like these the posterior is less sure than it could be",
+}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How often claims are true on data like these, and whether the model's assumption holds.
+
+    Attributes
+    ----------
+    algorithms, times, clock
+        As in the data.
+    instances, drawn
+        How many instances the data have, and how many each resampled data set has.
+    tally
+        Claims of the resampled posteriors, counted.
+    thirds, rates
+        Whether odds change when a third algorithm is left out, and whether they are those with
+        which two beat each other.
+    prior
+        The prior that was judged.
+    """
+
+    algorithms: tuple[str, ...]
+    times: Floats
+    clock: str
+    instances: int
+    drawn: int
+    tally: Tally
+    thirds: Check
+    rates: Check
+    prior: str
+
+    @property
+    def verdict(self) -> Literal["honest", "too sure", "too timid"]:
+        """Whether posteriors are as sure as they may be, beyond the error of this check."""
+        held = self.tally.coverage
+        claims = self.tally.claims(0.95)
+        slack = 2 * np.nan_to_num(held.error)
+        surplus = claims.claimed - claims.true.value - 2 * np.nan_to_num(claims.true.error)
+        if held.value + slack < 0.95 - TOLERATED or surplus > TOLERATED:
+            return "too sure"
+        return "too timid" if held.value - slack > 0.95 + TOLERATED else "honest"
+
+    @property
+    def assumption_holds(self) -> bool | None:
+        """Whether odds of two do not depend on who else takes part, beyond chance (1 %).
+
+        None if there is no third algorithm or there are too few instances to tell.
+        """
+        if not self.thirds.cases:
+            return None
+        return min(self.thirds.p_value, self.rates.p_value) >= SURPRISING
+
+    def __str__(self) -> str:
+        first, last = float(self.times[0]), float(self.times[-1])
+        grid = f"{count(len(self.times), 'time')}, {span(first, last, self.clock)}"
+        lines = {
+            "data": f"{count(len(self.algorithms), 'algorithm')}, "
+            f"{count(self.instances, 'instance')}, {grid}",
+            "judged": f"posteriors of {count(len(self.tally), 'data set')}, each of "
+            f"{count(self.drawn, 'instance')} drawn from yours with replacement, with "
+            f"{self.prior}; the truth is the Plackett-Luce model nearest to all of yours",
+            "intervals": self._intervals(),
+            "claims": self._claims(0.95, 0.99, "ahead", "who is ahead at a time"),
+            "": self._claims(0.99, 1.0, "ahead", "who is ahead at a time"),
+            " ": self._claims(0.95, 1.0, "everywhere", "who is ahead at all times"),
+            "verdict": self._verdict(),
+            "third": self._third(),
+            "win rates": self._rates(),
+        }
+        return "\n".join(
+            fill(text, 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
+            for name, text in lines.items()
+        )
+
+    def _intervals(self) -> str:
+        held = self.tally.coverage
+        if not held.cases:
+            return "no two algorithms have both won often enough to know their odds"
+        return f"95 % intervals of log-odds held the truth in {_estimate(held)} of cases"
+
+    def _claims(self, low: float, high: float, kind: str, what: str) -> str:
+        found = self.tally.claims(low, high, kind)
+        size = f"{low:.0%} or more" if high == 1 else f"{low:.0%} to {high:.0%}"
+        size = size.replace("%", " %")
+        if not found.true.cases:
+            return f"no claim of {what} was made with {size}"
+        wrong = self.tally.wrong(low, high, kind)
+        return (
+            f"of claims of {what} made with {size}, {_estimate(wrong)} were wrong; "
+            f"{_percent(1 - found.claimed)} would be honest"
+        )
+
+    def _verdict(self) -> str:
+        said = VERDICTS[self.verdict]
+        if self.assumption_holds is False:
+            said += ", about the nearest model; that is not quite how the data are, see below"
+        distrust = 1 - self.tally.trusted.mean()
+        if distrust:
+            said += f" ({_percent(distrust)} of posteriors did not trust themselves)"
+        return said
+
+    def _third(self) -> str:
+        found = self.thirds
+        if len(self.algorithms) < 3:
+            return "there is no third algorithm to leave out"
+        if not found.cases:
+            return (
+                f"to tell whether odds depend on a third algorithm takes {LEAST} instances, and "
+                "pairs of which both have won"
+            )
+        size = (
+            f"a win probability changes by {found.mean:.3f} in the mean and {found.largest:.2f} "
+            "at most"
+        )
+        if found.p_value >= SURPRISING:
+            return (
+                "leaving out a third algorithm changes the odds of two no more than chance does "
+                f"(p = {found.p_value:.2g}): {size}"
+            )
+        worst = found.worst[0]
+        return (
+            f"the odds of two depend on who else takes part (p = {found.p_value:.2g}): {size}, and "
+            f"who is ahead in {_percent(found.flipped)} of cases. Clearest: {worst.a} beats "
+            f"{worst.b} with {worst.model:.2f} at {worst.time:,g}, and with {worst.other:.2f} if "
+            f"{worst.without} is left out. Leave out algorithms that are not in question"
+        )
+
+    def _rates(self) -> str:
+        found = self.rates
+        if not found.cases:
+            return "not compared"
+        worst = found.worst[0]
+        chance = "no more than" if found.p_value >= SURPRISING else "more than"
+        return (
+            f"the model's win probabilities differ from plain win rates by {found.mean:.3f} in the "
+            f"mean and {found.largest:.2f} at most, {chance} by chance (p = {found.p_value:.2g}), "
+            f"and in who wins more often in {_percent(found.flipped)} of cases. Clearest: "
+            f"{worst.a} against {worst.b} at {worst.time:,g}, {worst.model:.2f} by the model, "
+            f"{worst.other:.2f} by counting"
+        )
+
+
+def calibrate(
+    data: object,
+    *,
+    prior: Prior | None = None,
+    instances: int | None = None,
+    replicates: int = 100,
+    seed: int = 0,
+    times: ArrayLike | None = None,
+    direction: Literal["minimize", "maximize"] | None = None,
+    **options: Any,
+) -> Calibration:
+    """Say how far certainty can be trusted on data like yours.
+
+    Your instances are taken for all there are. Data sets are drawn from them with replacement,
+    fitted, and what the posteriors claim is counted against what is true of all your instances.
+
+    Parameters
+    ----------
+    data, prior, times, direction, options
+        As in :func:`fit`.
+    instances
+        How many instances each data set has; by default as many as yours.
+    replicates
+        How many data sets. The error of each figure is given with it.
+    seed
+        The same seed gives the same answer.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
+    >>> found = pb.calibrate(runs, replicates=10)
+    >>> found.verdict
+    'honest'
+    >>> found.tally.coverage.value > 0.8
+    True
+    """
+    rankings = as_rankings(data, times, direction)
+    pool = len(rankings.instances)
+    if pool < LEAST_INSTANCES:
+        raise DataError(
+            f"{count(pool, 'instance')} cannot stand for others like them: to judge certainty "
+            f"takes at least {LEAST_INSTANCES}"
+        )
+    if len(rankings.algorithms) < 2:
+        raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
+    drawn = pool if instances is None else instances
+    for name, value in (("instances", drawn), ("replicates", replicates)):
+        if not (isinstance(value, int | np.integer) and value >= 2):
+            raise DataError(f"{name}={value!r}: expected a whole number of at least 2")
+    prior = Dirichlet() if prior is None else prior
+    truth, asked = nearest_utilities(rankings), contested(rankings)
+    judged = []
+    for replicate in range(replicates):
+        chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
+        with warnings.catch_warnings():
+            # What a posterior says against itself is counted; gaps are said once, by fit.
+            warnings.simplefilter("ignore", FitWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
+        judged.append(judge(posterior, truth, asked))
+    return Calibration(
+        rankings.algorithms,
+        rankings.times,
+        rankings.clock,
+        pool,
+        int(drawn),
+        Tally.stacked(judged),
+        check_thirds(rankings, seed),
+        check_rates(rankings, seed),
+        repr(prior),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _estimate(found: Estimate) -> str:
+    return f"{_percent(found.value)} (±{100 * np.nan_to_num(found.error):.1f})"

@@ -1,0 +1,226 @@
+"""Rankings and runs of algorithms whose utilities are known.
+
+A run of algorithm i has at each time a noisy utility, U_i(t) = mu_i(t) + Gumbel noise, and who has
+more is ahead. Whatever ties the noise of one run together over time, at each single time the
+rankings are then exactly those of a Plackett-Luce model with log-utilities mu(t).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
+
+from polarbear.data.rankings import Rankings, positions_of
+from polarbear.data.run import Run, Status
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+from polarbear.priors.base import unit_times
+
+Floats = NDArray[np.float64]
+
+
+def rankings_of(
+    costs: Floats,
+    *,
+    algorithms: Sequence[str] | None = None,
+    times: Floats | None = None,
+    weight: Floats | None = None,
+) -> Rankings:
+    """Rankings of costs (T, instances, n), of which the smallest is best and nan is not known.
+
+    >>> rankings_of(np.array([[[1.0, 2.0, 2.0]]])).order("i1", 0.0)
+    [[('a1',), ('a2', 'a3')]]
+    """
+    n_times, instances, n = np.shape(costs)
+    return Rankings(
+        tuple(f"a{k + 1}" for k in range(n)) if algorithms is None else tuple(algorithms),
+        tuple(f"i{k + 1}" for k in range(instances)),
+        np.linspace(0.0, 1.0, n_times) if times is None else times,
+        positions_of(np.asarray(costs, dtype=np.float64)).reshape(n_times, -1),
+        np.tile(np.arange(n, dtype=np.int32), instances),
+        np.arange(instances + 1, dtype=np.int64) * n,
+        np.arange(instances, dtype=np.int32),
+        np.ones(instances) if weight is None else weight,
+    )
+
+
+def persistent_noise(
+    times: Floats, size: tuple[int, ...], persistence: float, seed: int | np.random.Generator = 0
+) -> Floats:
+    """Gumbel noise (T, *size) that remembers itself over time.
+
+    At each time it is exactly Gumbel. Between two times it has a Gaussian copula with correlation
+    ``exp(-gap / persistence)``, where the range of the times is 1 (or that of their logarithms if
+    they span a factor of 100, as priors have it). Persistence 0 is new noise at each time, which
+    is what the paper's likelihood assumes; infinity is one draw for all times.
+
+    >>> noise = persistent_noise(np.array([0.0, 1.0]), (1000,), np.inf)
+    >>> bool(np.all(noise[0] == noise[1]))
+    True
+    """
+    if not persistence >= 0:
+        raise DataError(f"persistence={persistence!r}: expected a number from 0 to inf")
+    rng = np.random.default_rng(seed)
+    if persistence == 0:
+        return rng.gumbel(size=(len(times), *size))
+    gap = np.diff(unit_times(np.asarray(times, dtype=np.float64)))
+    normal = rng.standard_normal((len(times), *size))
+    for t, keep in enumerate(np.exp(-gap / persistence), start=1):
+        normal[t] = keep * normal[t - 1] + np.sqrt(1 - keep**2) * normal[t]
+    # The Gumbel quantile of Phi(z), through logarithms so that no tail is cut.
+    return -np.log(-log_ndtr(normal))
+
+
+def noisy_utilities(
+    utilities: Floats,
+    instances: int,
+    seed: int | np.random.Generator = 0,
+    times: Floats | None = None,
+    *,
+    persistence: float = 0.0,
+    spread: ArrayLike = 0.0,
+    rounding: float = 0.0,
+) -> Floats:
+    """What each run has at each time: (T, instances, n), to be ranked with the largest first.
+
+    The parameters are those of :func:`simulate_rankings`.
+    """
+    rng = np.random.default_rng(seed)
+    n_times, n = utilities.shape[0], utilities.shape[-1]
+    times = np.linspace(0.0, 1.0, n_times) if times is None else times
+    per_instance = utilities if utilities.ndim == 3 else utilities[:, None, :]
+    noisy = per_instance + persistent_noise(times, (instances, n), persistence, rng)
+    if np.any(np.asarray(spread) != 0):
+        noisy = noisy + np.asarray(spread) * rng.standard_normal((instances, n))
+    return noisy if rounding == 0 else rounding * np.round(noisy / rounding)
+
+
+def simulate_rankings(
+    utilities: Floats,
+    instances: int,
+    seed: int | np.random.Generator = 0,
+    times: Floats | None = None,
+    *,
+    persistence: float = 0.0,
+    spread: ArrayLike = 0.0,
+    rounding: float = 0.0,
+) -> Rankings:
+    """Rankings drawn from a Plackett-Luce model with log-utilities (T, n).
+
+    Parameters
+    ----------
+    utilities
+        The truth: shape (T, n), or (T, instances, n) where instances differ in a way you know.
+    instances, seed
+        How many rankings at each time; the same seed gives the same.
+    times
+        The grid, by default evenly from 0 to 1.
+    persistence
+        How long a run remembers its luck, in units of the range of times: 0 is a new draw at each
+        time, as the paper's likelihood assumes, and inf is one draw per run. At each single time
+        the rankings are draws of the model whatever it is.
+    spread
+        The standard deviation of what each instance adds to the utility of each algorithm, at all
+        times alike: one number, or one for each algorithm ("specialists": some depend on the
+        instance more than others). The rankings are then no longer quite those of a Plackett-Luce
+        model, and the truth is the nearest one: :func:`polarbear.calibration.nearest_utilities` of
+        many such rankings.
+    rounding
+        Noisy utilities are rounded to multiples of it, so that there are ties. With ties the truth
+        is the nearest model as well.
+
+    Examples
+    --------
+    >>> truth = np.array([[0.0, 1.0, 2.0]])
+    >>> rankings = simulate_rankings(truth, 1000)
+    >>> abs(rankings.win_rate("a3", "a1")[0] - 1 / (1 + np.exp(-2))) < 0.03
+    np.True_
+    """
+    # With Gumbel noise the order of the utilities is a draw of Plackett and Luce.
+    noisy = noisy_utilities(
+        utilities,
+        instances,
+        seed,
+        times,
+        persistence=persistence,
+        spread=spread,
+        rounding=rounding,
+    )
+    return rankings_of(-noisy, times=times)
+
+
+def simulate_runs(
+    utilities: Floats,
+    instances: int,
+    seed: int | np.random.Generator = 0,
+    times: Floats | None = None,
+    *,
+    persistence: float = 0.0,
+    spread: ArrayLike = 0.0,
+    rounding: float = 0.0,
+    crashed: float = 0.0,
+    cut: float = 0.0,
+) -> Runs:
+    """Best-so-far trajectories with known truth, to be minimised.
+
+    Ranked at ``times`` they give the rankings of :func:`simulate_rankings` with the same seed,
+    whose parameters these are. Noisy utilities go up and down, and a best-so-far value only gets
+    better. Only the order at each time matters, so a trend that is common to all runs is added,
+    steep enough that every run improves from each time to the next; no ranking changes.
+
+    Parameters
+    ----------
+    utilities, instances, seed, times, persistence, spread, rounding
+        As in :func:`simulate_rankings`.
+    crashed
+        The share of runs that crash, each after as many of the times as chance has it, or before
+        the first. The trend leaves them behind all that go on. No Plackett-Luce model holds then.
+    cut
+        The share of runs that are watched only until some time, of which nothing is known later.
+        Who is cut does not depend on how well it does, so the truth stays the truth.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> runs = simulate_runs(np.zeros((3, 2)), 4, persistence=np.inf, crashed=0.2)
+    >>> print(runs)
+    8 runs: 2 algorithms on 4 instances, minimize
+      algorithms  a1, a2
+      time        0 to 1, ... improvements
+      ended       ...
+    """
+    if not (crashed >= 0 and cut >= 0 and crashed + cut <= 1):
+        raise DataError(f"crashed={crashed!r} and cut={cut!r} are shares of the runs")
+    rng = np.random.default_rng(seed)
+    n_times = len(utilities)
+    times = np.linspace(0.0, 1.0, n_times) if times is None else np.asarray(times, dtype=float)
+    noisy = noisy_utilities(
+        utilities, instances, rng, times, persistence=persistence, spread=spread
+    )
+    # In whole steps where values are rounded, so that tied runs stay tied to the last bit.
+    step = rounding if rounding > 0 else 1.0
+    level = np.round(noisy / step) if rounding > 0 else noisy
+    rise = level[:-1].max(axis=(1, 2)) - level[1:].min(axis=(1, 2)) + 1
+    trend = np.concatenate([[0.0], np.cumsum(np.ceil(rise))])
+    value = -step * (level + trend[:, None, None])
+    fate = rng.random((instances, value.shape[2]))
+    records = []
+    for (instance, algorithm), luck in np.ndenumerate(fate):
+        seen, status = n_times, Status.CUT
+        if luck < crashed:
+            seen, status = int(rng.integers(n_times)), Status.CRASHED
+        elif luck < crashed + cut:
+            seen = int(rng.integers(1, n_times + 1))
+        until = float(times[seen - 1]) if seen else 0.0
+        records.append(
+            Run(
+                f"a{algorithm + 1}",
+                f"i{instance + 1}",
+                times[:seen],
+                value[:seen, instance, algorithm],
+                until,
+                status=status,
+            )
+        )
+    return Runs.from_records(records, direction="minimize")

@@ -1,0 +1,58 @@
+"""(b) Real runs: recorded pools as populations, from which instances are drawn."""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+from cells import Cell, Model, seeded
+from known import counts
+from models import fit, models
+
+from polarbear.calibration.pool import at_times, contested, nearest_utilities
+from polarbear.calibration.tally import judge
+from polarbear.data.rankings import Rankings
+from polarbear.testing import rankings_of
+
+POOLS = ("mabbob_d10", "mabbob_d5")
+INSTANCES = (16, 64, 256)
+
+
+@cache
+def pool(name: str) -> Rankings:
+    """A recorded pool at all its 60 times."""
+    path = Path(__file__).parent / "pools" / f"{name}.npz"
+    with np.load(path, allow_pickle=False) as file:
+        positions, algorithms = file["position"], file["algorithms"].tolist()
+        return rankings_of(
+            positions.astype(np.float64), algorithms=algorithms, times=file["times"].astype(float)
+        )
+
+
+@cache
+def truth(name: str) -> tuple[Rankings, np.ndarray, np.ndarray]:
+    """The pool at 30 times, the nearest Plackett-Luce model, and whose odds are known."""
+    every_other = at_times(pool(name), np.arange(0, 60, 2))
+    return every_other, nearest_utilities(every_other), contested(every_other)
+
+
+def measure(
+    name: str, instances: int, replace: bool, model: Model, replicate: int
+) -> Mapping[str, np.ndarray]:
+    rankings, utilities, asked = truth(name)
+    rng = seeded("recorded", name, instances, replicate)
+    chosen = rng.choice(len(rankings.instances), instances, replace=replace)
+    return counts(judge(fit(rankings.take(chosen), model), utilities, asked))
+
+
+def cells(quick: bool, replicates: int) -> list[Cell]:
+    if quick:
+        wanted = dict.fromkeys(models("Dirichlet", "RandomWalk"), 2)
+        grid = [("mabbob_d10", 16)]
+    else:
+        wanted = dict.fromkeys(models(), replicates)
+        grid = [(name, i) for name in POOLS for i in INSTANCES]
+    return [
+        Cell("recorded", f"{name}-P{i}", partial(measure, name, i, True), wanted)
+        for name, i in grid
+    ]
