@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import numpy as np
 from cells import Model
 
 import polarbear as pb
@@ -25,7 +26,11 @@ def fit(rankings: pb.Rankings, model: Model, **options: Any) -> pb.Posterior:
         return pb.fit(rankings, prior=prior, evidence=evidence, **options)
 
 
-def lost(posterior: pb.Posterior, alpha: tuple[float, ...]) -> list[list[bool]]:
-    """Whether anybody is eliminated, pointwise and jointly, at each alpha (paper, 4.2)."""
+def strongest(posterior: pb.Posterior) -> list[float]:
+    """How sure the surest elimination is, pointwise and jointly (paper, 4.2)."""
+    n = len(posterior.algorithms)
+    other = ~np.eye(n, dtype=bool)
     names = posterior.algorithms
-    return [[posterior.pareto(a, mode) != names for a in alpha] for mode in ("pointwise", "joint")]
+    pairs = zip(*np.nonzero(other), strict=True)
+    joint = max(posterior.better_everywhere(names[a], names[b]) for a, b in pairs)
+    return [float(posterior.better_matrix().min(axis=0)[other].max()), joint]

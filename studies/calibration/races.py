@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 from cells import Cell, Model, seeded
-from models import fit, lost, models
+from models import fit, models, strongest
 
 from polarbear.testing import simulate_rankings
 
 ALPHA = (0.95, 0.99)
 IDENTICAL_TIMES, IDENTICAL_INSTANCES = (1, 5, 20, 100), 32
 LOOKS = tuple(range(8, 377, 8))
-IDENTICAL_SHARE = {"HierarchicalDirichlet": 20}
-RACE_SHARE = {"Dirichlet": 1, "HierarchicalDirichlet": 10, "BSpline": 10, "RandomWalk": 10}
-"""One in so many of the data sets is for a prior: some take longer."""
+IDENTICAL_SHARE = {"Dirichlet": 1, "HierarchicalDirichlet": 20}
+RACE_SHARE = {"Dirichlet": 8, "BSpline": 40, "RandomWalk": 40}
+"""One in so many of the data sets is for a prior: some take longer. The default gets all."""
 
 DRAWS = 1000
 """Of each look: the standard error of a joint probability of 0.95 is then 0.007."""
@@ -25,7 +25,7 @@ def identical(n_times: int, model: Model, replicate: int) -> Mapping[str, np.nda
     rng = seeded("identical", n_times, replicate)
     level = np.zeros((n_times, 2))
     rankings = simulate_rankings(level, IDENTICAL_INSTANCES, rng, persistence=np.inf)
-    return {"lost": np.array(lost(fit(rankings, model), ALPHA))}
+    return {"strongest": np.array([strongest(fit(rankings, model))])}
 
 
 def wide() -> np.ndarray:
@@ -41,19 +41,35 @@ def wide() -> np.ndarray:
     return utilities
 
 
+def beaten() -> np.ndarray:
+    """As before, but the last one never beats the leader with more than 0.4: it is dominated."""
+    utilities = wide()
+    utilities[:, 4] = np.minimum(utilities[:, 4], np.log(0.4 / 0.6))
+    return utilities
+
+
 def race(
     persistence: float, looks: tuple[int, ...], model: Model, replicate: int
 ) -> Mapping[str, np.ndarray]:
-    """Whether a member was lost at any look; everybody goes on running, lost or not."""
+    """How sure the surest elimination is at each look; all are wrong, and everybody runs on."""
     rng = seeded("wide", persistence, replicate)
     rankings = simulate_rankings(wide(), looks[-1], rng, persistence=persistence)
-    ever = np.zeros((2, len(ALPHA)), dtype=bool)
+    seen = [strongest(fit(rankings.take(np.arange(look)), model, draws=DRAWS)) for look in looks]
+    return {"strongest": np.array(seen, dtype=np.float32)}
+
+
+def price(
+    persistence: float, looks: tuple[int, ...], model: Model, replicate: int
+) -> Mapping[str, np.ndarray]:
+    """How sure one is at each look that the leader dominates the one that it does dominate."""
+    rng = seeded("beaten", persistence, replicate)
+    rankings = simulate_rankings(beaten(), looks[-1], rng, persistence=persistence)
+    seen = []
     for look in looks:
         posterior = fit(rankings.take(np.arange(look)), model, draws=DRAWS)
-        ever |= lost(posterior, ALPHA)
-        if ever.all():
-            break
-    return {"lost": ever}
+        least = float(posterior.better("a1", "a5").min())
+        seen.append([least, posterior.better_everywhere("a1", "a5")])
+    return {"strongest": np.array(seen, dtype=np.float32)}
 
 
 def cells(quick: bool, races: int) -> list[Cell]:
@@ -69,10 +85,14 @@ def cells(quick: bool, races: int) -> list[Cell]:
     # Four hundred of the default; fewer of what takes longer.
     found = []
     for n_times in IDENTICAL_TIMES:
-        wanted = {model: races // IDENTICAL_SHARE.get(model.prior, 1) for model in models()}
+        wanted = {model: races // IDENTICAL_SHARE.get(model.prior, 8) for model in models()}
         found.append(Cell("identical", f"T{n_times}", partial(identical, n_times), wanted))
+    default = [Model("Dirichlet", "instances")]
     for persistence in (0.5, np.inf):
-        wanted = {model: races // RACE_SHARE.get(model.prior, 20) for model in models()}
+        wanted = dict.fromkeys(default, races)
+        wanted |= {m: races // RACE_SHARE.get(m.prior, 100) for m in models() if m not in wanted}
         measure = partial(race, persistence, LOOKS)
         found.append(Cell("race", f"L{persistence:g}", measure, wanted))
+    measure = partial(price, 0.5, LOOKS)
+    found.append(Cell("price", "L0.5", measure, dict.fromkeys(default, races // 8)))
     return found

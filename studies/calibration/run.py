@@ -25,7 +25,7 @@ import refined
 from cells import Cell, run
 from tables import collect, figure, write
 
-PARTS = ("known", "recorded", "refined", "identical", "race")
+PARTS = ("known", "recorded", "refined", "identical", "race", "price")
 
 
 def cells(quick: bool, replicates: int, repeats: int) -> list[Cell]:

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 from cells import Arrays, Cell, Model, load
 from models import EVIDENCE
-from races import ALPHA
+from numpy.typing import NDArray
+from races import ALPHA, LOOKS
 
 from polarbear.calibration.tally import Estimate, Tally, ratio
+from polarbear.relations import sequential
 
 Results = Mapping[str, Mapping[Model, Arrays]]
 
@@ -37,6 +39,7 @@ def write(found: Mapping[str, Results], folder: Path) -> str:
         *_refined(found.get("refined", {})),
         *_identical(found.get("identical", {})),
         *_races(found.get("race", {})),
+        *_price(found.get("price", {})),
     ]
     text = "\n\n".join(part for part in parts if part) + "\n"
     (folder / "table.md").write_text(text)
@@ -196,15 +199,30 @@ def _refined(results: Results) -> list[str]:
     return [head, _table(title, results, {kind: figures(kind) for kind in results})]
 
 
-def _shares(results: Results) -> Callable[[str], Callable[[Model], list[Estimate | str]]]:
+def _lost(one: Arrays, alpha: float, mode: int, looks: Sequence[int], n: int) -> NDArray:
+    """Which replicates eliminate at some look: by a fixed alpha, or with n > 0 by a sequential."""
+    limit = np.array([sequential(alpha, n, look) if n else alpha for look in looks])
+    seen = one["strongest"][:, :, mode]
+    return (seen >= limit[: seen.shape[1]]).any(axis=1)
+
+
+def _shares(
+    results: Results, looks: Sequence[int], n: int
+) -> Callable[[str], Callable[[Model], list[Estimate | str]]]:
+    """Pointwise, joint, and for n > 0 sequential joint, at each alpha."""
+
     def of(cell: str) -> Callable[[Model], list[Estimate | str]]:
         def figures(model: Model) -> list[Estimate | str]:
             one = results[cell].get(model)
             if one is None:
                 return ["-"]
-            lost = one["lost"].astype(float)
-            whole = np.ones(len(lost))
-            return [ratio(lost[:, mode, k], whole) for k in range(len(ALPHA)) for mode in (0, 1)]
+            whole = np.ones(len(one["strongest"]))
+            asked = [(0, 0), (1, 0), *([(1, n)] if n else [])]
+            return [
+                ratio(_lost(one, alpha, mode, looks, rule).astype(float), whole)
+                for alpha in ALPHA
+                for mode, rule in asked
+            ]
 
         return figures
 
@@ -214,10 +232,8 @@ def _shares(results: Results) -> Callable[[str], Callable[[Model], list[Estimate
 def _identical(results: Results) -> list[str]:
     if not results:
         return []
-    of = _shares(results)
-    title = (
-        "One of two identical algorithms eliminated: .95 pointwise / joint, .99 pointwise / joint"
-    )
+    of = _shares(results, [1], 0)
+    title = "Either of two identical algorithms eliminated: pointwise / joint at .95, at .99"
     head = "## (d) Two identical algorithms, one order for all times, P=32, one look"
     return [head, _table(title, results, {cell: of(cell) for cell in results})]
 
@@ -225,12 +241,32 @@ def _identical(results: Results) -> list[str]:
 def _races(results: Results) -> list[str]:
     if not results:
         return []
-    of = _shares(results)
-    title = "Races that lose a member: .95 pointwise / joint, .99 pointwise / joint"
+    of = _shares(results, LOOKS, 5)
+    title = "Races that lose a member: pointwise / joint / joint and sequential at .95, at .99"
     head = (
         "## (e) Five nearly equal algorithms, all Pareto members, looks at 8, 16, ... 376 instances"
     )
     return [head, _table(title, results, {cell: of(cell) for cell in results})]
+
+
+def _price(results: Results) -> list[str]:
+    """When the one that is dominated is eliminated: the median number of instances."""
+    found = {m: one for cell in results.values() for m, one in cell.items()}
+    if not found:
+        return []
+    lines = ["### Instances until one that is dominated is eliminated (joint), median; not by 376"]
+    lines += ["", "| prior | evidence | alpha | fixed | sequential |", "|---|---|---|---|---|"]
+    for model, one in found.items():
+        for alpha in ALPHA:
+            shown = []
+            for n in (0, 5):
+                limit = [sequential(alpha, n, look) if n else alpha for look in LOOKS]
+                sure = one["strongest"][:, :, 1] >= np.array(limit)
+                first = np.where(sure.any(axis=1), np.array(LOOKS)[sure.argmax(axis=1)], np.inf)
+                shown.append(f"{np.median(first):.0f}; {np.mean(np.isinf(first)):.2f}")
+            said = f"{model.prior} | {EVIDENCE[model.evidence]} | {alpha} | {' | '.join(shown)}"
+            lines.append(f"| {said} |")
+    return ["\n".join(lines)]
 
 
 def figure(found: Mapping[str, Results], folder: Path) -> None:
