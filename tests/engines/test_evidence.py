@@ -131,3 +131,15 @@ def test_other_engines_count_rankings():
     with pytest.raises(pb.DataError, match="evidence='all'"):
         pb.fit(rankings, evidence="all")
     assert laplace(rankings, PRIORS["GP"], evidence="rankings").evidence == "rankings"
+
+
+def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch):
+    """Moved draws know nothing of other times; they are paired with the curves they replace."""
+    rankings = persistent(8, 30)
+    sound = pb.fit(rankings)
+    monkeypatch.setattr("polarbear.engines.laplace.USABLE", 1e-9)  # weights never do: all move
+    moved = pb.fit(rankings)
+    assert any("moved" in note for note in moved.diagnostics.notes)
+    assert_allclose(moved.better_matrix(), sound.better_matrix(), atol=0.03)
+    for a, b in (("a3", "a1"), ("a2", "a1")):
+        assert_allclose(moved.better_everywhere(a, b), sound.better_everywhere(a, b), atol=0.06)

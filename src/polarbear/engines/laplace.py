@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from polarbear.closed_form import Mixture
 from polarbear.data.rankings import Rankings
-from polarbear.draws import even, matched, moments
+from polarbear.draws import even, matched, moments, paired
 from polarbear.engines.banded import chain, local
 from polarbear.engines.conditional import Conditional
 from polarbear.engines.dense import dense
@@ -360,7 +360,11 @@ def _moved_times(
     # Draws are sorted by component, so that those of one row have one at all times.
     order = np.argsort(moved.component, kind="stable")[: len(sample.weight)]
     utilities, weight = sample.utilities.copy(), sample.weight.copy()
-    utilities[:, failed] = moved.utilities[order]
+    fresh = moved.utilities[order]
+    if found.parts.spreads:  # each draw goes to the curve that it is nearest to
+        for k, t in enumerate(np.flatnonzero(failed)):
+            fresh[:, k] = fresh[paired(utilities[:, t], fresh[:, k]), k]
+    utilities[:, failed] = fresh
     weight[:, failed] = 1 / len(weight)
     return sample._replace(utilities=utilities, weight=weight), moved
 
