@@ -185,13 +185,13 @@ def test_certainty_that_counts_every_time_as_new_evidence_is_found_out():
         runs,
         times=times,
         prior=pb.priors.RandomWalk(),
-        replicates=15,
+        replicates=20,
         draws=1000,
         evidence="rankings",
     )
     assert sure.verdict == "too sure"
     assert "surer than it may be" in str(sure)
-    plain = pb.calibrate(runs, times=times, replicates=15, draws=1000)
+    plain = pb.calibrate(runs, times=times, replicates=20, draws=1000)
     assert plain.verdict == "honest"
     assert plain.assumption_holds
     assert plain.tally.coverage.value > sure.tally.coverage.value + 0.1

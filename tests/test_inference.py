@@ -151,7 +151,8 @@ def test_an_algorithm_entered_twice_is_even_with_itself(prior):
 def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
     costs = noisy(10, 3)
     costs[2] = np.nan
-    posterior = pb.fit(rankings_of(costs), prior=prior)
+    with pytest.warns(pb.DataWarning, match="nothing is known of anybody at 1 time, 0.4"):
+        posterior = pb.fit(rankings_of(costs), prior=prior)
     assert np.isfinite(posterior.mean()).all()
 
 
@@ -166,3 +167,12 @@ def test_many_algorithms_and_few_instances_are_trusted_or_moved():
     posterior = pb.fit(pb.testing.simulate_rankings(np.zeros((2, 30)), 4))
     assert posterior.diagnostics.trusted
     assert abs(posterior.better_matrix().mean() - 0.5) < 1e-6
+
+
+def test_an_algorithm_that_nobody_watched_late_is_named():
+    costs = noisy(6, 3)
+    costs[4:, :, 1] = np.nan
+    with pytest.warns(pb.DataWarning, match="nothing is known of a2 at 2 times, 0.8 to 1"):
+        pb.fit(rankings_of(costs))
+    with pytest.raises(pb.DataError, match="fit takes Rankings, Runs or a data frame, not int"):
+        pb.fit(3, direction="minimize")

@@ -17,6 +17,9 @@ PRIORS = (
 )
 
 
+COLUMNS = ("algorithm", "instance", "time", "value", "repetition", "until")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``polarbear`` with these arguments, by default those of the process."""
     parser = argparse.ArgumentParser(
@@ -61,11 +64,14 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", help="of the files, if it is not found out")
     parser.add_argument("--clock", help="what times count: evaluations, seconds, ...")
+    for name in COLUMNS:
+        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"the column of the {name}")
     parser.add_argument("--times", type=int, metavar="N", help="rank at N times (where data are)")
 
 
 def _runs(wanted: argparse.Namespace) -> polarbear.Runs:
-    named = {name: getattr(wanted, name) for name in ("direction", "format", "clock")}
+    options = ("direction", "format", "clock", *COLUMNS)
+    named = {name: getattr(wanted, name) for name in options}
     return polarbear.read(wanted.source, **{k: v for k, v in named.items() if v is not None})
 
 

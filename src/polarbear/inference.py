@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polarbear.data.names import listing
+from polarbear.data.names import count, listing, span
 from polarbear.data.rankings import UNKNOWN, Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
@@ -139,6 +139,8 @@ def as_rankings(data: object, times: ArrayLike | None = None, direction: Any = N
         if direction is not None and direction != data.direction:
             raise DataError(f"direction={direction!r}, but these runs {data.direction}")
         return rank(data, times)
+    if not isinstance(data, Mapping) and not hasattr(data, "columns"):
+        raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
     if direction is None:
         raise DataError("are small values good or large ones? direction='minimize' or 'maximize'")
     return rank(Runs.from_frame(data, direction=direction), times)
@@ -168,6 +170,8 @@ def _warn_of_gaps(rankings: Rankings) -> None:
     shape = (n, max(1, len(rankings.instance)))
     together = coo_array((np.ones(known.sum()), pairs), shape=shape).tocsr()
     number, group = connected_components(together @ together.T, directed=False)
+    if known.any():
+        _warn_of_silence(rankings)
     if number == 1:
         return
     names = np.array(rankings.algorithms, dtype=object)
@@ -175,3 +179,22 @@ def _warn_of_gaps(rankings: Rankings) -> None:
     alone = " | ".join(listing(members) for members in groups[:4])
     more = " | ..." if number > 4 else ""
     warn(f"nothing compares these groups with each other, the prior alone does: {alone}{more}")
+
+
+def _warn_of_silence(rankings: Rankings) -> None:
+    """Say which algorithms are known at no instance at some times, such as after all were cut."""
+    n = len(rankings.algorithms)
+    seen = np.stack(
+        [
+            np.bincount(rankings.algorithm, row != UNKNOWN, minlength=n) > 0
+            for row in rankings.position
+        ]
+    )
+    nobody = ~seen.any(axis=1)
+    silent = {rankings.algorithms[k]: ~seen[:, k] & ~nobody for k in np.flatnonzero(seen.any(0))}
+    for who, rows in {"anybody": nobody, **silent}.items():
+        if rows.any():
+            at = rankings.times[rows]
+            when = span(float(at[0]), float(at[-1]), rankings.clock)
+            where = f"{count(len(at), 'time')}, {when}"
+            warn(f"nothing is known of {who} at {where}: what is said there is the prior's")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -403,9 +404,10 @@ class Posterior(Frozen):
             f"{span(self.times[0], self.times[-1], self.clock)}, "
             f"from {count(self.instances, 'instance')}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
-            f"  made by     {self.method}, {self.prior}, {len(self.draws)} draws\n"
+            f"  made by     {self.method}, {self.prior}, {self.evidence} as evidence, "
+            f"{len(self.draws)} draws\n"
             f"  at the end  {self.algorithms[leader]} leads with a rating of {final[leader]:.2f}\n"
-            f"  verdict     {self.diagnostics}"
+            f"  numerics    {self.diagnostics}"
         )
 
     __repr__ = __str__
@@ -460,8 +462,8 @@ class Posterior(Frozen):
 
 def check_alpha(alpha: float) -> None:
     """Refuse a certainty at which two could dominate each other."""
-    if not 0.5 < alpha <= 1:
-        raise DataError(f"alpha={alpha!r}: expected a probability above 0.5")
+    if not (isinstance(alpha, Real) and 0.5 < alpha <= 1):
+        raise DataError(f"alpha={alpha!r}: expected a probability between 0.5 and 1, such as 0.95")
 
 
 def _check_level(level: float) -> None:

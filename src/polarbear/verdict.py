@@ -12,6 +12,10 @@ from polarbear.relations import crosses
 Floats = NDArray[np.float64]
 
 
+CLEARLY = 0.1
+"""By so much P(best) must exceed that of all others to be called the most likely."""
+
+
 class Crossing(NamedTuple):
     """Two algorithms change places: ``first`` leads up to ``until``, ``then`` from ``since`` on."""
 
@@ -77,7 +81,9 @@ def _sentence(facts: Facts, code: int) -> str:
 
 def _leads(facts: Facts, code: int) -> list[str]:
     """When an algorithm is the most likely to be the best, in words."""
-    leader = facts.best.argmax(axis=1) == code
+    # A lead that is no more than noise is none.
+    others = np.delete(facts.best, code, axis=1).max(axis=1, initial=0.0)
+    leader = facts.best[:, code] > others + CLEARLY
     edges = np.flatnonzero(np.diff(leader.astype(int), prepend=0, append=0))
     return [
         _when(facts, start, stop - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)

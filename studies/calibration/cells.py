@@ -6,8 +6,8 @@ on where it was, and more replicates or models add to what is there.
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,11 @@ class Cell:
     name: str
     measure: Callable[[Model, int], Mapping[str, NDArray]]
     replicates: Mapping[Model, int]
+
+    def only(self, priors: Collection[str]) -> "Cell":
+        """The same with some priors only."""
+        some = {m: number for m, number in self.replicates.items() if m.prior in priors}
+        return replace(self, replicates=some)
 
     def path(self, folder: Path) -> Path:
         return folder / "results" / f"{self.part}-{self.name}.npz"

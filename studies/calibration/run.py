@@ -25,6 +25,8 @@ import refined
 from cells import Cell, run
 from tables import collect, figure, write
 
+from polarbear.testing import PRIORS
+
 PARTS = ("known", "recorded", "refined", "identical", "race", "price")
 
 
@@ -44,6 +46,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--priors", nargs="+", default=list(PRIORS))
     parser.add_argument("--replicates", type=int, default=30, help="data sets per cell of (a), (b)")
     parser.add_argument("--races", type=int, default=400, help="races of the default model")
     parser.add_argument("--jobs", type=int, default=1)
@@ -55,6 +58,7 @@ def main() -> None:
         folder = Path(scratch) if wanted.quick else wanted.folder
         every = cells(wanted.quick, wanted.replicates, wanted.races)
         chosen = [cell for cell in every if cell.part in wanted.parts and not wanted.table]
+        chosen = [cell.only(wanted.priors) for cell in chosen]
         if wanted.jobs > 1:
             with ProcessPoolExecutor(wanted.jobs) as pool:
                 for said in pool.map(partial(run, folder=folder), chosen):

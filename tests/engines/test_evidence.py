@@ -99,7 +99,7 @@ def test_a_sandwich_is_the_product_of_its_three_matrices():
 
 def test_one_instance_is_not_certain_of_anything():
     for prior in PRIORS.values():
-        posterior = pb.fit(persistent(20, 1), prior=prior)
+        posterior = pb.fit(persistent(5, 1), prior=prior)
         assert posterior.better_matrix().max() < 0.98
         assert posterior.pareto(0.99) == posterior.algorithms
 
@@ -143,3 +143,9 @@ def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch):
     assert_allclose(moved.better_matrix(), sound.better_matrix(), atol=0.03)
     for a, b in (("a3", "a1"), ("a2", "a1")):
         assert_allclose(moved.better_everywhere(a, b), sound.better_everywhere(a, b), atol=0.06)
+
+
+def test_a_single_instance_says_the_same_however_often_it_is_looked_at():
+    few, many = (pb.fit(persistent(n_times, 1)).in_pareto() for n_times in (5, 60))
+    for name, share in few.items():
+        assert abs(many[name] - share) < 0.05

@@ -28,7 +28,12 @@ TOLERATED = 0.02
 SURPRISING = 0.01
 """Below this p-value the assumption of the model is said not to hold."""
 
+FEWEST = 10
+"""So many data sets at least to come to a verdict."""
+
 VERDICTS = {
+    "unknown": "too few data sets, or too few pairs whose odds are known, to tell: ask for more "
+    "replicates",
     "honest": "on data like these certainty can be taken at its word",
     "too sure": "on data like these the posterior is surer than it may be: ask for a higher "
     "probability, or use another prior",
@@ -66,7 +71,7 @@ class Calibration:
     prior: str
 
     @property
-    def verdict(self) -> Literal["honest", "too sure", "too timid"]:
+    def verdict(self) -> Literal["honest", "too sure", "too timid", "unknown"]:
         """Whether posteriors are as sure as they may be, beyond the error of this check."""
         held = self.tally.coverage
         claims = self.tally.claims(0.95)
@@ -74,6 +79,8 @@ class Calibration:
         surplus = claims.claimed - claims.true.value - 2 * np.nan_to_num(claims.true.error)
         if held.value + slack < 0.95 - TOLERATED or surplus > TOLERATED:
             return "too sure"
+        if len(self.tally) < FEWEST or not held.cases or not held.error <= 2 * TOLERATED:
+            return "unknown"
         return "too timid" if held.value - slack > 0.95 + TOLERATED else "honest"
 
     @property

@@ -68,7 +68,7 @@ def together(one: Conditional, scores: Floats, instances: int) -> Spread:
     shrink = np.sqrt(explained / np.maximum(size, 1e-300))
     rows = _fewer(per_block(pulled, _symmetric(direction, shrink)).reshape(len(pulled), -1))
     turn = _turns(one)
-    over_time = _persistence(per_block(pulled, turn))
+    over_time = _persistence(per_block(pulled, turn), _doubt(instances))
     rest = turn.swapaxes(1, 2) @ _symmetric(direction, np.sqrt(1 - explained))
 
     def noise(normal: Floats) -> Floats:
@@ -129,12 +129,16 @@ def _turns(one: Conditional) -> Floats:
     return left @ right
 
 
-def _persistence(scores: Floats) -> Floats:
-    """A root (T, r) of the correlation over time of scores (P, T, q), over all directions."""
+def _persistence(scores: Floats, doubt: float) -> Floats:
+    """A root (T, r) of the correlation over time of scores (P, T, q), over all directions.
+
+    In doubt, luck never changes: a single instance would otherwise be taken for a new one at each
+    time, and say that everybody is the best at some time.
+    """
     flat = scores.swapaxes(0, 1).reshape(scores.shape[1], -1)
     length = np.linalg.norm(flat, axis=1, keepdims=True)
     flat = flat / np.maximum(length, 1e-300)
-    correlation = flat @ flat.T
+    correlation = (1 - doubt) * (flat @ flat.T) + doubt
     np.fill_diagonal(correlation, 1.0)
     size, direction = np.linalg.eigh(correlation)
     kept = size > 1e-6 * size[-1]

@@ -41,7 +41,8 @@ def select(
         A posterior, or the :class:`Ratings` of one.
     preference
         What ratings over time are worth: a function of time that gives weights, or one of
-        :mod:`polarbear.preferences`. By default all times of the grid count the same.
+        :mod:`polarbear.preferences`. By default every unit of time between the
+        first and the last time of the grid counts the same.
     risk
         "expected": the highest expected value. "best": the highest probability that no other is
         better. A number such as 0.05: the highest lower quantile of the value, for the careful.

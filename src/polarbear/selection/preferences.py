@@ -96,7 +96,8 @@ def between(
         return _shared((edges[1:] + edges[:-1]) / 2, np.diff(edges), grid)
 
     if not ends:
-        return Linear(f"any time{_on(scale)}", weights)
+        alike = "every unit of time counts the same" if scale == "linear" else "the whole grid"
+        return Linear(f"{alike}{_on(scale)}", weights)
     words = [f"{word} {end:,g}" for word, end in (("from", start), ("to", stop)) if end is not None]
     return Linear(" ".join(words) + _on(scale), weights)
 
