@@ -166,7 +166,7 @@ class Posterior(Frozen):
         """P(the rating of ``a`` is above that of ``b`` at all times).
 
         Curves are counted, except that the share of those ahead at a time is what :meth:`better`
-        says. Where the model's times do not know of each other it is a product.
+        says. With ``evidence="rankings"`` and independent times it is a product, as in the paper.
         """
         first, second = indices([a, b], self.algorithms, "algorithm")
         return float(self._everywhere[first, second])

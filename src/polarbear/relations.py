@@ -34,7 +34,8 @@ def everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
 
     The leads say how times go together, ``ahead`` how likely each is: a draw counts as ahead at a
     time if it is above the share of draws that are not. To ``count`` takes the leads as they are.
-    It is never more likely than to be ahead at the worst time.
+    It is never more likely than to be ahead at the worst time, and never less likely than what is
+    left when the times at which it is not so never come together.
     """
     if count:
         won = lead > 0
@@ -44,7 +45,9 @@ def everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
         ordered = np.sort(lead, axis=0)
         edge = np.take_along_axis(ordered, np.maximum(behind - 1, 0)[None], axis=0)[0]
         won = lead > np.where(behind > 0, edge, -np.inf)
-    return np.minimum(won.all(axis=1).mean(axis=0), ahead.min(axis=0))
+    # What never happened in so many draws may still happen, unless the times rule it out.
+    counted = np.minimum(won.all(axis=1).mean(axis=0), 1 - 0.5 / len(lead))
+    return np.maximum(np.minimum(counted, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
 
 
 def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
@@ -67,17 +70,17 @@ def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) ->
 def sequential(alpha: float, n: int, instances: int) -> float:
     """The certainty to ask for at each look, if one looks again and again as instances come in.
 
-    The error 1 - alpha is shared: equally among pairs of n algorithms, and in parts of 1/2, 1/6,
+    The error 1 - alpha is shared: equally among who may dominate whom, and in parts of 1/2, 1/6,
     1/12, ... among looks at 8 to 15 instances, at 16 to 31 and so on; half of it is kept for the
     looks between doublings. Then, however often one looks, the chance to ever leave out anybody
     wrongly is about 1 - alpha at most, if a single look errs as often as it says.
 
     >>> round(sequential(0.95, n=5, instances=20), 4)
-    0.9996
+    0.9998
     """
-    pairs = max(1, n * (n - 1) // 2)
+    claims = max(1, n * (n - 1))
     epoch = 1 + max(0, int(np.log2(max(instances, 1) / 8)))
-    return 1 - (1 - alpha) / (2 * pairs * epoch * (epoch + 1))
+    return 1 - (1 - alpha) / (2 * claims * epoch * (epoch + 1))
 
 
 def dominates(

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.names import listing, span
-from polarbear.relations import crosses
 
 Floats = NDArray[np.float64]
 
@@ -119,11 +118,12 @@ def pair_table(
 ) -> dict[str, list[Any]]:
     """All pairs in long form, with the relation that is certain, if any."""
     row, column = np.triu_indices(len(algorithms), 1)
-    dominates, crossing = everywhere >= alpha, crosses(ahead, alike, alpha)
+    dominates, leads = everywhere >= alpha, np.any(ahead >= alpha, axis=0)
+    crossing = leads & leads.T
     equal = np.all(alike >= alpha, axis=0)
     relation = np.full(len(row), "undecided", dtype=object)
-    relation[equal[row, column]] = "equals"
     relation[crossing[row, column]] = "crosses"
+    relation[equal[row, column]] = "equals"
     relation[dominates[row, column]] = "dominates"
     relation[dominates[column, row]] = "is dominated by"
     forth, back = everywhere[row, column], everywhere[column, row]

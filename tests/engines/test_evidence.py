@@ -8,7 +8,7 @@ import polarbear as pb
 from polarbear.draws import matched, moments
 from polarbear.engines import evidence
 from polarbear.engines.dense import dense
-from polarbear.engines.evidence import instance_scores, sandwich, together
+from polarbear.engines.evidence import doubt_at_times, instance_scores, sandwich, together
 from polarbear.engines.independent import independent
 from polarbear.engines.laplace import laplace
 from polarbear.likelihood.choices import choices
@@ -32,7 +32,7 @@ def test_together_noise_is_standard_normal_at_each_time_and_persists_as_runs_do(
         one = independent(choices(rankings), 1.0, 6, 3)
         rng = np.random.default_rng(1)
         scores = instance_scores(rankings, one.mean, rng)
-        spread = together(one, scores, len(rankings.instances))
+        spread = together(one, scores, doubt_at_times(rankings))
         noise = spread.noise(rng.standard_normal((40_000, spread.width)))
         for t in range(6):
             assert_allclose(np.cov(noise[:, t].T), np.eye(2), atol=0.04)
@@ -83,7 +83,7 @@ def test_a_sandwich_is_the_product_of_its_three_matrices():
     factor = prior.factor(times, hyper)
     one = dense(data, factor, 3, None)
     scores = instance_scores(rankings, one.mean, np.random.default_rng(0))
-    spread = sandwich(one, data, scores, 10**9)  # so many that there is no doubt
+    spread = sandwich(one, data, scores, np.zeros(4))  # no doubt
     whole = np.kron(factor, helmert(3))  # coefficients -> utilities, all times
     curvature = np.zeros((12, 12))
     for t, block in enumerate(data.curvature(one.mean)):
@@ -149,3 +149,21 @@ def test_a_single_instance_says_the_same_however_often_it_is_looked_at():
     few, many = (pb.fit(persistent(n_times, 1)).in_pareto() for n_times in (5, 60))
     for name, share in few.items():
         assert abs(many[name] - share) < 0.05
+
+
+@pytest.mark.parametrize("instances", [1, 3, 6])
+def test_unanimous_rankings_that_never_change_are_one_statement(instances):
+    """Nothing speaks for luck that changes: all times at once are as likely as one."""
+    costs = np.tile(np.arange(3.0), (12, instances, 1))
+    for names in (("a", "b", "c"), ("c", "b", "a")):
+        turned = costs if names[0] == "a" else costs[..., ::-1]
+        posterior = pb.fit(rankings_of(turned, algorithms=("x", "y", "z")))
+        first, second = ("y", "z") if names[0] == "a" else ("y", "x")
+        all_times = posterior.better_everywhere(first, second)
+        assert abs(all_times - posterior.better(first, second)[0]) < 0.03
+
+
+def test_doubt_counts_those_that_speak():
+    costs = np.random.default_rng(0).normal(size=(2, 20, 3))
+    costs[1, 3:, 1:] = np.nan
+    assert_allclose(doubt_at_times(rankings_of(costs)), [4 / 23, 4 / 6])

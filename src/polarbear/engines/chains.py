@@ -62,5 +62,5 @@ def from_chains(
         method,
         rankings.clock,
         len(utilities),
-        instances=len(np.unique(rankings.instance)),
+        instances=len(np.unique(rankings.instance[rankings.weight > 0])),
     )

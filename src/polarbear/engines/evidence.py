@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import Rankings
+from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.engines.conditional import Conditional
 from polarbear.engines.skew import per_block
 from polarbear.errors import FitError
@@ -54,21 +54,32 @@ def instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Generator) ->
     return found * np.sqrt(total / max(1, len(compared) - 1))
 
 
-def together(one: Conditional, scores: Floats, instances: int) -> Spread:
+def doubt_at_times(rankings: Rankings) -> Floats:
+    """How much at each time (T,) is not to be learnt from so few instances: from 0 to 1.
+
+    Counted are instances of which at least two algorithms are known at a time.
+    """
+    known = np.add.reduceat(rankings.position != UNKNOWN, rankings.offset[:-1], axis=1)
+    speaks = (known >= 2) & (rankings.weight > 0)
+    number = [len(np.unique(rankings.instance[row])) for row in speaks]
+    return DOUBT / (DOUBT + np.maximum(0, np.array(number) - 1))
+
+
+def together(one: Conditional, scores: Floats, doubt: Floats) -> Spread:
     """Noise of blocks that are times, standard normal at each, going together as the scores do.
 
-    What scores do not explain, the share of the prior and the doubt about few instances, goes
-    together over time as the scores do on average over all directions.
+    What scores do not explain goes together over time as they do on average over all directions,
+    and what they leave open altogether is luck that stays. ``doubt`` (T,) as of few instances.
     """
     n_times, q = one.shape
     pulled = one.pull(scores)  # (P, T, q)
     size, direction = np.linalg.eigh(np.einsum("pti,ptj->tij", pulled, pulled))
     size = np.maximum(size, 0.0)
-    explained = (1 - _doubt(instances)) * np.minimum(size, 1.0)
+    explained = (1 - doubt[:, None]) * np.minimum(size, 1.0)
     shrink = np.sqrt(explained / np.maximum(size, 1e-300))
     rows = _fewer(per_block(pulled, _symmetric(direction, shrink)).reshape(len(pulled), -1))
     turn = _turns(one)
-    over_time = _persistence(per_block(pulled, turn), _doubt(instances))
+    over_time = _persistence(per_block(pulled, turn), doubt)
     rest = turn.swapaxes(1, 2) @ _symmetric(direction, np.sqrt(1 - explained))
 
     def noise(normal: Floats) -> Floats:
@@ -79,19 +90,20 @@ def together(one: Conditional, scores: Floats, instances: int) -> Spread:
     return Spread(len(rows) + over_time.shape[1] * q, noise)
 
 
-def sandwich(one: Conditional, data: Choices, scores: Floats, instances: int) -> Spread:
+def sandwich(one: Conditional, data: Choices, scores: Floats, doubt: Floats) -> Spread:
     """Noise of a prior that ties times together, as wide as the scores of instances make it.
 
-    The less instances there are, the more of the width is that of runs whose order never changes.
+    In doubt (T,), for there are few instances, the width is that of runs whose order never changes.
     """
-    doubt, unseen = _doubt(instances), one.unseen
+    unseen = one.unseen
     if unseen is None:
         raise FitError("a sandwich is for priors that tie times together")
     n = one.mean.shape[1]
     basis = helmert(n)
     size, direction = np.linalg.eigh(basis.T @ data.curvature(one.mean) @ basis)
     constant = _symmetric(direction, np.sqrt(np.maximum(size, 0.0))).swapaxes(0, 1) @ basis.T
-    whole = np.concatenate([np.sqrt(1 - doubt) * scores, np.sqrt(doubt) * constant])
+    sure, unsure = np.sqrt(1 - doubt)[:, None], np.sqrt(doubt)[:, None]
+    whole = np.concatenate([sure * scores, unsure * constant])
     rows = _fewer(one.pull(whole)[:, 0])
 
     def noise(normal: Floats) -> Floats:
@@ -99,10 +111,6 @@ def sandwich(one: Conditional, data: Choices, scores: Floats, instances: int) ->
         return seen + unseen(normal[:, None, len(rows) :])
 
     return Spread(len(rows) + one.shape[1], noise)
-
-
-def _doubt(instances: int) -> float:
-    return DOUBT / (DOUBT + max(0, instances - 1))
 
 
 def _symmetric(direction: Floats, size: Floats) -> Floats:
@@ -129,17 +137,18 @@ def _turns(one: Conditional) -> Floats:
     return left @ right
 
 
-def _persistence(scores: Floats, doubt: float) -> Floats:
+def _persistence(scores: Floats, doubt: Floats) -> Floats:
     """A root (T, r) of the correlation over time of scores (P, T, q), over all directions.
 
-    In doubt, luck never changes: a single instance would otherwise be taken for a new one at each
-    time, and say that everybody is the best at some time.
+    Scores are in units of the noise: where they are too small to make it, as after unanimous
+    rankings or with a single instance, the rest is luck that stays.
     """
     flat = scores.swapaxes(0, 1).reshape(scores.shape[1], -1)
-    length = np.linalg.norm(flat, axis=1, keepdims=True)
-    flat = flat / np.maximum(length, 1e-300)
-    correlation = (1 - doubt) * (flat @ flat.T) + doubt
-    np.fill_diagonal(correlation, 1.0)
+    flat = flat * np.sqrt((1 - doubt) / scores.shape[2])[:, None]
+    size = np.sum(flat**2, axis=1)
+    flat = flat / np.sqrt(np.maximum(size, 1.0))[:, None]
+    left = np.sqrt(np.maximum(1 - size, 0.0))
+    correlation = flat @ flat.T + left[:, None] * left
     size, direction = np.linalg.eigh(correlation)
     kept = size > 1e-6 * size[-1]
     root = direction[:, kept] * np.sqrt(size[kept])

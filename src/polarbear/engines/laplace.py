@@ -20,7 +20,13 @@ from polarbear.draws import even, matched, moments, paired
 from polarbear.engines.banded import chain, local
 from polarbear.engines.conditional import Conditional
 from polarbear.engines.dense import dense
-from polarbear.engines.evidence import Spread, instance_scores, sandwich, together
+from polarbear.engines.evidence import (
+    Spread,
+    doubt_at_times,
+    instance_scores,
+    sandwich,
+    together,
+)
 from polarbear.engines.hypergrid import integrate
 from polarbear.engines.independent import independent
 from polarbear.engines.mixture import (
@@ -115,7 +121,7 @@ def laplace(
             rankings.clock,
             independent=_independent(found) and not once,
             evidence=evidence,
-            instances=len(np.unique(rankings.instance)),
+            instances=len(np.unique(rankings.instance[rankings.weight > 0])),
         )
 
 
@@ -273,8 +279,8 @@ def _together(rankings: Rankings, found: Approximation, rng: np.random.Generator
     """Let the noise of independent times go together as the scores of instances do."""
     if found.components[0].shape[0] == 1:
         return found
-    scores, number = _scores(rankings, found, rng), len(np.unique(rankings.instance))
-    spreads = [together(one, scores, number) for one in found.components]
+    scores, doubt = _scores(rankings, found, rng), doubt_at_times(rankings)
+    spreads = [together(one, scores, doubt) for one in found.components]
     return found._replace(parts=found.parts._replace(spreads=spreads))
 
 
@@ -283,14 +289,15 @@ def _spread_by_instances(
 ) -> Sample:
     """Draws as far apart as instances, not times, make them; centred and shaped like the sample."""
     data, scores = choices(rankings), _scores(rankings, found, rng)
-    number = len(np.unique(rankings.instance))
+    doubt = doubt_at_times(rankings)
     used = np.unique(sample.component)
-    spreads = {g: sandwich(found.components[g], data, scores, number) for g in used.tolist()}
+    spreads = {g: sandwich(found.components[g], data, scores, doubt) for g in used.tolist()}
     all_of_them = [spreads.get(g, Spread(0, np.asarray)) for g in range(len(found.components))]
     parts = found.parts._replace(spreads=all_of_them)
     even_component = np.sort(sample.component[even(sample.weight[:, 0])])
     wide = respread(parts, even_component, rng)
-    chance = found.parts.chance[used] / found.parts.chance[used].sum()
+    chance = np.bincount(even_component, minlength=len(found.components))[used]
+    chance = chance / chance.sum()
     modes = np.stack([found.components[g].mean for g in used])
     around = np.stack([found.components[g].covariance for g in used])
     plain = moments(modes, chance)
@@ -311,7 +318,8 @@ def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.G
     if draws is not None:
         return weigh(found.parts, draws, rng)
     # Where times hang together, statements about all of them at once can only count draws.
-    alone = _independent(found) or len(found.components[0].mean) == 1
+    alone = _independent(found) and not found.parts.spreads
+    alone |= len(found.components[0].mean) == 1
     few = FEW if alone or terms * MANY > WORK else MANY
     few = max(few, min(MANY, int(CHEAP / max(1, terms))))
     sample = weigh(found.parts, few, rng)
