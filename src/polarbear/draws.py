@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -56,24 +54,6 @@ def matched(draws: Singles, have: Moments, want: Moments) -> Singles:
         move = (back @ middle @ back).astype(np.float32)
         away = (away.swapaxes(0, 1) @ move).swapaxes(0, 1)
     return (want.mean + away).astype(np.float32)
-
-
-def paired(here: Singles, others: Singles, at_once: int = 500) -> NDArray[np.intp]:
-    """Which of other draws (D, n) goes with each draw here, so that they are near each other.
-
-    The best pairing within every few hundred neighbours, by distance in standard deviations.
-
-    >>> here = np.array([[0.0], [1.0], [2.0]], dtype=np.float32)
-    >>> paired(here, here[[2, 0, 1]] + 0.1)
-    array([1, 2, 0])
-    """
-    size = np.maximum(others.std(axis=0), 1e-12)
-    order = np.empty(len(here), dtype=np.intp)
-    for start in range(0, len(here), at_once):
-        some = slice(start, start + at_once)
-        rows, columns = linear_sum_assignment(cdist(here[some] / size, others[some] / size))
-        order[start + rows] = start + columns
-    return order
 
 
 def _roots(covariance: Floats) -> tuple[Floats, Floats]:

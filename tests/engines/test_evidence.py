@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import polarbear as pb
 from polarbear.draws import matched, moments
 from polarbear.engines import evidence
+from polarbear.engines import laplace as engine
 from polarbear.engines.dense import dense
 from polarbear.engines.evidence import doubt_at_times, instance_scores, sandwich, together
 from polarbear.engines.independent import independent
@@ -133,16 +134,25 @@ def test_other_engines_count_rankings():
     assert laplace(rankings, PRIORS["GP"], evidence="rankings").evidence == "rankings"
 
 
-def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch):
-    """Moved draws know nothing of other times; they are paired with the curves they replace."""
+@pytest.mark.parametrize("prior", ["Dirichlet", "HierarchicalDirichlet"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch, prior, every):
+    """All times, or every second one, are moved: they still go together, and with the others."""
     rankings = persistent(8, 30)
-    sound = pb.fit(rankings)
-    monkeypatch.setattr("polarbear.engines.laplace.USABLE", 1e-9)  # weights never do: all move
-    moved = pb.fit(rankings)
-    assert any("moved" in note for note in moved.diagnostics.notes)
+    sound = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
+    measured = engine._errors
+    monkeypatch.setattr(
+        engine,
+        "_errors",
+        lambda sample: np.where(np.arange(8) % every == 0, 1.0, measured(sample)),
+    )
+    moved = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
+    assert any(f"at {8 // every} of 8 times" in note for note in moved.diagnostics.notes)
     assert_allclose(moved.better_matrix(), sound.better_matrix(), atol=0.03)
     for a, b in (("a3", "a1"), ("a2", "a1")):
-        assert_allclose(moved.better_everywhere(a, b), sound.better_everywhere(a, b), atol=0.06)
+        assert_allclose(moved.better_everywhere(a, b), sound.better_everywhere(a, b), atol=0.04)
+    for name, share in sound.in_pareto().items():
+        assert abs(moved.in_pareto()[name] - share) < 0.06
 
 
 def test_a_single_instance_says_the_same_however_often_it_is_looked_at():

@@ -28,11 +28,23 @@ class Moved(NamedTuple):
 
     noise: Floats
     acceptance: float
+    path: float  # how far each chain travelled, if it was not refused
 
 
-def sweep(target: Target, noise: Floats, step: float, rng: np.random.Generator) -> Moved:
-    """One move of every chain; each block is accepted or refused by itself."""
-    momentum = rng.standard_normal(noise.shape)
+def sweep(
+    target: Target,
+    noise: Floats,
+    step: float,
+    rng: np.random.Generator,
+    momentum: Floats | None = None,
+) -> Moved:
+    """One move of every chain; each block is accepted or refused by itself.
+
+    Blocks that are to go together have a ``momentum`` that does, and share their luck.
+    """
+    lucky = rng.random((len(noise), 1 if momentum is not None else noise.shape[1]))
+    if momentum is None:
+        momentum = rng.standard_normal(noise.shape)
     before = target.log_density(noise) - 0.5 * np.sum(momentum**2, axis=-1)
     step = step * rng.uniform(0.8, 1.2)  # so that no chain returns to where it was, in step
     there = noise
@@ -42,13 +54,13 @@ def sweep(target: Target, noise: Floats, step: float, rng: np.random.Generator) 
         momentum = momentum + (1.0 if k < number - 1 else 0.5) * step * target.slope(there)
     after = target.log_density(there) - 0.5 * np.sum(momentum**2, axis=-1)
     chance = np.exp(np.minimum(after - before, 0.0))
-    accepted = rng.random(chance.shape) < chance  # a chain that went astray has the chance nan: no
+    accepted = lucky < chance  # a chain that went astray has the chance nan: no
     noise = np.where(accepted[..., None], there, noise)
-    return Moved(noise, float(np.nan_to_num(chance).mean()))
+    return Moved(noise, float(np.nan_to_num(chance).mean()), number * step)
 
 
-def tuned(step: float, acceptance: float) -> float:
-    """A better step, for about four moves in five to be accepted."""
-    if acceptance < 0.7:
+def tuned(step: float, acceptance: float, low: float = 0.7, high: float = 0.9) -> float:
+    """A better step, for the acceptance to come to lie between two limits."""
+    if acceptance < low:
         return 0.75 * step
-    return min(1.15 * step, 1.0) if acceptance > 0.9 else step
+    return min(1.15 * step, 1.0) if acceptance > high else step

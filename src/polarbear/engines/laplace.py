@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from polarbear.closed_form import Mixture
 from polarbear.data.rankings import Rankings
-from polarbear.draws import even, matched, moments, paired
+from polarbear.draws import even, matched, moments
 from polarbear.engines.banded import chain, local
 from polarbear.engines.conditional import Conditional
 from polarbear.engines.dense import dense
@@ -33,13 +33,16 @@ from polarbear.engines.mixture import (
     FORGOTTEN,
     KEEP,
     Chains,
+    Company,
     Parts,
     Sample,
     evidence_left,
     move,
     respread,
     shares,
+    shifts,
     weigh,
+    weighed,
 )
 from polarbear.engines.psis import ENOUGH
 from polarbear.errors import DataError
@@ -364,15 +367,19 @@ def _moved_times(
     sound = sample.weight if failed.all() else sample.weight[:, ~failed]
     share = shares(sample.component, sound, len(there))
     chains = -(-len(sample.weight) // 4)
-    moved = move(parts, those, rng, share=share, chains=chains, keep=4, jump=False)
+    spreads = found.parts.spreads
+    company = Company(failed, sample, spreads) if spreads else None
+    moved = move(parts, those, rng, share=share, chains=chains, keep=4, jump=False, company=company)
     # Draws are sorted by component, so that those of one row have one at all times.
     order = np.argsort(moved.component, kind="stable")[: len(sample.weight)]
+    if company is not None:
+        noise = np.zeros_like(sample.noise)
+        noise[:, ~failed] = moved.company[order]
+        shift = shifts(found.parts, rng)
+        k = sample.k
+        sample = weighed(found.parts, moved.component[order], noise, shift)._replace(k=k)
     utilities, weight = sample.utilities.copy(), sample.weight.copy()
-    fresh = moved.utilities[order]
-    if found.parts.spreads:  # each draw goes to the curve that it is nearest to
-        for k, t in enumerate(np.flatnonzero(failed)):
-            fresh[:, k] = fresh[paired(utilities[:, t], fresh[:, k]), k]
-    utilities[:, failed] = fresh
+    utilities[:, failed] = moved.utilities[order]
     weight[:, failed] = 1 / len(weight)
     return sample._replace(utilities=utilities, weight=weight), moved
 
@@ -431,7 +438,7 @@ def _diagnostics(found: Approximation, sample: Sample, moved: _Moved | None) -> 
     if moved is not None:
         measured |= {"acceptance": moved.chains.acceptance, "memory": moved.chains.memory}
         times = f"at {moved.times.sum()} of {len(moved.times)} times"
-        notes.append(f"importance weights do not do {times}: draws there were moved by HMC")
+        notes.append(f"weights were not enough {times}: draws there were moved by HMC")
         if not (moved.chains.acceptance >= 0.4 and moved.chains.memory <= FORGOTTEN):
             problems.append("importance weights fail and HMC did not mix: use method='nuts'")
     return Diagnostics(measured, tuple(problems), tuple(notes))

@@ -29,8 +29,9 @@ PILOT = 200
 AT_ONCE = 500
 """So many draws are placed at once, which bounds memory."""
 
-BURN, MOST_BURN, KEEP = 30, 60, 16
-"""Sweeps in which chains forget where they started, at least and at most, and those to keep."""
+BURN, BURN_JUMPING, MOST_BURN, KEEP = 10, 30, 60, 16
+"""Sweeps in which chains forget where they started, at least (more if they also jump) and at most,
+and those to keep."""
 
 JUMPS = 4
 """So many times in a sweep a chain may jump to another component."""
@@ -63,22 +64,29 @@ class Sample(NamedTuple):
 def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     """Draw from the mixture of components with these chances, and weigh the draws."""
     components = parts.components
-    log_shift = _shifts(parts, rng)
+    log_shift = shifts(parts, rng)
     component = spread(parts.chance, draws)
     blocks, size = components[0].shape[0], max(c.shape[1] for c in components)
     noise = np.empty((draws, blocks, size), dtype=np.float32)
+    for g, rows in _groups(component):
+        noise[rows] = _noise(parts, g, rng, rows.stop - rows.start, (blocks, size))
+    return weighed(parts, component, noise, log_shift)
+
+
+def weighed(parts: Parts, component: Ints, noise: Singles, log_shift: Floats) -> Sample:
+    """Noise (D, blocks, size) of draws, sorted by component, placed and weighed."""
+    components, draws = parts.components, len(noise)
     utilities = np.empty((draws, *components[0].mean.shape), dtype=np.float32)
-    log_ratio = np.empty((draws, blocks))
+    log_ratio = np.empty(noise.shape[:2])
     skewed = any(one.skew is not None for one in components)
     bent = np.zeros_like(utilities) if skewed else None
     for g, rows in _groups(component):
-        fresh = _noise(parts, g, rng, rows.stop - rows.start, (blocks, size))
-        drawn = _drawn(components[g], fresh)
-        noise[rows], utilities[rows], log_ratio[rows] = fresh, drawn.utilities, drawn.log_ratio
+        drawn = _drawn(components[g], noise[rows].astype(np.float64))
+        utilities[rows], log_ratio[rows] = drawn.utilities, drawn.log_ratio
         if bent is not None:
             bent[rows] = drawn.bent
     log_ratio += log_shift[component]
-    smoothed = [smooth(log_ratio[:, b]) for b in range(blocks)]
+    smoothed = [smooth(log_ratio[:, b]) for b in range(noise.shape[1])]
     weight = np.exp(np.stack([s.log_weight for s in smoothed], axis=1))
     return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]), bent)
 
@@ -142,7 +150,7 @@ def evidence_left(component: Conditional, rng: np.random.Generator) -> Floats:
     return logsumexp(_drawn(component, noise).log_ratio, axis=0) - np.log(PILOT)
 
 
-def _shifts(parts: Parts, rng: np.random.Generator) -> Floats:
+def shifts(parts: Parts, rng: np.random.Generator) -> Floats:
     """What to add to the log-ratios (components, blocks) so that each block is weighed by itself.
 
     Given the hyperparameters blocks are independent, so a draw of one block should not carry the
@@ -188,6 +196,7 @@ class Chains(NamedTuple):
     utilities: Singles
     acceptance: float
     memory: float  # the largest correlation of a coordinate with where it started
+    company: Singles  # (D, blocks, size): the noise of blocks that went along
 
 
 def move(
@@ -199,6 +208,7 @@ def move(
     chains: int,
     keep: int,
     jump: bool,
+    company: "Company | None" = None,
 ) -> Chains:
     """Move draws until they have forgotten where they came from, and go on for ``keep`` sweeps.
 
@@ -207,13 +217,26 @@ def move(
     stays, so that the utilities move along and most proposals are accepted.
     """
     components = parts.components
-    component, noise = resampled(sample, share, chains, rng)
+    if company is None:
+        component, noise = resampled(sample, share, chains, rng)
+        beside = np.empty((chains, 0, noise.shape[-1]))
+    else:
+        component, whole = _in_company(company, share, chains)
+        noise, beside = whole[:, company.moved], whole[:, ~company.moved]
 
-    def moved(component: Ints, noise: Floats, step: float) -> tuple[Ints, Floats, float]:
-        noise, acceptance = sweep(_target(components, component), noise, step, rng)
+    def moved(step: float) -> float:
+        nonlocal component, noise, beside
+        target = _target(components, component)
+        if company is None:
+            noise, acceptance, _ = sweep(target, noise, step, rng)
+        else:
+            momentum = company.momentum(component, rng)
+            own, other = momentum[:, company.moved], momentum[:, ~company.moved]
+            noise, acceptance, path = sweep(target, noise, step, rng, own)
+            beside = np.cos(path) * beside + np.sin(path) * other
         for _ in range(JUMPS if jump else 0):
             component = _jump(parts, component, noise, rng)
-        return component, noise, acceptance
+        return acceptance
 
     def coordinates() -> Floats:
         flat = noise.reshape(len(noise), -1)
@@ -221,22 +244,53 @@ def move(
 
     start, step, memory = coordinates(), 1.2 * noise.shape[-1] ** -0.25, 1.0
     for k in range(MOST_BURN):
-        component, noise, acceptance = moved(component, noise, step)
-        step, memory = tuned(step, acceptance), _correlation(start, coordinates())
-        if k >= BURN and memory <= FORGOTTEN:
+        acceptance = moved(step)
+        # Who is refused falls behind those that turn along: in company that must be rare.
+        limits = (0.7, 0.9) if company is None or company.moved.all() else (0.95, 0.99)
+        step, memory = tuned(step, acceptance, *limits), _correlation(start, coordinates())
+        if k >= (BURN_JUMPING if jump else BURN) and memory <= FORGOTTEN:
             break
     kept, accepted = [], []
     for _ in range(keep):
-        component, noise, acceptance = moved(component, noise, step)
-        accepted.append(acceptance)
+        accepted.append(moved(step))
         utilities, _ = _place(components, component, noise)
-        kept.append((component, utilities.astype(np.float32)))
-    return Chains(
-        np.concatenate([c for c, _ in kept]),
-        np.concatenate([u for _, u in kept]),
-        float(np.mean(accepted)),
-        memory,
+        kept.append((component, utilities.astype(np.float32), beside.astype(np.float32)))
+    found = [np.concatenate(one) for one in zip(*kept, strict=True)]
+    return Chains(found[0], found[1], float(np.mean(accepted)), memory, found[2])
+
+
+class Company(NamedTuple):
+    """Blocks that are to go on together, some of which are moved.
+
+    The others are standard normal as they are. They turn by as much and with the same momentum, so
+    that all of them still go together when they have forgotten where they started.
+    """
+
+    moved: NDArray[np.bool_]  # (B,)
+    sample: Sample
+    spreads: Sequence[Spread]
+
+    def momentum(self, component: Ints, rng: np.random.Generator) -> Floats:
+        """Momentum (D, B, size) that goes together over blocks."""
+        found = np.empty((len(component), *self.sample.noise.shape[1:]))
+        for g in np.unique(component):
+            mine = np.flatnonzero(component == g)
+            one = self.spreads[g]
+            found[mine] = one.noise(rng.standard_normal((len(mine), one.width)))
+        return found
+
+
+def _in_company(company: Company, share: Floats, draws: int) -> tuple[Ints, Floats]:
+    """Draws with all their blocks, so many of each component."""
+    sample = company.sample
+    drawn = np.bincount(sample.component, minlength=len(share))
+    component = spread(share * (drawn > 0), draws)
+    first = np.searchsorted(sample.component, component)
+    count = np.bincount(component, minlength=len(share))
+    place = np.concatenate(
+        [np.arange(k) * d // max(k, 1) for k, d in zip(count, drawn, strict=True)]
     )
+    return component, sample.noise[first + place].astype(np.float64)
 
 
 def _target(components: Sequence[Conditional], component: Ints) -> Target:
