@@ -303,8 +303,9 @@ def figure(found: Mapping[str, Results], folder: Path) -> None:
             axis.set_title(f"{title}, {EVIDENCE[kind]}", fontsize=9)
             axis.set_xlabel("P(ahead) claimed")
             axis.set_ylabel("share that was ahead")
-    if axes[0, 1].get_legend_handles_labels()[0]:
-        axes[0, 1].legend(fontsize=7)
+    fullest = max(axes.flat, key=lambda axis: len(axis.get_legend_handles_labels()[0]))
+    if fullest.get_legend_handles_labels()[0]:
+        fullest.legend(fontsize=7)
     sheet.tight_layout()
     sheet.savefig(folder / "curve.svg", metadata={"Date": None})
     pyplot.close(sheet)
