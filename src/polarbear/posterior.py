@@ -225,14 +225,13 @@ class Posterior(Frozen):
 
     def in_pareto(self) -> dict[str, float]:
         """P(nobody is ahead of an algorithm at all times), of each."""
-        share = not_dominated(self.utilities).mean(axis=0)
+        share = self._free.mean(axis=0)
         return dict(zip(self.algorithms, share.tolist(), strict=True))
 
     def mistaken(self, alpha: float = 0.99, elimination: Elimination = "joint") -> float:
         """P(at least one algorithm that is not in ``pareto(alpha)`` should be)."""
         beaten = self._dominates(alpha, elimination).any(axis=0)
-        free = not_dominated(self.utilities)
-        return float(free[:, beaten].any(axis=1).mean())
+        return float(self._free[:, beaten].any(axis=1).mean())
 
     def pairs(self, alpha: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
         """All pairs in long form, with the relation the data are certain of, if any.
@@ -259,18 +258,15 @@ class Posterior(Frozen):
         2 of 3 algorithms stay in the anytime Pareto set. At least one is left out wrongly with
         P < 0.001.
         """
-        dominates = self._dominates(alpha, "joint")
-        free = not_dominated(self.utilities)
-        wrong = free[:, dominates.any(axis=0)].any(axis=1).mean()
         facts = Facts(
             self.algorithms,
             self.times,
             self.clock,
             self._everywhere,
-            dominates,
+            self._dominates(alpha, "joint"),
             self.best(),
-            free.mean(axis=0),
-            float(wrong),
+            self._free.mean(axis=0),
+            self.mistaken(alpha),
             alpha,
         )
         return verdict(facts)
@@ -426,6 +422,11 @@ class Posterior(Frozen):
         found = np.prod(self._ahead, axis=0)
         np.fill_diagonal(found, 0.0)
         return found
+
+    @cached_property
+    def _free(self) -> NDArray[np.bool_]:
+        """Whether nobody is ahead of an algorithm at all times, in each draw: (D, n)."""
+        return not_dominated(self.utilities)
 
     def _alike(self, epsilon: float) -> Floats:
         """P(win probability within epsilon of one half) at each time, 1 on the diagonal."""

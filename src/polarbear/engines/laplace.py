@@ -46,7 +46,7 @@ from polarbear.engines.mixture import (
 )
 from polarbear.engines.psis import ENOUGH
 from polarbear.errors import DataError
-from polarbear.likelihood.choices import choices
+from polarbear.likelihood.choices import Choices, choices
 from polarbear.posterior import Diagnostics, Evidence, Posterior
 from polarbear.priors.any import Prior
 from polarbear.priors.base import helmert, unit_times
@@ -105,10 +105,11 @@ def laplace(
         # Matrices here are small: more threads wait for each other more than they compute.
         rng = np.random.default_rng(seed)
         once = evidence == "instances" and len(rankings.times) > 1
-        found, sample, moved = _fitted(rankings, prior, start, draws, rng, once)
+        model = _model(rankings, prior, start)
+        found, sample, moved = _fitted(rankings, prior, model, start, draws, rng, once)
         diagnostics, mixture = _diagnostics(found, sample, moved), None
         if once and found.components[0].shape[0] == 1:
-            sample = _spread_by_instances(rankings, found, sample, rng)
+            sample = _spread_by_instances(rankings, model.data, found, sample, rng)
         else:
             mixture = _mixture(found, sample, moved)
         return Posterior(
@@ -131,13 +132,13 @@ def laplace(
 def _fitted(
     rankings: Rankings,
     prior: Prior,
+    model: "Model",
     start: Posterior | None,
     draws: int | None,
     rng: np.random.Generator,
     once: bool,
 ) -> tuple["Approximation", Sample, "_Moved | None"]:
     """Draws that are certified; ``once``: those of independent times go together."""
-    model = _model(rankings, prior, start)
     found = _approximate(model, start, None)
     found = _together(rankings, found, rng) if once else found
     sample = _drawn(found, model.terms, draws, rng)
@@ -170,7 +171,12 @@ class Model(NamedTuple):
 
     hypers: Mapping[str, Hyper]
     at: At
-    terms: int  # of the likelihood: what one draw costs
+    data: Choices
+
+    @property
+    def terms(self) -> int:
+        """Of the likelihood: what one draw costs."""
+        return self.data.terms
 
 
 class Approximation(NamedTuple):
@@ -203,7 +209,7 @@ def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
             alpha, first = prior.concentration(hyper, n), begin if warm is None else warm.mean
             return independent(data, alpha, n_times, n, first)
 
-        return Model(prior.hypers(), at, data.terms)
+        return Model(prior.hypers(), at, data)
 
     times = unit_times(rankings.times, prior.warp)
     mode = begin @ helmert(n)
@@ -218,7 +224,7 @@ def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
         factor = prior.factor(times, hyper)
         return local(data, factor, n, first) or dense(data, factor, n, first)
 
-    return Model(prior.hypers(), gaussian, data.terms)
+    return Model(prior.hypers(), gaussian, data)
 
 
 def _utilities(start: Posterior, rankings: Rankings) -> Floats:
@@ -288,11 +294,14 @@ def _together(rankings: Rankings, found: Approximation, rng: np.random.Generator
 
 
 def _spread_by_instances(
-    rankings: Rankings, found: Approximation, sample: Sample, rng: np.random.Generator
+    rankings: Rankings,
+    data: Choices,
+    found: Approximation,
+    sample: Sample,
+    rng: np.random.Generator,
 ) -> Sample:
     """Draws as far apart as instances, not times, make them; centred and shaped like the sample."""
-    data, scores = choices(rankings), _scores(rankings, found, rng)
-    doubt = doubt_at_times(rankings)
+    scores, doubt = _scores(rankings, found, rng), doubt_at_times(rankings)
     used = np.unique(sample.component)
     spreads = {g: sandwich(found.components[g], data, scores, doubt) for g in used.tolist()}
     all_of_them = [spreads.get(g, Spread(0, np.asarray)) for g in range(len(found.components))]

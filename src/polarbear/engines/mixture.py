@@ -91,7 +91,7 @@ def weighed(parts: Parts, component: Ints, noise: Singles, log_shift: Floats) ->
     return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]), bent)
 
 
-def mirrored(rng: np.random.Generator, draws: int, shape: tuple[int, ...]) -> Floats:
+def _mirrored(rng: np.random.Generator, draws: int, shape: tuple[int, ...]) -> Floats:
     """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
     half = rng.standard_normal((-(-draws // 2), *shape))
     return np.concatenate([half, -half[: draws // 2]])
@@ -101,8 +101,8 @@ def _noise(
     parts: Parts, g: int, rng: np.random.Generator, draws: int, shape: tuple[int, int]
 ) -> Floats:
     if not parts.spreads:
-        return mirrored(rng, draws, shape)
-    return parts.spreads[g].noise(mirrored(rng, draws, (parts.spreads[g].width,)))
+        return _mirrored(rng, draws, shape)
+    return parts.spreads[g].noise(_mirrored(rng, draws, (parts.spreads[g].width,)))
 
 
 def respread(parts: Parts, component: Ints, rng: np.random.Generator) -> Singles:
