@@ -1,4 +1,4 @@
-"""``Race``: ask what to run, tell what was found; it decides who is out. No clock, files, processes.
+"""``Race``: ask what to run, tell what was found. No clock, no files, no processes.
 
 A race is a function of its events. Its state is changed by ``state.apply`` alone, and what it asks
 and decides follows from the state: the same events give the same race, on every machine, whenever
@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Protocol, Self
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import check, count, guess, listing, natural, span, text
+from polarbear.data.names import check, count, guess, listing, natural, text
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
@@ -28,7 +28,6 @@ from polarbear.posterior import Posterior
 from polarbear.racing.deciding import decide
 from polarbear.racing.events import (
     Added,
-    Asked,
     Eliminated,
     Event,
     Extended,
@@ -178,8 +177,8 @@ class Race:
                 return self._end(planned)
             self._record(planned)
 
-    def tell(self, run: Run) -> bool:
-        """Take a run that was asked for; whether it was new. Order does not matter.
+    def tell(self, run: Run) -> None:
+        """Take a run that was asked for. Order does not matter.
 
         A run that failed is told as well, with its status and what it had found. A run told
         twice counts once, and the first one stays.
@@ -191,10 +190,8 @@ class Race:
                 f"nobody asked for repetition {run.repetition} of {run.algorithm!r} on instance "
                 f"{run.instance!r}; load(runs) takes earlier runs"
             )
-        if key in self._state.told:
-            return False
-        self._record(Told(run))
-        return True
+        if key not in self._state.told:
+            self._record(Told(run))
 
     # Changing who takes part
 
@@ -223,8 +220,8 @@ class Race:
             raise DataError("the instances of this race are numbered, and do not come to an end")
         self._record(Offered(_names(instances, "instances")))
 
-    def load(self, runs: Runs) -> int:
-        """Take earlier runs of algorithms that are in the race; how many were new.
+    def load(self, runs: Runs) -> None:
+        """Take earlier runs of algorithms that are in the race.
 
         They cost nothing, and their instances count as run on.
         """
@@ -232,13 +229,9 @@ class Race:
             raise DataError(f"load takes Runs that {self._state.direction}, like the race")
         for name in runs.algorithms:
             self._known(name)
-        seed, new = self._state.seed, 0
-        fresh = sorted(runs, key=lambda run: (derived(seed, ["draw", run.instance]), run.instance))
-        for run in map(plain_run, fresh):
+        for run in map(plain_run, runs):
             if key_of(run) not in self._state.told:
                 self._record(Imported(run))
-                new += 1
-        return new
 
     def extend(self, rules: Rules) -> None:
         """Go on under other rules: surer, longer, closer.
@@ -328,13 +321,13 @@ class Race:
 
     def __str__(self) -> str:
         state = self._state
-        spent = span(state.spent_time, state.spent_time, state.clock)
+        unit = "" if state.clock == "time" else f" {state.clock}"
         return (
             f"race of {count(len(state.racing), 'algorithm')} after {count(state.round, 'round')}, "
             f"{'resolved' if self.resolved else count(len(state.open), 'pair') + ' open'}\n"
             f"  racing      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(state.eliminated))}\n"
-            f"  spent       {count(state.spent.runs, 'run')}, {spent}"
+            f"  spent       {count(state.spent.runs, 'run')}, {state.spent_time:,.7g}{unit}"
         )
 
     __repr__ = __str__

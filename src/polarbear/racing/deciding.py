@@ -33,7 +33,7 @@ def decide(state: State, posterior: Posterior | None) -> Decided:
 
 
 def _out(beats: Bools, sure: Floats) -> Bools:
-    out: Bools = beats.any(axis=0)
+    out: Bools = np.any(beats, axis=0)
     if out.all():
         # With little certainty asked for, each can be dominated by the next. Somebody is best.
         out[np.argmin(np.where(beats, sure, 0.0).max(axis=0))] = False

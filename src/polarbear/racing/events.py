@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from polarbear.data.names import check as check_name
 from polarbear.data.names import text
 from polarbear.data.run import Direction, Run, Status, check
@@ -194,9 +196,7 @@ def _plain(value: Any) -> Any:
 
 
 def _floats(values: Any) -> tuple[float, ...]:
-    if hasattr(values, "ravel"):
-        values = values.ravel().tolist()
-    return tuple(float(value) for value in (values if isinstance(values, list | tuple) else [values]))
+    return tuple(np.asarray(values, dtype=np.float64).ravel().tolist())
 
 
 def _same(value: Any) -> Any:

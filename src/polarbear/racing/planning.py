@@ -33,9 +33,7 @@ def again(state: State) -> Asked | None:
         if key.repetition < state.rules.retries and key.algorithm in state.racing
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [
-        (key._replace(repetition=key.repetition + 1), state.failed[key]) for key in failed
-    ]
+    wishes = [(key._replace(repetition=key.repetition + 1), state.failed[key]) for key in failed]
     found = _afford(state, wishes) if wishes else None
     return found if isinstance(found, Asked) else None
 

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import count, listing, span
+from polarbear.data.names import count, listing
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -84,16 +85,15 @@ class Replay:
         return 1 - self.spent.time / self.full.time if self.full.time else 0.0
 
     def __str__(self) -> str:
-        clock = self.runs.clock
-        instances = len(self.runs.instances)
-        time, all_time = (span(t, t, clock) for t in (round(self.spent.time), round(self.full.time)))
+        runs = self.runs
+        unit = "" if runs.clock == "time" else f" {runs.clock}"
         return (
             f"replay, {self.ended} after {count(self.rounds, 'round')} on "
-            f"{count(instances, 'instance')}\n"
+            f"{count(len(runs.instances), 'instance')}\n"
             f"  pareto      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(self.eliminated))}\n"
             f"  spent       {self.spent.runs:,} of {count(self.full.runs, 'run')}, "
-            f"{time} of {all_time}\n"
+            f"{self.spent.time:,.7g} of {self.full.time:,.7g}{unit}\n"
             f"  saved       {100 * self.saved:.0f} % of the time"
         )
 
@@ -137,7 +137,9 @@ def replay(
     True
     """
     if not isinstance(runs, Runs):
-        raise DataError(f"replay takes Runs, not {type(runs).__name__}: read it first with read(...)")
+        raise DataError(
+            f"replay takes Runs, not {type(runs).__name__}: read it first with read(...)"
+        )
     at = grid.from_runs(runs) if times is None else grid.increasing(times)
     place: dict[tuple[str, str], list[int]] = {}
     for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):
@@ -166,11 +168,11 @@ def _answer(job: Job, runs: Runs, recorded: list[int]) -> Run:
         return job.run([], [], until=0.0)
     run = runs[recorded[job.seed % len(recorded)]]
     longer = run.until > job.horizon
-    seen = [(t, v) for t, v in zip(run.time, run.value, strict=True) if t <= job.horizon]  # type: ignore[arg-type]
-    time, value = zip(*seen, strict=True) if seen else ((), ())
+    time, value = np.asarray(run.time), np.asarray(run.value)
+    seen = time <= job.horizon
     return job.run(
-        time,
-        value,
+        time[seen],
+        value[seen],
         until=min(run.until, job.horizon),
         status=Status.CUT if longer else run.status,
     )

@@ -116,7 +116,9 @@ class Rules:
         known = {field.name for field in fields(cls)}
         strange = sorted(set(plain) - known)
         if strange:
-            raise DataError(f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}")
+            raise DataError(
+                f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}"
+            )
         return cls(**{**plain, "batch": tuple(plain.get("batch", cls.batch))})
 
 
