@@ -1,4 +1,4 @@
-"""A race course for tests: solvers whose runs follow from their jobs, and a fit that takes no time."""
+"""A course for races: solvers whose runs follow from their jobs, and a fit that takes no time."""
 
 import numpy as np
 

@@ -102,9 +102,17 @@ def test_an_older_version_is_brought_up_to_date(monkeypatch):
 
 @pytest.mark.parametrize(
     "line",
-    ["", "[]", "{}", "null", '{"event": "added"}', '{"event": "flew", "version": 1}']
-    + ['{"event": "added", "version": 1}', '{"event": "added", "version": "x", "algorithm": "a"}']
-    + ['{"event": "told", "version": 1, "run": {"algorithm": "a"}}'],
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"event": "added"}',
+        '{"event": "flew", "version": 1}',
+        '{"event": "added", "version": 1}',
+        '{"event": "added", "version": "x", "algorithm": "a"}',
+        '{"event": "told", "version": 1, "run": {"algorithm": "a"}}',
+    ],
 )
 def test_what_is_no_event_is_refused(line):
     with pytest.raises(DataError, match="not an event"):
@@ -120,9 +128,22 @@ def test_arrays_become_plain_numbers():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"alpha": 1.0}, {"alpha": "x"}, {"epsilon": 0.5}, {"elimination": "none"}, {"batch": (8, 4)}]
-    + [{"batch": 8}, {"max_runs": -1}, {"max_runs": 2.5}, {"max_time": "long"}, {"retries": None}]
-    + [{"sequential": 1}, {"resolution": "some"}, {"deadline": float("nan")}, {"retries": True}],
+    [
+        {"alpha": 1.0},
+        {"alpha": "x"},
+        {"epsilon": 0.5},
+        {"elimination": "none"},
+        {"resolution": "some"},
+        {"sequential": 1},
+        {"batch": (8, 4)},
+        {"batch": 8},
+        {"max_runs": -1},
+        {"max_runs": 2.5},
+        {"max_time": "long"},
+        {"deadline": float("nan")},
+        {"retries": None},
+        {"retries": True},
+    ],
 )
 def test_rules_that_make_no_sense_are_refused(wrong):
     (name,) = wrong

@@ -236,8 +236,8 @@ class Race:
     def extend(self, rules: Rules) -> None:
         """Go on under other rules: surer, longer, closer.
 
-        All pairs are looked at again, and whoever was eliminated with less certainty than is now
-        asked for comes back.
+        If the rules differ in more than limits, all pairs are looked at again, and whoever was
+        eliminated with less certainty than is now asked for comes back.
         """
         self._record(Extended(_rules(rules)))
 

@@ -85,6 +85,11 @@ class Rules:
             if not sound:
                 raise DataError(f"{name}={getattr(self, name)!r}: expected {what}")
 
+    @property
+    def questions(self) -> tuple[Any, ...]:
+        """What the answers depend on; the rest is when to stop asking."""
+        return self.alpha, self.epsilon, self.elimination, self.resolution, self.sequential
+
     def certainty(self, n: int, instances: int) -> float:
         """How sure to be at one look, of ``n`` algorithms that have run on so many instances.
 

@@ -199,8 +199,11 @@ def _leave(state: State, algorithm: str) -> None:
 
 def _extend(state: State, rules: Rules) -> None:
     """Ask all questions again that the new rules may answer otherwise."""
+    same = rules.questions == state.rules.questions
     state.rules = rules
     state.batch = rules.batch[0]
+    if same:
+        return
     for name, found in list(state.eliminated.items()):
         if found.probability < state.certainty:
             _enter(state, name)
