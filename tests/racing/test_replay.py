@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
+from polarbear.cli import main
 from polarbear.errors import DataError
 from polarbear.racing.rules import Rules
 from racers import quick_fit
@@ -75,3 +76,13 @@ def test_limits_hold(mabbob):
 def test_what_is_no_runs_is_refused():
     with pytest.raises(DataError, match="read it first"):
         pb.replay("results/")
+
+
+def test_the_command_says_what_was_saved(capsys):
+    options = ["--direction", "minimize", "--clock", "evaluations", "--times", "4"]
+    assert main(["replay", str(MABBOB), *options, "--alpha", "0.95", "--batch", "8", "16"]) == 0
+    said = capsys.readouterr().out
+    assert "RS is dominated by" in said
+    assert "4,200,000 evaluations" in said
+    assert main(["replay", str(MABBOB), *options, "--alpha", "2"]) == 1
+    assert "alpha=2.0" in capsys.readouterr().err
