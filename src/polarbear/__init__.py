@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     )
     from polarbear.inference import fit
     from polarbear.posterior import Posterior
+    from polarbear.racing.core import Race
+    from polarbear.racing.recorded import replay
+    from polarbear.racing.rules import Rules
     from polarbear.readers import read
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
@@ -53,6 +56,9 @@ _HOME = {
     "PolarBearError": "polarbear.errors",
     "fit": "polarbear.inference",
     "Posterior": "polarbear.posterior",
+    "Race": "polarbear.racing.core",
+    "replay": "polarbear.racing.recorded",
+    "Rules": "polarbear.racing.rules",
     "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
@@ -69,8 +75,10 @@ __all__ = [
     "MissingDependency",
     "PolarBearError",
     "Posterior",
+    "Race",
     "Rankings",
     "Ratings",
+    "Rules",
     "Run",
     "Runs",
     "Status",
@@ -82,6 +90,7 @@ __all__ = [
     "priors",
     "rank",
     "read",
+    "replay",
     "select",
     "testing",
 ]

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import polarbear
 
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_calibration(commands)
+    _add_replay(commands)
     wanted = parser.parse_args(arguments)
     if "run" not in wanted:
         parser.print_help()
@@ -58,6 +60,28 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_calibration)
 
 
+def _add_replay(commands: argparse._SubParsersAction) -> None:
+    about = "what would racing have saved on your results?"
+    parser = commands.add_parser(
+        "replay",
+        help=about,
+        description=about.capitalize()
+        + " A race over recorded runs: what it would have asked for is looked up.",
+    )
+    parser.add_argument("source", help="a file, folder or archive of results")
+    _add_reading(parser)
+    parser.add_argument("--alpha", type=float, default=0.99, help="how sure to be (0.99)")
+    parser.add_argument("--epsilon", type=float, default=0.05, help="what is the same (0.05)")
+    parser.add_argument("--elimination", choices=("joint", "pointwise"), default="joint")
+    parser.add_argument("--resolution", choices=("crossing", "strict"), default="crossing")
+    parser.add_argument(
+        "--sequential", action="store_true", help="all looks together err so seldom"
+    )
+    parser.add_argument("--batch", type=int, nargs=2, default=(8, 64), metavar=("LEAST", "MOST"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.set_defaults(run=_replay)
+
+
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--direction", choices=("minimize", "maximize"), help="which values are good"
@@ -75,11 +99,32 @@ def _runs(wanted: argparse.Namespace) -> polarbear.Runs:
     return polarbear.read(wanted.source, **{k: v for k, v in named.items() if v is not None})
 
 
+def _times(runs: polarbear.Runs, wanted: argparse.Namespace) -> Any:
+    return None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times)
+
+
+def _replay(wanted: argparse.Namespace) -> int:
+    runs = _runs(wanted)
+    rules = polarbear.Rules(
+        wanted.alpha,
+        wanted.epsilon,
+        wanted.elimination,
+        wanted.resolution,
+        wanted.sequential,
+        tuple(wanted.batch),
+    )
+    found = polarbear.replay(runs, rules, times=_times(runs, wanted), seed=wanted.seed)
+    print(found)
+    for name in found.eliminated:
+        print(found.race.verdict(name))
+    return 0
+
+
 def _calibration(wanted: argparse.Namespace) -> int:
     runs = _runs(wanted)
     found = polarbear.calibrate(
         runs,
-        times=None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times),
+        times=_times(runs, wanted),
         prior=getattr(polarbear.priors, wanted.prior)(),
         instances=wanted.instances,
         replicates=wanted.replicates,

@@ -171,10 +171,18 @@ class Posterior(Frozen):
         first, second = indices([a, b], self.algorithms, "algorithm")
         return float(self._everywhere[first, second])
 
+    def better_everywhere_matrix(self) -> Floats:
+        """P(row ahead of column at all times): shape (n, n), with 0 on the diagonal."""
+        return self._everywhere.copy()
+
     def equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
         """P(the chance of ``a`` to beat ``b`` is within epsilon of one half) at each time: (T,)."""
         first, second = indices([a, b], self.algorithms, "algorithm")
         return self._alike(epsilon)[:, first, second]
+
+    def equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
+        """P(row and column practically the same) at each time: (T, n, n), 1 on the diagonal."""
+        return self._alike(epsilon)
 
     def pareto(
         self,

@@ -1,0 +1,424 @@
+"""``Race``: ask what to run, tell what was found. No clock, no files, no processes.
+
+A race is a function of its events. Its state is changed by ``state.apply`` alone, and what it asks
+and decides follows from the state: the same events give the same race, on every machine, whenever
+it was interrupted.
+
+1. ``ask`` gives the runs that are wanted and were not told yet. To ask twice is to ask once.
+2. When all of them are in, the next ``ask`` tries failed ones again, decides, and plans a round.
+3. Runs are sorted before they are looked at, and seeds follow from names: neither the order of
+   ``tell`` nor who ran what matters.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Literal, NamedTuple, Protocol, Self
+
+from numpy.typing import ArrayLike
+
+from polarbear.data import grid
+from polarbear.data.names import check, count, guess, listing, natural, text
+from polarbear.data.rankings import Rankings, rank
+from polarbear.data.run import Direction, Run, sign_of
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError, DataWarning, FitWarning, warn
+from polarbear.inference import fit as default_fit
+from polarbear.posterior import Posterior
+from polarbear.racing.deciding import decide
+from polarbear.racing.events import (
+    Added,
+    Eliminated,
+    Event,
+    Extended,
+    Imported,
+    Offered,
+    Removed,
+    Started,
+    Told,
+    plain_run,
+)
+from polarbear.racing.jobs import Job, derived
+from polarbear.racing.planning import again, plan
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of
+
+
+class Fit(Protocol):
+    """How a race makes a posterior of rankings: :func:`polarbear.fit`, with options or without."""
+
+    def __call__(self, data: Rankings, /, *, seed: int) -> Posterior:
+        """Fit."""
+        ...
+
+
+class Standing(NamedTuple):
+    """What a race has to say about an algorithm.
+
+    ``open``: with whom its relation is not known yet, and the last time at which it is not.
+    """
+
+    algorithm: str
+    standing: Literal["in the set", "dominated", "undecided", "removed"]
+    by: str | None
+    probability: float | None
+    open: Mapping[str, float]
+
+    def __str__(self) -> str:
+        if self.standing == "dominated":
+            return f"{self.algorithm} is dominated by {self.by} (P = {self.probability:.3f})"
+        if self.standing == "undecided":
+            rivals = listing(list(self.open))
+            return f"{self.algorithm} is undecided: not settled with {rivals}"
+        return f"{self.algorithm} is {self.standing}"
+
+
+class Race:
+    """A race of algorithms until it is settled who belongs to the anytime Pareto set.
+
+    Parameters
+    ----------
+    algorithms
+        The names of those who race; :meth:`add` adds more at any time.
+    times
+        The times at which one asks who is ahead.
+    direction
+        Whether small ("minimize") or large ("maximize") values are good.
+    instances
+        The names of the instances, drawn from without replacement. By default instances are
+        numbered "1", "2", ... without end, and made from ``job.instance_seed``.
+    rules
+        How sure to be, how much to spend.
+    seed
+        The same seed gives the same race.
+    clock
+        What time counts: "evaluations", "seconds", ...
+    fit
+        How to make a posterior, if not by ``polarbear.fit``: for example
+        ``functools.partial(polarbear.fit, prior=polarbear.priors.GP())``. Whoever restores a race
+        from events passes the same.
+
+    Examples
+    --------
+    >>> import random
+    >>> race = Race(["fair", "lucky", "sad"], [1, 2], direction="maximize")
+    >>> skill = {"fair": 0.0, "lucky": 1.0, "sad": -2.0}
+    >>> while jobs := race.ask():
+    ...     for job in jobs:
+    ...         luck = random.Random(job.seed).random()
+    ...         race.tell(job.run([1, 2], [luck + skill[job.algorithm]] * 2))
+    >>> race.pareto
+    ('lucky',)
+    >>> print(race.verdict("sad"))
+    sad is dominated by lucky (P = ...)
+    >>> Race.from_events(race.events).pareto
+    ('lucky',)
+    """
+
+    def __init__(
+        self,
+        algorithms: Iterable[str],
+        times: ArrayLike,
+        *,
+        direction: Direction,
+        instances: Iterable[str] | None = None,
+        rules: Rules | None = None,
+        seed: int = 0,
+        clock: str = "time",
+        fit: Fit = default_fit,
+    ) -> None:
+        sign_of(direction)
+        if not isinstance(seed, Integral):
+            raise DataError(f"seed={seed!r}: expected a whole number")
+        rules = Rules() if rules is None else _rules(rules)
+        at = tuple(grid.increasing(times).tolist())
+        self._begin(Started(int(seed), at, direction, clock, instances is None, rules), fit)
+        if instances is not None:
+            self.offer(instances)
+        names = _names(algorithms, "algorithms")
+        for name in sorted(names, key=natural):
+            self.add(name)
+
+    @classmethod
+    def from_events(cls, events: Iterable[Event], *, fit: Fit = default_fit) -> Self:
+        """The race that these events are, as it was when the last of them happened."""
+        events = iter(events)
+        first = next(events, None)
+        if not isinstance(first, Started):
+            raise DataError("the first event of a race is that it started")
+        race = cls.__new__(cls)
+        race._begin(first, fit)
+        for event in events:
+            race._record(event)
+        return race
+
+    # Running
+
+    def ask(self, now: float | None = None) -> tuple[Job, ...]:
+        """The runs that are wanted and not told yet; none if the race is at its end.
+
+        When all of a round are in, this is where the race decides and plans the next one. ``now``:
+        the time, for rules with a deadline. :attr:`ended` says why nothing is asked for.
+        """
+        deadline = self.rules.deadline
+        if deadline is not None and now is None:
+            raise DataError("these rules have a deadline: ask(now) needs the time")
+        while True:
+            if deadline is not None and now is not None and now >= deadline:
+                return self._end("deadline")
+            if self._state.wanted:
+                self._ended = None
+                return tuple(self._state.wanted.values())
+            if self._state.news:
+                self._conclude()
+                continue
+            planned = plan(self._state)
+            if isinstance(planned, str):
+                return self._end(planned)
+            self._record(planned)
+
+    def tell(self, run: Run) -> None:
+        """Take a run that was asked for. Order does not matter.
+
+        A run that failed is told as well, with its status and what it had found. A run told
+        twice counts once, and the first one stays.
+        """
+        run = plain_run(run)
+        key = key_of(run)
+        if key not in self._state.promised:
+            raise DataError(
+                f"nobody asked for repetition {run.repetition} of {run.algorithm!r} on instance "
+                f"{run.instance!r}; load(runs) takes earlier runs"
+            )
+        if key not in self._state.told:
+            self._record(Told(run))
+
+    # Changing who takes part
+
+    def add(self, algorithm: str) -> None:
+        """Let an algorithm join, or come back after it was eliminated or removed.
+
+        A newcomer first runs on instances that others have run on.
+        """
+        name = check(text(algorithm))
+        if not name:
+            raise DataError("an algorithm needs a name")
+        if name in self._state.racing:
+            raise DataError(f"{name!r} is racing already")
+        self._record(Added(name))
+
+    def remove(self, algorithm: str, why: str = "") -> None:
+        """Let an algorithm leave. Its runs are kept, and count again if it comes back."""
+        name = self._known(algorithm)
+        if name in self._state.removed:
+            raise DataError(f"{name!r} was removed already")
+        self._record(Removed(name, why))
+
+    def offer(self, instances: Iterable[str]) -> None:
+        """Add instances to be drawn from."""
+        if self._state.endless:
+            raise DataError("the instances of this race are numbered, and do not come to an end")
+        self._record(Offered(_names(instances, "instances")))
+
+    def load(self, runs: Runs) -> None:
+        """Take earlier runs of algorithms that are in the race.
+
+        They cost nothing, and their instances count as run on.
+        """
+        if not isinstance(runs, Runs) or runs.direction != self._state.direction:
+            raise DataError(f"load takes Runs that {self._state.direction}, like the race")
+        for name in runs.algorithms:
+            self._known(name)
+        for run in map(plain_run, runs):
+            if key_of(run) not in self._state.told:
+                self._record(Imported(run))
+
+    def extend(self, rules: Rules) -> None:
+        """Go on under other rules: surer, longer, closer.
+
+        If the rules differ in more than limits, all pairs are looked at again, and whoever was
+        eliminated with less certainty than is now asked for comes back.
+        """
+        self._record(Extended(_rules(rules)))
+
+    # Asking how it stands
+
+    @property
+    def events(self) -> list[Event]:
+        """Everything that happened, in order; to be read, not changed."""
+        return self._events
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that hold now."""
+        return self._state.rules
+
+    @property
+    def pareto(self) -> tuple[str, ...]:
+        """Who is still racing: all but those that are dominated. Valid at any time."""
+        return self._state.present()
+
+    @property
+    def eliminated(self) -> dict[str, Eliminated]:
+        """Who was eliminated, by whom and how surely, in order."""
+        return dict(self._state.eliminated)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the relation of every pair is known, as far as the rules ask for it."""
+        return not self._state.open and not self._state.news
+
+    @property
+    def ended(self) -> str | None:
+        """Why the last ``ask`` asked for nothing.
+
+        "resolved", "no instances left", "max_runs", "max_time" or "deadline".
+        """
+        return self._ended
+
+    @property
+    def rounds(self) -> int:
+        """How often the race has decided."""
+        return self._state.round
+
+    @property
+    def spent(self) -> Spent:
+        """How many runs were asked for, and how long they took together."""
+        return self._state.spent
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs there are."""
+        return len(self._state.runs)
+
+    @property
+    def runs(self) -> Runs:
+        """All runs."""
+        state = self._state
+        return Runs.from_records(state.runs, direction=state.direction, clock=state.clock)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What the last decision rests on: ratings of those who were racing then."""
+        if self._posterior is None and self._state.basis is not None:
+            self._posterior = self._fitted(self._state.basis, self._state.round - 1)
+        return self._posterior
+
+    def verdict(self, algorithm: str) -> Standing:
+        """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
+        name, state = self._known(algorithm), self._state
+        if name in state.removed:
+            return Standing(name, "removed", None, None, {})
+        if name in state.eliminated:
+            _, by, probability = state.eliminated[name]
+            return Standing(name, "dominated", by, probability, {})
+        rivals = state.rivals().get(name, {})
+        last = {
+            rival: state.times[rivals[rival].bit_length() - 1]
+            for rival in sorted(rivals, key=natural)
+        }
+        return Standing(name, "undecided" if last else "in the set", None, None, last)
+
+    def __str__(self) -> str:
+        state = self._state
+        unit = "" if state.clock == "time" else f" {state.clock}"
+        return (
+            f"race of {count(len(state.racing), 'algorithm')} after {count(state.round, 'round')}, "
+            f"{'resolved' if self.resolved else count(len(state.open), 'pair') + ' open'}\n"
+            f"  racing      {listing(self.pareto)}\n"
+            f"  eliminated  {listing(list(state.eliminated))}\n"
+            f"  spent       {count(state.spent.runs, 'run')}, {state.spent_time:,.7g}{unit}"
+        )
+
+    __repr__ = __str__
+
+    # Inside
+
+    def _begin(self, started: Started, fit: Fit) -> None:
+        self._state: State = begin(started)
+        self._events: list[Event] = [started]
+        self._fit = fit
+        self._ended: str | None = None
+        self._posterior: Posterior | None = None
+        self._evidence: Runs | None = None  # the first runs, as far as they count
+        self._counted = 0  # how many these are
+
+    def _record(self, event: Event) -> None:
+        apply(self._state, event)
+        self._events.append(event)
+
+    def _end(self, why: str) -> tuple[Job, ...]:
+        self._ended = why
+        return ()
+
+    def _conclude(self) -> None:
+        """All runs are in: try failed ones again, or decide."""
+        state = self._state
+        retry = again(state)
+        if retry is not None:
+            self._record(retry)
+            return
+        most = state.rules.max_failures
+        for name in state.present() if most is not None else ():
+            if most is not None and state.failures[name] > most:
+                self._record(Removed(name, f"{count(state.failures[name], 'run')} failed"))
+        self._posterior = self._fitted(Basis(len(state.runs), state.present()), state.round)
+        decided = decide(state, self._posterior)
+        if decided.problems:
+            problems = "; ".join(decided.problems)
+            warn(f"round {state.round + 1} decides nothing, for {problems}", FitWarning)
+        self._record(decided)
+
+    def _fitted(self, basis: Basis, round_: int) -> Posterior | None:
+        """The posterior of a round; none if there are no two algorithms to compare."""
+        state = self._state
+        runs = self._evidence_of(basis)
+        if runs is None or len(runs.algorithms) < 2:
+            return None
+        with warnings.catch_warnings():
+            # Gaps are of the race's making, and what cannot be trusted decides nothing.
+            warnings.simplefilter("ignore", DataWarning)
+            warnings.simplefilter("ignore", FitWarning)
+            rankings = rank(runs, state.times)
+            return self._fit(rankings, seed=derived(state.seed, ["fit", round_]))
+
+    def _evidence_of(self, basis: Basis) -> Runs | None:
+        """The runs that count, of the algorithms that count; what is known is not built again."""
+        state = self._state
+        if self._counted < basis.runs:
+            new = [
+                run._replace(repetition=0) if key_of(run) in state.promised else run
+                for run in state.runs[self._counted : basis.runs]
+                if key_of(run) not in state.superseded
+            ]
+            parts = [] if self._evidence is None else [self._evidence]
+            if new:
+                made = Runs.from_records(new, direction=state.direction, clock=state.clock)
+                self._evidence = Runs.concat([*parts, made])
+            self._counted = basis.runs
+        if self._evidence is None:
+            return None
+        names = set(basis.algorithms) & set(self._evidence.algorithms)
+        return self._evidence.filter(algorithms=names)
+
+    def _known(self, algorithm: str) -> str:
+        name, state = text(algorithm), self._state
+        names = [*state.racing, *state.eliminated, *state.removed]
+        if name not in names:
+            raise DataError(f"no algorithm named {name!r} in this race; {guess(name, names)}")
+        return name
+
+
+def _rules(rules: object) -> Rules:
+    if not isinstance(rules, Rules):
+        raise DataError(f"rules={rules!r}: expected Rules(...)")
+    return rules
+
+
+def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise DataError(f"{what}={names!r}: expected a list of names")
+    found = tuple(check(text(name)) for name in names)
+    if "" in found:
+        raise DataError(f"{what}: a name is missing")
+    return found

@@ -1,0 +1,215 @@
+"""What happens in a race, as records that are never changed, and as lines of JSON.
+
+A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
+the race is (``Started``, ``Extended``), who takes part (``Offered``, ``Added``, ``Removed``), what
+was found (``Told``, ``Imported``) and what the race made of it (``Asked``, ``Decided``).
+
+Each line says its version. To change an event, raise ``VERSION`` and add to ``UPGRADES`` what makes
+the new form of the old one; files of every version stay readable.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polarbear.data.names import check as check_name
+from polarbear.data.names import text
+from polarbear.data.run import Direction, Run, Status, check
+from polarbear.errors import DataError
+from polarbear.racing.jobs import Job
+from polarbear.racing.rules import Rules
+
+VERSION = 1
+
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""From the fields of an event of a version to those of the next version."""
+
+
+class Eliminated(NamedTuple):
+    """An algorithm is dominated ``by`` another one, with this probability."""
+
+    algorithm: str
+    by: str
+    probability: float
+
+
+class Open(NamedTuple):
+    """Two algorithms whose relation is not known at all times; bit t of ``times`` is time t."""
+
+    first: str
+    second: str
+    times: int
+
+
+@dataclass(frozen=True)
+class Started:
+    """A race begins. ``endless``: instances are numbered, and there is always one more."""
+
+    seed: int
+    times: tuple[float, ...]
+    direction: Direction
+    clock: str
+    endless: bool
+    rules: Rules
+
+
+@dataclass(frozen=True)
+class Extended:
+    """From now on these rules hold."""
+
+    rules: Rules
+
+
+@dataclass(frozen=True)
+class Offered:
+    """There are these instances."""
+
+    instances: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Added:
+    """An algorithm joins, or comes back."""
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Removed:
+    """An algorithm leaves; its runs do not count while it is away."""
+
+    algorithm: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """These runs are wanted."""
+
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run that was asked for."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A run that was there before anybody asked."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a round shows: who is out, which pairs stay open, how large the next batch is.
+
+    ``problems``: why the posterior cannot be trusted; then nothing is decided.
+    """
+
+    eliminated: tuple[Eliminated, ...]
+    open: tuple[Open, ...]
+    batch: int
+    problems: tuple[str, ...] = ()
+
+
+Event = Started | Extended | Offered | Added | Removed | Asked | Told | Imported | Decided
+
+KINDS: Mapping[str, type[Event]] = {
+    kind.__name__.lower(): kind
+    for kind in (Started, Extended, Offered, Added, Removed, Asked, Told, Imported, Decided)
+}
+
+
+def plain_run(run: Run) -> Run:
+    """A run of plain numbers and text; an error if no run can be so."""
+    check(run)
+    names = (check_name(text(run.algorithm)), check_name(text(run.instance)))
+    return Run(
+        *names,
+        _floats(run.time),
+        _floats(run.value),
+        float(run.until),
+        int(run.repetition),
+        Status(run.status),
+    )
+
+
+def to_json(event: Event) -> str:
+    """An event as one line.
+
+    >>> to_json(Added("CMA-ES"))
+    '{"event": "added", "version": 1, "algorithm": "CMA-ES"}'
+    """
+    kind = type(event).__name__.lower()
+    plain = {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
+    return json.dumps({"event": kind, "version": VERSION, **plain}, allow_nan=False)
+
+
+def from_json(line: str) -> Event:
+    """The event of a line that :func:`to_json` wrote, in this version or an earlier one.
+
+    >>> from_json('{"event": "added", "version": 1, "algorithm": "CMA-ES"}')
+    Added(algorithm='CMA-ES')
+    >>> from_json('{"event": "added", "version": 99, "algorithm": "CMA-ES"}')
+    Traceback (most recent call last):
+    polarbear.errors.DataError: an event of version 99, but this program knows versions up to 1...
+    """
+    try:
+        plain = json.loads(line)
+        version = plain.pop("version")
+        if version > VERSION:
+            raise DataError(
+                f"an event of version {version}, but this program knows versions up to {VERSION}: "
+                "read it with a newer one"
+            )
+        for old in range(version, VERSION):
+            plain = UPGRADES[old](plain)
+        kind = KINDS[plain.pop("event")]
+        return kind(**{name: _READ.get(name, _same)(value) for name, value in plain.items()})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"this line is not an event of a race ({error!r}): {line[:80]}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Lists, numbers and text of an event's field."""
+    if isinstance(value, Rules):
+        return value.plain()
+    if isinstance(value, Run):
+        return {name: _plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, Open):
+        # A number of as many bits as there are times is too large for other readers of JSON.
+        return [value.first, value.second, f"{value.times:x}"]
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    # JSON has no infinities.
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(np.asarray(values, dtype=np.float64).ravel().tolist())
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "rules": Rules.from_plain,
+    "times": _floats,
+    "instances": tuple,
+    "problems": tuple,
+    "jobs": lambda rows: tuple(Job(*row) for row in rows),
+    "run": lambda plain: plain_run(Run(**plain)),
+    "eliminated": lambda rows: tuple(Eliminated(*row) for row in rows),
+    "open": lambda rows: tuple(Open(a, b, int(times, 16)) for a, b, times in rows),
+}

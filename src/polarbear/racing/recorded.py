@@ -1,0 +1,178 @@
+"""``replay``: a race over runs that are there already, to see what racing would have saved."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear.data import grid
+from polarbear.data.names import count, listing
+from polarbear.data.run import Run, Status
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+from polarbear.inference import fit as default_fit
+from polarbear.posterior import Posterior
+from polarbear.racing.core import Fit, Race
+from polarbear.racing.events import Eliminated
+from polarbear.racing.jobs import Job
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Spent
+
+
+@dataclass(frozen=True, repr=False)
+class Replay:
+    """How a race over recorded runs went, and what it would have cost to run everything.
+
+    Attributes
+    ----------
+    race
+        The race at its end; :meth:`Race.verdict` says how each algorithm stands.
+    full
+        What every algorithm costs, run once on every instance until the last time.
+    """
+
+    race: Race
+    full: Spent
+
+    @property
+    def pareto(self) -> tuple[str, ...]:
+        """All algorithms but those that are dominated."""
+        return self.race.pareto
+
+    @property
+    def eliminated(self) -> dict[str, Eliminated]:
+        """Who was eliminated, by whom and how surely, in order."""
+        return self.race.eliminated
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What the last decision rests on."""
+        return self.race.posterior
+
+    @property
+    def rounds(self) -> int:
+        """How often the race has decided."""
+        return self.race.rounds
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the relation of every pair is known."""
+        return self.race.resolved
+
+    @property
+    def ended(self) -> str | None:
+        """Why it ended."""
+        return self.race.ended
+
+    @property
+    def runs(self) -> Runs:
+        """The runs that were needed, each as long as it was."""
+        return self.race.runs
+
+    @property
+    def n_runs(self) -> int:
+        """How many these are."""
+        return self.race.n_runs
+
+    @property
+    def spent(self) -> Spent:
+        """What they cost."""
+        return self.race.spent
+
+    @property
+    def saved(self) -> float:
+        """The share of the time of a full evaluation that the race did without."""
+        return 1 - self.spent.time / self.full.time if self.full.time else 0.0
+
+    def __str__(self) -> str:
+        runs = self.runs
+        unit = "" if runs.clock == "time" else f" {runs.clock}"
+        return (
+            f"replay, {self.ended} after {count(self.rounds, 'round')} on "
+            f"{count(len(runs.instances), 'instance')}\n"
+            f"  pareto      {listing(self.pareto)}\n"
+            f"  eliminated  {listing(list(self.eliminated))}\n"
+            f"  spent       {self.spent.runs:,} of {count(self.full.runs, 'run')}, "
+            f"{self.spent.time:,.7g} of {self.full.time:,.7g}{unit}\n"
+            f"  saved       {100 * self.saved:.0f} % of the time"
+        )
+
+    __repr__ = __str__
+
+
+def replay(
+    runs: Runs,
+    rules: Rules | None = None,
+    *,
+    times: ArrayLike | None = None,
+    seed: int = 0,
+    fit: Fit = default_fit,
+) -> Replay:
+    """Race over recorded runs: what would have been asked for is looked up.
+
+    Parameters
+    ----------
+    runs
+        What was recorded. Of several repetitions on an instance one is drawn. Where an algorithm
+        was not run on an instance, nothing is known of it there.
+    rules
+        How sure to be, how much to spend.
+    times
+        The times at which one asks who is ahead; by default :func:`polarbear.grid.from_runs`
+        chooses them.
+    seed
+        In which order instances are drawn. Several seeds show how much depends on it.
+    fit
+        How to make a posterior, as in :class:`Race`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 100, persistence=np.inf)
+    >>> found = pb.replay(runs)
+    >>> found.pareto, found.ended
+    (('a1',), 'resolved')
+    >>> found.saved > 0.5
+    True
+    """
+    if not isinstance(runs, Runs):
+        raise DataError(
+            f"replay takes Runs, not {type(runs).__name__}: read it first with read(...)"
+        )
+    at = grid.from_runs(runs) if times is None else grid.increasing(times)
+    place: dict[tuple[str, str], list[int]] = {}
+    for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):
+        place.setdefault((runs.algorithms[codes[0]], runs.instances[codes[1]]), []).append(k)
+    race = Race(
+        runs.algorithms,
+        at,
+        direction=runs.direction,
+        instances=runs.instances,
+        rules=rules,
+        seed=seed,
+        clock=runs.clock,
+        fit=fit,
+    )
+    while jobs := race.ask():
+        for job in jobs:
+            race.tell(_answer(job, runs, place.get((job.algorithm, job.instance), [])))
+    # Of several repetitions any one could have been drawn, so they cost what they do on average.
+    cost = [sum(min(float(runs.until[k]), at[-1]) for k in ks) / len(ks) for ks in place.values()]
+    return Replay(race, Spent(len(place), float(sum(cost))))
+
+
+def _answer(job: Job, runs: Runs, recorded: list[int]) -> Run:
+    """What would have been seen of a run until its horizon."""
+    if not recorded:
+        return job.run([], [], until=0.0)
+    run = runs[recorded[job.seed % len(recorded)]]
+    longer = run.until > job.horizon
+    time, value = np.asarray(run.time), np.asarray(run.value)
+    seen = time <= job.horizon
+    return job.run(
+        time[seen],
+        value[seen],
+        until=min(run.until, job.horizon),
+        status=Status.CUT if longer else run.status,
+    )

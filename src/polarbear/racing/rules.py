@@ -1,0 +1,147 @@
+"""``Rules``: when a race is certain, how much it may spend, and what it makes of failures."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
+from typing import Any, Self, get_args
+
+from polarbear.errors import DataError
+from polarbear.relations import Elimination, Resolution, sequential
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a race goes by.
+
+    Attributes
+    ----------
+    alpha
+        How sure one has to be of a relation between two algorithms.
+    epsilon
+        Two are practically the same if each beats the other with a probability within epsilon of
+        one half.
+    elimination
+        Whether who is dominated is so at all times at once ("joint") or at each by itself
+        ("pointwise").
+    resolution
+        Whether a pair is looked at until its relation is known at every time ("strict"), or only
+        until it is known that neither dominates the other ("crossing").
+    sequential
+        Ask for more certainty the more looks, algorithms and instances there have been, so that
+        all looks together err as seldom as one (:func:`polarbear.relations.sequential`).
+    batch
+        The smallest and the largest number of instances of a round. It is doubled after a round
+        that resolves no pair and halved after one that resolves more than a fifth of them.
+    max_runs, max_time
+        How many runs may be asked for, and how long all of them together may take, by the clock of
+        the runs.
+    deadline
+        Nothing is asked for from then on, by the clock of whoever calls ``ask``.
+    retries
+        How often a run is asked for again, with another seed, if it failed: crashed, was killed or
+        ran out of memory. A run that failed for good counts with what it had found.
+    max_failures
+        An algorithm with more failed runs than this is removed.
+
+    Examples
+    --------
+    >>> Rules(alpha=0.95, max_runs=2000).batch
+    (8, 64)
+    >>> Rules(alpha=0.4)
+    Traceback (most recent call last):
+    polarbear.errors.DataError: alpha=0.4: expected a probability above 0.5 and below 1
+    """
+
+    alpha: float = 0.99
+    epsilon: float = 0.05
+    elimination: Elimination = "joint"
+    resolution: Resolution = "crossing"
+    sequential: bool = False
+    batch: tuple[int, int] = (8, 64)
+    max_runs: int | None = None
+    max_time: float | None = None
+    deadline: float | None = None
+    retries: int = 0
+    max_failures: int | None = None
+
+    def __post_init__(self) -> None:
+        expected = {
+            "alpha": (_number(self.alpha, 0.5, 1), "a probability above 0.5 and below 1"),
+            "epsilon": (
+                self.epsilon == 0 or _number(self.epsilon, 0, 0.5),
+                "at least 0 and below 0.5",
+            ),
+            "elimination": _one_of(self.elimination, Elimination),
+            "resolution": _one_of(self.resolution, Resolution),
+            "sequential": (isinstance(self.sequential, bool), "True or False"),
+            "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
+            "max_runs": (_whole(self.max_runs, None), "a number of runs, or None"),
+            "max_time": (self.max_time is None or _number(self.max_time), "a time, or None"),
+            "deadline": (self.deadline is None or _number(self.deadline), "a time, or None"),
+            "retries": (_whole(self.retries), "a number of runs"),
+            "max_failures": (_whole(self.max_failures, None), "a number of runs, or None"),
+        }
+        for name, (sound, what) in expected.items():
+            if not sound:
+                raise DataError(f"{name}={getattr(self, name)!r}: expected {what}")
+
+    @property
+    def questions(self) -> tuple[Any, ...]:
+        """What the answers depend on; the rest is when to stop asking."""
+        return self.alpha, self.epsilon, self.elimination, self.resolution, self.sequential
+
+    def certainty(self, n: int, instances: int) -> float:
+        """How sure to be at one look, of ``n`` algorithms that have run on so many instances.
+
+        >>> Rules().certainty(5, 20), round(Rules(sequential=True).certainty(5, 20), 5)
+        (0.99, 0.99996)
+        """
+        return sequential(self.alpha, n, instances) if self.sequential else self.alpha
+
+    def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
+        """The batch after one of this size in which so many of so many open pairs were resolved.
+
+        >>> Rules().next_batch(16, resolved=0, pairs=10), Rules().next_batch(16, 3, 10)
+        (32, 8)
+        """
+        least, most = self.batch
+        if resolved == 0:
+            batch *= 2
+        elif 5 * resolved > pairs:
+            batch //= 2
+        return min(max(batch, least), most)
+
+    def plain(self) -> dict[str, Any]:
+        """As numbers and text, for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Back from :meth:`plain`."""
+        known = {field.name for field in fields(cls)}
+        strange = sorted(set(plain) - known)
+        if strange:
+            raise DataError(
+                f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}"
+            )
+        return cls(**{**plain, "batch": tuple(plain.get("batch", cls.batch))})
+
+
+def _number(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
+    return isinstance(value, Real) and above < float(value) < below
+
+
+def _whole(value: object, *others: object) -> bool:
+    return value in others or (
+        isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+    )
+
+
+def _batch(value: object) -> bool:
+    pair = value if isinstance(value, tuple) else ()
+    return len(pair) == 2 and all(map(_whole, pair)) and 1 <= pair[0] <= pair[1]
+
+
+def _one_of(value: object, choices: object) -> tuple[bool, str]:
+    names = get_args(choices)
+    return value in names, " or ".join(map(repr, names))

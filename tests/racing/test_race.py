@@ -1,0 +1,478 @@
+"""The race: what it asks and decides, whatever the order, the interruptions and the accidents."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+import polarbear as pb
+from polarbear.data.run import Status
+from polarbear.errors import DataError, FitWarning
+from polarbear.posterior import Diagnostics, Posterior
+from polarbear.racing.core import Race
+from polarbear.racing.events import Asked, Decided, from_json, to_json
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Spent
+from racers import SKILL, check_invariants, drive, history, quick_fit, race_of, solve
+
+SEEDS = st.integers(0, 10_000)
+FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+
+
+# Nothing depends on order, interruptions or how often one asks
+
+
+@FEW
+@given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]))
+def test_the_order_of_tell_does_not_matter(seed, fails):
+    rules = Rules(alpha=0.9, batch=(2, 8), max_runs=200, retries=1, max_failures=20)
+    first = drive(race_of(rules=rules, seed=seed), fails)
+    second = drive(race_of(rules=rules, seed=seed), fails, np.random.default_rng(seed))
+    assert history(first) == history(second)
+    assert first.spent.runs == second.spent.runs
+    assert first.posterior == second.posterior
+
+
+@FEW
+@given(seed=SEEDS, data=st.data())
+def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data):
+    whole = drive(race_of(seed=seed))
+    race = race_of(seed=seed)
+    while jobs := race.ask():
+        assert race.ask() == jobs
+        some = data.draw(st.sets(st.integers(0, len(jobs) - 1), min_size=1))
+        for k in some:
+            race.tell(solve(jobs[k]))
+            race.tell(solve(jobs[k]))  # twice is once
+    assert history(race) == history(whole)
+
+
+def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike():
+    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=80, retries=1)
+    race = race_of(rules=rules, seed=5)
+    drive_some(race, 30)
+    race.remove("bad", "to see")
+    race.add("worst")
+    drive_some(race, 20)
+    race.add("bad")
+    drive(race, fails=0.1)
+    lines = [to_json(event) for event in race.events]
+    done = next(k for k in reversed(range(len(lines))) if '"added"' in lines[k][:20])
+    for k in [*range(done + 1, len(lines)), len(lines)]:
+        again = Race.from_events(map(from_json, lines[:k]), fit=quick_fit)
+        drive(again, fails=0.1)
+        assert history(again) == history(race), k
+        assert again.pareto == race.pareto
+        assert again.spent == race.spent
+
+
+def drive_some(race, runs):
+    """Tell about so many runs."""
+    told = 0
+    while told < runs and (jobs := race.ask()):
+        for job in jobs[: runs - told]:
+            race.tell(solve(job, 0.1))
+            told += 1
+
+
+def test_a_restored_race_has_the_posterior_of_its_last_decision():
+    race = drive(race_of(seed=3))
+    assert Race.from_events(race.events, fit=quick_fit).posterior == race.posterior
+    assert race_of().posterior is None
+
+
+def test_seeds_follow_from_names():
+    one, other = race_of(("good", "bad"), seed=1).ask(), race_of(("good", "worst"), seed=1).ask()
+    mine = {job.instance: job for job in one if job.algorithm == "good"}
+    theirs = {job.instance: job for job in other if job.algorithm == "good"}
+    assert mine == theirs
+    assert len({job.seed for job in one}) == len(one)
+    assert len({job.instance_seed for job in one}) == len(mine)
+    assert {job.seed for job in one}.isdisjoint(job.seed for job in race_of(seed=2).ask())
+
+
+def test_the_draw_of_instances_does_not_depend_on_their_order():
+    names = [f"f{k}" for k in range(20)]
+    one = race_of(instances=names).ask()
+    assert one == race_of(instances=reversed(names)).ask()
+    later = race_of(instances=names[:10])
+    later.offer(names[5:])
+    assert later.ask() == one
+    assert drive(race_of(("good", "twin"), instances=names)).ended == "no instances left"
+
+
+# What the paper says
+
+
+def test_it_finds_the_pareto_set_and_says_who_dominates():
+    rules = Rules(alpha=0.9, elimination="pointwise", batch=(2, 8))
+    race = drive(race_of(("early", "late", "good", "bad", "worst"), seed=1, rules=rules))
+    assert race.ended == "resolved"
+    assert race.resolved
+    assert race.pareto == ("early", "good", "late")
+    assert set(race.eliminated) == {"bad", "worst"}
+    assert race.verdict("worst").standing == "dominated"
+    assert "is dominated by" in str(race.verdict("worst"))
+    assert race.verdict("good").standing == "in the set"
+    assert "3 algorithms" in str(race)
+
+
+def decisions(*centres):
+    """A fit that says, round by round, what the utilities (T, n) are, beyond doubt."""
+    left = iter(centres)
+
+    def fit(rankings, *, seed):
+        noise = np.random.default_rng(seed).standard_normal((50, *np.shape(centres[0]))) / 100
+        draws = (np.asarray(next(left)) + noise).astype(np.float32)
+        weight = np.full((50, 1), 1 / 50, dtype=np.float32)
+        return Posterior(rankings.algorithms, rankings.times, draws, weight)
+
+    return fit
+
+
+def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
+    # Columns: bad, early, late. Who is level is told apart by nobody, for epsilon is 0.
+    first = [[0, 0, 5], [0, 0, 5], [5, 0, -5]]
+    second = [[0, 0, 5], [5, 0, 5], [5, 0, -5]]
+    third = [[5, 0, 9], [5, 0, 9], [5, 0, -5]]
+    rules = Rules(alpha=0.9, epsilon=0.0, resolution="strict", batch=(2, 8))
+    race = race_of(("bad", "early", "late"), rules=rules, fit=decisions(first, second, third))
+    assert {job.horizon for job in race.ask()} == {4.0}
+    tell_all(race)
+    assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 2.0), ("early", 2.0)}
+    assert race.verdict("bad").open == {"early": 2.0}
+    assert race.verdict("late").standing == "in the set"
+    tell_all(race)
+    assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 1.0), ("early", 1.0)}
+    tell_all(race)
+    assert race.ask() == ()
+    assert race.pareto == ("bad", "late")
+
+
+def tell_all(race):
+    for job in race.ask():
+        race.tell(solve(job))
+
+
+def test_the_batch_doubles_when_nothing_resolves_and_halves_when_much_does():
+    rules = Rules(batch=(2, 16))
+    assert [rules.next_batch(b, 0, 10) for b in (2, 8, 16)] == [4, 16, 16]
+    assert [rules.next_batch(b, 3, 10) for b in (2, 8, 16)] == [2, 4, 8]
+    assert rules.next_batch(8, 2, 10) == 8
+    race = drive(race_of(("good", "twin"), rules=Rules(batch=(2, 8), epsilon=0.0, max_runs=80)))
+    sizes = [len(event.jobs) // 2 for event in race.events if isinstance(event, Asked)]
+    assert sizes[:4] == [2, 4, 8, 8]
+
+
+def test_a_newcomer_runs_on_cached_instances_first():
+    race = drive(race_of(("early", "late", "good"), seed=2))
+    used = list(race.runs.instances)
+    before = race.spent.runs
+    race.add("worst")
+    assert not race.resolved
+    assert race.verdict("worst").standing == "undecided"
+    jobs = race.ask()
+    assert {job.algorithm for job in jobs} == {"worst"}
+    assert {job.instance for job in jobs} <= set(used)
+    assert len(jobs) == race.rules.batch[0]
+    drive(race)
+    assert race.pareto == ("early", "good", "late")
+    assert race.spent.runs - before < len(used) * 3
+    assert set(race.runs.instances) == set(used)
+
+
+def test_a_newcomer_that_catches_up_goes_on_with_the_others():
+    race = drive(race_of(("good", "bad"), rules=Rules(alpha=0.9, batch=(2, 4), max_runs=60)))
+    used = set(race.runs.instances)
+    race.add("twin")
+    seen = []
+    while jobs := race.ask():
+        seen.append({job.instance for job in jobs})
+        tell_all(race)
+    fresh = [bool(instances - used) for instances in seen]
+    assert fresh == sorted(fresh)  # cached ones first
+    assert any(fresh)
+    assert {run.instance for run in race.runs if run.algorithm == "twin"} >= used
+
+
+def test_removed_algorithms_do_not_count_and_come_back_with_their_runs():
+    race = race_of(seed=4)
+    jobs = race.ask()
+    for job in jobs[:-1]:
+        race.tell(solve(job))
+    race.remove(jobs[-1].algorithm, "broken")
+    gone = jobs[-1].algorithm
+    assert all(job.algorithm != gone for job in race.ask())
+    assert gone not in race.posterior.algorithms
+    assert race.verdict(gone).standing == "removed"
+    race.tell(solve(jobs[-1]))  # late, and kept
+    race.add(gone)
+    drive(race)
+    plain = drive(race_of(seed=4))
+    assert race.pareto == plain.pareto
+    check_invariants(race)
+    with pytest.raises(DataError, match="racing already"):
+        race.add(race.pareto[0])
+    with pytest.raises(DataError, match="no algorithm named 'goood' in this race; did you mean"):
+        race.remove("goood")
+
+
+def test_earlier_runs_are_looked_at_before_any_is_asked_for():
+    earlier = drive(race_of(seed=6)).runs
+    race = race_of(seed=7)
+    race.load(earlier)
+    race.load(earlier)
+    assert race.spent == Spent(0, 0.0)
+    assert race.runs == earlier
+    jobs = race.ask()
+    assert race.rounds == 1
+    assert len(race._state.open) < 6  # it has learnt from them
+    assert race.spent.runs == len(jobs)
+    with pytest.raises(DataError, match="no algorithm named"):
+        race_of(("good", "bad")).load(earlier)
+    with pytest.raises(DataError, match="nobody asked for"):
+        race_of().tell(earlier[0])
+
+
+def test_earlier_runs_of_one_algorithm_serve_as_cached_instances():
+    earlier = drive(race_of(seed=6)).runs.filter(algorithms=["good"])
+    race = race_of(("good", "bad"), seed=7)
+    race.load(earlier)
+    jobs = race.ask()
+    assert {job.algorithm for job in jobs} == {"bad"}
+    assert {job.instance for job in jobs} <= set(earlier.instances)
+
+
+def test_tighter_rules_bring_back_whom_they_doubt():
+    race = drive(race_of(seed=1, rules=Rules(alpha=0.8, batch=(2, 8), max_runs=400)))
+    doubtful = {name for name, found in race.eliminated.items() if found.probability < 0.97}
+    spent = race.spent.runs
+    race.extend(Rules(alpha=0.97, batch=(2, 8), max_runs=800))
+    assert doubtful <= set(race.pareto)
+    drive(race)
+    assert race.spent.runs >= spent
+    assert all(found.probability >= 0.97 for found in race.eliminated.values())
+    race.extend(Rules(alpha=0.97, batch=(2, 8), max_runs=900))
+    assert race.ask() == ()  # more runs would be allowed, but none is needed
+    check_invariants(race)
+
+
+def test_looking_again_and_again_asks_for_more_certainty():
+    plain = drive(race_of(seed=1, rules=Rules(alpha=0.9, batch=(2, 8), max_runs=400)))
+    strict = Rules(alpha=0.9, batch=(2, 8), max_runs=400, sequential=True)
+    careful = drive(race_of(seed=1, rules=strict))
+    assert careful.spent.runs > plain.spent.runs
+    assert all(found.probability > 0.99 for found in careful.eliminated.values())
+
+
+# Limits and failures
+
+
+@pytest.mark.parametrize("limit", [0, 3, 4, 17, 50])
+def test_no_more_runs_than_allowed_and_whole_instances(limit):
+    rules = Rules(batch=(2, 8), max_runs=limit)
+    race = drive(race_of(("good", "twin", "early", "late"), rules=rules))
+    assert race.ended == "max_runs"
+    assert race.spent.runs == race.n_runs <= limit
+    assert race.spent.runs > limit - 4
+    check_invariants(race)
+
+
+def test_no_more_time_than_allowed():
+    race = drive(race_of(("good", "twin"), rules=Rules(batch=(2, 8), max_time=33)))
+    assert race.ended == "max_time"
+    assert 25 < race.spent.time <= 33
+
+
+def test_nothing_is_asked_for_after_the_deadline():
+    race = race_of(rules=Rules(deadline=100.0))
+    with pytest.raises(DataError, match="needs the time"):
+        race.ask()
+    jobs = race.ask(99.0)
+    assert jobs
+    assert race.ask(100.0) == ()
+    assert race.ended == "deadline"
+    assert race.ask(99.5) == jobs
+    race.extend(Rules(deadline=200.0))
+    assert race.ask(150.0) == jobs
+
+
+def test_failed_runs_are_tried_again_and_count_if_they_fail_for_good():
+    race = race_of(("good", "bad"), rules=Rules(batch=(2, 2), retries=1))
+    first, *others = race.ask()
+    race.tell(first.run([], [], until=0.5, status=Status.CRASHED))
+    for job in others:
+        race.tell(solve(job))
+    (again,) = race.ask()
+    assert again.key == first.key._replace(repetition=1)
+    assert again.seed != first.seed
+    assert again.instance_seed == first.instance_seed
+    assert again.horizon == first.horizon
+    race.tell(again.run([], [], until=0.25, status=Status.CRASHED))
+    race.ask()
+    assert race.rounds == 1
+    assert race.spent.runs >= 5
+    failed = [run for run in race.runs if run.status == Status.CRASHED]
+    assert [run.repetition for run in failed] == [0, 1]
+
+
+def test_who_fails_too_often_is_removed():
+    race = race_of(("good", "bad", "early"), rules=Rules(batch=(4, 4), max_failures=2))
+    for job in race.ask():
+        fails = job.algorithm == "good"
+        race.tell(job.run([], [], status=Status.KILLED) if fails else solve(job))
+    race.ask()
+    assert race.verdict("good").standing == "removed"
+    assert any(getattr(event, "why", "") == "4 runs failed" for event in race.events)
+    race.add("good")
+    assert race.verdict("good").standing == "undecided"
+
+
+def test_a_posterior_that_cannot_be_trusted_decides_nothing():
+    def doubtful(rankings, *, seed):
+        found = quick_fit(rankings, seed=seed)
+        problems = Diagnostics(problems=("it was made up",))
+        return Posterior(
+            found.algorithms, found.times, found.draws, found.weight, None, {}, problems
+        )
+
+    race = race_of(("good", "worst"), fit=doubtful, rules=Rules(batch=(2, 2)))
+    tell_all(race)
+    with pytest.warns(FitWarning, match="round 1 decides nothing, for it was made up"):
+        race.ask()
+    assert race.pareto == ("good", "worst")
+    assert race.events[-2] == Decided((), race.events[-2].open, 2, ("it was made up",))
+
+
+def test_a_race_of_one_or_none_is_over():
+    assert race_of(("good",)).ask() == ()
+    assert race_of(()).resolved
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        ("good", {}, "expected a list of names"),
+        (["good", ""], {}, "a name is missing"),
+        (["good", "good"], {}, "racing already"),
+        (["good"], {"seed": 0.5}, "whole number"),
+        (["good"], {"rules": 0.9}, "expected Rules"),
+        (["good"], {"instances": "f1"}, "expected a list of names"),
+    ],
+)
+def test_what_makes_no_race_is_refused(names, more, message):
+    with pytest.raises(DataError, match=message):
+        race_of(names, **more)
+    with pytest.raises(DataError, match="numbered"):
+        race_of().offer(["f1"])
+    with pytest.raises(DataError, match="started"):
+        Race.from_events([])
+
+
+def test_everybody_dominated_in_a_circle_leaves_one():
+    circle = np.zeros((3, 1, 3))
+    circle[0, 0], circle[1, 0], circle[2, 0] = (3, 2, 1), (1, 3, 2), (2, 1, 3)
+
+    def fit(rankings, *, seed):  # noqa: ARG001
+        draws, weight = circle.astype(np.float32), np.full((3, 1), 1 / 3, dtype=np.float32)
+        return Posterior(rankings.algorithms, rankings.times, draws, weight)
+
+    names = ("bad", "early", "good")
+    race = Race(names, [1], direction="maximize", rules=Rules(alpha=0.6), fit=fit)
+    for job in race.ask():
+        race.tell(job.run([1], [0.0]))
+    race.ask()
+    assert len(race.pareto) == 1
+
+
+# With the real fit
+
+
+def test_the_real_fit_decides_alike_in_any_order():
+    rules = Rules(alpha=0.95, batch=(4, 16), max_runs=150)
+    first = drive(race_of(("early", "late", "worst"), rules=rules, fit=pb.fit))
+    shuffled = race_of(("early", "late", "worst"), rules=rules, fit=pb.fit)
+    drive(shuffled, order=np.random.default_rng(0))
+    assert history(first) == history(shuffled)
+    assert first.pareto == ("early", "late")
+    last = max(k for k, event in enumerate(first.events) if isinstance(event, Decided))
+    again = Race.from_events(first.events[:last])
+    assert history(drive(again)) == history(first)
+    assert again.posterior == first.posterior
+
+
+# Anything may happen
+
+
+class Accidents(RuleBasedStateMachine):
+    """Algorithms come and go, runs fail, come late or twice; the race keeps its promises."""
+
+    def __init__(self):
+        super().__init__()
+        rules = Rules(alpha=0.8, batch=(1, 4), max_runs=60, max_time=200.0, retries=1)
+        self.race = race_of(("early", "late", "bad"), rules=rules)
+        self.jobs = {}
+
+    @rule()
+    def ask(self):
+        for job in self.race.ask():
+            self.jobs[job.key] = job
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data(), fails=st.sampled_from([0.0, 0.0, 1.0]))
+    def tell(self, data, fails):
+        # Jobs of any round, told or not: some are duplicates, some come too late.
+        for key in data.draw(st.lists(st.sampled_from(sorted(self.jobs)), max_size=6)):
+            self.race.tell(solve(self.jobs[key], fails))
+
+    @rule()
+    def finish_round(self):
+        for job in self.race.ask():
+            self.jobs[job.key] = job
+            self.race.tell(solve(job))
+
+    @rule(name=st.sampled_from(sorted(SKILL)))
+    def add(self, name):
+        if name not in self.race.pareto:
+            self.race.add(name)
+
+    @rule(name=st.sampled_from(sorted(SKILL)))
+    def remove(self, name):
+        if name in self.race.pareto or name in self.race.eliminated:
+            self.race.remove(name)
+
+    @rule(alpha=st.sampled_from([0.8, 0.9]), more=st.integers(0, 30))
+    def extend(self, alpha, more):
+        runs, time = self.race.spent
+        limits = {"max_runs": runs + more, "max_time": time + 4 * more}
+        self.race.extend(Rules(alpha=alpha, batch=(1, 4), retries=1, **limits))
+
+    @rule(name=st.sampled_from(sorted(SKILL)), instance=st.integers(1, 12))
+    def load(self, name, instance):
+        everybody = {*self.race.pareto, *self.race.eliminated}
+        if name in everybody:
+            record = pb.Run(name, f"{instance}", [1.0], [0.5], 4.0, repetition=7)
+            self.race.load(pb.Runs.from_records([record], direction="maximize"))
+
+    @rule()
+    def restart(self):
+        lines = [to_json(event) for event in self.race.events]
+        again = Race.from_events(map(from_json, lines), fit=quick_fit)
+        assert again.events == self.race.events
+        assert again._state == self.race._state
+        self.race = again
+
+    @invariant()
+    def promises(self):
+        check_invariants(self.race)
+
+    def teardown(self):
+        drive(self.race)
+        check_invariants(self.race)
+        assert not self.race._state.wanted
+        assert not self.race._state.news
+
+
+TestAccidents = Accidents.TestCase
+TestAccidents.settings = settings(stateful_step_count=30)

@@ -1,0 +1,88 @@
+"""Replay: a race over recorded runs looks up what it would have seen."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.cli import main
+from polarbear.errors import DataError
+from polarbear.racing.rules import Rules
+from racers import quick_fit
+
+MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
+TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
+
+
+@pytest.fixture(scope="module")
+def mabbob():
+    return pb.read(MABBOB, direction="minimize", clock="evaluations")
+
+
+def test_a_recorded_benchmark_with_the_real_fit(mabbob):
+    found = pb.replay(mabbob, Rules(alpha=0.95))
+    assert found.pareto == pb.fit(mabbob).pareto(0.95)
+    assert set(found.eliminated) == {"RS"}
+    assert found.ended == "no instances left"
+    assert not found.resolved
+    assert found.full == (420, 4_200_000)
+    assert found.spent.runs == found.n_runs == len(found.runs) < 420
+    assert found.spent.time == found.runs.until.sum()
+    assert 0.1 < found.saved < 0.9
+    assert found.rounds > 2
+    assert "of 420 runs" in str(found)
+    assert set(found.posterior.algorithms) == set(found.pareto)
+
+
+def test_the_same_seed_gives_the_same_replay(mabbob):
+    def once(seed):
+        found = pb.replay(mabbob, Rules(alpha=0.9), seed=seed, fit=quick_fit)
+        return found.race.events
+
+    assert once(1) == once(1)
+    assert once(1) != once(2)
+
+
+def test_what_is_seen_is_what_was_recorded(mabbob):
+    found = pb.replay(mabbob, Rules(alpha=0.8), times=[200, 1000, 5000], fit=quick_fit)
+    recorded = {(run.algorithm, run.instance): run for run in mabbob}
+    for run in found.runs:
+        whole = recorded[run.algorithm, run.instance]
+        seen = whole.time <= run.until
+        assert run.until <= 5000
+        assert np.array_equal(run.time, whole.time[seen])
+        assert np.array_equal(run.value, whole.value[seen])
+
+
+def test_failed_short_missing_and_repeated_runs():
+    runs = pb.testing.simulate_runs(TRUTH, 40, 3, crashed=0.1, cut=0.1)
+    more = [run._replace(repetition=1) for run in runs if run.instance in ("i1", "i2")]
+    every = [run for run in runs if (run.algorithm, run.instance) != ("a2", "i3")]
+    runs = pb.Runs.from_records([*every, *more], direction="minimize")
+    found = pb.replay(runs, Rules(alpha=0.99, retries=1, batch=(4, 8)), fit=quick_fit)
+    assert found.full.runs == 119
+    assert found.spent.time <= found.full.time
+    assert "a3" in found.eliminated
+
+
+def test_limits_hold(mabbob):
+    found = pb.replay(mabbob, Rules(max_time=500_000), fit=quick_fit)
+    assert found.ended == "max_time"
+    assert found.spent.time <= 500_000
+    assert found.saved > 0.88
+
+
+def test_what_is_no_runs_is_refused():
+    with pytest.raises(DataError, match="read it first"):
+        pb.replay("results/")
+
+
+def test_the_command_says_what_was_saved(capsys):
+    options = ["--direction", "minimize", "--clock", "evaluations", "--times", "4"]
+    assert main(["replay", str(MABBOB), *options, "--alpha", "0.95", "--batch", "8", "16"]) == 0
+    said = capsys.readouterr().out
+    assert "RS is dominated by" in said
+    assert "4,200,000 evaluations" in said
+    assert main(["replay", str(MABBOB), *options, "--alpha", "2"]) == 1
+    assert "alpha=2.0" in capsys.readouterr().err
