@@ -85,10 +85,14 @@ def check_invariants(race):
         assert key == job.key
         assert key not in state.told
         assert key.algorithm in state.racing
-    assert len({(r.algorithm, r.instance, r.repetition) for r in state.runs}) == len(state.runs)
+    assert len(race.runs) == race.n_runs
     spent = race.spent
-    assert spent.runs == len(state.promised)
-    assert np.isclose(spent.time, sum(state.promised.values()))
+    assert spent.runs >= len(state.promised)
+    assert spent.time >= 0
+    for round_, tickets in state.out.items():
+        assert round_ >= state.current
+        assert all((key in state.wanted) == (run.status is None) for key, run in tickets.items())
+    assert set(state.wanted) <= {key for tickets in state.out.values() for key in tickets}
     if race.rules.max_runs is not None:
         assert spent.runs <= race.rules.max_runs
     if race.rules.max_time is not None:

@@ -75,8 +75,12 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--elimination", choices=("joint", "pointwise"), default="joint")
     parser.add_argument("--resolution", choices=("crossing", "strict"), default="crossing")
     parser.add_argument(
-        "--sequential", action="store_true", help="all looks together err so seldom"
+        "--looks",
+        choices=("fixed", "shared", "betting"),
+        default="fixed",
+        help="whether alpha holds for each look (fixed), or for all looks together",
     )
+    parser.add_argument("--allocation", choices=("focused", "paper"), default="focused")
     parser.add_argument("--batch", type=int, nargs=2, default=(8, 64), metavar=("LEAST", "MOST"))
     parser.add_argument("--seed", type=int, default=0)
     parser.set_defaults(run=_replay)
@@ -110,8 +114,9 @@ def _replay(wanted: argparse.Namespace) -> int:
         wanted.epsilon,
         wanted.elimination,
         wanted.resolution,
-        wanted.sequential,
-        tuple(wanted.batch),
+        wanted.looks,
+        wanted.allocation,
+        batch=tuple(wanted.batch),
     )
     found = polarbear.replay(runs, rules, times=_times(runs, wanted), seed=wanted.seed)
     print(found)

@@ -19,6 +19,7 @@ from polarbear.racing.events import (
     Imported,
     Offered,
     Open,
+    Outlook,
     Removed,
     Started,
     Told,
@@ -51,6 +52,7 @@ RUNS = st.builds(
 JOBS = st.builds(
     job, st.integers(), st.builds(Key, NAMES, NAMES, st.integers(0, 3)), st.floats(0, 9)
 )
+THREE = st.tuples(st.floats(0), st.floats(0), st.floats(0))
 EVENTS = st.one_of(
     st.builds(
         Started,
@@ -65,14 +67,18 @@ EVENTS = st.one_of(
     st.builds(Offered, st.lists(NAMES).map(tuple)),
     st.builds(Added, NAMES),
     st.builds(Removed, NAMES, NAMES),
-    st.builds(Asked, st.lists(JOBS, max_size=3).map(tuple)),
+    st.builds(Asked, st.lists(JOBS, max_size=3).map(tuple), st.integers(0, 9)),
     st.builds(Told, RUNS),
     st.builds(Imported, RUNS),
     st.builds(
         Decided,
         st.lists(st.builds(Eliminated, NAMES, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
-        st.lists(st.builds(Open, NAMES, NAMES, st.integers(1, 2**200)), max_size=2).map(tuple),
+        st.lists(
+            st.builds(Open, NAMES, NAMES, st.integers(1, 2**200), st.floats(0)), max_size=2
+        ).map(tuple),
         st.integers(1, 64),
+        st.lists(st.tuples(NAMES, st.floats(0, 1e9)), max_size=2).map(tuple),
+        st.none() | st.builds(Outlook, THREE, THREE),
         st.lists(NAMES, max_size=2).map(tuple),
     ),
 )
@@ -134,7 +140,7 @@ def test_arrays_become_plain_numbers():
         {"epsilon": 0.5},
         {"elimination": "none"},
         {"resolution": "some"},
-        {"sequential": 1},
+        {"looks": "twice"},
         {"batch": (8, 4)},
         {"batch": 8},
         {"max_runs": -1},

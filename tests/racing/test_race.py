@@ -160,7 +160,8 @@ def test_the_batch_doubles_when_nothing_resolves_and_halves_when_much_does():
     assert [rules.next_batch(b, 0, 10) for b in (2, 8, 16)] == [4, 16, 16]
     assert [rules.next_batch(b, 3, 10) for b in (2, 8, 16)] == [2, 4, 8]
     assert rules.next_batch(8, 2, 10) == 8
-    race = drive(race_of(("good", "twin"), rules=Rules(batch=(2, 8), epsilon=0.0, max_runs=80)))
+    rules = Rules(batch=(2, 8), epsilon=0.0, max_runs=80, allocation="paper")
+    race = drive(race_of(("good", "twin"), rules=rules))
     sizes = [len(event.jobs) // 2 for event in race.events if isinstance(event, Asked)]
     assert sizes[:4] == [2, 4, 8, 8]
 
@@ -260,7 +261,7 @@ def test_tighter_rules_bring_back_whom_they_doubt():
 
 def test_looking_again_and_again_asks_for_more_certainty():
     plain = drive(race_of(seed=1, rules=Rules(alpha=0.9, batch=(2, 8), max_runs=400)))
-    strict = Rules(alpha=0.9, batch=(2, 8), max_runs=400, sequential=True)
+    strict = Rules(alpha=0.9, batch=(2, 8), max_runs=400, looks="shared")
     careful = drive(race_of(seed=1, rules=strict))
     assert careful.spent.runs > plain.spent.runs
     assert all(found.probability > 0.99 for found in careful.eliminated.values())
@@ -342,7 +343,7 @@ def test_a_posterior_that_cannot_be_trusted_decides_nothing():
     with pytest.warns(FitWarning, match="round 1 decides nothing, for it was made up"):
         race.ask()
     assert race.pareto == ("good", "worst")
-    assert race.events[-2] == Decided((), race.events[-2].open, 2, ("it was made up",))
+    assert race.events[-2] == Decided((), race.events[-2].open, 2, problems=("it was made up",))
 
 
 def test_a_race_of_one_or_none_is_over():

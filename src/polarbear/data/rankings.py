@@ -7,7 +7,7 @@ its weight, and its rankings at different times are not independent of each othe
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data import grid
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import Codes, count, indices, listing, span
+from polarbear.data.names import Codes, count, indices, listing, natural, span
 from polarbear.data.runs import Runs
 from polarbear.data.table import dense
 from polarbear.data.trajectories import Floats, Ints, costs_at, gather
@@ -160,6 +160,53 @@ class Rankings(Frozen):
             offset=np.concatenate([[0], np.cumsum(length)]),
             instance=np.repeat(np.arange(len(chosen), dtype=np.int32), number),
             weight=self.weight[comparison],
+        )
+
+    def among(self, algorithms: Collection[str]) -> "Rankings":
+        """The rankings of some algorithms, as if the others had not taken part.
+
+        >>> runs = Runs.from_frame(
+        ...     {"algorithm": ["a", "b", "c"], "instance": [1] * 3, "time": [1] * 3,
+        ...      "value": [3, 2, 1]}, direction="minimize")
+        >>> rank(runs).among(["a", "b"]).order("1", 1)
+        [[('b',), ('a',)]]
+        """
+        kept = np.zeros(len(self.algorithms), dtype=bool)
+        kept[indices(algorithms, self.algorithms, "algorithm")] = True
+        comparison = np.repeat(np.arange(len(self.instance)), np.diff(self.offset))
+        position = self.position.copy()
+        for code in np.flatnonzero(~kept).tolist():
+            entry = np.flatnonzero(self.algorithm == code)
+            size = np.diff(self.offset)[comparison[entry]]
+            theirs = _ranges(self.offset[comparison[entry]], size)
+            gone = np.repeat(self.position[:, entry], size, axis=1)
+            position[:, theirs] -= (gone != UNKNOWN) & (gone < self.position[:, theirs])
+        stays = kept[self.algorithm]
+        size = np.bincount(comparison[stays], minlength=len(self.instance))
+        return replace(
+            self,
+            algorithms=tuple(self.algorithms[code] for code in np.flatnonzero(kept)),
+            position=position[:, stays],
+            algorithm=(np.cumsum(kept) - 1).astype(np.int32)[self.algorithm[stays]],
+            offset=np.concatenate([[0], np.cumsum(size)]),
+        )
+
+    def join(self, other: "Rankings") -> "Rankings":
+        """These rankings, and those of other instances at the same times."""
+        names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural))
+        kind = np.promote_types(self.position.dtype, other.position.dtype)
+        parts = [(part, indices(part.algorithms, names, "algorithm")) for part in (self, other)]
+        return replace(
+            self,
+            algorithms=names,
+            instances=self.instances + other.instances,
+            position=np.concatenate([self.position, other.position], axis=1, dtype=kind),
+            algorithm=np.concatenate(
+                [code[part.algorithm] for part, code in parts], dtype=np.int32
+            ),
+            offset=np.concatenate([self.offset, self.offset[-1] + other.offset[1:]]),
+            instance=np.concatenate([self.instance, len(self.instances) + other.instance]),
+            weight=np.concatenate([self.weight, other.weight]),
         )
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from polarbear.data import grid
 from polarbear.data.names import check, count, guess, listing, natural, text
-from polarbear.data.rankings import Rankings, rank
+from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning, FitWarning, warn
@@ -28,6 +28,7 @@ from polarbear.posterior import Posterior
 from polarbear.racing.deciding import decide
 from polarbear.racing.events import (
     Added,
+    Asked,
     Eliminated,
     Event,
     Extended,
@@ -38,6 +39,7 @@ from polarbear.racing.events import (
     Told,
     plain_run,
 )
+from polarbear.racing.evidence import Evidence
 from polarbear.racing.jobs import Job, derived
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules
@@ -166,16 +168,18 @@ class Race:
         while True:
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
-            if self._state.wanted:
-                self._ended = None
-                return tuple(self._state.wanted.values())
-            if self._state.news:
+            state = self._state
+            if state.complete and (state.out or state.news):
                 self._conclude()
                 continue
-            planned = plan(self._state)
-            if isinstance(planned, str):
-                return self._end(planned)
-            self._record(planned)
+            planned = plan(state) if len(state.out) <= state.rules.overlap else None
+            if isinstance(planned, Asked):
+                self._record(planned)
+            elif state.wanted:
+                self._ended = None
+                return tuple(state.wanted.values())
+            else:
+                return self._end(planned or "resolved")
 
     def tell(self, run: Run) -> None:
         """Take a run that was asked for. Order does not matter.
@@ -289,19 +293,21 @@ class Race:
     @property
     def n_runs(self) -> int:
         """How many runs there are."""
-        return len(self._state.runs)
+        return len(self._state.told)
 
     @property
     def runs(self) -> Runs:
         """All runs."""
         state = self._state
-        return Runs.from_records(state.runs, direction=state.direction, clock=state.clock)
+        runs = [event.run for event in self._events if isinstance(event, Told | Imported)]
+        return Runs.from_records(runs, direction=state.direction, clock=state.clock)
 
     @property
     def posterior(self) -> Posterior | None:
         """What the last decision rests on: ratings of those who were racing then."""
         if self._posterior is None and self._state.basis is not None:
-            self._posterior = self._fitted(self._state.basis, self._state.round - 1)
+            rankings = self._rankings(self._state.basis)
+            self._posterior = self._fitted(rankings, self._state.round - 1)
         return self._posterior
 
     def verdict(self, algorithm: str) -> Standing:
@@ -340,10 +346,11 @@ class Race:
         self._fit = fit
         self._ended: str | None = None
         self._posterior: Posterior | None = None
-        self._evidence: Runs | None = None  # the first runs, as far as they count
-        self._counted = 0  # how many these are
+        self._evidence = Evidence(started.times, started.direction, started.clock)
 
     def _record(self, event: Event) -> None:
+        if isinstance(event, Told | Imported):
+            self._evidence.add(event.run, self._state.round_of(key_of(event.run)))
         apply(self._state, event)
         self._events.append(event)
 
@@ -359,47 +366,39 @@ class Race:
             self._record(retry)
             return
         most = state.rules.max_failures
+        failing = state.failing()
         for name in state.present() if most is not None else ():
-            if most is not None and state.failures[name] > most:
-                self._record(Removed(name, f"{count(state.failures[name], 'run')} failed"))
-        self._posterior = self._fitted(Basis(len(state.runs), state.present()), state.round)
-        decided = decide(state, self._posterior)
+            if most is not None and failing[name] > most:
+                self._record(Removed(name, f"{count(failing[name], 'run')} failed"))
+        rankings = self._rankings(Basis(state.current, state.present()))
+        self._posterior = self._fitted(rankings, state.round)
+        decided = decide(state, self._posterior, rankings)
         if decided.problems:
             problems = "; ".join(decided.problems)
             warn(f"round {state.round + 1} decides nothing, for {problems}", FitWarning)
         self._record(decided)
 
-    def _fitted(self, basis: Basis, round_: int) -> Posterior | None:
+    def _fitted(self, rankings: Rankings | None, round_: int) -> Posterior | None:
         """The posterior of a round; none if there are no two algorithms to compare."""
-        state = self._state
-        runs = self._evidence_of(basis)
-        if runs is None or len(runs.algorithms) < 2:
+        if rankings is None or len(rankings.algorithms) < 2:
             return None
         with warnings.catch_warnings():
             # Gaps are of the race's making, and what cannot be trusted decides nothing.
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", FitWarning)
-            rankings = rank(runs, state.times)
-            return self._fit(rankings, seed=derived(state.seed, ["fit", round_]))
+            return self._fit(rankings, seed=derived(self._state.seed, ["fit", round_]))
 
-    def _evidence_of(self, basis: Basis) -> Runs | None:
-        """The runs that count, of the algorithms that count; what is known is not built again."""
-        state = self._state
-        if self._counted < basis.runs:
-            new = [
-                run._replace(repetition=0) if key_of(run) in state.promised else run
-                for run in state.runs[self._counted : basis.runs]
-                if key_of(run) not in state.superseded
-            ]
-            parts = [] if self._evidence is None else [self._evidence]
-            if new:
-                made = Runs.from_records(new, direction=state.direction, clock=state.clock)
-                self._evidence = Runs.concat([*parts, made])
-            self._counted = basis.runs
-        if self._evidence is None:
+    def _rankings(self, basis: Basis) -> Rankings | None:
+        """Who was ahead of whom, as far as it counts."""
+        used = self._state.used
+        return self._evidence.rankings(basis.round, basis.algorithms, self._counts, used)
+
+    def _counts(self, run: Run) -> Run | None:
+        """A run as it counts: what was asked for is the first repetition, tried again or not."""
+        key = key_of(run)
+        if key in self._state.superseded:
             return None
-        names = set(basis.algorithms) & set(self._evidence.algorithms)
-        return self._evidence.filter(algorithms=names)
+        return run._replace(repetition=0) if key in self._state.promised else run
 
     def _known(self, algorithm: str) -> str:
         name, state = text(algorithm), self._state

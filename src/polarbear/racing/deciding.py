@@ -1,35 +1,69 @@
-"""From a posterior to who is out and which pairs are settled (paper, algorithm 1)."""
+"""From a posterior to who is out, what is settled (paper, algorithm 1), and who runs next."""
+
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from polarbear.data.names import natural
+from polarbear.data.rankings import Rankings
 from polarbear.posterior import Posterior
+from polarbear.racing.allocation import focus
+from polarbear.racing.betting import log_e_values, stakes, wins
 from polarbear.racing.events import Decided, Eliminated, Open
-from polarbear.racing.state import State
-from polarbear.relations import Bools, Floats, dominates, resolved
+from polarbear.racing.outlook import Leads, outlook
+from polarbear.racing.state import Pair, State
+from polarbear.relations import Bools, Floats, crosses, dominates, margin, resolved
 
 
-def decide(state: State, posterior: Posterior | None) -> Decided:
+def decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decided:
     """What a posterior of racing algorithms decides; without one, and if it is no good, nothing."""
-    if posterior is None or not posterior.diagnostics.trusted:
+    if posterior is None or rankings is None or not posterior.diagnostics.trusted:
         problems = () if posterior is None else posterior.diagnostics.problems
         batch = state.rules.next_batch(state.batch, 0, 0)
-        return Decided((), _opened(state.open), batch, problems)
-    rules, alpha, names = state.rules, state.certainty, posterior.algorithms
+        return Decided((), _opened(state.open, {}), batch, problems=problems)
+    rules, names = state.rules, posterior.algorithms
+    seen = _look(state, posterior, rankings)
+    out = _out(seen.beats, seen.sure)
+    eliminated = tuple(
+        Eliminated(names[k], names[by], float(seen.sure[by, k]))
+        for k, by in _by(seen.beats, seen.sure, out)
+    )
+    left = _left(state, names, seen, out)
+    # Pairs of those who have not run yet can neither be resolved nor fail to be.
+    asked = sum(a in names and b in names for a, b in state.open)
+    batch = rules.next_batch(state.batch, len(state.open) - len(left), asked)
+    decided = Decided(eliminated, _opened(left, {}), batch)
+    return _ahead(state, posterior, rankings, left, decided)
+
+
+class _Look(NamedTuple):
+    """What is seen at a look; rows and columns are algorithms."""
+
+    ahead: Floats
+    beats: Bools  # whether row eliminates column
+    sure: Floats  # how sure one is that row dominates column
+    crosses: Bools
+    settled: Bools  # (T, n, n)
+    short: Bools  # (T, n, n): times that keep row from eliminating column
+
+
+def _look(state: State, posterior: Posterior, rankings: Rankings) -> _Look:
+    rules, alpha = state.rules, state.certainty
     ahead, everywhere = posterior.better_matrix(), posterior.better_everywhere_matrix()
     alike = posterior.equivalent_matrix(rules.epsilon)
     beats = dominates(ahead, everywhere, alpha, rules.elimination)
     sure = everywhere if rules.elimination == "joint" else ahead.min(axis=0)
-    out = _out(beats, sure)
-    eliminated = tuple(
-        Eliminated(names[k], names[by], float(sure[by, k])) for k, by in _by(beats, sure, out)
-    )
-    settled = resolved(ahead, alike, alpha, resolution=rules.resolution, eliminated=out)
-    left = _left(state, names, settled, {found.algorithm for found in eliminated})
-    # Pairs of those who have not run yet can neither be resolved nor fail to be.
-    asked = sum(a in names and b in names for a, b in state.open)
-    closed = len(state.open) - len(left)
-    return Decided(eliminated, _opened(left), rules.next_batch(state.batch, closed, asked))
+    # If all times were as sure as this, they would be so together.
+    short = 1 - ahead > (1 - alpha) / len(ahead)
+    if rules.looks == "betting":
+        won = wins(rankings)
+        entered = [state.entered[name] for name in posterior.algorithms]
+        enough = stakes(alpha, entered, state.initial)[:, None]
+        short = log_e_values(won, won.swapaxes(1, 2)) < enough
+        beats = beats & ~short.any(axis=0)
+    settled = resolved(ahead, alike, alpha, resolution=rules.resolution)
+    return _Look(ahead, beats, sure, crosses(ahead, alike, alpha), settled, short)
 
 
 def _out(beats: Bools, sure: Floats) -> Bools:
@@ -49,21 +83,66 @@ def _by(beats: Bools, sure: Floats, out: Bools) -> list[tuple[int, int]]:
     return found
 
 
-def _left(
-    state: State, names: tuple[str, ...], settled: Bools, eliminated: set[str]
-) -> dict[tuple[str, str], int]:
+def _left(state: State, names: tuple[str, ...], seen: _Look, out: Bools) -> dict[Pair, int]:
     """The pairs that stay open, at the times at which they do."""
     place = {name: k for k, name in enumerate(names)}
-    open_at = np.packbits(~settled, axis=0, bitorder="little")
-    left = {}
+    least = seen.ahead.min(axis=0)
+    open_at = np.packbits(~seen.settled, axis=0, bitorder="little")
+    left: dict[Pair, int] = {}
     for (a, b), times in state.open.items():
-        if a in place and b in place:
-            times &= int.from_bytes(open_at[:, place[a], place[b]].tobytes(), "little")
-        if times and not {a, b} & eliminated:
+        if a not in place or b not in place:
+            left[a, b] = times
+            continue
+        i, j = place[a], place[b]
+        if out[i] or out[j]:
+            continue
+        times &= int.from_bytes(open_at[:, i, j].tobytes(), "little")
+        if not times and not seen.crosses[i, j] and max(least[i, j], least[j, i]) > 0.5:
+            # One leads at every time and is not sure enough of all together: not settled yet.
+            i, j = (i, j) if least[i, j] > least[j, i] else (j, i)
+            times = _bits(seen.short[:, i, j]) or 1 << int(np.argmin(seen.ahead[:, i, j]))
+        if times:
             left[a, b] = times
     return left
 
 
-def _opened(pairs: dict[tuple[str, str], int]) -> tuple[Open, ...]:
+def _bits(at: Bools) -> int:
+    return int.from_bytes(np.packbits(at, bitorder="little").tobytes(), "little")
+
+
+def _ahead(
+    state: State,
+    posterior: Posterior,
+    rankings: Rankings,
+    left: dict[Pair, int],
+    decided: Decided,
+) -> Decided:
+    """The same with what lies ahead: how much is left, and who runs next until when."""
+    rules, names = state.rules, posterior.algorithms
+    place = {name: k for k, name in enumerate(names)}
+    known = [pair for pair in left if pair[0] in place and pair[1] in place]
+    pairs = np.array([[place[a], place[b]] for a, b in known], dtype=np.intp).reshape(-1, 2)
+    leads = Leads.of(posterior, rankings, pairs)
+    if leads is None:
+        return decided
+    alpha = state.certainty
+    if rules.looks == "betting":
+        alpha = 1 - float(np.exp(-stakes(alpha, [0], state.initial)[0]))
+    z, width = float(ndtri(alpha)), margin(rules.epsilon)
+    still, need = outlook(leads, len(names), z, width, rules.resolution)
+    opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
+    chosen = None
+    if rules.allocation == "focused" and len(known) == len(left):
+        chosen = focus(leads, posterior.times, len(names), rules, z, width)
+    decided = Decided(decided.eliminated, opened, decided.batch, outlook=still)
+    if chosen is None:
+        return decided
+    horizons = tuple(
+        (name, float(until)) for name, until in zip(names, chosen.until, strict=True) if until > 0
+    )
+    return Decided(decided.eliminated, opened, chosen.batch, horizons, still)
+
+
+def _opened(pairs: dict[Pair, int], need: dict[Pair, float]) -> tuple[Open, ...]:
     ordered = sorted(pairs, key=lambda names: [natural(name) for name in names])
-    return tuple(Open(*names, pairs[names]) for names in ordered)
+    return tuple(Open(*names, pairs[names], need.get(names, np.inf)) for names in ordered)

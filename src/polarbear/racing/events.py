@@ -11,7 +11,7 @@ the new form of the old one; files of every version stay readable.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +38,29 @@ class Eliminated(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Two algorithms whose relation is not known at all times; bit t of ``times`` is time t."""
+    """Two algorithms whose relation is not known at all times; bit t of ``times`` is time t.
+
+    ``need``: how many more instances it will probably take, as far as that can be told.
+    """
 
     first: str
     second: str
     times: int
+    need: float = inf
+
+
+class Outlook(NamedTuple):
+    """How much is left of a race: a tenth, a half and nine tenths of what may come need less."""
+
+    instances: tuple[float, float, float]
+    runs: tuple[float, float, float]
+
+    def __str__(self) -> str:
+        (low, instances, high), (least, runs, most) = self
+        return (
+            f"about {_many(instances)} more instances ({_many(low)} to {_many(high)}), "
+            f"{_many(runs)} runs ({_many(least)} to {_many(most)})"
+        )
 
 
 @dataclass(frozen=True)
@@ -88,9 +106,10 @@ class Removed:
 
 @dataclass(frozen=True)
 class Asked:
-    """These runs are wanted."""
+    """These runs are wanted, of which the race decides in this round."""
 
     jobs: tuple[Job, ...]
+    round: int
 
 
 @dataclass(frozen=True)
@@ -111,12 +130,15 @@ class Imported:
 class Decided:
     """What a round shows: who is out, which pairs stay open, how large the next batch is.
 
+    ``horizons``: who runs next and until when. ``outlook``: how much is left, if that can be told.
     ``problems``: why the posterior cannot be trusted; then nothing is decided.
     """
 
     eliminated: tuple[Eliminated, ...]
     open: tuple[Open, ...]
     batch: int
+    horizons: tuple[tuple[str, float], ...] = ()
+    outlook: Outlook | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -188,7 +210,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in value._asdict().items()}
     if isinstance(value, Open):
         # A number of as many bits as there are times is too large for other readers of JSON.
-        return [value.first, value.second, f"{value.times:x}"]
+        return [value.first, value.second, f"{value.times:x}", _plain(value.need)]
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     # JSON has no infinities.
@@ -199,8 +221,17 @@ def _floats(values: Any) -> tuple[float, ...]:
     return tuple(np.asarray(values, dtype=np.float64).ravel().tolist())
 
 
+def _three(values: Any) -> tuple[float, float, float]:
+    low, mid, high = map(float, values)
+    return low, mid, high
+
+
 def _same(value: Any) -> Any:
     return value
+
+
+def _many(number: float) -> str:
+    return f"{number:,.0f}" if isfinite(number) else "endlessly many"
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
@@ -211,5 +242,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "jobs": lambda rows: tuple(Job(*row) for row in rows),
     "run": lambda plain: plain_run(Run(**plain)),
     "eliminated": lambda rows: tuple(Eliminated(*row) for row in rows),
-    "open": lambda rows: tuple(Open(a, b, int(times, 16)) for a, b, times in rows),
+    "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
+    "horizons": lambda rows: tuple((name, float(until)) for name, until in rows),
+    "outlook": lambda rows: rows and Outlook(*map(_three, rows)),
 }

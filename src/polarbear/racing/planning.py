@@ -22,19 +22,18 @@ def plan(state: State) -> Asked | str:
     wishes = _cached(state, rivals) or _fresh(state, rivals)
     if not wishes:
         return "no instances left"
-    return _afford(state, wishes)
+    return _afford(state, wishes, state.asked)
 
 
 def again(state: State) -> Asked | None:
     """Runs that failed in this round, to be tried once more."""
+    now = state.out.get(state.current, {})
     failed = [
-        key
-        for key in state.failed
-        if key.repetition < state.rules.retries and key.algorithm in state.racing
+        key for key, run in now.items() if run.failed and key.repetition < state.rules.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [(key._replace(repetition=key.repetition + 1), state.failed[key]) for key in failed]
-    found = _afford(state, wishes) if wishes else None
+    wishes = [(key._replace(repetition=key.repetition + 1), now[key].horizon) for key in failed]
+    found = _afford(state, wishes, state.current) if wishes else None
     return found if isinstance(found, Asked) else None
 
 
@@ -64,14 +63,18 @@ def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
 
 
 def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
-    """New instances for all in doubt, each until its last open time."""
+    """New instances for whoever was chosen, or for all in doubt until their last open time."""
     if state.endless:
         numbers = map(str, count(len(state.order) + 1))
         instances = islice((name for name in numbers if name not in state.used), state.batch)
     else:
         instances = islice(state.pool, state.batch)
-    until = {name: _last(state, max(others.values())) for name, others in rivals.items()}
-    return [(Key(name, instance, 0), until[name]) for instance in instances for name in until]
+    until = state.horizons or {
+        name: _last(state, max(others.values())) for name, others in rivals.items()
+    }
+    return [
+        (_next_key(state, name, instance), until[name]) for instance in instances for name in until
+    ]
 
 
 def _last(state: State, times: int) -> float:
@@ -81,24 +84,22 @@ def _last(state: State, times: int) -> float:
 
 def _next_key(state: State, algorithm: str, instance: str) -> Key:
     key = Key(algorithm, instance, 0)
-    while key in state.told:
+    while key in state.told or key in state.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
 
 
-def _afford(state: State, wishes: list[Wish]) -> Asked | str:
+def _afford(state: State, wishes: list[Wish], round_: int) -> Asked | str:
     """As many whole instances as the limits allow: half a comparison tells nothing."""
     rules, (runs, time) = state.rules, state.spent
     jobs: list[Job] = []
     for _, group in groupby(wishes, key=lambda wish: wish[0].instance):
         batch = list(group)
-        for key, horizon in batch:
-            before = state.promised.get(key)
-            runs += before is None
-            time += max(0.0, horizon - (before or 0.0))
+        runs += len(batch)
+        time += sum(horizon for _, horizon in batch)
         if rules.max_runs is not None and runs > rules.max_runs:
-            return Asked(tuple(jobs)) if jobs else "max_runs"
+            return Asked(tuple(jobs), round_) if jobs else "max_runs"
         if rules.max_time is not None and time > rules.max_time:
-            return Asked(tuple(jobs)) if jobs else "max_time"
+            return Asked(tuple(jobs), round_) if jobs else "max_time"
         jobs += [job(state.seed, key, horizon) for key, horizon in batch]
-    return Asked(tuple(jobs))
+    return Asked(tuple(jobs), round_)

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from polarbear.errors import DataError
 from polarbear.relations import Elimination, Resolution, sequential
+
+Looks = Literal["fixed", "shared", "betting"]
+Allocation = Literal["paper", "focused"]
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,23 @@ class Rules:
     resolution
         Whether a pair is looked at until its relation is known at every time ("strict"), or only
         until it is known that neither dominates the other ("crossing").
-    sequential
-        Ask for more certainty the more looks, algorithms and instances there have been, so that
-        all looks together err as seldom as one (:func:`polarbear.relations.sequential`).
+    looks
+        What ``alpha`` promises, for a race looks again after every round. "fixed": the certainty of
+        each look, as in the paper. "shared": the error is shared out among all looks and pairs, so
+        that all together err as seldom as one (:func:`polarbear.relations.sequential`).
+        "betting": nobody is eliminated before an e-value says so, which no model can mislead and
+        however often one looks (:mod:`polarbear.racing.betting`).
+    allocation
+        Who runs next and until when. "paper": all with an open pair, until their last open time.
+        "focused": what is expected to resolve pairs at the least cost
+        (:mod:`polarbear.racing.allocation`).
+    overlap
+        How many rounds may be asked for beyond one that is not complete, so that nobody waits for
+        the slowest run. Decisions still do not depend on which run is told first.
     batch
-        The smallest and the largest number of instances of a round. It is doubled after a round
-        that resolves no pair and halved after one that resolves more than a fifth of them.
+        The smallest and the largest number of instances of a round. With the paper's allocation
+        it is doubled after a round that resolves no pair and halved after one that resolves more
+        than a fifth of them.
     max_runs, max_time
         How many runs may be asked for, and how long all of them together may take, by the clock of
         the runs.
@@ -56,7 +70,9 @@ class Rules:
     epsilon: float = 0.05
     elimination: Elimination = "joint"
     resolution: Resolution = "crossing"
-    sequential: bool = False
+    looks: Looks = "fixed"
+    allocation: Allocation = "focused"
+    overlap: int = 0
     batch: tuple[int, int] = (8, 64)
     max_runs: int | None = None
     max_time: float | None = None
@@ -73,7 +89,9 @@ class Rules:
             ),
             "elimination": _one_of(self.elimination, Elimination),
             "resolution": _one_of(self.resolution, Resolution),
-            "sequential": (isinstance(self.sequential, bool), "True or False"),
+            "looks": _one_of(self.looks, Looks),
+            "allocation": _one_of(self.allocation, Allocation),
+            "overlap": (_whole(self.overlap), "a number of rounds"),
             "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
             "max_runs": (_whole(self.max_runs, None), "a number of runs, or None"),
             "max_time": (self.max_time is None or _number(self.max_time), "a time, or None"),
@@ -88,15 +106,15 @@ class Rules:
     @property
     def questions(self) -> tuple[Any, ...]:
         """What the answers depend on; the rest is when to stop asking."""
-        return self.alpha, self.epsilon, self.elimination, self.resolution, self.sequential
+        return self.alpha, self.epsilon, self.elimination, self.resolution, self.looks
 
     def certainty(self, n: int, instances: int) -> float:
         """How sure to be at one look, of ``n`` algorithms that have run on so many instances.
 
-        >>> Rules().certainty(5, 20), round(Rules(sequential=True).certainty(5, 20), 5)
+        >>> Rules().certainty(5, 20), round(Rules(looks="shared").certainty(5, 20), 5)
         (0.99, 0.99996)
         """
-        return sequential(self.alpha, n, instances) if self.sequential else self.alpha
+        return sequential(self.alpha, n, instances) if self.looks == "shared" else self.alpha
 
     def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
         """The batch after one of this size in which so many of so many open pairs were resolved.

@@ -3,10 +3,13 @@
 1. A name is racing, eliminated or removed, and nothing else.
 2. A pair of racing algorithms is *open* at the times at which its relation is not known. It closes
    time by time and stays closed, until one of the two comes back or the rules change.
-3. What is *wanted* are the runs asked for that are still out. Nothing is decided before all are in,
-   so nothing depends on the order in which they come.
+3. What is *wanted* are the runs asked for that are still out, round by round. A round is decided
+   when all of its runs are in, by what was asked for until then and nothing later; and what is
+   planned only knows what was decided and what was asked for. So nothing depends on the order in
+   which runs come in, although rounds may overlap.
 4. The first run told with a key counts; there is no second one.
-5. Whatever was asked for counts as spent: until its horizon, and once told, as long as it took.
+5. Whatever was asked for counts as spent: until its horizon, and once its round is decided, as
+   long as it took.
 """
 
 from collections import Counter
@@ -24,7 +27,7 @@ from polarbear.racing.events import (
     Extended,
     Imported,
     Offered,
-    Open,
+    Outlook,
     Removed,
     Started,
     Told,
@@ -45,10 +48,23 @@ class Spent(NamedTuple):
     time: float
 
 
-class Basis(NamedTuple):
-    """What a decision rests on: the first so many runs, as far as they are of these algorithms."""
+class Ticket(NamedTuple):
+    """A run of a round that is not decided: its horizon, and once it is told, how it went."""
 
-    runs: int
+    horizon: float
+    until: float | None = None
+    status: Status | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was told and failed."""
+        return self.status in FAILED
+
+
+class Basis(NamedTuple):
+    """What a decision rests on: runs that count up to a round, of these algorithms."""
+
+    round: int
     algorithms: tuple[str, ...]
 
 
@@ -68,6 +84,10 @@ class State:
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     open: dict[Pair, int] = field(default_factory=dict)  # bit t: not known at time t
+    need: dict[Pair, float] = field(default_factory=dict)  # how many more instances, about
+    horizons: dict[str, float] = field(default_factory=dict)  # who runs next, if that was decided
+    outlook: Outlook | None = None
+    entered: dict[str, int] = field(default_factory=dict)  # 0 before any decision, then 1, 2, ...
 
     pool: dict[str, None] = field(default_factory=dict)  # instances to come, in their order
     used: dict[str, int] = field(default_factory=dict)  # instances that were run on: which it was
@@ -75,29 +95,55 @@ class State:
     known: dict[str, dict[str, float]] = field(default_factory=dict)  # instance, who, until when
     cursor: Counter[str] = field(default_factory=Counter)  # so many of `order` are behind it
 
-    runs: list[Run] = field(default_factory=list)
     told: set[Key] = field(default_factory=set)
     wanted: dict[Key, Job] = field(default_factory=dict)
-    promised: dict[Key, float] = field(default_factory=dict)  # asked for, and how long it takes
-    failed: dict[Key, float] = field(default_factory=dict)  # in this round, and their horizons
-    failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
-    superseded: set[Key] = field(default_factory=set)  # failed, and asked for again
-
+    promised: set[Key] = field(default_factory=set)  # asked for, ever
+    spent_runs: int = 0
     spent_time: float = 0.0
-    round: int = 0
+    out: dict[int, dict[Key, Ticket]] = field(default_factory=dict)  # by rounds not decided yet
+    asked: int = 0  # rounds asked for
+    superseded: set[Key] = field(default_factory=set)  # failed and asked for again, or cancelled
+    failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
+
+    round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
     basis: Basis | None = None
 
     @property
     def spent(self) -> Spent:
         """What the runs asked for have cost."""
-        return Spent(len(self.promised), self.spent_time)
+        return Spent(self.spent_runs, self.spent_time)
+
+    @property
+    def current(self) -> int:
+        """The round that is decided next; those before it are."""
+        return min(self.out, default=self.asked)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs of the current round are in."""
+        return not any(key in self.wanted for key in self.out.get(self.current, ()))
+
+    @property
+    def initial(self) -> int:
+        """How many algorithms there were before anything was decided."""
+        return sum(order == 0 for order in self.entered.values())
 
     @property
     def certainty(self) -> float:
         """How sure to be at a look now."""
         n = len(self.racing) + len(self.eliminated) + len(self.removed)
         return self.rules.certainty(n, len(self.order))
+
+    def round_of(self, key: Key) -> int:
+        """From which round on a run counts that is told now."""
+        rounds = [round_ for round_, tickets in self.out.items() if key in tickets]
+        return rounds[0] if rounds else self.current
+
+    def failing(self) -> Counter[str]:
+        """Runs that failed for good, with those of the current round."""
+        now = self.out.get(self.current, {})
+        return self.failures + Counter(key.algorithm for key, run in now.items() if run.failed)
 
     def present(self) -> tuple[str, ...]:
         """Who is racing, in canonical order."""
@@ -146,22 +192,14 @@ def apply(state: State, event: Event) -> None:
             state.eliminated.pop(algorithm, None)
             state.removed.add(algorithm)
         case Asked(jobs):
+            state.asked = max(state.asked, event.round + 1)
             for job in jobs:
-                _ask(state, job)
-            state.failed.clear()
+                _ask(state, job, event.round)
             state.news = True
         case Told(run):
             _receive(state, run)
-            key = key_of(run)
-            state.wanted.pop(key, None)
-            if run.status in FAILED:
-                state.failed[key] = state.promised[key]
-                state.failures[run.algorithm] += 1
-            state.spent_time += run.until - state.promised[key]
-            state.promised[key] = run.until
         case Imported(run):
             _receive(state, run)
-            state.wanted.pop(key_of(run), None)
             state.news = True
         case Decided():
             _decide(state, event)
@@ -184,6 +222,10 @@ def _enter(state: State, algorithm: str) -> None:
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
     state.removed.discard(algorithm)
     state.racing.add(algorithm)
+    newcomers = len(state.entered) - state.initial
+    state.entered.setdefault(algorithm, newcomers + 1 if state.round else 0)
+    state.horizons.clear()
+    state.outlook = None
     state.cursor[algorithm] = 0
     # Whoever comes back is judged by what it has shown already before it runs again.
     state.news |= bool(came_back)
@@ -192,9 +234,28 @@ def _enter(state: State, algorithm: str) -> None:
 def _leave(state: State, algorithm: str) -> None:
     state.racing.discard(algorithm)
     state.open = {names: times for names, times in state.open.items() if algorithm not in names}
-    gone = [key for key in state.wanted if key.algorithm == algorithm]
-    for key in gone:
-        del state.wanted[key]
+    state.horizons.pop(algorithm, None)
+    _cancel(state, [key for out in state.out.values() for key in out if key.algorithm == algorithm])
+
+
+def _cancel(state: State, keys: list[Key]) -> None:
+    """Nobody waits for these any more.
+
+    Those of rounds to come may have been told or not, which nothing may depend on: they do not
+    count. Of the current round what was told counts, and what is told later does as well.
+    """
+    now = state.current
+    for round_, tickets in list(state.out.items()):
+        for key in [key for key in keys if key in tickets]:
+            ticket = tickets.pop(key)
+            state.wanted.pop(key, None)
+            state.known[key.instance].pop(key.algorithm, None)
+            if round_ > now:
+                state.superseded.add(key)
+            elif ticket.status is not None:
+                _close(state, key, ticket)
+        if not tickets:
+            del state.out[round_]
 
 
 def _extend(state: State, rules: Rules) -> None:
@@ -210,32 +271,55 @@ def _extend(state: State, rules: Rules) -> None:
     everything = (1 << len(state.times)) - 1
     names = state.present()
     state.open = {(a, b): everything for k, a in enumerate(names) for b in names[k + 1 :]}
-    state.news = bool(state.runs)
+    state.horizons.clear()
+    state.news = bool(state.told)
 
 
-def _ask(state: State, job: Job) -> None:
+def _ask(state: State, job: Job, round_: int) -> None:
     _use(state, job.instance)
-    key = job.key
-    before = key._replace(repetition=job.repetition - 1)
-    if before in state.told and before not in state.superseded:
+    tickets = state.out.setdefault(round_, {})
+    before = job.key._replace(repetition=job.repetition - 1)
+    if before in tickets:  # it failed, and does not count if this one comes in
+        failed = tickets.pop(before)
         state.superseded.add(before)
-        state.known[job.instance].pop(job.algorithm, None)
-        state.failures[job.algorithm] -= 1
-    state.wanted[key] = job
-    longest = max(job.horizon, state.promised.get(key, 0.0))
-    state.spent_time += longest - state.promised.get(key, 0.0)
-    state.promised[key] = longest
+        state.spent_time += (failed.until or 0.0) - failed.horizon
+    state.wanted[job.key] = job
+    state.promised.add(job.key)
+    state.spent_runs += 1
+    state.spent_time += job.horizon
+    tickets[job.key] = Ticket(job.horizon)
+    state.known[job.instance][job.algorithm] = job.horizon
     behind = state.used[job.instance] + 1
     state.cursor[job.algorithm] = max(state.cursor[job.algorithm], behind)
 
 
 def _receive(state: State, run: Run) -> None:
-    _use(state, run.instance)
-    state.runs.append(run)
-    state.told.add(key_of(run))
-    until = run.until if run.status == Status.CUT else float("inf")
-    known = state.known[run.instance]
-    known[run.algorithm] = max(until, known.get(run.algorithm, 0.0))
+    key = key_of(run)
+    state.told.add(key)
+    state.wanted.pop(key, None)
+    for tickets in state.out.values():
+        if key in tickets:
+            tickets[key] = tickets[key]._replace(until=run.until, status=run.status)
+            return
+    if key not in state.superseded:
+        _use(state, run.instance)
+        _know(state, key, run.until, run.status)
+
+
+def _close(state: State, key: Key, ticket: Ticket) -> None:
+    """A run that was told counts as it was."""
+    if ticket.until is None or ticket.status is None:
+        raise ValueError("a round is decided when all of its runs are in")
+    state.spent_time += ticket.until - ticket.horizon
+    state.failures[key.algorithm] += ticket.failed
+    _know(state, key, ticket.until, ticket.status)
+
+
+def _know(state: State, key: Key, until: float, status: Status) -> None:
+    """Until when it is known how an algorithm stands on an instance."""
+    until = until if status == Status.CUT else float("inf")
+    known = state.known[key.instance]
+    known[key.algorithm] = max(until, known.get(key.algorithm, 0.0))
 
 
 def _use(state: State, instance: str) -> None:
@@ -247,12 +331,20 @@ def _use(state: State, instance: str) -> None:
 
 
 def _decide(state: State, event: Decided) -> None:
-    state.basis = Basis(len(state.runs), state.present())
+    state.basis = Basis(state.current, state.present())
+    state.asked = max(state.asked, state.current + 1)  # what comes in from now on is of the next
+    for key, ticket in state.out.pop(state.basis.round, {}).items():
+        state.known[key.instance].pop(key.algorithm, None)
+        _close(state, key, ticket)
     for found in event.eliminated:
         _leave(state, found.algorithm)
         state.eliminated[found.algorithm] = found
-    state.open = {(first, second): times for first, second, times in map(Open._make, event.open)}
+    state.open = {(pair.first, pair.second): pair.times for pair in event.open}
+    state.need = {(pair.first, pair.second): pair.need for pair in event.open}
+    state.horizons = dict(event.horizons)
+    state.outlook = event.outlook
     state.batch = event.batch
     state.round += 1
-    state.failed.clear()
-    state.news = False
+    if not state.open:
+        _cancel(state, [key for out in state.out.values() for key in out])
+    state.news = bool(state.out)

@@ -1,0 +1,105 @@
+"""What a race knows so far, as rankings: kept up to date, not made again after every round.
+
+Ranked again are only instances with something new on them. Who leaves is taken out of the rankings
+that are there, and who comes back is put in again where it has run.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import numpy as np
+
+from polarbear.data.rankings import Rankings, rank
+from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.runs import Runs
+
+
+class Evidence:
+    """Runs as far as a race asks about them, and their rankings at its times."""
+
+    def __init__(self, times: Iterable[float], direction: Direction, clock: str) -> None:
+        self._times = np.asarray(tuple(times))
+        self._sign = sign_of(direction)
+        self._direction: Direction = direction
+        self._clock = clock
+        self._new: dict[int, list[Run]] = {}  # by the round from which on they count
+        self._on: dict[str, list[Run]] = {}  # by instance
+        self._by: dict[str, set[str]] = {}  # on which instances an algorithm has run
+        self._ranked: Rankings | None = None
+        self._names: frozenset[str] = frozenset()
+
+    def add(self, run: Run, round_: int) -> None:
+        """Take a run that counts from a round on."""
+        self._new.setdefault(round_, []).append(run)
+
+    def rankings(
+        self,
+        round_: int,
+        names: Collection[str],
+        counts: Callable[[Run], Run | None],
+        place: Mapping[str, int],
+    ) -> Rankings | None:
+        """Rankings of these algorithms, of what counts up to a round; none if there is nothing.
+
+        ``counts``: the run as it counts, or nothing if it does not. ``place``: the order of the
+        instances, so that it does not matter when they were ranked.
+        """
+        touched = self._receive(round_, counts)
+        wanted = frozenset(names)
+        for name in wanted - self._names:
+            touched |= self._by.get(name, set())
+        kept = self._kept(wanted, touched)
+        runs = [
+            run for instance in touched for run in self._on[instance] if run.algorithm in wanted
+        ]
+        if runs:
+            made = Runs.from_records(runs, direction=self._direction, clock=self._clock)
+            fresh = rank(made, self._times)
+            kept = _placed(fresh if kept is None else kept.join(fresh), place)
+        self._ranked, self._names = kept, wanted
+        return kept
+
+    def _receive(self, round_: int, counts: Callable[[Run], Run | None]) -> set[str]:
+        """Take in what counts by now: the instances with something new on them."""
+        touched: set[str] = set()
+        for known in sorted(k for k in self._new if k <= round_):
+            for told in self._new.pop(known):
+                run = counts(told)
+                if run is not None:
+                    self._on.setdefault(run.instance, []).append(self._reduced(run))
+                    self._by.setdefault(run.algorithm, set()).add(run.instance)
+                    touched.add(run.instance)
+        return touched
+
+    def _kept(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
+        """The rankings that are there and still hold."""
+        ranked = self._ranked
+        if ranked is None:
+            return None
+        present = [name for name in ranked.algorithms if name in wanted]
+        if not present:
+            return None
+        if len(present) < len(ranked.algorithms):
+            ranked = ranked.among(present)
+        if not touched.isdisjoint(ranked.instances):
+            stay = [k for k, name in enumerate(ranked.instances) if name not in touched]
+            ranked = ranked.take(stay) if stay else None
+        return ranked
+
+    def _reduced(self, run: Run) -> Run:
+        """A run as seen at the times of the race: a long trajectory takes no room."""
+        time, cost = np.asarray(run.time), self._sign * np.asarray(run.value)
+        best = np.minimum.accumulate(cost[np.argsort(time, kind="stable")])
+        seen = np.searchsorted(np.sort(time), self._times, side="right")
+        at = np.flatnonzero(np.diff(seen, prepend=0))
+        if run.status == Status.CUT:
+            at = at[self._times[at] <= run.until]
+        # What ended by itself stands where it stood: at the next time of the race as well.
+        until = max(run.until, float(self._times[at[-1]])) if len(at) else run.until
+        return run._replace(
+            time=self._times[at], value=self._sign * best[seen[at] - 1], until=until
+        )
+
+
+def _placed(rankings: Rankings, place: Mapping[str, int]) -> Rankings:
+    order = np.array([place[name] for name in rankings.instances])
+    return rankings if np.all(np.diff(order) > 0) else rankings.take(np.argsort(order))
