@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polarbear.inference import fit
     from polarbear.posterior import Posterior
     from polarbear.racing.core import Race
-    from polarbear.racing.recorded import replay
+    from polarbear.racing.recorded import replay, replay_many
     from polarbear.racing.rules import Rules
     from polarbear.readers import read
     from polarbear.selection import preferences
@@ -58,6 +58,7 @@ _HOME = {
     "Posterior": "polarbear.posterior",
     "Race": "polarbear.racing.core",
     "replay": "polarbear.racing.recorded",
+    "replay_many": "polarbear.racing.recorded",
     "Rules": "polarbear.racing.rules",
     "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
@@ -91,6 +92,7 @@ __all__ = [
     "rank",
     "read",
     "replay",
+    "replay_many",
     "select",
     "testing",
 ]

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import polarbear
@@ -83,6 +84,8 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--allocation", choices=("focused", "paper"), default="focused")
     parser.add_argument("--batch", type=int, nargs=2, default=(8, 64), metavar=("LEAST", "MOST"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeat", type=int, default=1, help="replay with so many seeds (1)")
+    parser.add_argument("--jobs", type=int, default=1, help="so many at once (1)")
     parser.set_defaults(run=_replay)
 
 
@@ -118,6 +121,15 @@ def _replay(wanted: argparse.Namespace) -> int:
         wanted.allocation,
         batch=tuple(wanted.batch),
     )
+    if wanted.repeat > 1:
+        seeds = range(wanted.seed, wanted.seed + wanted.repeat)
+        with ProcessPoolExecutor(wanted.jobs) as pool:
+            print(
+                polarbear.replay_many(
+                    runs, rules, times=_times(runs, wanted), seeds=seeds, map=pool.map
+                )
+            )
+        return 0
     found = polarbear.replay(runs, rules, times=_times(runs, wanted), seed=wanted.seed)
     print(found)
     for name in found.eliminated:

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 import polarbear as pb
 from polarbear.data.run import Status
@@ -24,9 +30,10 @@ FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
 @FEW
-@given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]))
-def test_the_order_of_tell_does_not_matter(seed, fails):
-    rules = Rules(alpha=0.9, batch=(2, 8), max_runs=200, retries=1, max_failures=20)
+@given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2))
+def test_the_order_of_tell_does_not_matter(seed, fails, overlap):
+    limits = {"max_runs": 200, "max_time": 700.0, "retries": 1, "max_failures": 20}
+    rules = Rules(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
     first = drive(race_of(rules=rules, seed=seed), fails)
     second = drive(race_of(rules=rules, seed=seed), fails, np.random.default_rng(seed))
     assert history(first) == history(second)
@@ -35,21 +42,61 @@ def test_the_order_of_tell_does_not_matter(seed, fails):
 
 
 @FEW
-@given(seed=SEEDS, data=st.data())
-def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data):
-    whole = drive(race_of(seed=seed))
-    race = race_of(seed=seed)
+@given(seed=SEEDS, data=st.data(), overlap=st.integers(0, 2), fails=st.sampled_from([0.0, 0.2]))
+def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fails):
+    limits = {"max_runs": 400, "max_time": 900.0, "retries": 1, "max_failures": 20}
+    rules = Rules(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
+    whole = drive(race_of(seed=seed, rules=rules), fails)
+    race = race_of(seed=seed, rules=rules)
     while jobs := race.ask():
         assert race.ask() == jobs
         some = data.draw(st.sets(st.integers(0, len(jobs) - 1), min_size=1))
         for k in some:
-            race.tell(solve(jobs[k]))
-            race.tell(solve(jobs[k]))  # twice is once
+            race.tell(solve(jobs[k], fails))
+            race.tell(solve(jobs[k], fails))  # twice is once
     assert history(race) == history(whole)
+    assert race.pareto == whole.pareto
+    assert race.spent == whole.spent
 
 
-def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike():
-    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=80, retries=1)
+def test_nobody_waits_for_the_slowest_run():
+    rules = Rules(alpha=0.9, batch=(2, 8), overlap=1)
+    race = race_of(seed=2, rules=rules)
+    first = race.ask()
+    instances = {job.instance for job in first}
+    assert len(instances) == 4  # two rounds of two
+    slow = first[0]
+    for job in first[1:]:
+        race.tell(solve(job))
+    assert race.ask() == (slow,)  # what comes next depends on it
+    assert race.rounds == 0
+    race.tell(solve(slow))
+    assert race.ask()
+    assert race.rounds == 2
+
+
+def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
+    # Columns: bad, good. Decided by the first round, whatever was told of the second.
+    clear, unclear = [[0, 5]] * 3, [[0, 0]] * 3
+    for told in (0, 3):
+        fit = decisions(clear, unclear)
+        race = race_of(("bad", "good"), rules=Rules(batch=(2, 2), overlap=1), fit=fit)
+        jobs = race.ask()
+        for job in [*jobs[4 : 4 + told], *jobs[:4]]:
+            race.tell(solve(job))
+        assert race.ask() == ()
+        assert race.pareto == ("good",)
+        assert race.spent.runs == 8
+        check_invariants(race)
+        race.add("bad")
+        again = race.ask()
+        assert {job.instance for job in again} <= {job.instance for job in jobs}
+        assert not {job.key for job in again} & {job.key for job in jobs}
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap):
+    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
     race = race_of(rules=rules, seed=5)
     drive_some(race, 30)
     race.remove("bad", "to see")
@@ -411,9 +458,13 @@ class Accidents(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        rules = Rules(alpha=0.8, batch=(1, 4), max_runs=60, max_time=200.0, retries=1)
-        self.race = race_of(("early", "late", "bad"), rules=rules)
         self.jobs = {}
+
+    @initialize(overlap=st.integers(0, 2), looks=st.sampled_from(["fixed", "betting"]))
+    def begin(self, overlap, looks):
+        limits = {"max_runs": 60, "max_time": 200.0, "retries": 1}
+        rules = Rules(alpha=0.8, batch=(1, 4), overlap=overlap, looks=looks, **limits)
+        self.race = race_of(("early", "late", "bad"), rules=rules)
 
     @rule()
     def ask(self):
@@ -447,7 +498,8 @@ class Accidents(RuleBasedStateMachine):
     def extend(self, alpha, more):
         runs, time = self.race.spent
         limits = {"max_runs": runs + more, "max_time": time + 4 * more}
-        self.race.extend(Rules(alpha=alpha, batch=(1, 4), retries=1, **limits))
+        overlap = self.race.rules.overlap
+        self.race.extend(Rules(alpha=alpha, batch=(1, 4), retries=1, overlap=overlap, **limits))
 
     @rule(name=st.sampled_from(sorted(SKILL)), instance=st.integers(1, 12))
     def load(self, name, instance):

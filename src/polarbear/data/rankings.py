@@ -183,12 +183,16 @@ class Rankings(Frozen):
             position[:, theirs] -= (gone != UNKNOWN) & (gone < self.position[:, theirs])
         stays = kept[self.algorithm]
         size = np.bincount(comparison[stays], minlength=len(self.instance))
+        instance, codes = np.unique(self.instance[size > 0], return_inverse=True)
         return replace(
             self,
+            instances=tuple(self.instances[code] for code in instance),
+            instance=codes.astype(np.int32),
+            weight=self.weight[size > 0],
             algorithms=tuple(self.algorithms[code] for code in np.flatnonzero(kept)),
             position=position[:, stays],
             algorithm=(np.cumsum(kept) - 1).astype(np.int32)[self.algorithm[stays]],
-            offset=np.concatenate([[0], np.cumsum(size)]),
+            offset=np.concatenate([[0], np.cumsum(size[size > 0])]),
         )
 
     def join(self, other: "Rankings") -> "Rankings":

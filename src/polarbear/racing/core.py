@@ -12,7 +12,9 @@ it was interrupted.
 
 import warnings
 from collections.abc import Iterable, Mapping
+from math import inf
 from numbers import Integral
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, Self
 
 from numpy.typing import ArrayLike
@@ -34,6 +36,7 @@ from polarbear.racing.events import (
     Extended,
     Imported,
     Offered,
+    Outlook,
     Removed,
     Started,
     Told,
@@ -43,7 +46,7 @@ from polarbear.racing.evidence import Evidence
 from polarbear.racing.jobs import Job, derived
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of
+from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
 
 
 class Fit(Protocol):
@@ -57,21 +60,33 @@ class Fit(Protocol):
 class Standing(NamedTuple):
     """What a race has to say about an algorithm.
 
-    ``open``: with whom its relation is not known yet, and the last time at which it is not.
+    Attributes
+    ----------
+    standing, by, probability
+        If it is dominated, by whom, and how sure that was.
+    open
+        With whom its relation is not known yet, and the last time at which it is not.
+    instances, time
+        What it would cost to know: on about how many more instances it has to run with these
+        rivals, and how long all of these runs take. None if that cannot be told yet.
     """
 
     algorithm: str
     standing: Literal["in the set", "dominated", "undecided", "removed"]
-    by: str | None
-    probability: float | None
-    open: Mapping[str, float]
+    by: str | None = None
+    probability: float | None = None
+    open: Mapping[str, float] = MappingProxyType({})
+    instances: float | None = None
+    time: float | None = None
 
     def __str__(self) -> str:
         if self.standing == "dominated":
             return f"{self.algorithm} is dominated by {self.by} (P = {self.probability:.3f})"
         if self.standing == "undecided":
-            rivals = listing(list(self.open))
-            return f"{self.algorithm} is undecided: not settled with {rivals}"
+            cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
+            return (
+                f"{self.algorithm} is undecided: not settled with {listing(list(self.open))}{cost}"
+            )
         return f"{self.algorithm} is {self.standing}"
 
 
@@ -169,12 +184,15 @@ class Race:
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
             state = self._state
-            if state.complete and (state.out or state.news):
+            if state.news and not state.out:
                 self._conclude()
                 continue
+            # Planned right after a decision, before the next one: whatever was told by then.
             planned = plan(state) if len(state.out) <= state.rules.overlap else None
             if isinstance(planned, Asked):
                 self._record(planned)
+            elif state.out and state.complete:
+                self._conclude()
             elif state.wanted:
                 self._ended = None
                 return tuple(state.wanted.values())
@@ -281,6 +299,11 @@ class Race:
         return self._ended
 
     @property
+    def outlook(self) -> Outlook | None:
+        """How many more instances and runs it will take, with an interval, if that can be told."""
+        return self._state.outlook
+
+    @property
     def rounds(self) -> int:
         """How often the race has decided."""
         return self._state.round
@@ -314,16 +337,25 @@ class Race:
         """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
         name, state = self._known(algorithm), self._state
         if name in state.removed:
-            return Standing(name, "removed", None, None, {})
+            return Standing(name, "removed")
         if name in state.eliminated:
             _, by, probability = state.eliminated[name]
-            return Standing(name, "dominated", by, probability, {})
+            return Standing(name, "dominated", by, probability)
         rivals = state.rivals().get(name, {})
+        if not rivals:
+            return Standing(name, "in the set")
         last = {
             rival: state.times[rivals[rival].bit_length() - 1]
             for rival in sorted(rivals, key=natural)
         }
-        return Standing(name, "undecided" if last else "in the set", None, None, last)
+        needs = [state.need.get(pair(name, rival), inf) for rival in last]
+        instances = max(needs)
+        if instances == inf:
+            return Standing(name, "undecided", open=last)
+        # It runs as long as any rival needs it, and each rival as long as that pair does.
+        time = instances * max(last.values())
+        time += sum(need * until for need, until in zip(needs, last.values(), strict=True))
+        return Standing(name, "undecided", open=last, instances=instances, time=time)
 
     def __str__(self) -> str:
         state = self._state
@@ -334,6 +366,7 @@ class Race:
             f"  racing      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(state.eliminated))}\n"
             f"  spent       {count(state.spent.runs, 'run')}, {state.spent_time:,.7g}{unit}"
+            + (f"\n  to go       {state.outlook}" if state.open and state.outlook else "")
         )
 
     __repr__ = __str__

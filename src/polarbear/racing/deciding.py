@@ -90,12 +90,12 @@ def _left(state: State, names: tuple[str, ...], seen: _Look, out: Bools) -> dict
     open_at = np.packbits(~seen.settled, axis=0, bitorder="little")
     left: dict[Pair, int] = {}
     for (a, b), times in state.open.items():
+        if any(out[place[name]] for name in (a, b) if name in place):
+            continue
         if a not in place or b not in place:
             left[a, b] = times
             continue
         i, j = place[a], place[b]
-        if out[i] or out[j]:
-            continue
         times &= int.from_bytes(open_at[:, i, j].tobytes(), "little")
         if not times and not seen.crosses[i, j] and max(least[i, j], least[j, i]) > 0.5:
             # One leads at every time and is not sure enough of all together: not settled yet.

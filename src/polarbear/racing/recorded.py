@@ -1,6 +1,10 @@
 """``replay``: a race over runs that are there already, to see what racing would have saved."""
 
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +21,8 @@ from polarbear.racing.events import Eliminated
 from polarbear.racing.jobs import Job
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
+
+Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,6 +166,90 @@ def replay(
     # Of several repetitions any one could have been drawn, so they cost what they do on average.
     cost = [sum(min(float(runs.until[k]), at[-1]) for k in ks) / len(ks) for ks in place.values()]
     return Replay(race, Spent(len(place), float(sum(cost))))
+
+
+class Outcome(NamedTuple):
+    """How one of many replays went."""
+
+    seed: int
+    pareto: tuple[str, ...]
+    ended: str | None
+    rounds: int
+    instances: int
+    spent: Spent
+    saved: float
+
+
+@dataclass(frozen=True, repr=False)
+class Replays:
+    """How races over recorded runs go, if instances are drawn in other orders."""
+
+    outcomes: tuple[Outcome, ...]
+    full: Spent
+
+    @property
+    def saved(self) -> tuple[float, float, float]:
+        """The share of the time of a full evaluation that was saved: quartiles, median between."""
+        low, mid, high = np.quantile([one.saved for one in self.outcomes], [0.25, 0.5, 0.75])
+        return float(low), float(mid), float(high)
+
+    @property
+    def pareto(self) -> dict[tuple[str, ...], int]:
+        """How often each set of algorithms was what remained, most often first."""
+        return dict(Counter(one.pareto for one in self.outcomes).most_common())
+
+    def __str__(self) -> str:
+        low, mid, high = (100 * share for share in self.saved)
+        done = sum(one.ended == "resolved" for one in self.outcomes)
+        sets = [f"  pareto      {number} x {listing(s)}" for s, number in self.pareto.items()]
+        return "\n".join(
+            [
+                f"{count(len(self.outcomes), 'replay')}, {done} resolved",
+                f"  saved       {mid:.0f} % of the time (half of them {low:.0f} to {high:.0f} %)",
+                *sets,
+            ]
+        )
+
+    __repr__ = __str__
+
+
+def replay_many(
+    runs: Runs,
+    rules: Rules | None = None,
+    *,
+    times: ArrayLike | None = None,
+    seeds: Iterable[int] = range(20),
+    fit: Fit = default_fit,
+    map: Map = map,  # noqa: A002
+) -> Replays:
+    """:func:`replay` with many seeds: how much depends on the order of instances?
+
+    ``map`` is what calls a function for each seed. The one of an executor runs them in parallel:
+    ``replay_many(runs, map=ProcessPoolExecutor().map)``.
+
+    >>> import numpy as np
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 100)
+    >>> found = pb.replay_many(runs, seeds=range(3))
+    >>> len(found.outcomes), list(found.pareto)
+    (3, [('a1',)])
+    """
+    once = partial(_outcome, runs, rules, times, fit)
+    found = list(map(once, list(seeds)))
+    if not found:
+        raise DataError("there are no seeds")
+    return Replays(tuple(outcome for outcome, _ in found), found[0][1])
+
+
+def _outcome(
+    runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: Fit, seed: int
+) -> tuple[Outcome, Spent]:
+    found = replay(runs, rules, times=times, seed=seed, fit=fit)
+    instances = len(found.runs.instances)
+    outcome = Outcome(
+        seed, found.pareto, found.ended, found.rounds, instances, found.spent, found.saved
+    )
+    return outcome, found.full
 
 
 def _answer(job: Job, runs: Runs, recorded: list[int]) -> Run:

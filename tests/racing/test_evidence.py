@@ -1,0 +1,63 @@
+"""Rankings that are kept up to date are those that are made anew."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import polarbear as pb
+from polarbear.racing.evidence import Evidence
+
+TIMES = (1.0, 2.0, 4.0, 8.0)
+NAMES = ("a1", "a2", "a3", "a4")
+
+
+def orders(rankings):
+    return {(i, t): rankings.order(i, t) for i in rankings.instances for t in rankings.times}
+
+
+@settings(max_examples=60)
+@given(data=st.data(), direction=st.sampled_from(["minimize", "maximize"]))
+def test_whoever_comes_and_goes(data, direction):
+    runs = pb.testing.simulate_runs(np.zeros((5, 4)), 12, 3, cut=0.3, crashed=0.2, rounding=0.5)
+    runs = [run._replace(time=9 * run.time, until=9 * run.until) for run in runs]
+    order = data.draw(st.permutations(range(len(runs))))
+    evidence = Evidence(TIMES, direction, "time")
+    place = {f"i{k}": k for k in data.draw(st.permutations(range(13)))}
+    told = []
+    for round_ in range(4):
+        for k in order[round_ * 12 : round_ * 12 + 12]:
+            evidence.add(runs[k], round_)
+            told.append(runs[k])
+        names = data.draw(st.sets(st.sampled_from(NAMES)))
+        counts = [run for run in told if run.algorithm in names]
+        found = evidence.rankings(round_, names, lambda run: run, place)
+        if not counts:
+            assert found is None
+            continue
+        slow = pb.rank(pb.Runs.from_records(counts, direction=direction), TIMES)
+        assert found.algorithms == slow.algorithms
+        assert list(found.instances) == sorted(slow.instances, key=place.get)
+        assert orders(found) == orders(slow)
+
+
+def test_what_counts_later_is_not_seen_before():
+    evidence = Evidence([1.0], "minimize", "time")
+    evidence.add(pb.Run("a", "i", [1], [0.0], 1.0), 0)
+    evidence.add(pb.Run("b", "i", [1], [0.0], 1.0), 2)
+    place = {"i": 0}
+    assert evidence.rankings(1, ["a", "b"], lambda run: run, place).algorithms == ("a",)
+    assert evidence.rankings(2, ["a", "b"], lambda run: run, place).algorithms == ("a", "b")
+    assert evidence.rankings(2, [], lambda run: run, place) is None
+
+
+def test_among_and_join_are_what_rank_makes():
+    runs = pb.testing.simulate_runs(np.zeros((4, 5)), 20, 7, cut=0.2, rounding=0.5)
+    whole = pb.rank(runs)
+    some = whole.among(["a2", "a5"])
+    assert orders(some) == orders(pb.rank(runs.filter(algorithms=["a2", "a5"]), whole.times))
+    first, rest = whole.take(range(7)), whole.take(range(7, 20))
+    assert orders(first.join(rest)) == orders(whole)
+    assert first.among(["a1"]).join(rest.among(["a3"])).algorithms == ("a1", "a3")
+    with pytest.raises(pb.errors.DataError, match="no algorithm named 'a9'"):
+        whole.among(["a9"])

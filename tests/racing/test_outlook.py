@@ -1,0 +1,111 @@
+"""What lies ahead: needs against their definition, forecasts against what came."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+import polarbear as pb
+from polarbear.racing.allocation import focus
+from polarbear.racing.outlook import Leads, Needs, outlook
+from polarbear.racing.rules import Rules
+from polarbear.relations import margin
+from racers import drive, race_of, solve
+
+Z, MARGIN = float(ndtri(0.99)), margin(0.05)
+TIMES = np.array([1.0, 10.0, 100.0])
+
+
+def leads(*columns, spread=0.5, seen=10.0, draws=50):
+    """Leads of pairs of a chain 0-1, 0-2, ...; the first of a pair is algorithm 0."""
+    mean = np.array(columns, dtype=float).T
+    noise = spread * np.random.default_rng(0).standard_normal((draws, *mean.shape))
+    noise -= noise.mean(axis=0)
+    noise *= spread / noise.std(axis=0)
+    k = np.arange(len(columns))
+    return Leads(
+        np.zeros_like(k), k + 1, mean + noise, np.full(mean.shape, spread), np.full_like(mean, seen)
+    )
+
+
+def test_a_lead_is_certain_when_its_spread_has_shrunk_enough():
+    one = leads([0.4, 0.4, 0.4])
+    needs = Needs.of(np.full((3, 1), 0.4), one, Z, MARGIN)
+    total = 10 + needs.ahead[0, 0]
+    assert 0.4 / (0.5 * np.sqrt(10 / total)) == pytest.approx(Z)
+    assert np.isinf(needs.behind).all()
+    assert np.isinf(needs.alike).all()
+    assert needs.over() == pytest.approx(needs.ahead[0])
+    same = Needs.of(np.full((3, 1), 0.05), one, Z, MARGIN)
+    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same.alike[0, 0]))) == pytest.approx(Z)
+
+
+def test_a_crossing_needs_one_time_each_and_strictness_all():
+    one = leads([3.0, 0.21, -3.0])
+    needs = Needs.of(one.draws.mean(axis=0), one, Z, MARGIN)
+    assert needs.settled("crossing") == 0
+    assert needs.settled("strict") == pytest.approx(needs.ahead[1])
+
+
+def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
+    # 1 is behind 0 for sure soon; 0 and 2 differ by a hair.
+    both = leads([2.0, 2.0, 0.8], [0.3, 0.3, 0.3])
+    found, need = outlook(both, 3, Z, MARGIN, "crossing")
+    assert need[0] < need[1]
+    assert found.instances[0] <= found.instances[1] <= found.instances[2]
+    assert found.runs[1] >= found.instances[1]
+    assert "more instances" in str(found)
+
+
+def test_the_cheapest_way_is_taken():
+    # They change places early on for sure, but for one side; late times would cost a hundredfold.
+    chosen = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN)
+    assert chosen.until.tolist() == [1.0, 1.0]
+    # One leads everywhere, and only the last time is in doubt.
+    chosen = focus(leads([3.0, 3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN)
+    assert chosen.until.tolist() == [100.0, 100.0]
+    assert 8 <= chosen.batch <= 64
+    strict = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(resolution="strict"), Z, MARGIN)
+    assert strict.until.tolist() == [100.0, 100.0]
+
+
+def test_nothing_is_expected_of_a_pair_at_the_edge():
+    edge = leads([MARGIN] * 3)
+    edge = edge._replace(draws=np.full_like(edge.draws, -0.0))
+    assert focus(edge._replace(spread=np.full((3, 1), np.inf)), TIMES, 2, Rules(), Z, 0.0) is None
+
+
+def test_the_forecast_is_about_what_comes():
+    """Of races with the real fit, what is left is within the interval most of the time."""
+    hits, cases = 0, 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = np.tile(rng.normal(0, 0.5, 3), (4, 1))
+        runs = pb.testing.simulate_runs(truth, 400, seed, persistence=np.inf)
+        rules = Rules(alpha=0.95, batch=(8, 8), elimination="pointwise")
+        race = pb.replay(runs, rules, seed=seed).race
+        instances = 0
+        total = len(race.runs.instances)
+        for event in race.events:
+            if isinstance(event, pb.racing.events.Asked):
+                instances += len({job.instance for job in event.jobs})
+            if isinstance(event, pb.racing.events.Decided) and event.outlook and event.open:
+                low, _, high = event.outlook.instances
+                hits += low - 8 <= total - instances <= high + 8
+                cases += 1
+    assert cases > 5
+    assert hits / cases > 0.5
+
+
+def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
+    race = race_of(("good", "twin"), rules=Rules(epsilon=0.01, batch=(4, 4)))
+    for job in race.ask():
+        race.tell(solve(job))
+    race.ask()
+    standing = race.verdict("good")
+    assert standing.standing == "undecided"
+    assert standing.instances > 0
+    assert standing.time >= standing.instances
+    assert "more instances" in str(standing)
+    assert "to go" in str(race)
+    done = drive(race_of(seed=1))
+    assert done.outlook is None or "to go" not in str(done)
