@@ -82,10 +82,12 @@ def run(cell: Cell, folder: Path) -> str:
 
 
 def _missing(cell: Cell, found: Mapping[str, Columns]) -> Iterator[tuple[str, int]]:
-    for arm, wanted in cell.races.items():
-        have = len(next(iter(found[arm].values()))) if arm in found else 0
-        for number in range(have, wanted):
-            yield arm, number
+    have = {arm: len(next(iter(one.values()))) for arm, one in found.items()}
+    # Race by race: what arms have in common need not be fitted twice (course.Remembering).
+    for number in range(max(cell.races.values())):
+        for arm, wanted in cell.races.items():
+            if have.get(arm, 0) <= number < wanted:
+                yield arm, number
 
 
 def _short(value: Any) -> NDArray:

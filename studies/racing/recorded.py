@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from cells import Cell
-from course import Clocked, arms, believing, rules_of
+from course import Clocked, arms, remembered, rules_of
 
 import polarbear as pb
 from polarbear.calibration.pool import nearest_utilities
@@ -67,7 +67,7 @@ def measure(
 ) -> dict[str, Any]:
     runs = pool(name, instances)
     base = {"alpha": alpha, "elimination": elimination, "resolution": resolution}
-    rules, clocked = rules_of(base, more), Clocked(believing(draws=DRAWS))
+    rules, clocked = rules_of(base, more), Clocked(remembered("instances", DRAWS))
     found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=clocked)
     full, nearest = everything(name, instances)
     kept, wanted = set(found.pareto), set(full.pareto(alpha, elimination))
@@ -95,12 +95,11 @@ def measure(
 def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     found = []
     for name in POOLS[:1] if quick else POOLS:
-        for alpha in ALPHA[:1] if quick else ALPHA:
-            instances = 24 if quick else None
-            named = {
-                f"{e}, {r}": partial(measure, name, alpha, e, r, instances, more)
-                for e, r in (MODES[:1] if quick else MODES)
-            }
-            wanted = 1 if quick else races
-            found.append(Cell("replay", f"{name}-a{alpha}", *arms(named, wanted, more)))
+        instances = 24 if quick else None
+        named = {
+            f"{e}, {r}, alpha {alpha}": partial(measure, name, alpha, e, r, instances, more)
+            for alpha in ALPHA
+            for e, r in (MODES[:1] if quick else MODES)
+        }
+        found.append(Cell("replay", name, *arms(named, 1 if quick else races, more)))
     return found

@@ -91,7 +91,7 @@ def _synthetic(found: Results) -> list[str]:
 def _false(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
         members, lost, races = int(one["members"].sum()), int(one["lost"].sum()), len(one["lost"])
-        error = 1 - float(cell.rsplit("-a", 1)[1])
+        error = 1 - float(arm.split(";")[0].rsplit("alpha ", 1)[1])
         limit = binom.ppf(0.975, members, error) / members
         return [
             cell,
@@ -142,7 +142,7 @@ def _replay(found: Results) -> list[str]:
         ]
 
     def limits(cell: str, arm: str, one: Columns) -> list[object]:
-        names = pool(cell.rsplit("-a", 1)[0], None).algorithms
+        names = pool(cell, None).algorithms
         pairs = [f"{a}-{b}" for a, b in combinations(names, 2)]
         return [
             cell,
