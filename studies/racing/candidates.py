@@ -1,0 +1,101 @@
+"""A race that a thousand candidates enter one after another: what each decision costs.
+
+Each candidate joins when the pairs of those before it are settled, or no instances are left for
+them. Candidates get better by and by, as those of an automated design do: the level rises slowly
+while each has a curve of its own, so most are dominated, some get into the set, and old ones leave.
+"""
+
+import time
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from cells import Cell, seeded
+from course import Floats, arms, believing, grid, rules_of
+
+import polarbear as pb
+from polarbear.racing.jobs import Job
+from polarbear.testing import PAPER, draw_truth, noisy_utilities
+
+CANDIDATES, TIMES, INSTANCES, PERSISTENCE = 1000, 10, 128, 0.5
+RISE = 3.0
+"""By how much the level of utilities rises from the first candidate to the last."""
+
+TREND = 1000.0
+"""Of all runs, from a time to the next: every time is an improvement."""
+
+
+def truth_of(number: int, candidates: int) -> Floats:
+    rng = seeded("candidates", number)
+    curves = [draw_truth(PAPER, grid(TIMES), 2, rng)[0][:, 0] for _ in range(candidates)]
+    return np.stack(curves, axis=1) + np.linspace(0, RISE, candidates)
+
+
+def runs_of(utilities: Floats, instances: int, number: int, candidate: int) -> Floats:
+    """Values (T, instances) of all runs of a candidate."""
+    rng = seeded("candidate", number, candidate)
+    noisy = noisy_utilities(
+        utilities[:, None], instances, rng, grid(TIMES), persistence=PERSISTENCE
+    )
+    return noisy[:, :, 0] + TREND * np.arange(TIMES)[:, None]
+
+
+def measure(candidates: int, instances: int, more: Mapping[str, Any], number: int) -> dict:
+    truth, values = truth_of(number, candidates), {}
+
+    def answer(job: Job) -> pb.Run:
+        k = int(job.algorithm[1:])
+        if k not in values:
+            values[k] = runs_of(truth[:, k], instances, number, k)
+        seen = int(np.searchsorted(grid(TIMES), job.horizon, side="right"))
+        return job.run(grid(TIMES)[:seen], values[k][:seen, int(job.instance)])
+
+    names = [str(k) for k in range(instances)]
+    rules = rules_of({"alpha": 0.95}, more)
+    race = pb.Race(
+        ["c0"],
+        grid(TIMES),
+        direction="maximize",
+        instances=names,
+        rules=rules,
+        seed=number,
+        fit=believing(),
+    )
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(1, candidates):
+            race.add(f"c{k}")
+            rows.append(_settled(race, answer))
+    slowest, rounds, racing, runs = zip(*rows, strict=True)
+    best = ~(truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
+    lost = sum(best[int(name[1:])] for name in race.eliminated)
+    return {
+        "slowest": np.array(slowest),
+        "rounds": np.array(rounds),
+        "racing": np.array(racing),
+        "runs": np.array(runs),
+        "members": int(best.sum()),
+        "lost": int(lost),
+    }
+
+
+def _settled(race: pb.Race, answer: Any) -> tuple[float, int, int, int]:
+    """Go on until nothing is asked for: CPU of the slowest ask, rounds, who races, runs."""
+    slowest, before = 0.0, race.rounds
+    while True:
+        begin = time.process_time()
+        jobs = race.ask()
+        slowest = max(slowest, time.process_time() - begin)
+        if not jobs:
+            return slowest, race.rounds - before, len(race.pareto), race.n_runs
+        for job in jobs:
+            race.tell(answer(job))
+
+
+def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
+    candidates, instances = (4, 8) if quick else (CANDIDATES, INSTANCES)
+    named = {"default": partial(measure, candidates, instances, more)}
+    return [Cell("candidates", f"of{candidates}", *arms(named, 1 if quick else races, more))]

@@ -1,0 +1,105 @@
+"""What racing would have saved: replays of recorded pools, against running all on everything.
+
+The pools hold who was ahead of whom at 60 times, of which every other is used; runs with these
+rankings are made of them.
+"""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cells import Cell
+from course import Clocked, arms, remembered, rules_of
+
+import polarbear as pb
+from polarbear.calibration.pool import nearest_utilities
+
+POOLS = ("mabbob_d10", "mabbob_d5")
+FOLDER = Path(__file__).parent.parent / "calibration" / "pools"
+ALPHA = (0.95, 0.99)
+MODES = [(e, r) for e in ("joint", "pointwise") for r in ("crossing", "strict")]
+DRAWS = 2000
+"""Of a posterior, in the race and for all of the pool."""
+
+
+@cache
+def pool(name: str, instances: int | None) -> pb.Runs:
+    """Runs that are ranked as the recorded ones are, at every other time up to the last."""
+    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as file:
+        position = file["position"][1::2, :instances].astype(np.float64)
+        algorithms, times = file["algorithms"].tolist(), file["times"][1::2].astype(float)
+    # A common trend makes every time an improvement, and changes no ranking.
+    value = position - position.shape[2] * np.arange(len(times))[:, None, None]
+    records = [
+        pb.Run(algorithm, f"i{k}", times, value[:, k, a], float(times[-1]))
+        for k in range(position.shape[1])
+        for a, algorithm in enumerate(algorithms)
+    ]
+    return pb.Runs.from_records(records, direction="minimize", clock="evaluations")
+
+
+@cache
+def everything(name: str, instances: int | None) -> tuple[pb.Posterior, list[str]]:
+    """What all of a pool says, and the Pareto set of the Plackett-Luce model nearest to it."""
+    runs = pool(name, instances)
+    rankings = pb.rank(runs, times_of(runs))
+    truth = nearest_utilities(rankings)
+    beaten = (truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
+    nearest = [a for a, out in zip(rankings.algorithms, beaten, strict=True) if not out]
+    return pb.fit(rankings, draws=DRAWS), nearest
+
+
+def times_of(runs: pb.Runs) -> np.ndarray:
+    return np.unique(runs.time)
+
+
+def measure(
+    name: str,
+    alpha: float,
+    elimination: Any,
+    resolution: str,
+    instances: int | None,
+    more: Mapping[str, Any],
+    number: int,
+) -> dict[str, Any]:
+    runs = pool(name, instances)
+    base = {"alpha": alpha, "elimination": elimination, "resolution": resolution}
+    rules, clocked = rules_of(base, more), Clocked(remembered("instances", DRAWS))
+    found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=clocked)
+    full, nearest = everything(name, instances)
+    kept, wanted = set(found.pareto), set(full.pareto(alpha, elimination))
+    standing = {name: found.race.verdict(name).open for name in runs.algorithms}
+    pairs = list(combinations(runs.algorithms, 2))
+    spent = dict.fromkeys(runs.algorithms, 0.0)
+    for run in found.runs:
+        spent[run.algorithm] += run.until
+    return {
+        "saved": found.saved,
+        "runs_saved": 1 - found.spent.runs / found.full.runs,
+        "instances": len(found.runs.instances),
+        "rounds": found.rounds,
+        "resolved": found.resolved,
+        "lost": len(wanted - kept),
+        "extra": len(kept - wanted),
+        "lost_nearest": len(set(nearest) - kept),
+        "kept": [a in kept for a in runs.algorithms],
+        "open": [b in standing[a] for a, b in pairs],
+        "spent": [spent[a] / found.full.time for a in runs.algorithms],
+        "fit": clocked.seconds,
+    }
+
+
+def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
+    found = []
+    for name in POOLS[:1] if quick else POOLS:
+        instances = 24 if quick else None
+        named = {
+            f"{e}, {r}, alpha {alpha}": partial(measure, name, alpha, e, r, instances, more)
+            for alpha in ALPHA
+            for e, r in (MODES[:1] if quick else MODES)
+        }
+        found.append(Cell("replay", name, *arms(named, 1 if quick else races, more)))
+    return found
