@@ -86,10 +86,17 @@ def _correction(
     the two go together. Then shrunk by its own noise, for in many dimensions a correction can be
     noisier than what it corrects.
     """
-    counted, twins = weight @ ahead, twin.mean(axis=0)
-    off, twin_off = len(weight) * weight[:, None] * (ahead - counted), twin - twins
-    spread = np.sum(twin_off**2, axis=0)
-    share = np.clip(np.sum(off * twin_off, axis=0) / np.maximum(spread, 1e-300), 0.0, 1.0)
+    draws = len(weight)
+    each = np.full(draws, 1 / draws)
+    counted, squares = np.stack([weight, weight**2]) @ ahead.astype(np.float64)
+    twins, weighted_twins = np.stack([each, weight]) @ twin.astype(np.float64)
+    both = weight @ (ahead & twin).astype(np.float64)
+    # Sums over draws of off^2, off * twin_off and twin_off^2, multiplied out, where off is
+    # draws * weight * (ahead - counted) and twin_off is twin - twins: ones and noughts are cheap.
+    off = draws**2 * (squares * (1 - 2 * counted) + counted**2 * np.sum(weight**2))
+    together = draws * (both - counted * weighted_twins)
+    twin_off = draws * twins * (1 - twins)
+    share = np.clip(together / np.maximum(twin_off, 1e-300), 0.0, 1.0)
     change = counted - exact - share * (twins - exact)
-    noise = np.sum((off - share * twin_off) ** 2, axis=0) / len(weight) ** 2
+    noise = np.maximum(off - 2 * share * together + share**2 * twin_off, 0.0) / draws**2
     return change * np.maximum(0.0, 1.0 - noise / np.maximum(change**2, 1e-300))

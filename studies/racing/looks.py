@@ -42,9 +42,9 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     found = []
     for win in (0.3,) if quick else WINS:
         bases = {
-            f"{'sequential' if many else 'fixed'} {alpha}": {"alpha": alpha, "sequential": many}
+            f"{looks} {alpha}": {"alpha": alpha, "looks": looks}
             for alpha in (ALPHA[:1] if quick else ALPHA)
-            for many in (False, True)
+            for looks in ("fixed", "shared", "betting")
         }
         instances = 32 if quick else INSTANCES
         named = {arm: partial(measure, win, base, instances, more) for arm, base in bases.items()}

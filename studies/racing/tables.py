@@ -182,7 +182,7 @@ def _looks(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
         races = len(one["wrong"])
         wrong = np.mean(one["wrong"] > 0)
-        rival = found[cell].get(arm.split(";")[0].replace("sequential", "fixed"))
+        rival = found[cell].get("fixed " + arm.split(";")[0].split()[-1])
         price = one["instances"].mean() / rival["instances"].mean() if rival else np.nan
         return [
             cell.removeprefix("p"),
