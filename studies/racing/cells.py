@@ -8,7 +8,7 @@ was stopped goes on where it was, and more races or arms add to what is there.
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ class Cell:
     name: str
     arms: Mapping[str, Measure]
     races: Mapping[str, int]
+
+    def only(self, text: str) -> "Cell":
+        """The same with those arms that have a text in their names."""
+        return replace(self, races={arm: n for arm, n in self.races.items() if text in arm})
 
     def path(self, folder: Path) -> Path:
         return folder / "results" / f"{self.part}-{self.name}.npz"
@@ -84,7 +88,7 @@ def run(cell: Cell, folder: Path) -> str:
 def _missing(cell: Cell, found: Mapping[str, Columns]) -> Iterator[tuple[str, int]]:
     have = {arm: len(next(iter(one.values()))) for arm, one in found.items()}
     # Race by race: what arms have in common need not be fitted twice (course.Remembering).
-    for number in range(max(cell.races.values())):
+    for number in range(max(cell.races.values(), default=0)):
         for arm, wanted in cell.races.items():
             if have.get(arm, 0) <= number < wanted:
                 yield arm, number

@@ -44,6 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--races", type=int, help="of each kind")
+    parser.add_argument("--only", default="", help="rows with this in their name, e.g. 'default'")
     parser.add_argument("--rules", type=json.loads, default={}, help="fields of Rules, as JSON")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
@@ -54,7 +55,7 @@ def main() -> None:
     for part in wanted.parts if not wanted.table else ():
         cells, usual = PARTS[part]
         races = usual if wanted.races is None else wanted.races
-        chosen += cells(wanted.quick, races, wanted.rules)
+        chosen += [cell.only(wanted.only) for cell in cells(wanted.quick, races, wanted.rules)]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else wanted.folder
         if wanted.jobs > 1:
