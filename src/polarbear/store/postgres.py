@@ -29,6 +29,9 @@ from polarbear.store.rows import Head
 PATIENCE = 60.0
 """So many seconds a server may be away."""
 
+GRACE = 2.0
+"""So many seconds the server may take to notice that a writer is dead."""
+
 RACE = "polarbear"
 """The name of the race if the URL gives none."""
 
@@ -197,17 +200,16 @@ class PostgreSQL:
             self._execute(first, Head.of(0, 0, b""))
 
     def _lock(self) -> None:
-        """Become the writer; our own session that is not quite dead yet is ended."""
-        for _ in range(50):
-            if self._execute(_LOCK, [self._schema]).fetchone()[0]:
-                self._backend = self._connection.info.backend_pid
-                return
+        """Become the writer. A session that is just ending is waited for; one of ours is ended."""
+        end = time.monotonic() + GRACE
+        while not self._execute(_LOCK, [self._schema]).fetchone()[0]:
             holders = [row[0] for row in self._execute(_HOLDERS, [self._schema]).fetchall()]
-            if self._backend not in holders:
-                break
-            self._execute("SELECT pg_terminate_backend(?)", [self._backend])
-            time.sleep(0.1)
-        raise occupied(self.name, bytes(Head(*self._execute(HEAD).fetchone()).holder))
+            if self._backend in holders:
+                self._execute("SELECT pg_terminate_backend(?)", [self._backend])
+            if time.monotonic() > end:
+                raise occupied(self.name, Head(*self._execute(HEAD).fetchone()).holder)
+            time.sleep(0.05)
+        self._backend = self._connection.info.backend_pid
 
     def _find_head(self) -> None:
         found = Head(*self._execute(HEAD).fetchone())
