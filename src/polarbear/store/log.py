@@ -10,7 +10,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -30,6 +30,7 @@ from polarbear.store.rows import (
     line,
     name_of,
     pack,
+    run_event,
     run_row,
     small_event,
     small_row,
@@ -102,12 +103,15 @@ class Store:
 
     def read(self) -> Iterator[Event]:
         """All events in order, as they are when the reading starts."""
+        return self._events(run_event)
+
+    def _events(self, make: Callable[[Found], Event | str]) -> Iterator[Event]:
         last = self.head().last
         names = self._names()
         for low in range(1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             small, runs = (self._query(sql, low, high) for sql in (SMALL, RUNS))
-            events, damage = decoded(low, high, small, runs, names)
+            events, damage = decoded(low, high, small, runs, names, make)
             if damage:
                 raise StoreError(said(self.name, damage))
             yield from events.values()
@@ -117,10 +121,10 @@ class Store:
         first = next(self.read(), None)
         if not isinstance(first, Started):
             raise StoreError(f"{self.name} holds no race yet")
-        found = (event.run for event in self.read() if isinstance(event, Told | Imported))
+        events = self._events(Found.light_event)
+        found = (event.run for event in events if isinstance(event, Told | Imported))
         parts: list[Runs] = []
         while (some := list(islice(found, 64 * CHUNK))) or not parts:
-            # Arrays take a fraction of the memory of records, so no more are kept than needed.
             parts.append(Runs.from_records(some, direction=first.direction, clock=first.clock))
         return Runs.concat(parts)
 
@@ -139,7 +143,7 @@ class Store:
     def status(self) -> Overview:
         """Where the race stands, without reading trajectories."""
         with self._lock:
-            return overview(self._database, self.head(), self._names())
+            return overview(self._database, self.head())
 
     @property
     def name(self) -> str:

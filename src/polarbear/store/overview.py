@@ -10,7 +10,7 @@ from polarbear.racing.events import Asked, Decided, Eliminated, Event, Extended,
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
 from polarbear.store.database import Database
-from polarbear.store.rows import STATUS_OF, Head, holder_words, small_event
+from polarbear.store.rows import STATUS_OF, Head, holder_words, name_of, small_event
 
 
 @dataclass(frozen=True)
@@ -101,23 +101,20 @@ class Overview:
         return rows
 
 
-def overview(database: Database, head: Head, names: Mapping[int, str]) -> Overview:
+def overview(database: Database, head: Head) -> Overview:
     """Where the race in a database stands."""
-    state, wanted = _state(database, head.last)
-    kinds = "SELECT kind FROM events WHERE seq = ?"
-    last = database.query(kinds, head.last)
+    state, decided = _state(database, head.last)
+    names = _Names(database)
     found: dict[str, dict[Status, int]] = {}
     tally = "SELECT algorithm, status, count(*) FROM runs WHERE seq <= ? GROUP BY algorithm, status"
     for algorithm, status, number in database.query(tally, head.last):
-        if algorithm not in names or status not in STATUS_OF:
-            raise StoreError(
-                f"{database.name}: {count(number, 'run')} cannot be told: damaged rows"
-            )
+        if status not in STATUS_OF:
+            raise StoreError(f"{database.name}: the status of {count(number, 'run')} is damaged")
         found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
     told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ?"
-    for algorithm, instance, repetition in database.query(told, wanted):
-        key = Key(names.get(algorithm, ""), names.get(instance, ""), repetition)
-        state.wanted.pop(key, None)
+    for algorithm, instance, repetition in database.query(told, decided) if state.wanted else ():
+        state.wanted.pop(Key(names[algorithm], names[instance], repetition), None)
+    last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
     return Overview(
         database.name,
         state.direction,
@@ -137,6 +134,21 @@ def overview(database: Database, head: Head, names: Mapping[int, str]) -> Overvi
         holder_words(head.holder),
         database.size(),
     )
+
+
+class _Names(dict[int, str]):
+    """Names that are looked up when they are needed: there may be one for every instance."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __missing__(self, place: int) -> str:
+        rows = self._database.query("SELECT id, name, crc FROM names WHERE id = ?", place)
+        name = name_of(*rows[0]) if rows else None
+        if name is None:
+            raise StoreError(f"{self._database.name}: name {place} is damaged")
+        self[place] = name
+        return name
 
 
 def _state(database: Database, last: int) -> tuple[State, int]:

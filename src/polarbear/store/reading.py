@@ -1,11 +1,11 @@
 """From rows to events: every number accounted for, and what is wrong said of the number."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from polarbear.data.names import count, listing
 from polarbear.racing.events import Event, Started
-from polarbear.store.rows import found_in, run_event, small_event
+from polarbear.store.rows import Found, found_in, run_event, small_event
 
 SMALL = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ?"
 KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"
@@ -19,14 +19,22 @@ Rows = Iterable[tuple[Any, ...]]
 
 
 def decoded(
-    low: int, high: int, small: Rows, runs: Rows, names: Mapping[int, str]
+    low: int,
+    high: int,
+    small: Rows,
+    runs: Rows,
+    names: Mapping[int, str],
+    make: Callable[[Found], Event | str] = run_event,
 ) -> tuple[dict[int, Event], dict[int, str]]:
-    """The events with these numbers, in order, and what is wrong with those that are not there."""
+    """The events with these numbers, in order, and what is wrong with those that are not there.
+
+    ``make`` is what makes an event of a run.
+    """
     found: dict[int, Event | str] = {row[0]: small_event(row) for row in small}
     for row in runs:
         packed = found_in(row, names)
         twice = row[0] in found
-        event = packed if isinstance(packed, str) else run_event(packed)
+        event = packed if isinstance(packed, str) else make(packed)
         found[row[0]] = "is there twice" if twice else event
     events: dict[int, Event] = {}
     damage: dict[int, str] = {}

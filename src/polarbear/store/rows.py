@@ -11,11 +11,13 @@ strangers everything that is read is looked at again, as if a user had typed it.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import inf, isfinite
-from struct import Struct, error, unpack
-from struct import pack as pack_bytes
+from struct import Struct, error
 from typing import Any, NamedTuple
 from zlib import crc32
+
+import numpy as np
 
 from polarbear.data.run import Run, Status, check
 from polarbear.errors import DataError
@@ -49,6 +51,11 @@ _HEAD = Struct("<qq")
 _NUMBER = 8
 
 
+@lru_cache(maxsize=4096)
+def _shape(improvements: int) -> Struct:
+    return Struct(f"<{2 * improvements}d")
+
+
 class Small(NamedTuple):
     """An event other than a run, packed."""
 
@@ -73,7 +80,13 @@ class Found(NamedTuple):
 
     def event(self) -> Told | Imported:
         """The event that this is."""
-        numbers = unpack(f"<{2 * self.improvements}d", self.data)
+        return self._event(_shape(self.improvements).unpack(self.data))
+
+    def light_event(self) -> Told | Imported:
+        """The same with arrays, which take less memory, for those who make arrays of it."""
+        return self._event(np.frombuffer(self.data, dtype="<f8"))
+
+    def _event(self, numbers: Any) -> Told | Imported:
         time, value = numbers[: self.improvements], numbers[self.improvements :]
         algorithm, instance, repetition = self.key
         run = Run(algorithm, instance, time, value, self.until, repetition, STATUS_OF[self.status])
@@ -106,7 +119,7 @@ def pack(event: Event) -> Small | Found:
         time: Any = run.time
         value: Any = run.value
         key = Key(run.algorithm, run.instance, run.repetition)
-        data = pack_bytes(f"<{2 * len(time)}d", *time, *value)
+        data = _shape(len(time)).pack(*time, *value)
         kind = 0 if isinstance(event, Told) else 1
         return Found(kind, key, CODES[run.status], run.until, len(time), data)
     if isinstance(event, Event):
