@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # what type checkers take for true; typing itself would double the import
 if TYPE_CHECKING:
     import polarbear.priors as priors
+    import polarbear.store as store
     import polarbear.testing as testing
     from polarbear.calibration.resampling import calibrate
     from polarbear.data import grid
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         FitWarning,
         MissingDependency,
         PolarBearError,
+        StoreError,
     )
     from polarbear.inference import fit
     from polarbear.posterior import Posterior
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
     from polarbear.selection.ratings import Ratings
+    from polarbear.store.opening import open_store
 
 _HOME = {
     "calibrate": "polarbear.calibration.resampling",
@@ -54,6 +57,7 @@ _HOME = {
     "FitWarning": "polarbear.errors",
     "MissingDependency": "polarbear.errors",
     "PolarBearError": "polarbear.errors",
+    "StoreError": "polarbear.errors",
     "fit": "polarbear.inference",
     "Posterior": "polarbear.posterior",
     "Race": "polarbear.racing.core",
@@ -65,6 +69,8 @@ _HOME = {
     "Ratings": "polarbear.selection.ratings",
     "read": "polarbear.readers",
     "select": "polarbear.selection.decision",
+    "open_store": "polarbear.store.opening",
+    "store": "polarbear.store",
     "testing": "polarbear.testing",
 }
 
@@ -83,10 +89,12 @@ __all__ = [
     "Run",
     "Runs",
     "Status",
+    "StoreError",
     "__version__",
     "calibrate",
     "fit",
     "grid",
+    "open_store",
     "preferences",
     "priors",
     "rank",
@@ -94,6 +102,7 @@ __all__ = [
     "replay",
     "replay_many",
     "select",
+    "store",
     "testing",
 ]
 

@@ -18,6 +18,10 @@ class FitError(PolarBearError, RuntimeError):
     """No posterior that can be trusted; the message says what failed and what to try."""
 
 
+class StoreError(PolarBearError, RuntimeError):
+    """A store cannot be opened, read or written; the message says why and what to do."""
+
+
 class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
     """An optional package is needed; the message gives the install command."""
 

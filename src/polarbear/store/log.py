@@ -1,0 +1,323 @@
+"""``Store``: the events of a race, kept.
+
+1. ``append`` returns when its events are durable, all of them or none.
+2. ``read`` gives them in the order in which they were appended, and never more than once: a run
+   (algorithm, instance, repetition) is there once, whatever is appended. The first one stays; one
+   that says something else is kept beside it as a remark.
+3. A store holds one race. Its first event is that it started, and there is no other such event.
+4. Nothing is read without its checksum; a gap in the numbers of events is damage too.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, Self, TypeVar
+
+from polarbear.data.names import check as check_name
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError, StoreError
+from polarbear.racing.events import Event, Imported, Started, Told, from_json
+from polarbear.store.database import HEAD, Conflict, Database, Statement
+from polarbear.store.overview import Overview, overview
+from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, said
+from polarbear.store.rows import (
+    Found,
+    Head,
+    Small,
+    blob_row,
+    found_in,
+    line,
+    name_of,
+    pack,
+    run_event,
+    run_row,
+    small_event,
+    small_row,
+    started,
+)
+
+E = TypeVar("E", bound=Event)
+
+CHUNK = 1024
+"""So many events are read at once: no reader holds a transaction, or much memory, for long."""
+
+
+class Remark(NamedTuple):
+    """A run that was appended when another one was there already that says something else.
+
+    ``event``: the number of the event that was kept.
+    """
+
+    event: int
+    refused: Told | Imported
+
+
+class Store:
+    """The events of a race in a database. Made by :func:`polarbear.open_store`.
+
+    Examples
+    --------
+    >>> from polarbear import Race, open_store
+    >>> race = Race(["CSA", "RS"], [10, 100], direction="minimize")
+    >>> with open_store(":memory:") as store:
+    ...     store.append(race.events)
+    ...     list(store.read()) == race.events, store.n_events
+    (True, 3)
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._closed = False
+        self._doubtful: list[Small | Found] = []
+        try:
+            self._ids = {} if database.read_only else self._numbered()
+        except BaseException:
+            database.close()
+            raise
+
+    def append(self, events: Iterable[Event]) -> None:
+        """Keep these events: durable before this returns, all of them or none.
+
+        A run that is there already is not stored again. If this fails, the same call may be made
+        again.
+        """
+        batch = [pack(event) for event in events]
+        with self._lock:
+            self._check_usable()
+            if self._database.read_only:
+                raise StoreError(f"{self.name} was opened for reading only")
+            fresh = self._without_doubtful(batch)
+            try:
+                try:
+                    self._write(fresh, [])
+                except Conflict:
+                    self._write(*self._sifted(fresh))
+            except Conflict:
+                raise StoreError(f"{self.name}: an index is damaged; {advice(self.name)}") from None
+            except StoreError:
+                self._doubtful = fresh
+                raise
+
+    def read(self) -> Iterator[Event]:
+        """All events in order, as they are when the reading starts."""
+        return self._events(run_event)
+
+    def _events(self, make: Callable[[Found], Event | str]) -> Iterator[Event]:
+        last = self.head().last
+        names = self._names()
+        for low in range(1, last + 1, CHUNK):
+            high = min(low + CHUNK - 1, last)
+            small, runs = (self._query(sql, low, high) for sql in (SMALL, RUNS))
+            events, damage = decoded(low, high, small, runs, names, make)
+            if damage:
+                raise StoreError(said(self.name, damage))
+            yield from events.values()
+
+    def runs(self) -> Runs:
+        """All runs as :class:`polarbear.Runs`, also while the race runs."""
+        first = next(self.read(), None)
+        if not isinstance(first, Started):
+            raise StoreError(f"{self.name} holds no race yet")
+        events = self._events(Found.light_event)
+        found = (event.run for event in events if isinstance(event, Told | Imported))
+        parts: list[Runs] = []
+        while (some := list(islice(found, 64 * CHUNK))) or not parts:
+            parts.append(Runs.from_records(some, direction=first.direction, clock=first.clock))
+        return Runs.concat(parts)
+
+    def remarks(self) -> list[Remark]:
+        """The runs that were refused because another one was first and differs."""
+        found: list[Remark] = []
+        for seq, body, crc in self._query("SELECT seq, body, crc FROM remarks ORDER BY seq, crc"):
+            if blob_row(seq, body)[2] != crc:
+                raise StoreError(f"{self.name}: a remark about event {seq} is damaged")
+            event = from_json(body.decode())
+            if not isinstance(event, Told | Imported):
+                raise StoreError(f"{self.name}: a remark about event {seq} is not about a run")
+            found.append(Remark(seq, event))
+        return found
+
+    def status(self) -> Overview:
+        """Where the race stands, without reading trajectories."""
+        with self._lock:
+            return overview(self._database, self.head())
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+        return self._database.name
+
+    @property
+    def n_events(self) -> int:
+        """How many events there are."""
+        return self.head().last
+
+    def close(self) -> None:
+        """Let others write; closing twice is closing once."""
+        if os.getpid() == self._process:  # a child of the process leaves its parent's alone
+            self._closed = True
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<store of a race: {self.name}>"
+
+    # For others of this package
+
+    def head(self) -> Head:
+        """How far the store goes, and whose it is."""
+        rows = self._query(HEAD)
+        head = Head(*rows[0]) if len(rows) == 1 else None
+        if head is None or not head.sound:
+            raise StoreError(
+                f"{self.name}: the row that says how far the store goes is damaged; "
+                + advice(self.name)
+            )
+        return head
+
+    def of_kind(self, kind: type[E]) -> list[E]:
+        """The events of one kind other than runs."""
+        found = self._query(f"{KIND} ORDER BY seq", kind.__name__.lower())
+        events = {row[0]: small_event(row) for row in found}
+        damage = {seq: event for seq, event in events.items() if isinstance(event, str)}
+        if damage:
+            raise StoreError(said(self.name, damage))
+        return [event for event in events.values() if isinstance(event, kind)]
+
+    def retried(self) -> dict[tuple[str, str], int]:
+        """Of algorithms and instances that were tried again, which repetition was the last."""
+        names = self._names()
+        sql = (
+            "SELECT algorithm, instance, max(repetition) FROM runs WHERE kind = 0 "
+            "AND repetition > 0 GROUP BY algorithm, instance"
+        )
+        return {(names[a], names[i]): last for a, i, last in self._query(sql)}
+
+    # Inside
+
+    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            self._check_usable()
+            return self._database.query(sql, *values)
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.name} was closed")
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"{self.name} was opened by another process (this one is its child); open it here"
+            )
+
+    def _without_doubtful(self, batch: list[Small | Found]) -> list[Small | Found]:
+        """What is left to write, if the last attempt failed and may have been written after all."""
+        doubtful, self._doubtful = self._doubtful, []
+        if not doubtful:
+            return batch
+        before = self._database.head.last
+        try:
+            self._database.refresh()
+        except StoreError:
+            self._doubtful = doubtful
+            raise
+        self._ids = self._numbered()
+        written = self._database.head.last > before
+        same = batch[: len(doubtful)] == doubtful
+        return batch[len(doubtful) :] if written and same else batch
+
+    def _numbered(self) -> dict[str, int]:
+        """The number of each name, for a writer, who must know them all."""
+        ids = {name: place for place, name in self._names().items()}
+        rows = self._query("SELECT count(*) FROM names")[0][0]
+        if sorted(ids.values()) != list(range(1, rows + 1)):
+            raise StoreError(f"{self.name}: the names are damaged; {advice(self.name)}")
+        return ids
+
+    def _names(self) -> dict[int, str]:
+        names: dict[int, str] = {}
+        for row in self._query("SELECT id, name, crc FROM names"):
+            name = name_of(*row)
+            if name is not None:  # a damaged one is missed by the runs that have it
+                names[row[0]] = name
+        return names
+
+    def _write(self, batch: Sequence[Small | Found], remarks: Sequence[tuple[Any, ...]]) -> None:
+        """Everything in one transaction."""
+        if not batch and not remarks:
+            return
+        last = self._database.head.last
+        for seq, packed in enumerate(batch, last + 1):
+            if started(packed) != (seq == 1):
+                what = "begins with a race that started" if seq == 1 else "holds a race already"
+                raise DataError(f"{self.name} {what}; one store for each race")
+        ids, new = self._interned(batch)
+        small, runs, data = [], [], []
+        for seq, packed in enumerate(batch, last + 1):
+            if isinstance(packed, Small):
+                small.append(small_row(seq, packed))
+            else:
+                runs.append(run_row(seq, packed, ids))
+                data.append(blob_row(seq, packed.data))
+        statements = [
+            Statement("INSERT INTO names VALUES (?, ?, ?)", new),
+            Statement("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", runs),
+            Statement("INSERT INTO trajectories VALUES (?, ?, ?)", data),
+            Statement("INSERT INTO events VALUES (?, ?, ?, ?)", small),
+            Statement("INSERT INTO remarks VALUES (?, ?, ?) ON CONFLICT DO NOTHING", remarks),
+        ]
+        self._database.write([s for s in statements if s.rows], last + len(batch))
+        self._ids.update({row[1].decode(): row[0] for row in new})
+
+    def _interned(
+        self, batch: Sequence[Small | Found]
+    ) -> tuple[dict[str, int], list[tuple[int, bytes, int]]]:
+        """The numbers of all names of these runs, and rows for those that are new."""
+        ids: dict[str, int] = {}
+        new: list[tuple[int, bytes, int]] = []
+        for packed in batch:
+            for name in packed.key[:2] if isinstance(packed, Found) else ():
+                if name not in ids:
+                    known = self._ids.get(name)
+                    if known is None:
+                        known = len(self._ids) + len(new) + 1
+                        new.append(blob_row(known, check_name(name).encode()))
+                    ids[name] = known
+        return ids, new
+
+    def _sifted(
+        self, batch: Sequence[Small | Found]
+    ) -> tuple[list[Small | Found], list[tuple[Any, ...]]]:
+        """Without the runs that are there already, and remarks about those that differ."""
+        fresh: list[Small | Found] = []
+        seen: dict[Any, tuple[int, Found]] = {}
+        remarks: list[tuple[Any, ...]] = []
+        for packed in batch:
+            if isinstance(packed, Found):
+                first = seen.get(packed.key) or self._stored(packed)
+                if first is not None:
+                    if not first[1].same(packed):
+                        remarks.append(blob_row(first[0], line(packed)))
+                    continue
+                seen[packed.key] = (self._database.head.last + len(fresh) + 1, packed)
+            fresh.append(packed)
+        return fresh, remarks
+
+    def _stored(self, found: Found) -> tuple[int, Found] | None:
+        """The number and the content of the run with the same key."""
+        algorithm, instance, repetition = found.key
+        ids = self._ids.get(algorithm, 0), self._ids.get(instance, 0)  # 0 is nobody's
+        where = "WHERE r.algorithm = ? AND r.instance = ? AND r.repetition = ?"
+        rows = self._query(RUN + where, *ids, repetition)
+        if not rows:
+            return None
+        packed = found_in(rows[0], {ids[0]: algorithm, ids[1]: instance})
+        if isinstance(packed, str):
+            raise StoreError(said(self.name, {rows[0][0]: packed}))
+        return rows[0][0], packed

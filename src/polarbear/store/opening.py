@@ -1,0 +1,39 @@
+"""``open_store``: where the events of a race are kept."""
+
+from os import PathLike, fspath
+from pathlib import Path
+
+from polarbear.store.log import Store
+from polarbear.store.sqlite import MEMORY, SQLite
+
+
+def open_store(where: str | PathLike[str], *, read_only: bool = False) -> Store:
+    """Open the store of a race; make it if there is none.
+
+    Parameters
+    ----------
+    where
+        A file (SQLite), ``":memory:"`` for one that is gone afterwards, or a URL
+        ``postgresql://user@host/database#race`` (extra ``postgres``), where ``race`` is the name of
+        the race in the database.
+    read_only
+        Read while somebody else writes. There can be one writer, and any number of readers, who
+        never wait for one another.
+
+    Examples
+    --------
+    >>> from polarbear import Race
+    >>> with open_store(":memory:") as store:
+    ...     race = Race(["CSA", "RS"], [10, 100], direction="minimize")
+    ...     jobs = race.ask()
+    ...     store.append(race.events)  # before anything is run
+    ...     again = Race.from_events(store.read())
+    >>> again.ask() == jobs
+    True
+    """
+    name = fspath(where)
+    if name.startswith(("postgresql://", "postgres://")):
+        from polarbear.store.postgres import PostgreSQL
+
+        return Store(PostgreSQL(name, read_only=read_only))
+    return Store(SQLite(name if name == MEMORY else Path(name), read_only=read_only))

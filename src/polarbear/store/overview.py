@@ -1,0 +1,186 @@
+"""``Overview``: where a race stands, from its store, without reading a trajectory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polarbear.data.names import count, listing, natural
+from polarbear.data.run import Direction, Status
+from polarbear.errors import StoreError
+from polarbear.racing.events import Asked, Decided, Eliminated, Event, Extended, Started
+from polarbear.racing.jobs import Key
+from polarbear.racing.state import State, apply, begin
+from polarbear.store.database import Database
+from polarbear.store.rows import STATUS_OF, Head, holder_words, name_of, small_event
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Where a race stands.
+
+    Attributes
+    ----------
+    name
+        Of the store.
+    direction, clock, times
+        What the race is about; ``times`` is how many there are.
+    racing, eliminated, removed
+        Who takes part, who is out (by whom, how surely), who left.
+    ended
+        For each algorithm, how many of its runs ended how.
+    rounds, open, wanted
+        How often the race has decided, how many pairs are not settled, and how many runs of the
+        present round are not in yet.
+    events, last
+        How many events there are, and of what kind the last one is.
+    remarks
+        How many runs were refused because the same run was there with another outcome.
+    epoch, holder
+        How often the store was opened for writing, and by whom last.
+    size
+        In bytes.
+    """
+
+    name: str
+    direction: Direction
+    clock: str
+    times: int
+    racing: tuple[str, ...]
+    eliminated: Mapping[str, Eliminated]
+    removed: tuple[str, ...]
+    ended: Mapping[str, Mapping[Status, int]]
+    rounds: int
+    open: int
+    wanted: int
+    events: int
+    last: str
+    remarks: int
+    epoch: int
+    holder: str
+    size: int
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs there are."""
+        return sum(sum(own.values()) for own in self.ended.values())
+
+    def __str__(self) -> str:
+        unit = "" if self.clock == "time" else f" of {self.clock}"
+        out = [f"{found.algorithm} by {found.by}" for found in self.eliminated.values()]
+        done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
+        lines = [
+            f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
+            f"  racing      {listing(self.racing)}",
+            f"  eliminated  {listing(out)}",
+        ]
+        if self.removed:
+            lines.append(f"  removed     {listing(self.removed)}")
+        lines += [
+            f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
+            f"  last event  {self.events:,}: {self.last}",
+            f"  written by  {self.holder} (epoch {self.epoch})",
+            f"  size        {self.size / 1e6:,.1f} MB",
+        ]
+        if self.remarks:
+            lines.append(
+                f"  remarks     {count(self.remarks, 'run')} came twice with different outcomes"
+            )
+        return "\n".join([*lines, *self._table()])
+
+    __repr__ = __str__
+
+    def _table(self) -> list[str]:
+        seen = {status for own in self.ended.values() for status in own}
+        shown = [status for status in Status if status in seen]
+        if not shown:
+            return []
+        wide = max(len("runs"), *(len(name) for name in self.ended))
+        head = "".join(f"  {status:>13}" for status in shown)
+        rows = [f"  {'runs':{wide}}{head}"]
+        for name, own in self.ended.items():
+            rows.append(f"  {name:{wide}}" + "".join(f"  {own.get(s, 0):>13,}" for s in shown))
+        return rows
+
+
+def overview(database: Database, head: Head) -> Overview:
+    """Where the race in a database stands."""
+    state, decided = _state(database, head.last)
+    names = _Names(database)
+    found: dict[str, dict[Status, int]] = {}
+    tally = "SELECT algorithm, status, count(*) FROM runs WHERE seq <= ? GROUP BY algorithm, status"
+    for algorithm, status, number in database.query(tally, head.last):
+        if status not in STATUS_OF:
+            raise StoreError(f"{database.name}: the status of {count(number, 'run')} is damaged")
+        found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
+    told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ?"
+    for algorithm, instance, repetition in database.query(told, decided) if state.wanted else ():
+        state.wanted.pop(Key(names[algorithm], names[instance], repetition), None)
+    last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
+    return Overview(
+        database.name,
+        state.direction,
+        state.clock,
+        len(state.times),
+        state.present(),
+        dict(state.eliminated),
+        tuple(sorted(state.removed, key=natural)),
+        {name: found[name] for name in sorted(found, key=natural)},
+        state.round,
+        len(state.open),
+        len(state.wanted),
+        head.last,
+        str(last[0][0]) if last else "a run",
+        int(database.query("SELECT count(*) FROM remarks")[0][0]),
+        head.epoch,
+        holder_words(head.holder),
+        database.size(),
+    )
+
+
+class _Names(dict[int, str]):
+    """Names that are looked up when they are needed: there may be one for every instance."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __missing__(self, place: int) -> str:
+        rows = self._database.query("SELECT id, name, crc FROM names WHERE id = ?", place)
+        name = name_of(*rows[0]) if rows else None
+        if name is None:
+            raise StoreError(f"{self._database.name}: name {place} is damaged")
+        self[place] = name
+        return name
+
+
+def _state(database: Database, last: int) -> tuple[State, int]:
+    """The race without its runs, and the number of the last decision."""
+    who = (
+        "SELECT seq, kind, body, crc FROM events WHERE seq <= ? "
+        "AND kind IN ('started', 'extended', 'added', 'removed', 'decided')"
+    )
+    events = _events(database, who, last)
+    decided = max((seq for seq, event in events.items() if isinstance(event, Decided)), default=0)
+    asked = "SELECT seq, kind, body, crc FROM events WHERE kind = 'asked' AND seq BETWEEN ? AND ?"
+    events |= _events(database, asked, decided, last)
+    first = events.pop(1, None)
+    if not isinstance(first, Started):
+        raise StoreError(f"{database.name} holds no race yet")
+    state = begin(first)
+    for seq in sorted(events):
+        event = events[seq]
+        if isinstance(event, Extended) and event.rules.sequential:
+            # How sure to be depends on how many instances were run on until then.
+            before = _events(database, asked, 1, seq)
+            jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
+            state.order = list({job.instance for job in jobs})
+        apply(state, event)
+    return state, decided
+
+
+def _events(database: Database, sql: str, *values: object) -> dict[int, Event]:
+    found: dict[int, Event] = {}
+    for row in database.query(sql, *values):
+        event = small_event(row)
+        if isinstance(event, str):
+            raise StoreError(f"{database.name}: event {row[0]} {event}")
+        found[row[0]] = event
+    return found

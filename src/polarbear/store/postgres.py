@@ -1,0 +1,238 @@
+"""A store in a PostgreSQL database: the same tables, in a schema with the name of the race.
+
+1. Whoever writes holds an advisory lock of its session, and the epoch keeps out one that lost it.
+2. A server that restarts is waited for. If the connection breaks during a commit, the head says
+   whether it went through: it is repeated if not, and only then.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from polarbear.errors import StoreError, require
+from polarbear.store.database import (
+    FORMAT,
+    HEAD,
+    TABLES,
+    TAKE_OVER,
+    Conflict,
+    Statement,
+    fence,
+    me,
+    occupied,
+    superseded,
+)
+from polarbear.store.rows import Head
+
+PATIENCE = 60.0
+"""So many seconds a server may be away."""
+
+GRACE = 2.0
+"""So many seconds the server may take to notice that a writer is dead."""
+
+RACE = "polarbear"
+"""The name of the race if the URL gives none."""
+
+T = TypeVar("T")
+
+_TYPES = {"integer": "bigint", "blob": "bytea", "text": "text", "real": "double precision"}
+_SESSION = (
+    "SET synchronous_commit = on",  # durable on return, whatever the server's default is
+    "SET tcp_keepalives_idle = 10",  # a lease ends soon after the machine of its holder
+    "SET tcp_keepalives_interval = 5",
+    "SET tcp_keepalives_count = 3",
+)
+# The two halves of the key: that it is ours, and which race of the database it is about.
+_LOCK = "SELECT pg_try_advisory_lock((1347374146::bigint << 32) | ?::regnamespace::oid::bigint)"
+_HOLDERS = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 1347374146 AND granted "
+    "AND objid = ?::regnamespace::oid "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class PostgreSQL:
+    """The rows of a store in a schema of a database."""
+
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
+        self._psycopg = require("psycopg", extra="postgres")
+        parts = urlsplit(url)
+        race = unquote(parts.fragment) or RACE
+        if "\0" in race or len(race.encode()) > 63:
+            raise StoreError(f"race {race!r}: PostgreSQL takes names of up to 63 bytes")
+        self._url = urlunsplit(parts._replace(fragment=""))
+        self._schema = '"' + race.replace('"', '""') + '"'
+        # Without user and password: names are shown.
+        self.name = f"postgresql://{parts.hostname or ''}{parts.path}#{race}"
+        self.read_only = read_only
+        self._connection: Any = None
+        self._backend = 0
+        self.head = Head.of(0, 0, b"")
+        self._entered = False
+        try:
+            with self._failing():
+                self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of one query."""
+        return self._patiently(lambda: self._execute(sql, values).fetchall())
+
+    def write(self, statements: Sequence[Statement], last: int) -> None:
+        """All of it or nothing, durable on return."""
+        old = self.head
+        new = Head.of(old.epoch, last, old.holder)
+
+        def attempt() -> None:
+            if self.head != old:  # the connection broke during the commit, which went through
+                return
+            with self._connection.transaction():
+                sql, rows = fence(old, new)
+                if self._execute(sql, rows[0]).rowcount != 1:
+                    raise superseded(self.name, Head(*self._execute(HEAD).fetchone()))
+                with self._connection.cursor() as cursor:
+                    for statement in statements:
+                        cursor.executemany(_marked(statement.sql), statement.rows)
+
+        self._patiently(attempt)
+        self.head = new
+
+    def refresh(self) -> None:
+        """Read again how far the store goes."""
+        self._patiently(self._find_head)
+
+    def size(self) -> int:
+        """How many bytes the tables take."""
+        sql = (
+            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
+            "WHERE relkind = 'r' AND relnamespace = ?::regnamespace"
+        )
+        return int(self.query(sql, self._schema)[0][0] or 0)
+
+    def close(self) -> None:
+        """Let others write."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(self._psycopg.Error):
+                connection.close()
+
+    # Inside
+
+    def _execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        return self._connection.execute(_marked(sql), values or None)
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do it; if the connection is gone, make another one and try again."""
+        end = time.monotonic() + PATIENCE
+        pause = 0.05
+        with self._failing():
+            while True:
+                try:
+                    if self._connection is None or self._connection.closed:
+                        self._connect()
+                    return work()
+                except (self._psycopg.OperationalError, self._psycopg.InterfaceError):
+                    gone = self._connection is None or self._connection.closed
+                    if not gone or time.monotonic() > end:
+                        raise
+                    time.sleep(pause)
+                    pause = min(2 * pause, 1.0)
+
+    def _connect(self) -> None:
+        """Connect, and be the writer again if this is one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        connection = self._psycopg.connect(
+            self._url, autocommit=True, connect_timeout=10, application_name="polarbear"
+        )
+        self._connection = connection
+        try:
+            for statement in _SESSION:
+                connection.execute(statement)
+            if self.read_only:
+                connection.execute("SET default_transaction_read_only = on")
+            connection.execute(f"SET search_path = {self._schema}")
+            self._enter()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _enter(self) -> None:
+        if self._execute("SELECT to_regclass('head')").fetchone()[0] is None:
+            if self.read_only or self._entered:
+                raise StoreError(f"{self.name}: there is no such race in this database")
+            self._build()
+        version = self._execute("SELECT number FROM format").fetchone()[0]
+        if version != FORMAT:
+            raise StoreError(
+                f"{self.name} has format {version}, but this program has format {FORMAT}: "
+                "use the PolarBear that wrote it, and merge into a new race"
+            )
+        if self.read_only:
+            self.head = Head(*self._execute(HEAD).fetchone())
+            return
+        self._lock()
+        if self._entered:
+            self._find_head()
+            return
+        with self._connection.transaction():
+            old = Head(*self._execute(HEAD + " FOR UPDATE").fetchone())
+            new = Head.of(old.epoch + 1, old.last, me())
+            self._execute(TAKE_OVER, new)
+        self.head = new
+        self._entered = True
+
+    def _build(self) -> None:
+        """The tables of a store, with its first row, all at once."""
+        with self._connection.transaction():
+            self._execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+            self._execute("SELECT pg_advisory_xact_lock(1347374146)")
+            for name, columns in TABLES.items():
+                self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns.format(**_TYPES)})")
+            self._execute("CREATE TABLE IF NOT EXISTS format (number integer PRIMARY KEY)")
+            self._execute("INSERT INTO format VALUES (?) ON CONFLICT DO NOTHING", [FORMAT])
+            first = "INSERT INTO head VALUES (1, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+            self._execute(first, Head.of(0, 0, b""))
+
+    def _lock(self) -> None:
+        """Become the writer. A session that is just ending is waited for; one of ours is ended."""
+        end = time.monotonic() + GRACE
+        while not self._execute(_LOCK, [self._schema]).fetchone()[0]:
+            holders = [row[0] for row in self._execute(_HOLDERS, [self._schema]).fetchall()]
+            if self._backend in holders:
+                self._execute("SELECT pg_terminate_backend(?)", [self._backend])
+            if time.monotonic() > end:
+                raise occupied(self.name, Head(*self._execute(HEAD).fetchone()).holder)
+            time.sleep(0.05)
+        self._backend = self._connection.info.backend_pid
+
+    def _find_head(self) -> None:
+        found = Head(*self._execute(HEAD).fetchone())
+        if found.epoch != self.head.epoch:
+            raise superseded(self.name, found)
+        self.head = found
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn what the server says into one error in words."""
+        try:
+            yield
+        except self._psycopg.errors.UniqueViolation as error:
+            raise Conflict(str(error)) from None
+        except self._psycopg.errors.DiskFull:
+            raise StoreError(
+                f"{self.name}: the disk of the server is full, and nothing of this was stored; "
+                "free some space and do the same again"
+            ) from None
+        except self._psycopg.Error as error:
+            said = " ".join(str(error).split())
+            raise StoreError(f"{self.name}: {said}") from None
+
+
+def _marked(sql: str) -> str:
+    return sql.replace("?", "%s")

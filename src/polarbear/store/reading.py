@@ -1,0 +1,62 @@
+"""From rows to events: every number accounted for, and what is wrong said of the number."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from polarbear.data.names import count, listing
+from polarbear.racing.events import Event, Started
+from polarbear.store.rows import Found, found_in, run_event, small_event
+
+SMALL = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ?"
+KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"
+RUN = (
+    "SELECT r.seq, r.kind, r.algorithm, r.instance, r.repetition, r.status, r.until, "
+    "r.improvements, r.crc, t.data, t.crc FROM runs r LEFT JOIN trajectories t ON t.seq = r.seq "
+)
+RUNS = RUN + "WHERE r.seq BETWEEN ? AND ?"
+
+Rows = Iterable[tuple[Any, ...]]
+
+
+def decoded(
+    low: int,
+    high: int,
+    small: Rows,
+    runs: Rows,
+    names: Mapping[int, str],
+    make: Callable[[Found], Event | str] = run_event,
+) -> tuple[dict[int, Event], dict[int, str]]:
+    """The events with these numbers, in order, and what is wrong with those that are not there.
+
+    ``make`` is what makes an event of a run.
+    """
+    found: dict[int, Event | str] = {row[0]: small_event(row) for row in small}
+    for row in runs:
+        packed = found_in(row, names)
+        twice = row[0] in found
+        event = packed if isinstance(packed, str) else make(packed)
+        found[row[0]] = "is there twice" if twice else event
+    events: dict[int, Event] = {}
+    damage: dict[int, str] = {}
+    for seq in range(low, high + 1):
+        event = found.get(seq, "is missing")
+        if isinstance(event, str):
+            damage[seq] = event
+        elif isinstance(event, Started) != (seq == 1):
+            damage[seq] = "is out of place: a race starts once"
+        else:
+            events[seq] = event
+    return events, damage
+
+
+def advice(name: str) -> str:
+    """What to do about damage."""
+    if name.startswith("postgres"):
+        return "restore it from a backup of the server"
+    return f"`polarbear salvage {name} repaired.db` copies what is sound"
+
+
+def said(name: str, damage: Mapping[int, str]) -> str:
+    """Which rows are damaged, for people."""
+    first = [f"event {seq} {what}" for seq, what in damage.items()]
+    return f"{name}: {count(len(damage), 'damaged row')}: {listing(first, 4)}; {advice(name)}"

@@ -1,0 +1,170 @@
+"""``salvage``: a sound store from a damaged file, or one of an earlier format.
+
+Until the first damage the events are copied as they are. After it, what the race asked and decided
+cannot be relied on, for it may rest on what is lost; but what was found is as true as before. So
+runs are kept as runs that were there already, and who takes part is kept; the race decides anew.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from polarbear.data.names import count, listing
+from polarbear.errors import StoreError
+from polarbear.racing.events import Added, Asked, Decided, Event, Imported, Removed, Started, Told
+from polarbear.store.database import FORMAT, HEAD
+from polarbear.store.log import CHUNK, Store
+from polarbear.store.reading import RUNS, SMALL, decoded
+from polarbear.store.rows import Head, name_of
+from polarbear.store.sqlite import APPLICATION, MEMORY, UPGRADES, SQLite, beside, connect, failing
+
+Read = Callable[[int, int], list[tuple[Any, ...]]]
+
+
+class Salvaged(NamedTuple):
+    """What became of a damaged store.
+
+    ``copied``: how many events are as they were; ``kept``: how many runs and changes of who takes
+    part are from after the first damage; ``lost``: the numbers of events that are lost, and why.
+    """
+
+    copied: int
+    kept: int
+    lost: Mapping[int, str]
+
+    def __str__(self) -> str:
+        if not self.lost:
+            return f"{count(self.copied, 'event')} copied, nothing is lost"
+        first = [f"event {seq} {why}" for seq, why in self.lost.items()]
+        return (
+            f"{count(self.copied, 'event')} copied, {count(self.kept, 'event')} kept of those "
+            f"after the damage\n  lost  {listing(first, 6)}"
+        )
+
+
+def salvage(source: str | PathLike[str], target: str | PathLike[str]) -> Salvaged:
+    """Copy what is sound in a store to a new one, in the present format.
+
+    The source is read only. An error if there is nothing of a race in it.
+    """
+    old, new = Path(source), Path(target)
+    if new.exists():
+        raise StoreError(f"{new} is there already; salvage makes a new store")
+    with closing(_opened(old)) as connection:
+
+        def rows(sql: str) -> Read:
+            def read(low: int, high: int) -> list[tuple[Any, ...]]:
+                with failing(str(old)):
+                    return connection.execute(sql, (low, high)).fetchall()
+
+            return read
+
+        most = max(old.stat().st_size // 8, 1)  # no row is smaller
+        found = _around(rows("SELECT id, name, crc FROM names WHERE id BETWEEN ? AND ?"), 1, most)
+        names = {row[0]: name for row in found if (name := name_of(*row)) is not None}
+        try:
+            with Store(SQLite(new)) as store:
+                return _copied(store, rows(SMALL), rows(RUNS), _last(connection, most), names)
+        except StoreError:
+            for made in (new, beside(new, "-lock")):
+                made.unlink(missing_ok=True)
+            raise
+
+
+def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int, str]) -> Salvaged:
+    lost: dict[int, str] = {}
+    copied = kept = 0
+    known: set[str] = set()
+    for low in range(1, last + 1, CHUNK):
+        high = min(low + CHUNK - 1, last)
+        some, found = (_around(read, low, high) for read in (small, runs))
+        events, damage = decoded(low, high, some, found, names)
+        if 1 in damage:
+            raise StoreError(f"the event that a race begins with {damage[1]}: nothing can be saved")
+        lost |= damage
+        first = min(lost, default=last + 1)
+        before = [event for seq, event in events.items() if seq < first]
+        for event in before:
+            _note(event, known)
+        after = [own for seq in events if seq > first for own in _mended(events[seq], known)]
+        store.append([*before, *after])
+        copied, kept = copied + len(before), kept + len(after)
+    return Salvaged(copied, kept, lost)
+
+
+def _mended(event: Event, known: set[str]) -> list[Event]:
+    """What is kept of an event after the damage."""
+    match event:
+        case Started() | Asked() | Decided():
+            return []
+        case Told(run) | Imported(run):
+            came = [] if run.algorithm in known else [Added(run.algorithm)]
+            known.add(run.algorithm)
+            return [*came, Imported(run)]
+        case Added(algorithm) if algorithm in known:
+            return []  # who came back is still there, for nobody was eliminated
+    _note(event, known)
+    return [event]
+
+
+def _note(event: Event, known: set[str]) -> None:
+    """Keep track of who takes part."""
+    match event:
+        case Added(algorithm):
+            known.add(algorithm)
+        case Removed(algorithm):
+            known.discard(algorithm)
+        case Decided(eliminated):
+            known.difference_update(found.algorithm for found in eliminated)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that reads whatever can be read; of an earlier format, a copy in this one."""
+    connection = connect(path, read_only=True)
+    try:
+        with failing(str(path)):
+            # Reads a file that is shorter than it says; nothing is written.
+            connection.execute("PRAGMA writable_schema = ON")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+            if ours and version in UPGRADES:
+                copy = sqlite3.connect(MEMORY, isolation_level=None)
+                connection.backup(copy)
+                connection.close()
+                connection = copy
+                for step in range(version, FORMAT):
+                    for statement in UPGRADES[step]:
+                        connection.execute(statement)
+        return connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _last(connection: sqlite3.Connection, most: int) -> int:
+    """How far the store goes, or could go."""
+    try:
+        head = Head(*connection.execute(HEAD).fetchone())
+        if head.sound:
+            return min(head.last, most)
+    except (sqlite3.Error, TypeError):
+        pass
+    try:
+        sql = "SELECT max(seq) FROM (SELECT seq FROM events UNION ALL SELECT seq FROM runs)"
+        return min(connection.execute(sql).fetchone()[0] or 0, most)
+    except sqlite3.Error:
+        return most
+
+
+def _around(read: Read, low: int, high: int) -> Iterator[tuple[Any, ...]]:
+    """All rows between that can be read: where reading fails, each half by itself."""
+    try:
+        yield from read(low, high)
+    except StoreError:
+        if low < high:
+            middle = (low + high) // 2
+            yield from _around(read, low, middle)
+            yield from _around(read, middle + 1, high)

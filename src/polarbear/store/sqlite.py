@@ -1,0 +1,296 @@
+"""A store in one SQLite file.
+
+1. Every commit is on the disk before it returns: a write-ahead log with ``synchronous=FULL``.
+2. A file from a stranger is data: one that holds anything but our tables, to the letter, is refused
+   before it is used, for a trigger in it would run with the next row.
+3. A new file gets its name when it is complete, so an empty file is never the trace of a crash.
+4. Writers hold a lease beside the file; the epoch in it keeps out one that got around the lease.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from polarbear.errors import StoreError
+from polarbear.store.database import (
+    FORMAT,
+    HEAD,
+    TABLES,
+    TAKE_OVER,
+    Conflict,
+    Statement,
+    fence,
+    me,
+    occupied,
+    superseded,
+)
+from polarbear.store.lease import Lease, on_network, refuse_network
+from polarbear.store.rows import Head
+
+APPLICATION = 0x504F4C42
+"""What the file says of itself, for ``file`` and others."""
+
+UPGRADES: dict[int, tuple[str, ...]] = {}
+"""From a format to the next one: statements for a copy of the file (``polarbear salvage``)."""
+
+MEMORY = ":memory:"
+_TYPES = {"integer": "INTEGER", "blob": "BLOB", "text": "TEXT", "real": "REAL"}
+_WORDS = {
+    sqlite3.SQLITE_FULL: "the disk is full, and nothing of this was stored; free some space and do "
+    "the same again",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make sure that there is space left, "
+    "and do the same again",
+    sqlite3.SQLITE_READONLY: "the file or its folder may not be written to",
+    sqlite3.SQLITE_CANTOPEN: "the file, or its folder, cannot be opened",
+    sqlite3.SQLITE_BUSY: "another program keeps the file locked",
+    sqlite3.SQLITE_NOTADB: "this is not a store of a race, or its beginning is damaged",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; `polarbear salvage` copies what is sound",
+}
+
+
+class SQLite:
+    """The rows of a store in a file, or in memory."""
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        self.name = str(path)
+        self.read_only = read_only
+        self._path = None if self.name == MEMORY else Path(path)
+        self._lease: Lease | None = None
+        if sqlite3.sqlite_version_info < (3, 37):
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed")
+        try:
+            if self._path is not None and not read_only:
+                self._prepare(self._path)
+            self._connection = self._connected()
+            self.head = self._checked()
+            if not read_only:
+                self._take_over()
+        except BaseException:
+            self.close()
+            raise
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of one query."""
+        with failing(self.name):
+            return self._connection.execute(sql, values).fetchall()
+
+    def write(self, statements: Sequence[Statement], last: int) -> None:
+        """All of it or nothing, durable on return."""
+        new = Head.of(self.head.epoch, last, self.head.holder)
+        with failing(self.name), self._transaction() as connection:
+            sql, rows = fence(self.head, new)
+            if connection.execute(sql, rows[0]).rowcount != 1:
+                raise superseded(self.name, Head(*connection.execute(HEAD).fetchone()))
+            for statement in statements:
+                connection.executemany(*statement)
+        self.head = new
+
+    def refresh(self) -> None:
+        """Read again how far the store goes."""
+        found = Head(*self.query(HEAD)[0])
+        if found.epoch != self.head.epoch:
+            raise superseded(self.name, found)
+        self.head = found
+
+    def size(self) -> int:
+        """How many bytes the file takes, with what is not merged into it yet."""
+        if self._path is None:
+            return 0
+        wal = beside(self._path, "-wal")
+        return self._path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+
+    def close(self) -> None:
+        """Let others write."""
+        connection = self.__dict__.pop("_connection", None)
+        if connection is not None:
+            with suppress(sqlite3.Error):  # what was acknowledged is safe without this
+                connection.close()
+        if self._lease is not None:
+            self._lease.release()
+
+    def _prepare(self, path: Path) -> None:
+        """Become the writer, and make the file if there is none."""
+        if not path.parent.is_dir():
+            raise StoreError(f"{path}: there is no folder {path.parent}")
+        refuse_network(path)
+        try:
+            self._lease = Lease(beside(path, "-lock"))
+        except BlockingIOError:
+            holder = b""
+            with suppress(StoreError, sqlite3.Error):
+                reader = SQLite(path, read_only=True)
+                holder = reader.head.holder
+                reader.close()
+            raise occupied(self.name, holder) from None
+        except OSError as error:
+            raise StoreError(f"{path}: no lock can be made beside it ({error})") from None
+        if not path.exists():
+            with failing(self.name):
+                create(path)
+
+    def _connected(self) -> sqlite3.Connection:
+        path = self._path
+        if path is None:
+            connection = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+            build(connection)
+        else:
+            connection = connect(path, read_only=self.read_only)
+        return connection
+
+    def _checked(self) -> Head:
+        """The head of a file that is a store; an error for any other file."""
+        check(self._connection, self.name)
+        rows = self.query(HEAD)
+        if len(rows) != 1 or not Head(*rows[0]).sound:
+            raise StoreError(
+                f"{self.name}: the row that says how far the store goes is damaged; "
+                f"`polarbear salvage {self.name} repaired.db` copies what is sound"
+            )
+        return Head(*rows[0])
+
+    def _take_over(self) -> None:
+        """Begin an epoch: whoever wrote before can write no more."""
+        with failing(self.name), self._transaction() as connection:
+            old = Head(*connection.execute(HEAD).fetchone())
+            self.head = Head.of(old.epoch + 1, old.last, me())
+            connection.execute(TAKE_OVER, self.head)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def beside(path: Path, ending: str) -> Path:
+    """A file that belongs to a store."""
+    return path.with_name(path.name + ending)
+
+
+def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """A connection to a file that is there; nothing in it is trusted."""
+    if not path.exists():
+        raise StoreError(f"{path}: no such file")
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder")
+    if path.stat().st_size == 0:
+        raise StoreError(f"{path} is empty, so it is no store; delete it to begin a new one")
+    mode = "ro" if read_only else "rw"
+    if read_only and not beside(path, "-wal").exists():
+        # Without a writer nothing needs to be shared, and SQLite need not write beside the file.
+        if on_network(path) or not os.access(path.parent, os.W_OK):
+            mode += "&immutable=1"
+    elif read_only:
+        refuse_network(path)
+    with failing(str(path)):
+        connection = sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=10,
+        )
+    # Damaged text is damage, and for a checksum to find.
+    connection.text_factory = lambda data: data.decode(errors="replace")
+    with failing(str(path)):
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA cache_size = -65536")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")  # where fsync alone is no promise (macOS)
+            return connection
+        except BaseException:
+            connection.close()
+            raise
+
+
+def create(path: Path) -> None:
+    """Make an empty store; it has its name when it is complete."""
+    new = beside(path, "-new")
+    for leftover in (new, beside(new, "-wal"), beside(new, "-shm"), beside(new, "-journal")):
+        leftover.unlink(missing_ok=True)
+    connection = sqlite3.connect(new, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        build(connection)
+    finally:
+        connection.close()
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def build(connection: sqlite3.Connection) -> None:
+    """The tables of a store, with its first row."""
+    connection.execute("BEGIN")
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    for name, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE {name} ({columns.format(**_TYPES)}) STRICT")
+    # So that runs are counted without looking at each.
+    connection.execute("CREATE INDEX ended ON runs (algorithm, status)")
+    connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?)", Head.of(0, 0, b""))
+    connection.execute("COMMIT")
+
+
+def check(connection: sqlite3.Connection, name: str) -> None:
+    """Refuse what is not a store of this format, to the letter."""
+    with failing(name):
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION:
+            raise StoreError(f"{name} is an SQLite file of another program, not a store of a race")
+        if version > FORMAT:
+            raise StoreError(
+                f"{name} has format {version}, but this program knows formats up to {FORMAT}: "
+                "upgrade PolarBear to read it"
+            )
+        if version < FORMAT:
+            raise StoreError(
+                f"{name} has format {version}, and this program writes {FORMAT}: "
+                f"`polarbear salvage {name} new.db` copies it into the present format"
+            )
+        found = set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+    if found == _schema():
+        return
+    strange = sorted(found - _schema(), key=str)
+    what = f"a {strange[0][0]} {strange[0][1]!r} that no store has" if strange else "too few tables"
+    raise StoreError(f"{name} holds {what}: it is not a store, or somebody changed it")
+
+
+@cache
+def _schema() -> frozenset[tuple[Any, ...]]:
+    connection = sqlite3.connect(MEMORY, isolation_level=None)
+    build(connection)
+    found = frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+    connection.close()
+    return found
+
+
+@contextmanager
+def failing(name: str) -> Iterator[None]:
+    """Turn what SQLite raises into one error in words."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise Conflict(str(error)) from None
+    except (sqlite3.Error, UnicodeError, OSError) as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        said = _WORDS.get(code & 0xFF, "") if code is not None else ""
+        raise StoreError(f"{name}: {said} ({error})" if said else f"{name}: {error}") from None

@@ -1,0 +1,288 @@
+"""Coordinators that die, meet, or run out of disk, and servers that restart."""
+
+import contextlib
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+import killing
+from polarbear.data.run import Run
+from polarbear.errors import StoreError
+from polarbear.racing.events import Added, Started, Told
+from polarbear.racing.rules import Rules
+from polarbear.store.opening import open_store
+
+BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, Rules())
+
+
+def told(k, size=50):
+    return Told(Run("a", str(k), tuple(map(float, range(size))), (1.0,) * size, 1e6))
+
+
+def admin(where):
+    import psycopg
+
+    return psycopg.connect(where.partition("#")[0], autocommit=True)
+
+
+# Coordinators
+
+
+def test_nothing_acknowledged_is_lost_by_kills(where):
+    numbers = itertools.count()
+    longest = 0.12 if where.endswith(".db") else 0.3
+    toll = killing.killed(lambda: f"{where}{next(numbers)}", 8, longest)
+    assert toll.kills == 8
+    assert (toll.lost, toll.twice, toll.different) == (0, 0, 0)
+
+
+def test_a_dead_coordinator_is_replaced_at_once_and_a_living_one_is_not(where):
+    ready, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        store = open_store(where)
+        store.append([BEGIN])
+        os.write(go, b"x")
+        time.sleep(60)
+        os._exit(0)
+    try:
+        os.read(ready, 1)
+        with pytest.raises(StoreError, match=rf"written to by process {child} on \S+, since 20"):
+            open_store(where)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with open_store(where) as store:
+        assert list(store.read()) == [BEGIN]
+        assert store.status().epoch == 2
+
+
+def test_whoever_gets_around_the_lock_fences_the_other(tmp_path):
+    where = tmp_path / "race.db"
+    old = open_store(where)
+    old.append([BEGIN])
+    where.with_name("race.db-lock").unlink()
+    with open_store(where) as new:
+        with pytest.raises(StoreError, match="another coordinator has taken over"):
+            old.append([Added("a")])
+        new.append([Added("b")])
+        with pytest.raises(StoreError, match=r"nothing of this was stored; stop this one"):
+            old.append([Added("a")])
+        assert list(new.read()) == [BEGIN, Added("b")]
+    old.close()
+
+
+def test_a_session_that_lost_its_lock_is_fenced(server):
+    where = f"{server.url}#fenced"
+    old = open_store(where)
+    old.append([BEGIN])
+    with admin(where) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s)", [old._database._backend])
+    with open_store(where) as new:
+        with pytest.raises(StoreError, match="is being written to by"):
+            old.append([Added("a")])
+        new.append([Added("b")])
+    with pytest.raises(StoreError, match="another coordinator has taken over"):
+        old.append([Added("a")])
+    with open_store(where) as new:
+        assert list(new.read()) == [BEGIN, Added("b")]
+    old.close()
+
+
+def test_readers_and_the_writer_do_not_wait_for_each_other(where):
+    store = open_store(where)
+    store.append([BEGIN])
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            code, seen = 1, 0
+            try:
+                end = time.monotonic() + 1.5
+                while time.monotonic() < end:
+                    with open_store(where, read_only=True) as reader:
+                        assert sum(1 for _ in reader.read()) >= seen
+                        seen = reader.status().events
+                code = 0 if seen > 1 else 2
+            finally:
+                os._exit(code)
+        children.append(child)
+    numbers = itertools.count()
+    longest = 0.0
+    while children:
+        start = time.monotonic()
+        store.append([told(next(numbers))])
+        longest = max(longest, time.monotonic() - start)
+        for child in list(children):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                assert status == 0
+                children.remove(child)
+    assert longest < 5
+    assert store.n_events == next(numbers) + 1
+    store.close()
+
+
+# Disks
+
+
+def full_disk(tmp_path):
+    """A file system of 1 MB; none if that is not permitted here."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "polarbear-test", str(tmp_path)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def test_a_full_disk_is_said_and_the_same_call_later_goes_on(tmp_path):
+    if not full_disk(tmp_path):
+        pytest.skip("no file system can be mounted here")
+    try:
+        (tmp_path / "ballast").write_bytes(bytes(300_000))
+        with open_store(tmp_path / "race.db") as store:
+            store.append([BEGIN])
+            for k in itertools.count():
+                batch = [told(100 * k + j) for j in range(20)]
+                try:
+                    store.append(batch)
+                except StoreError as error:
+                    said = str(error)
+                    break
+            assert "the disk is full, and nothing of this was stored; free some space" in said
+            assert store.n_events == 1 + 20 * k
+            assert sum(1 for _ in store.read()) == 1 + 20 * k
+            (tmp_path / "ballast").unlink()
+            store.append(batch)
+            assert sum(1 for _ in store.read()) == 1 + 20 * (k + 1)
+        with open_store(tmp_path / "race.db") as store:
+            assert sum(1 for _ in store.read()) == 1 + 20 * (k + 1)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_file_that_may_not_grow_is_said_and_the_same_call_later_goes_on(tmp_path):
+    with open_store(tmp_path / "race.db") as store:
+        store.append([BEGIN])
+        limit = store._database._connection.execute
+        pages = limit("PRAGMA page_count").fetchone()[0]
+        limit(f"PRAGMA max_page_count = {pages + 2}")
+        batch = [told(k) for k in range(100)]
+        with pytest.raises(StoreError, match="the disk is full, and nothing of this was stored"):
+            store.append(batch)
+        assert list(store.read()) == [BEGIN]
+        limit("PRAGMA max_page_count = 1000000")
+        store.append(batch)
+        store.append(batch)
+        assert list(store.read()) == [BEGIN, *batch]
+
+
+# Commits of which nobody knows
+
+
+def test_a_commit_whose_answer_is_lost_is_not_made_twice_in_sqlite(tmp_path, monkeypatch):
+    with open_store(tmp_path / "race.db") as store:
+        store.append([BEGIN])
+        database = store._database
+        whole = database._transaction
+
+        @contextlib.contextmanager
+        def broken():
+            with whole() as connection:
+                yield connection
+            raise sqlite3.OperationalError("disk I/O error")
+
+        for events in ([Added("a"), told(1)], [Added("a"), told(1)], [Added("b"), told(2)]):
+            monkeypatch.setattr(database, "_transaction", broken)
+            with pytest.raises(StoreError, match="disk I/O error"):
+                store.append(events)
+            monkeypatch.setattr(database, "_transaction", whole)
+            store.append([*events, Added("z")])  # with more than before
+        kept = [event for event in store.read() if event != Added("z")]
+        assert kept == [BEGIN, Added("a"), told(1), Added("a"), Added("b"), told(2)]
+
+
+def test_a_commit_whose_answer_is_lost_is_not_made_twice_in_postgresql(server):
+    import psycopg
+
+    with open_store(f"{server.url}#lost answers") as store:
+        store.append([BEGIN])
+        for event in (Added("a"), told(1), Added("b")):
+            connection = store._database._connection
+            whole = connection.transaction
+
+            @contextlib.contextmanager
+            def broken(whole=whole, connection=connection):
+                with whole():
+                    yield
+                connection.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+            connection.transaction = broken
+            store.append([event])
+        assert list(store.read()) == [BEGIN, Added("a"), told(1), Added("b")]
+        assert store.status().epoch == 1
+
+
+# Servers
+
+
+def test_a_server_that_restarts_is_waited_for(server):
+    where = f"{server.url}#restarts"
+    stop = threading.Event()
+    done = []
+
+    with open_store(where) as store, open_store(where, read_only=True) as reader:
+        store.append([BEGIN])
+
+        def write():
+            for k in itertools.count():
+                if stop.is_set():
+                    return
+                store.append([Added(str(k)), told(k)])
+                done.append(k)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for how in (signal.SIGINT, signal.SIGQUIT):
+                time.sleep(0.3)
+                server.stop(how)
+                server.start()
+        finally:
+            stop.set()
+            writer.join()
+        expected = [event for k in done for event in (Added(str(k)), told(k))]
+        assert len(done) > 3
+        assert list(store.read()) == [BEGIN, *expected]
+        assert list(reader.read()) == [BEGIN, *expected]
+
+
+def test_a_server_that_stays_away_is_said_and_later_it_goes_on(server, monkeypatch):
+    monkeypatch.setattr("polarbear.store.postgres.PATIENCE", 0.2)
+    with open_store(f"{server.url}#away") as store:
+        store.append([BEGIN])
+        server.stop()
+        try:
+            with pytest.raises(StoreError, match=r"127.0.0.1/postgres#away: .*refused"):
+                store.append([Added("a")])
+        finally:
+            server.start()
+        store.append([Added("a")])
+        assert list(store.read()) == [BEGIN, Added("a")]
+
+
+def test_a_server_that_is_not_there_is_said_without_the_password():
+    pytest.importorskip("psycopg")
+    with pytest.raises(StoreError, match="127.0.0.1/x#polarbear: ") as error:
+        open_store("postgresql://ann:secret@127.0.0.1:9/x")
+    assert "secret" not in str(error.value)
+    with pytest.raises(StoreError, match="63 bytes"):
+        open_store("postgresql://127.0.0.1:9/x#" + "x" * 64)
