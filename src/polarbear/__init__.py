@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         FitWarning,
         MissingDependency,
         PolarBearError,
+        SolverError,
     )
     from polarbear.inference import fit
     from polarbear.posterior import Posterior
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
     from polarbear.racing.recorded import replay
     from polarbear.racing.rules import Rules
     from polarbear.readers import read
+    from polarbear.running.adapters import budgeted
+    from polarbear.running.checking import check
+    from polarbear.running.commands import Command
+    from polarbear.running.instances import Instances
+    from polarbear.running.local import Local
+    from polarbear.running.setup import Limits
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
     from polarbear.selection.ratings import Ratings
@@ -54,11 +61,18 @@ _HOME = {
     "FitWarning": "polarbear.errors",
     "MissingDependency": "polarbear.errors",
     "PolarBearError": "polarbear.errors",
+    "SolverError": "polarbear.errors",
     "fit": "polarbear.inference",
     "Posterior": "polarbear.posterior",
     "Race": "polarbear.racing.core",
     "replay": "polarbear.racing.recorded",
     "Rules": "polarbear.racing.rules",
+    "budgeted": "polarbear.running.adapters",
+    "check": "polarbear.running.checking",
+    "Command": "polarbear.running.commands",
+    "Instances": "polarbear.running.instances",
+    "Limits": "polarbear.running.setup",
+    "Local": "polarbear.running.local",
     "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
@@ -68,10 +82,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Command",
     "DataError",
     "DataWarning",
     "FitError",
     "FitWarning",
+    "Instances",
+    "Limits",
+    "Local",
     "MissingDependency",
     "PolarBearError",
     "Posterior",
@@ -81,9 +99,12 @@ __all__ = [
     "Rules",
     "Run",
     "Runs",
+    "SolverError",
     "Status",
     "__version__",
+    "budgeted",
     "calibrate",
+    "check",
     "fit",
     "grid",
     "preferences",

@@ -18,6 +18,10 @@ class FitError(PolarBearError, RuntimeError):
     """No posterior that can be trusted; the message says what failed and what to try."""
 
 
+class SolverError(PolarBearError, RuntimeError):
+    """A solver, or what runs it, is not what it should be; the message says what to change."""
+
+
 class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
     """An optional package is needed; the message gives the install command."""
 
