@@ -210,3 +210,13 @@ def burner(job):
     first(job)
     while True:
         pass
+
+
+def naps(job):
+    time.sleep(0.02)
+    job.report(job.rng.random() + job.instance, time=1)
+
+
+def drawn(rng):
+    """An instance."""
+    return rng.random()

@@ -16,6 +16,7 @@ from polarbear.running.setup import Packed, Setup, pack
 from polarbear.running.slots import Slot, SlotGone
 
 _idle: list[Slot] = []
+_inherited: list[Slot] = []
 _lock = threading.Lock()
 
 
@@ -24,16 +25,18 @@ def work(packed: Packed, jobs: Sequence[Job]) -> list[Outcome | Lost]:
     with _lock:
         slot = _idle.pop() if _idle else None
     made: list[Outcome | Lost] = []
-    for job in jobs:
-        slot = Slot() if slot is None else slot
-        try:
-            made.append(slot.run(job, packed))
-        except SlotGone as error:
-            made.append(Lost(job, str(error)))
-            slot = None
-    if slot is not None:
-        with _lock:
-            _idle.append(slot)
+    try:
+        for job in jobs:
+            slot = Slot() if slot is None else slot
+            try:
+                made.append(slot.run(job, packed))
+            except SlotGone as error:
+                made.append(Lost(job, str(error)))
+                slot = None
+    finally:
+        if slot is not None:
+            with _lock:
+                _idle.append(slot)
     return made
 
 
@@ -45,7 +48,8 @@ def release() -> None:
 
 
 def _forget() -> None:
-    """The slots of a parent are not those of its children."""
+    """The slots of a parent are not those of its children, which must not close them either."""
+    _inherited.extend(_idle)
     _idle.clear()
 
 
