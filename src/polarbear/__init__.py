@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from polarbear.running.instances import Instances
     from polarbear.running.local import Local
     from polarbear.running.setup import Limits
+    from polarbear.running.spool import Spool
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
     from polarbear.selection.ratings import Ratings
@@ -73,6 +74,7 @@ _HOME = {
     "Instances": "polarbear.running.instances",
     "Limits": "polarbear.running.setup",
     "Local": "polarbear.running.local",
+    "Spool": "polarbear.running.spool",
     "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
@@ -100,6 +102,7 @@ __all__ = [
     "Run",
     "Runs",
     "SolverError",
+    "Spool",
     "Status",
     "__version__",
     "budgeted",

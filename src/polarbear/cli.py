@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_calibration(commands)
     _add_replay(commands)
+    _add_worker(commands)
     wanted = parser.parse_args(arguments)
     if "run" not in wanted:
         parser.print_help()
@@ -80,6 +81,38 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--batch", type=int, nargs=2, default=(8, 64), metavar=("LEAST", "MOST"))
     parser.add_argument("--seed", type=int, default=0)
     parser.set_defaults(run=_replay)
+
+
+def _add_worker(commands: argparse._SubParsersAction) -> None:
+    about = "make the runs of a race that shares a folder with you"
+    parser = commands.add_parser(
+        "worker",
+        help=about,
+        description=about.capitalize() + ": one run at a time, in a process of its own.",
+    )
+    parser.add_argument("folder", help="the folder of the race: executor=Spool(folder)")
+    parser.add_argument(
+        "--solvers",
+        required=True,
+        metavar="FILE",
+        help="a Python file or module that has `solvers` and `instances`",
+    )
+    parser.add_argument(
+        "--idle", type=float, default=600.0, help="leave after so many seconds without a job (600)"
+    )
+    parser.add_argument("--most", type=int, help="leave after so many runs")
+    parser.set_defaults(run=_worker)
+
+
+def _worker(wanted: argparse.Namespace) -> int:
+    from polarbear.running.worker import work_on
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    made = work_on(wanted.folder, wanted.solvers, idle=wanted.idle, most=wanted.most, say=say)
+    print(f"{made} runs made")
+    return 0
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:

@@ -22,11 +22,13 @@ from typing import Any, Protocol
 
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
+from polarbear.running.cluster import DaskBackend
 from polarbear.running.executors import ExecutorBackend
 from polarbear.running.local import Local, LocalBackend
 from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.pool import Pool
 from polarbear.running.setup import Setup
+from polarbear.running.spool import Spool, SpoolEngine
 
 
 class Engine(Protocol):
@@ -60,16 +62,21 @@ def start(setup: Setup, executor: Any = None) -> Engine:
     ======================================  ===================================================
     nothing, a number, ``Local(...)``       processes on this machine
     a Dask client                           its workers
+    ``Spool(folder)``                       wherever ``polarbear worker folder`` runs
     any ``concurrent.futures.Executor``     its workers
     ======================================  ===================================================
     """
     if executor is None or isinstance(executor, Integral):
         executor = Local(None if executor is None else int(executor))
+    if isinstance(executor, Spool):
+        return SpoolEngine(setup, executor)
     if isinstance(executor, Local):
         return Pool(LocalBackend(setup, executor))
+    if type(executor).__module__.startswith("distributed") and hasattr(executor, "scheduler"):
+        return Pool(DaskBackend(setup, executor))
     if callable(getattr(executor, "submit", None)):
         return Pool(ExecutorBackend(setup, executor))
     raise SolverError(
-        f"executor={executor!r}: expected a number of processes, an executor with submit(), or a "
-        "Dask client"
+        f"executor={executor!r}: expected a number of processes, an executor with submit(), a "
+        "Dask client, or Spool(folder)"
     )

@@ -6,7 +6,7 @@ that is under way in a worker, which stay there for the next calls.
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polarbear.racing.jobs import Job
@@ -20,8 +20,10 @@ _inherited: list[Slot] = []
 _lock = threading.Lock()
 
 
-def work(packed: Packed, jobs: Sequence[Job]) -> list[Outcome | Lost]:
-    """Make runs one after the other, wherever this is called."""
+def work(
+    packed: Packed, jobs: Sequence[Job], wanted: Callable[[], bool] | None = None
+) -> list[Outcome | Lost]:
+    """Make runs one after the other, wherever this is called, as long as they are ``wanted``."""
     with _lock:
         slot = _idle.pop() if _idle else None
     made: list[Outcome | Lost] = []
@@ -29,7 +31,7 @@ def work(packed: Packed, jobs: Sequence[Job]) -> list[Outcome | Lost]:
         for job in jobs:
             slot = Slot() if slot is None else slot
             try:
-                made.append(slot.run(job, packed))
+                made.append(slot.run(job, packed, wanted))
             except SlotGone as error:
                 made.append(Lost(job, str(error)))
                 slot = None
@@ -76,6 +78,10 @@ class ExecutorBackend:
         return self._executor.submit(work, self._packed, list(jobs))
 
     gather = staticmethod(results)
+
+    def withdraw(self, future: Any) -> bool:
+        """Take back a call that nobody has begun."""
+        return future.cancel()
 
     def close(self) -> None:
         """The executor is its owner's; slots in this process are ours."""

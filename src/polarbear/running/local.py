@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from numbers import Integral
 from queue import SimpleQueue
+from typing import Any
 
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
@@ -71,6 +72,10 @@ class LocalBackend:
         return future
 
     gather = staticmethod(results)
+
+    def withdraw(self, future: Any) -> bool:
+        """Take back a call that nobody has begun."""
+        return future.cancel()
 
     def close(self) -> None:
         """End all runs and slots."""

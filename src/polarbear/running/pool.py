@@ -45,6 +45,10 @@ class Backend(Protocol):
         """What became of futures that are done."""
         ...
 
+    def withdraw(self, future: Any) -> bool:
+        """Take back a call, if that is possible; what it gives is not wanted any more then."""
+        ...
+
     def close(self) -> None:
         """End everything that was started."""
         ...
@@ -97,7 +101,7 @@ class Pool:
         back = [job for job in self._waiting if job.algorithm in algorithms]
         self._waiting = deque(job for job in self._waiting if job.algorithm not in algorithms)
         for future, jobs in list(self._flying.items()):
-            if all(job.algorithm in algorithms for job in jobs) and future.cancel():
+            if all(job.algorithm in algorithms for job in jobs) and self._backend.withdraw(future):
                 back += self._flying.pop(future)
         self._launch()
         return back
@@ -106,7 +110,7 @@ class Pool:
         """End all that is under way."""
         self._waiting.clear()
         for future in self._flying:
-            future.cancel()
+            self._backend.withdraw(future)
         self._flying.clear()
         self._backend.close()
 

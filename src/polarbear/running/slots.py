@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
 
@@ -63,15 +64,28 @@ class Slot:
             self.pid = _fork(theirs, setup, core, slots)
         theirs.close()
 
-    def run(self, job: Job, packed: Packed | None = None) -> Outcome:
-        """Make a run; ``packed`` is what to run, for a slot that is a program of its own."""
+    def run(
+        self,
+        job: Job,
+        packed: Packed | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Outcome:
+        """Make a run.
+
+        Parameters
+        ----------
+        packed
+            What to run, for a slot that is a program of its own.
+        wanted
+            Is asked twice a second whether anybody still waits for the run; if not, it is ended.
+        """
         session = 0
         try:
             if packed is not None and packed.key not in self._known:
                 self._ours.send(("setup", packed, sys.path))
                 self._known.add(packed.key)
             self._ours.send(("run", job, None if packed is None else packed.key))
-            while isinstance(answer := self._ours.recv(), int):
+            while isinstance(answer := self._answer(wanted), int):
                 session = answer
         except (EOFError, OSError):
             if session:
@@ -81,6 +95,12 @@ class Slot:
         if isinstance(answer, str):
             raise SolverError(answer)
         return answer
+
+    def _answer(self, wanted: Callable[[], bool] | None) -> Any:
+        while wanted is not None and not self._ours.poll(0.5):
+            if not wanted():
+                self.end()
+        return self._ours.recv()
 
     def end(self) -> None:
         """Make the slot end, and with it what runs there; another thread may wait for that run."""
