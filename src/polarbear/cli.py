@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -109,6 +110,9 @@ def _worker(wanted: argparse.Namespace) -> int:
 
     def say(line: str) -> None:
         print(line, flush=True)
+
+    # What a batch system sends when the time is over: leave in good order.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     made = work_on(wanted.folder, wanted.solvers, idle=wanted.idle, most=wanted.most, say=say)
     print(f"{made} runs made")

@@ -4,13 +4,13 @@ For clusters on which nothing may listen: the coordinator and any number of ``po
 FOLDER`` share a folder, on one machine or on a network file system, and need not run at the same
 time.
 
-1. A file is written under another name and renamed when it is complete, so nobody reads half of one.
+1. A file is written under another name and renamed when it is complete: nobody reads half of one.
 2. A job is claimed by renaming it: one worker succeeds, for the others it is not there any more.
-   While it runs, the worker touches the claim. A claim that was not touched for long is given back.
-3. A result stays until the coordinator has asked for the next ones. If it dies before, the same jobs
-   submitted again find their results.
-4. Files are JSON. Nothing in them is evaluated or unpickled. Their names are hashes, so what is run
-   may be called anything.
+   While it runs, the worker touches the claim. One that was not touched for long is given back.
+3. A result stays until the coordinator has asked for the next ones. If it dies before, the same
+   jobs submitted again find their results.
+4. Files are JSON. Nothing in them is evaluated or unpickled. Their names are hashes, so that what
+   is run may be called anything.
 """
 
 import json
@@ -66,7 +66,7 @@ class SpoolEngine:
         self._looked = 0.0
         for name in (JOBS, CLAIMS, RESULTS):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
-        write(self._folder / RACE, description(setup))
+        self._announce(description(setup) | {"patience": spool.patience})
         (self._folder / CLOSED).unlink(missing_ok=True)
 
     @property
@@ -109,6 +109,17 @@ class SpoolEngine:
         """Take back what nobody has claimed, and tell the workers that they can go."""
         self.cancel({job.algorithm for job in self._wanted.values()})
         (self._folder / CLOSED).touch()
+
+    def _announce(self, race: dict[str, Any]) -> None:
+        path = self._folder / RACE
+        before = read(path) if path.exists() else race
+        for name in ("times", "direction", "clock"):
+            if before.get(name) != race[name]:
+                raise SolverError(
+                    f"{self._folder} is the folder of another race, with {name} "
+                    f"{before.get(name)!r}: take another folder"
+                )
+        write(path, race)
 
     def _path(self, kind: str, name: str) -> Path:
         return self._folder / kind / f"{name}.json"
@@ -180,7 +191,7 @@ def taken(path: Path, to: Path | None) -> bool:
 
 def write(path: Path, content: dict[str, Any]) -> None:
     """Write a file that is whole whenever it is there."""
-    temporary = path.parent.parent / f"writing-{uuid4().hex}"
+    temporary = path.with_name(f"writing-{uuid4().hex}")
     with temporary.open("x", encoding="utf-8") as file:
         json.dump(content, file, allow_nan=False)
         file.flush()

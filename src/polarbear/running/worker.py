@@ -9,7 +9,7 @@ import runpy
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -25,8 +25,8 @@ from polarbear.running.setup import Limits, Setup
 from polarbear.running.slots import Slot, SlotGone
 from polarbear.running.spool import CLAIMS, CLOSED, JOBS, RACE, RESULTS, read, taken, write
 
-HEARTBEAT = 5.0
-"""Seconds between signs of life."""
+SIGNS = 5
+"""Signs of life that a worker gives before it is taken for dead."""
 
 
 def work_on(
@@ -53,7 +53,7 @@ def work_on(
         Leave after so many runs.
     """
     place = Path(folder)
-    setup = _setup(place, solvers, idle, pause)
+    setup, patience = _setup(place, solvers, idle, pause)
     slot: Slot | None = None
     made, last = 0, time.monotonic()
     try:
@@ -66,9 +66,9 @@ def work_on(
                 continue
             slot = Slot(setup) if slot is None else slot
             try:
-                _perform(place, claim, slot, say)
+                _perform(place, claim, slot, patience, say)
                 made += 1
-            except SlotGone:  # the claim is given back when it is stale
+            except SlotGone:
                 slot = None
             last = time.monotonic()
     finally:
@@ -77,7 +77,9 @@ def work_on(
     return made
 
 
-def _perform(place: Path, claim: Path, slot: Slot, say: Callable[[str], None]) -> None:
+def _perform(
+    place: Path, claim: Path, slot: Slot, patience: float, say: Callable[[str], None]
+) -> None:
     name = claim.name.partition(".")[0]
     try:
         job = Job(**read(claim)["job"])
@@ -85,8 +87,13 @@ def _perform(place: Path, claim: Path, slot: Slot, say: Callable[[str], None]) -
         claim.unlink(missing_ok=True)
         say(f"{name} is not a job: {error}")
         return
-    with _alive(claim):
-        outcome = slot.run(job)
+    try:
+        with _alive(claim, patience / SIGNS):
+            outcome = slot.run(job)
+    except BaseException:
+        # Whoever ends this worker lets another one have the job at once.
+        taken(claim, place / JOBS / f"{name}.json")
+        raise
     write(place / RESULTS / f"{name}.json", to_plain(outcome))
     claim.unlink(missing_ok=True)
     say(f"{job.algorithm} on {job.instance}: {outcome.run.status} {outcome.why}".rstrip())
@@ -96,7 +103,7 @@ def _claimed(place: Path) -> Path | None:
     """Claim any job that is there."""
     waiting = list((place / JOBS).glob("*.json"))
     # Not all in the same order, for then all workers would want the same one.
-    Random(os.getpid() ^ time.time_ns()).shuffle(waiting)
+    Random(os.getpid() ^ time.time_ns()).shuffle(waiting)  # noqa: S311
     for path in waiting:
         claim = place / CLAIMS / f"{path.stem}.{socket.gethostname()}-{os.getpid()}"
         try:
@@ -110,12 +117,12 @@ def _claimed(place: Path) -> Path | None:
 
 
 @contextmanager
-def _alive(claim: Path) -> Any:
+def _alive(claim: Path, pause: float) -> Iterator[None]:
     """Touch a claim as long as its run goes on."""
     over = threading.Event()
 
     def touch() -> None:
-        while not over.wait(HEARTBEAT):
+        while not over.wait(pause):
             try:
                 os.utime(claim)
             except OSError:
@@ -130,7 +137,7 @@ def _alive(claim: Path) -> Any:
         thread.join()
 
 
-def _setup(place: Path, solvers: str, idle: float, pause: float) -> Setup:
+def _setup(place: Path, solvers: str, idle: float, pause: float) -> tuple[Setup, float]:
     """What to run, by the coordinator's description and our own code."""
     end = time.monotonic() + idle
     while not (place / RACE).exists():
@@ -148,12 +155,13 @@ def _setup(place: Path, solvers: str, idle: float, pause: float) -> Setup:
             clock=race["clock"],
             limits=Limits(**race["limits"]),
         )
+        patience = float(race["patience"])
         missing = [name for name in race["solvers"] if name not in setup.solvers]
     except (KeyError, TypeError) as error:
         raise SolverError(f"{place / RACE} and {solvers} do not go together: {error}") from None
     if missing:
         raise SolverError(f"{solvers} has no solver named {listing(missing)}")
-    return setup
+    return setup, patience
 
 
 def code_of(solvers: str) -> Mapping[str, Any]:
