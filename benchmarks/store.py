@@ -46,17 +46,18 @@ def events(runs):
     yield Started(0, times, "minimize", "evaluations", True, Rules())
     yield from map(Added, names)
     open_ = tuple(Open(a, b, 2**50 - 1) for k, a in enumerate(names) for b in names[k + 1 :])
-    done = 0
+    done = round_ = 0
     while done < runs:
         instances = range(done // ALGORITHMS + 1, done // ALGORITHMS + 1 + INSTANCES)
         jobs = [job(0, Key(a, str(i), 0), 1e5) for i in instances for a in names][: runs - done]
-        yield Asked(tuple(jobs))
+        yield Asked(tuple(jobs), round_)
         time_ = np.sort(rng.uniform(1, 1e5, (len(jobs), IMPROVEMENTS)))
         value = -np.sort(-rng.standard_normal((len(jobs), IMPROVEMENTS)))
         for own, t, v in zip(jobs, time_.tolist(), value.tolist(), strict=True):
             yield Told(Run(own.algorithm, own.instance, tuple(t), tuple(v), 1e5, 0, Status.CUT))
         done += len(jobs)
-        yield Decided((), open_, 64)
+        yield Decided(round_, (), open_, 64)
+        round_ += 1
 
 
 def batches(runs, size):
@@ -239,7 +240,7 @@ Made by `python benchmarks/store.py` on {cores} cores, {versions}; it says what 
 {runs:,} runs of {improvements} improvements (fewer in the two smaller batches), {each:,.0f} bytes
 each, {times:.2f} times the bare file. Read ratios: the machine was busy.
 
-| events per append | runs | durable runs/s | bare SQLite, runs/s | time / bare | PostgreSQL, runs/s |
+| events per append | runs | durable runs/s | bare SQLite, runs/s | time / bare | PostgreSQL |
 |---|---|---|---|---|---|
 {rates}
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         FitWarning,
         MissingDependency,
         PolarBearError,
+        SolverError,
         StoreError,
     )
     from polarbear.inference import fit
@@ -38,6 +39,13 @@ if TYPE_CHECKING:
     from polarbear.racing.recorded import replay, replay_many
     from polarbear.racing.rules import Rules
     from polarbear.readers import read
+    from polarbear.running.adapters import budgeted
+    from polarbear.running.checking import check
+    from polarbear.running.commands import Command
+    from polarbear.running.instances import Instances
+    from polarbear.running.local import Local
+    from polarbear.running.setup import Limits
+    from polarbear.running.spool import Spool
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
     from polarbear.selection.ratings import Ratings
@@ -57,6 +65,7 @@ _HOME = {
     "FitWarning": "polarbear.errors",
     "MissingDependency": "polarbear.errors",
     "PolarBearError": "polarbear.errors",
+    "SolverError": "polarbear.errors",
     "StoreError": "polarbear.errors",
     "fit": "polarbear.inference",
     "Posterior": "polarbear.posterior",
@@ -64,6 +73,13 @@ _HOME = {
     "replay": "polarbear.racing.recorded",
     "replay_many": "polarbear.racing.recorded",
     "Rules": "polarbear.racing.rules",
+    "budgeted": "polarbear.running.adapters",
+    "check": "polarbear.running.checking",
+    "Command": "polarbear.running.commands",
+    "Instances": "polarbear.running.instances",
+    "Limits": "polarbear.running.setup",
+    "Local": "polarbear.running.local",
+    "Spool": "polarbear.running.spool",
     "preferences": "polarbear.selection.preferences",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
@@ -75,10 +91,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Command",
     "DataError",
     "DataWarning",
     "FitError",
     "FitWarning",
+    "Instances",
+    "Limits",
+    "Local",
     "MissingDependency",
     "PolarBearError",
     "Posterior",
@@ -88,10 +108,14 @@ __all__ = [
     "Rules",
     "Run",
     "Runs",
+    "SolverError",
+    "Spool",
     "Status",
     "StoreError",
     "__version__",
+    "budgeted",
     "calibrate",
+    "check",
     "fit",
     "grid",
     "open_store",

@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_calibration(commands)
     _add_replay(commands)
+    _add_worker(commands)
     wanted = parser.parse_args(arguments)
     if "run" not in wanted:
         parser.print_help()
@@ -87,6 +89,41 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--repeat", type=int, default=1, help="replay with so many seeds (1)")
     parser.add_argument("--jobs", type=int, default=1, help="so many at once (1)")
     parser.set_defaults(run=_replay)
+
+
+def _add_worker(commands: argparse._SubParsersAction) -> None:
+    about = "make the runs of a race that shares a folder with you"
+    parser = commands.add_parser(
+        "worker",
+        help=about,
+        description=about.capitalize() + ": one run at a time, in a process of its own.",
+    )
+    parser.add_argument("folder", help="the folder of the race: executor=Spool(folder)")
+    parser.add_argument(
+        "--solvers",
+        required=True,
+        metavar="FILE",
+        help="a Python file or module that has `solvers` and `instances`",
+    )
+    parser.add_argument(
+        "--idle", type=float, default=600.0, help="leave after so many seconds without a job (600)"
+    )
+    parser.add_argument("--most", type=int, help="leave after so many runs")
+    parser.set_defaults(run=_worker)
+
+
+def _worker(wanted: argparse.Namespace) -> int:
+    from polarbear.running.worker import work_on
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    # What a batch system sends when the time is over: leave in good order.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    made = work_on(wanted.folder, wanted.solvers, idle=wanted.idle, most=wanted.most, say=say)
+    print(f"{made} runs made")
+    return 0
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:

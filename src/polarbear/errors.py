@@ -22,6 +22,10 @@ class StoreError(PolarBearError, RuntimeError):
     """A store cannot be opened, read or written; the message says why and what to do."""
 
 
+class SolverError(PolarBearError, RuntimeError):
+    """A solver, or what runs it, is not what it should be; the message says what to change."""
+
+
 class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
     """An optional package is needed; the message gives the install command."""
 

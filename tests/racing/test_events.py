@@ -72,6 +72,7 @@ EVENTS = st.one_of(
     st.builds(Imported, RUNS),
     st.builds(
         Decided,
+        st.integers(0, 9),
         st.lists(st.builds(Eliminated, NAMES, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
         st.lists(
             st.builds(Open, NAMES, NAMES, st.integers(1, 2**200), st.floats(0)), max_size=2

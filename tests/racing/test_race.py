@@ -390,7 +390,7 @@ def test_a_posterior_that_cannot_be_trusted_decides_nothing():
     with pytest.warns(FitWarning, match="round 1 decides nothing, for it was made up"):
         race.ask()
     assert race.pareto == ("good", "worst")
-    assert race.events[-2] == Decided((), race.events[-2].open, 2, problems=("it was made up",))
+    assert race.events[-2] == Decided(0, (), race.events[-2].open, 2, problems=("it was made up",))
 
 
 def test_a_race_of_one_or_none_is_over():

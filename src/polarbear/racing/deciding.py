@@ -1,5 +1,6 @@
 """From a posterior to who is out, what is settled (paper, algorithm 1), and who runs next."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
     if posterior is None or rankings is None or not posterior.diagnostics.trusted:
         problems = () if posterior is None else posterior.diagnostics.problems
         batch = state.rules.next_batch(state.batch, 0, 0)
-        return Decided((), _opened(state.open, {}), batch, problems=problems)
+        opened = _opened(state.open, {})
+        return Decided(state.current, (), opened, batch, problems=problems)
     rules, names = state.rules, posterior.algorithms
     seen = _look(state, posterior, rankings)
     out = _out(seen.beats, seen.sure)
@@ -33,7 +35,7 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
     # Pairs of those who have not run yet can neither be resolved nor fail to be.
     asked = sum(a in names and b in names for a, b in state.open)
     batch = rules.next_batch(state.batch, len(state.open) - len(left), asked)
-    decided = Decided(eliminated, _opened(left, {}), batch)
+    decided = Decided(state.current, eliminated, _opened(left, {}), batch)
     return _ahead(state, posterior, rankings, left, decided)
 
 
@@ -134,13 +136,13 @@ def _ahead(
     chosen = None
     if rules.allocation == "focused" and len(known) == len(left):
         chosen = focus(leads, posterior.times, len(names), rules, z, width)
-    decided = Decided(decided.eliminated, opened, decided.batch, outlook=still)
+    decided = replace(decided, open=opened, outlook=still)
     if chosen is None:
         return decided
     horizons = tuple(
         (name, float(until)) for name, until in zip(names, chosen.until, strict=True) if until > 0
     )
-    return Decided(decided.eliminated, opened, chosen.batch, horizons, still)
+    return replace(decided, batch=chosen.batch, horizons=horizons)
 
 
 def _opened(pairs: dict[Pair, int], need: dict[Pair, float]) -> tuple[Open, ...]:

@@ -128,12 +128,14 @@ class Imported:
 
 @dataclass(frozen=True)
 class Decided:
-    """What a round shows: who is out, which pairs stay open, how large the next batch is.
+    """What the runs of a round and of those before it show.
 
+    Who is out, which pairs stay open, how large the next batch is.
     ``horizons``: who runs next and until when. ``outlook``: how much is left, if that can be told.
     ``problems``: why the posterior cannot be trusted; then nothing is decided.
     """
 
+    round: int
     eliminated: tuple[Eliminated, ...]
     open: tuple[Open, ...]
     batch: int

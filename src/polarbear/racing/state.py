@@ -331,9 +331,9 @@ def _use(state: State, instance: str) -> None:
 
 
 def _decide(state: State, event: Decided) -> None:
-    state.basis = Basis(state.current, state.present())
-    state.asked = max(state.asked, state.current + 1)  # what comes in from now on is of the next
-    for key, ticket in state.out.pop(state.basis.round, {}).items():
+    state.basis = Basis(event.round, state.present())
+    state.asked = max(state.asked, event.round + 1)  # what comes in from now on is of the next
+    for key, ticket in state.out.pop(event.round, {}).items():
         state.known[key.instance].pop(key.algorithm, None)
         _close(state, key, ticket)
     for found in event.eliminated:

@@ -103,7 +103,7 @@ class Overview:
 
 def overview(database: Database, head: Head) -> Overview:
     """Where the race in a database stands."""
-    state, decided = _state(database, head.last)
+    state, since = _state(database, head.last)
     names = _Names(database)
     found: dict[str, dict[Status, int]] = {}
     tally = "SELECT algorithm, status, count(*) FROM runs WHERE seq <= ? GROUP BY algorithm, status"
@@ -112,7 +112,7 @@ def overview(database: Database, head: Head) -> Overview:
             raise StoreError(f"{database.name}: the status of {count(number, 'run')} is damaged")
         found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
     told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ?"
-    for algorithm, instance, repetition in database.query(told, decided) if state.wanted else ():
+    for algorithm, instance, repetition in database.query(told, since) if state.wanted else ():
         state.wanted.pop(Key(names[algorithm], names[instance], repetition), None)
     last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
     return Overview(
@@ -152,28 +152,33 @@ class _Names(dict[int, str]):
 
 
 def _state(database: Database, last: int) -> tuple[State, int]:
-    """The race without its runs, and the number of the last decision."""
+    """The race without its runs, and a number of an event: what is wanted was asked for later."""
     who = (
         "SELECT seq, kind, body, crc FROM events WHERE seq <= ? "
         "AND kind IN ('started', 'extended', 'added', 'removed', 'decided')"
     )
     events = _events(database, who, last)
-    decided = max((seq for seq, event in events.items() if isinstance(event, Decided)), default=0)
     asked = "SELECT seq, kind, body, crc FROM events WHERE kind = 'asked' AND seq BETWEEN ? AND ?"
-    events |= _events(database, asked, decided, last)
     first = events.pop(1, None)
     if not isinstance(first, Started):
         raise StoreError(f"{database.name} holds no race yet")
     state = begin(first)
     for seq in sorted(events):
         event = events[seq]
-        if isinstance(event, Extended) and event.rules.sequential:
+        if isinstance(event, Extended) and event.rules.looks == "shared":
             # How sure to be depends on how many instances were run on until then.
             before = _events(database, asked, 1, seq)
             jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
             state.order = list({job.instance for job in jobs})
         apply(state, event)
-    return state, decided
+    decisions = [seq for seq in sorted(events) if isinstance(events[seq], Decided)]
+    # Rounds that overlap were asked for before decisions that did not wait for them.
+    since = ([0] * (state.rules.overlap + 1) + decisions)[-1 - state.rules.overlap]
+    for event in _events(database, asked, since, last).values() if state.open else ():
+        if isinstance(event, Asked) and (state.basis is None or event.round > state.basis.round):
+            jobs = tuple(job for job in event.jobs if job.algorithm in state.racing)
+            apply(state, Asked(jobs, event.round))
+    return state, since
 
 
 def _events(database: Database, sql: str, *values: object) -> dict[int, Event]:

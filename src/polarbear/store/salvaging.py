@@ -117,7 +117,7 @@ def _note(event: Event, known: set[str]) -> None:
             known.add(algorithm)
         case Removed(algorithm):
             known.discard(algorithm)
-        case Decided(eliminated):
+        case Decided(eliminated=eliminated):
             known.difference_update(found.algorithm for found in eliminated)
 
 

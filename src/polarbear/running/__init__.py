@@ -1,0 +1,1 @@
+"""Solvers run for real: what they see, how they are contained, and where they run."""

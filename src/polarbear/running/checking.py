@@ -1,0 +1,124 @@
+"""``check``: each solver once, for a moment, before anything expensive starts."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear.data.names import count
+from polarbear.data.run import Direction, Status
+from polarbear.racing.jobs import Key, job
+from polarbear.running.engines import start
+from polarbear.running.job import UNITS, Clock
+from polarbear.running.outcomes import Lost, Outcome
+from polarbear.running.setup import Limits, Setup, Solver
+
+
+class Checked(NamedTuple):
+    """What was understood of a race: print it."""
+
+    setup: Setup
+    outcomes: dict[str, Outcome | Lost]
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong with whom."""
+        found = {name: _problem(outcome) for name, outcome in self.outcomes.items()}
+        return {name: problem for name, problem in found.items() if problem}
+
+    def __str__(self) -> str:
+        setup, problems = self.setup, self.problems
+        names = setup.instances.names
+        number = "instances without end" if names is None else count(len(names), "instance")
+        times = (
+            f"{count(len(setup.times), 'time')} from {setup.times[0]:,g} to {setup.times[-1]:,g}"
+        )
+        lines = [
+            f"{count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
+            f"  clock  {setup.clock}, {times} {UNITS[setup.clock]}",
+        ]
+        width = max(map(len, self.outcomes))
+        for name, outcome in self.outcomes.items():
+            lines.append(f"  {name:<{width}}  {_line(outcome, UNITS[setup.clock])}")
+            if name in problems:
+                lines.append(f"  {'':<{width}}  -> {problems[name]}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def check(
+    solvers: Mapping[str, Solver] | Iterable[Solver],
+    instances: Any,
+    *,
+    times: ArrayLike,
+    direction: Direction,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    seconds: float = 2.0,
+    seed: int = 0,
+    executor: Any = None,
+) -> Checked:
+    """Run each solver once for a moment, and say what was understood.
+
+    Parameters
+    ----------
+    seconds
+        How long each may take; a race by the clock is watched for half of it.
+    executor
+        Where to run: as for a race.
+
+    Examples
+    --------
+    >>> def walk(job):
+    ...     yield 1, job.rng.random()
+    >>> def lost(job):
+    ...     job.report("x")
+    >>> found = check([walk, lost], ["a"], times=[10, 100], direction="minimize")
+    >>> print(found)
+    2 solvers on 1 instance, minimize
+      clock  evaluations, 2 times from 10 to 100 evaluations
+      walk  finished at 1 evaluations, 1 improvement, ...
+      lost  crashed at 0 evaluations, 0 improvements, ...
+            -> SolverError: 'x' is not a value: expected a number ...
+    >>> list(found.problems)
+    ['lost']
+    """
+    asked = limits or Limits()
+    short = Limits(**{**vars(asked), "wall": min(asked.wall, seconds)})
+    setup = Setup.of(
+        solvers, instances, times=times, direction=direction, clock=clock, limits=short
+    )
+    horizon = setup.times[-1]
+    if setup.clock in ("wall", "cpu"):
+        horizon = min(horizon, seconds / 2)
+    instance = "1" if setup.instances.names is None else setup.instances.names[0]
+    jobs = [job(seed, Key(name, instance, 0), horizon) for name in setup.solvers]
+    found: dict[str, Outcome | Lost] = {}
+    with closing(start(setup, executor)) as engine:
+        engine.submit(jobs)
+        while len(found) < len(jobs):
+            found |= {made.job.algorithm: made for made in engine.outcomes()}
+    return Checked(setup, {name: found[name] for name in setup.solvers})
+
+
+def _line(outcome: Outcome | Lost, unit: str) -> str:
+    if isinstance(outcome, Lost):
+        return "was lost"
+    run = outcome.run
+    return (
+        f"{run.status.value} at {run.until:,.4g} {unit}, "
+        f"{count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
+    )
+
+
+def _problem(outcome: Outcome | Lost) -> str:
+    if isinstance(outcome, Lost) or outcome.run.status in (Status.CRASHED, Status.KILLED):
+        return outcome.why
+    if outcome.run.status == Status.OUT_OF_MEMORY:
+        return outcome.why
+    if not np.size(outcome.run.time):
+        return "it found nothing: does it yield, report, or call what job.track returns?"
+    return ""

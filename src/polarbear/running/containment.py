@@ -1,0 +1,285 @@
+"""``supervise``: make a run in a process of its own, and whatever it does, come back with its end.
+
+1. A run is a child in a session of its own. It dies with its supervisor.
+2. What it finds is on a board that both see, so it is known however the run ends.
+3. When it is over, or over a limit, its group is killed, and then everything it has left behind:
+   the supervisor is the parent of all orphans below it.
+4. What it prints is read and forgotten but for the last of it.
+
+The supervisor has to be single-threaded, for it forks, and has to have no other children, for it
+kills all: ``slots`` starts such processes.
+"""
+
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
+
+from polarbear.data.run import Status
+from polarbear.racing.jobs import Job
+from polarbear.running.board import Board
+from polarbear.running.child import begin, perform
+from polarbear.running.outcomes import Outcome
+from polarbear.running.processes import (
+    Usage,
+    cpu_seconds,
+    descendants,
+    kill_below,
+    kill_group,
+    machine_memory,
+    proportional,
+    reap,
+    resident,
+)
+from polarbear.running.setup import Limits, Setup
+
+GRACE = 0.1
+"""Seconds that a run has to end by itself at its horizon."""
+
+LOOK = 0.05
+"""Seconds between looks at what a run uses."""
+
+TAIL = 4_000
+"""Bytes kept of what a run prints."""
+
+
+class Abandoned(Exception):  # noqa: N818 (nothing is wrong here)
+    """Whoever wanted the run is gone."""
+
+
+class _Exceeded(NamedTuple):
+    status: Status
+    why: str
+
+
+def supervise(
+    setup: Setup,
+    job: Job,
+    *,
+    leash: int | None = None,
+    slots: int = 1,
+    parent: int | None = None,
+    announce: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Make a run.
+
+    Parameters
+    ----------
+    leash
+        A descriptor on which nothing is to be read while the run goes on: its end is the end of
+        whoever wanted the run.
+    slots
+        How many run on this machine at once, and share its memory.
+    parent
+        The parent of this process; if it changes, whoever wanted the run is gone.
+    announce
+        Is told the session of the run, so that somebody else can kill it if this process is gone.
+    """
+    board = Board(setup.times)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    watch = _Watch(setup, job, board, leash, slots, parent)
+    try:
+        if announce is not None:
+            announce(watch.session)
+        exceeded = watch.wait()
+        status, usage = watch.finish()
+        return _outcome(setup, job, board, exceeded, status, usage)._replace(
+            seconds=time.monotonic() - watch.began,
+            load=load,
+            host=socket.gethostname(),
+            output=watch.tail.decode(errors="replace"),
+        )
+    finally:
+        watch.close()
+        board.close()
+
+
+class _Watch:
+    """A child, seen from its parent."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        job: Job,
+        board: Board,
+        leash: int | None,
+        slots: int,
+        parent: int | None,
+    ) -> None:
+        self.began = time.monotonic()
+        self.tail = b""
+        self._setup, self._job, self._board = setup, job, board
+        self._leash, self._parent = leash, parent
+        limits = setup.limits
+        # A child starts with the pages of its parent, which are not its own doing.
+        shared = resident([os.getpid()])
+        total = machine_memory()
+        share = None if total is None else 0.9 * total / slots
+        self._memory = share if limits.memory is None else limits.memory
+        self._memory = None if self._memory is None else self._memory + shared
+        self._output, writing = os.pipe()
+        me = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _child(setup, job, board, me, (self._output, leash), writing)
+        self.session = self._pid
+        os.close(writing)
+        os.set_blocking(self._output, False)
+        self._pidfd = os.pidfd_open(self._pid) if hasattr(os, "pidfd_open") else None
+        self._looked = self.began
+
+    def wait(self) -> _Exceeded | None:
+        """Until it ends, or exceeds a limit."""
+        poll = select.poll()
+        poll.register(self._output, select.POLLIN)
+        for descriptor in (self._pidfd, self._leash):
+            if descriptor is not None:
+                poll.register(descriptor, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll(1000 * self._pause())}
+            if self._leash in ready or (self._parent not in (None, os.getppid())):
+                raise Abandoned
+            if self._output in ready and not self._drain():
+                poll.unregister(self._output)
+            if self._pidfd in ready or (self._pidfd is None and self._ended()):
+                return None
+            exceeded = self._exceeded()
+            if exceeded is not None:
+                return exceeded
+
+    def finish(self) -> tuple[int, Usage]:
+        """Kill what is left, and count what it used."""
+        kill_group(self._pid)
+        status, own = reap(self._pid)
+        rest = kill_below()
+        # What those wrote that are gone now; a bounded amount, for others may hold the pipe.
+        for _ in range(16):
+            if not self._drain():
+                break
+        return status, Usage(own.cpu + rest.cpu, max(own.memory, rest.memory))
+
+    def close(self) -> None:
+        """Nothing stays behind, whatever happened."""
+        kill_group(self._pid)
+        kill_below()
+        for descriptor in (self._output, self._pidfd):
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _pause(self) -> float:
+        """Seconds until something has to be looked at."""
+        now = time.monotonic()
+        if self._pidfd is None:
+            return 0.005
+        return max(min(self._looked + LOOK, self._deadline()) - now, 0.0)
+
+    def _deadline(self) -> float:
+        last = self.began + self._setup.limits.wall
+        began = self._board.began
+        if began is not None and self._setup.clock == "wall":
+            last = min(last, began + self._job.horizon + GRACE)
+        return last
+
+    def _drain(self) -> bool:
+        """Read what was printed; false at its end, or if there is nothing."""
+        try:
+            chunk = os.read(self._output, 65_536)
+        except BlockingIOError:
+            return False
+        self.tail = (self.tail + chunk)[-TAIL:]
+        return bool(chunk)
+
+    def _ended(self) -> bool:
+        return os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _exceeded(self) -> _Exceeded | None:
+        now, limits = time.monotonic(), self._setup.limits
+        if now >= self._deadline():
+            if now >= self.began + limits.wall:
+                return _Exceeded(Status.OUT_OF_TIME, f"over the limit of {limits.wall:g} seconds")
+            return _Exceeded(Status.CUT, "")
+        if now < self._looked + LOOK:
+            return None
+        self._looked = now
+        return self._too_much(descendants(os.getpid()), limits)
+
+    def _too_much(self, pids: list[int], limits: Limits) -> _Exceeded | None:
+        if len(pids) > limits.processes:
+            return _Exceeded(Status.CRASHED, f"over the limit of {limits.processes} processes")
+        most = self._memory
+        if most is not None and resident(pids) > most and proportional(pids) > most:
+            most = f"{most / 1e6:,.0f} MB"
+            return _Exceeded(Status.OUT_OF_MEMORY, f"over the limit of {most} of memory")
+        if limits.cpu is None and self._setup.clock != "cpu":
+            return None
+        used = cpu_seconds(pids)
+        if limits.cpu is not None and used > limits.cpu:
+            return _Exceeded(Status.OUT_OF_TIME, f"over the limit of {limits.cpu:g} CPU seconds")
+        started = self._setup.clock == "cpu" and self._board.began is not None
+        if started and used - self._board.began_cpu > self._job.horizon + GRACE:
+            return _Exceeded(Status.CUT, "")
+        return None
+
+
+def _child(
+    setup: Setup,
+    job: Job,
+    board: Board,
+    parent: int,
+    unwanted: tuple[int | None, ...],
+    output: int,
+) -> NoReturn:
+    """The child of a fork: it never comes back."""
+    try:
+        for descriptor in unwanted:
+            if descriptor is not None:
+                os.close(descriptor)
+        begin(parent, output, setup.limits)
+        perform(setup, job, board)
+    finally:
+        os._exit(1)
+
+
+def _outcome(
+    setup: Setup, job: Job, board: Board, exceeded: _Exceeded | None, exit_: int, usage: Usage
+) -> Outcome:
+    """How it ended, by what is known: the run's own word, our own deeds, the system's."""
+    times, values = board.improvements()
+    ending = board.ending()
+    if ending is not None:
+        status, until, why = ending
+    else:
+        status, why = exceeded or _fallen(exit_)
+        until = job.horizon if status == Status.CUT else _elapsed(setup, board, usage)
+    latest = max(times, default=0.0)
+    until = max(min(until, job.horizon), latest) if until == until else latest
+    run = job.run(tuple(times), tuple(values), until=until, status=status)
+    return Outcome(job, run, why, cpu=usage.cpu, memory=usage.memory)
+
+
+def _elapsed(setup: Setup, board: Board, usage: Usage) -> float:
+    """The time of a run that could not say it, by its clock; counts are as of its last word."""
+    if board.began is None:
+        return 0.0
+    if setup.clock == "wall":
+        return time.monotonic() - board.began
+    return usage.cpu if setup.clock == "cpu" else 0.0
+
+
+def _fallen(exit_: int) -> _Exceeded:
+    """A run that ended without a word, and not by us."""
+    if os.WIFSIGNALED(exit_):
+        number = os.WTERMSIG(exit_)
+        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+        if number == signal.SIGKILL:
+            return _Exceeded(
+                Status.KILLED, "killed from outside: perhaps the machine was out of memory"
+            )
+        if number == signal.SIGXCPU:
+            return _Exceeded(Status.OUT_OF_TIME, "over the limit of CPU seconds")
+        return _Exceeded(Status.CRASHED, f"ended by {name}")
+    code = os.WEXITSTATUS(exit_)
+    return _Exceeded(Status.CRASHED, f"the process ended by itself, with exit code {code}")

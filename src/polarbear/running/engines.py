@@ -1,0 +1,82 @@
+"""``Engine``: where runs are made, and ``start``, which finds the engine for what a user passes.
+
+How whoever drives a race uses it::
+
+    with closing(start(setup, executor)) as engine:
+        while jobs := race.ask():
+            engine.submit(jobs)
+            while engine.pending:
+                for outcome in engine.outcomes(timeout=1):   # as they come
+                    ...                                      # store it, and tell the race
+
+1. Every job that was submitted ends once, as an ``Outcome`` or ``Lost``, or is given back by
+   ``cancel``. What is lost is still wanted by the race, which asks for it again.
+2. To ask for more outcomes says that those given before are safe: an engine that keeps results
+   deletes them then.
+3. ``close`` ends whatever is running. If the whole process is killed, so are the runs.
+"""
+
+from collections.abc import Collection, Iterable
+from numbers import Integral
+from typing import Any, Protocol
+
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job
+from polarbear.running.cluster import DaskBackend
+from polarbear.running.executors import ExecutorBackend
+from polarbear.running.local import Local, LocalBackend
+from polarbear.running.outcomes import Lost, Outcome
+from polarbear.running.pool import Pool
+from polarbear.running.setup import Setup
+from polarbear.running.spool import Spool, SpoolEngine
+
+
+class Engine(Protocol):
+    """Takes jobs, and gives outcomes as they come."""
+
+    @property
+    def pending(self) -> int:
+        """How many jobs have no outcome yet."""
+        ...
+
+    def submit(self, jobs: Iterable[Job]) -> None:
+        """Take jobs."""
+        ...
+
+    def outcomes(self, timeout: float | None = None) -> list[Outcome | Lost]:
+        """What has come in; at least one if anything is pending, unless ``timeout`` is over."""
+        ...
+
+    def cancel(self, algorithms: Collection[str]) -> list[Job]:
+        """Take back the jobs of these algorithms that nobody has begun: which they were."""
+        ...
+
+    def close(self) -> None:
+        """End all that is under way."""
+        ...
+
+
+def start(setup: Setup, executor: Any = None) -> Engine:
+    """The engine for what a user passes as ``executor``.
+
+    ======================================  ===================================================
+    nothing, a number, ``Local(...)``       processes on this machine
+    a Dask client                           its workers
+    ``Spool(folder)``                       wherever ``polarbear worker folder`` runs
+    any ``concurrent.futures.Executor``     its workers
+    ======================================  ===================================================
+    """
+    if executor is None or isinstance(executor, Integral):
+        executor = Local(None if executor is None else int(executor))
+    if isinstance(executor, Spool):
+        return SpoolEngine(setup, executor)
+    if isinstance(executor, Local):
+        return Pool(LocalBackend(setup, executor))
+    if type(executor).__module__.startswith("distributed") and hasattr(executor, "scheduler"):
+        return Pool(DaskBackend(setup, executor))
+    if callable(getattr(executor, "submit", None)):
+        return Pool(ExecutorBackend(setup, executor))
+    raise SolverError(
+        f"executor={executor!r}: expected a number of processes, an executor with submit(), a "
+        "Dask client, or Spool(folder)"
+    )

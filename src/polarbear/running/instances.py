@@ -1,0 +1,110 @@
+"""``Instances``: names of instances, and how to make them where they are needed.
+
+An instance is what a solver finds in ``job.instance``: a file name, a number, a function, any
+object. What is heavy or cannot be sent to another process is made there::
+
+    Instances(["f1", "f2"], build=lambda name: ioh.get_problem(int(name[1:]), 1, 5))
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from polarbear.data.names import check, text
+from polarbear.errors import DataError, SolverError
+from polarbear.racing.jobs import Job
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Named instances that are made when a run starts, in its own process.
+
+    Attributes
+    ----------
+    names
+        The names; none if there is always one more, made by chance.
+    build
+        Makes an instance: of its name, or, if there are no names, of a numpy generator.
+
+    Examples
+    --------
+    >>> Instances.of({"small": [1, 2], "large": [3, 4, 5]}).names
+    ('small', 'large')
+    >>> Instances.of(["a.cnf", "b.cnf"]).names
+    ('a.cnf', 'b.cnf')
+    >>> Instances.of(lambda rng: rng.random(3)).names is None
+    True
+    """
+
+    names: tuple[str, ...] | None
+    build: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.build):
+            raise SolverError(f"build={self.build!r}: expected a function that makes an instance")
+        if self.names is None:
+            return
+        if isinstance(self.names, str):
+            raise SolverError(f"names={self.names!r}: expected a list of names")
+        names = tuple(check(text(name)) for name in self.names)
+        object.__setattr__(self, "names", names)
+        _distinct(names)
+        if not names or "" in names:
+            raise DataError("there are no instances" if not names else "an instance has no name")
+
+    @classmethod
+    def of(cls, instances: Any) -> "Instances":
+        """What a user passes: a mapping, a sequence, a function of a random generator."""
+        if isinstance(instances, Instances):
+            return instances
+        if isinstance(instances, str | bytes):
+            raise SolverError(f"instances={instances!r}: expected a list, or a mapping from names")
+        if isinstance(instances, Mapping):
+            named = {text(name): instance for name, instance in instances.items()}
+        elif isinstance(instances, Iterable):
+            named = _named(list(instances))
+        elif callable(instances):
+            return cls(None, instances)
+        else:
+            raise SolverError(
+                f"instances={instances!r}: expected a list, a mapping from names, Instances(names, "
+                "build), or a function of a random generator"
+            )
+        return cls(tuple(named), _Lookup(named))
+
+    def make(self, job: Job) -> Any:
+        """The instance of a job."""
+        if self.names is None:
+            return self.build(np.random.default_rng(job.instance_seed))
+        return self.build(job.instance)
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """Instances that are there already."""
+
+    named: Mapping[str, Any]
+
+    def __call__(self, name: str) -> Any:
+        return self.named[name]
+
+
+def _named(instances: Sequence[Any]) -> dict[str, Any]:
+    """Text, numbers and paths name themselves; other objects are numbered."""
+    names = [
+        text(fspath(item) if isinstance(item, PathLike) else item)
+        if isinstance(item, str | int | float | PathLike)
+        else str(k)
+        for k, item in enumerate(instances, start=1)
+    ]
+    _distinct(names)
+    return dict(zip(names, instances, strict=True))
+
+
+def _distinct(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"two instances are named {twice!r}: give each a name of its own")

@@ -1,0 +1,110 @@
+"""``Local``: runs on this machine, each slot a process with a thread that waits for it."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from numbers import Integral
+from queue import SimpleQueue
+from typing import Any
+
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job
+from polarbear.running.outcomes import Lost, Outcome
+from polarbear.running.pool import results
+from polarbear.running.processes import cores
+from polarbear.running.setup import Setup
+from polarbear.running.slots import Slot, SlotGone
+
+
+@dataclass(frozen=True)
+class Local:
+    """Run on this machine.
+
+    Attributes
+    ----------
+    slots
+        How many runs at once; by default one for each core, for two on a core disturb each other.
+    pin
+        Whether each slot stays on a core of its own, which makes wall times steadier.
+
+    Examples
+    --------
+    >>> Local(2).slots
+    2
+    """
+
+    slots: int | None = None
+    pin: bool = False
+
+    def __post_init__(self) -> None:
+        if self.slots is not None and not (isinstance(self.slots, Integral) and self.slots > 0):
+            raise SolverError(f"slots={self.slots!r}: expected a number of runs at once")
+
+
+class LocalBackend:
+    """Slots that are forked here: closures and whatever else is in memory can be run."""
+
+    call_seconds = 0.0
+
+    def __init__(self, setup: Setup, where: Local) -> None:
+        own = cores()
+        self.slots = len(own) if where.slots is None else int(where.slots)
+        self._setup = setup
+        self._queue: SimpleQueue[tuple[Future[list[Outcome | Lost]], Sequence[Job]] | None]
+        self._queue = SimpleQueue()
+        self._cores = [own[k % len(own)] if where.pin else None for k in range(self.slots)]
+        # All are forked before there is any thread of ours.
+        self._slots = [self._slot(k) for k in range(self.slots)]
+        self._closed = False
+        self._threads = [
+            # Daemons: whoever leaves without closing is not kept waiting for runs.
+            threading.Thread(target=self._work, args=(k,), name=f"polarbear-slot-{k}", daemon=True)
+            for k in range(self.slots)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, jobs: Sequence[Job]) -> "Future[list[Outcome | Lost]]":
+        """Make these runs one after the other."""
+        future: Future[list[Outcome | Lost]] = Future()
+        self._queue.put((future, jobs))
+        return future
+
+    gather = staticmethod(results)
+
+    def withdraw(self, future: Any) -> bool:
+        """Take back a call that nobody has begun."""
+        return future.cancel()
+
+    def close(self) -> None:
+        """End all runs and slots."""
+        self._closed = True
+        for _ in self._threads:
+            self._queue.put(None)
+        for slot in self._slots:
+            slot.end()
+        for thread in self._threads:
+            thread.join()
+
+    def _slot(self, k: int) -> Slot:
+        return Slot(self._setup, core=self._cores[k], slots=self.slots)
+
+    def _work(self, k: int) -> None:
+        while (wanted := self._queue.get()) is not None and not self._closed:
+            future, jobs = wanted
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result([self._run(k, job) for job in jobs])
+            except BaseException as error:
+                future.set_exception(error)
+        self._slots[k].close()
+
+    def _run(self, k: int, job: Job) -> Outcome | Lost:
+        try:
+            return self._slots[k].run(job)
+        except SlotGone as error:
+            if not self._closed:
+                self._slots[k] = self._slot(k)
+            return Lost(job, str(error))

@@ -1,0 +1,208 @@
+"""Processes and what they use: sessions, descendants, memory, CPU time, cores.
+
+Linux tells all of it in ``/proc``. Where there is none, nothing is known of descendants: groups are
+killed all the same, and memory is limited by the address space if that is asked for.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+"""Where libraries look for how many threads they may start."""
+
+_PROC = Path("/proc")
+_LINUX = sys.platform == "linux"
+_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_prctl = ctypes.CDLL(None, use_errno=True).prctl if _LINUX else None
+_UNTIL_GONE = 5.0  # seconds to wait for killed processes to go
+
+
+class Usage(NamedTuple):
+    """CPU seconds, and the peak of resident memory in bytes."""
+
+    cpu: float
+    memory: int
+
+
+def die_with(parent: int) -> None:
+    """Be killed when the parent ends, and at once if it has ended already.
+
+    The signal is sent when the *thread* ends that started this process: start it from one that
+    stays.
+    """
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have died before it was said that its death matters.
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parent ends, daemons among them."""
+    if _prctl is not None:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes below a process, as far as the system tells."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = _children(queue.pop())
+        found += below
+        queue += below
+    return found
+
+
+def kill_below() -> Usage:
+    """Kill whatever is below this process, and say what it had used.
+
+    Descendants may start others while they are being killed, so this goes on until none is left.
+    """
+    cpu, memory = 0.0, 0
+    give_up = time.monotonic() + _UNTIL_GONE
+    while time.monotonic() < give_up:
+        for pid in descendants(os.getpid()):
+            kill(pid)
+        try:
+            pid, _, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid:
+            cpu += usage.ru_utime + usage.ru_stime
+            memory = max(memory, _peak(usage.ru_maxrss))
+        else:
+            time.sleep(0.001)
+    return Usage(cpu, memory)
+
+
+def reap(pid: int) -> tuple[int, Usage]:
+    """Wait for a child: its exit status, and what it and those it waited for have used."""
+    _, status, usage = os.wait4(pid, 0)
+    return status, Usage(usage.ru_utime + usage.ru_stime, _peak(usage.ru_maxrss))
+
+
+def kill(pid: int) -> None:
+    """Kill a process, if it is there."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process group at one stroke, so that none of it can start another meanwhile."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def kill_session(session: int) -> None:
+    """Kill every process of a session; what is left of a run whose supervisor is gone."""
+    kill_group(session)
+    for entry in _PROC.glob("[0-9]*") if _LINUX else ():
+        fields = _stat(int(entry.name))
+        if fields and int(fields[3]) == session:
+            kill(int(entry.name))
+
+
+def resident(pids: Iterable[int]) -> int:
+    """Resident memory of processes in bytes, pages that they share counted for each."""
+    return sum(int(words[1]) * _PAGE for pid in pids if (words := _words(f"{pid}/statm")))
+
+
+def proportional(pids: Iterable[int]) -> int:
+    """The same, but pages that several share counted once; slower to find out."""
+    return sum(
+        1024 * int(words[words.index("Pss:") + 1])
+        for pid in pids
+        if "Pss:" in (words := _words(f"{pid}/smaps_rollup"))
+    )
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """CPU time of processes and of those that they have waited for."""
+    found = (fields for pid in pids if (fields := _stat(pid)))
+    return sum(sum(map(int, fields[11:15])) for fields in found) / _TICK
+
+
+def machine_memory() -> int | None:
+    """How much memory there is, for this machine or for the group of processes this one is in."""
+    try:
+        pages = os.sysconf("SC_PHYS_PAGES") * _PAGE
+    except (AttributeError, ValueError, OSError):
+        return None
+    limits = [
+        Path("/sys/fs/cgroup/memory.max"),
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    ]
+    for path in limits:
+        try:
+            return min(pages, int(path.read_text()))
+        except (OSError, ValueError):
+            continue
+    return pages
+
+
+def cores() -> list[int]:
+    """The cores this process may use, one of each that are two halves of the same."""
+    if not hasattr(os, "sched_getaffinity"):
+        return list(range(os.cpu_count() or 1))
+    allowed = sorted(os.sched_getaffinity(0))
+    first: dict[str, int] = {}
+    for core in allowed:
+        siblings = f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
+        try:
+            same = Path(siblings).read_text()
+        except OSError:
+            same = str(core)
+        first.setdefault(same, core)
+    return list(first.values())
+
+
+def pin(core: int | None) -> None:
+    """Stay on a core, where the system has such a thing."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (twice as fast)
+    except OSError:
+        return []
+    return [int(word) for task in tasks for word in _words(f"{pid}/task/{task}/children")]
+
+
+def _words(path: str) -> list[str]:
+    try:
+        return (_PROC / path).read_text().split()
+    except OSError:
+        return []
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields behind the name, which may hold spaces and brackets."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _peak(maxrss: int) -> int:
+    return maxrss if sys.platform == "darwin" else 1024 * maxrss

@@ -1,0 +1,227 @@
+"""``Slot``: a process that supervises one run at a time, and the handle on it.
+
+A slot is single-threaded and has no children but runs, which is what containment needs; the process
+that holds the handle may have any number of threads. It ends with that process: its connection is
+at its end then, or its parent is another one.
+
+A slot comes about in two ways. *Forked*, it has all solvers and instances in memory, closures and
+unpicklable things among them. *Started* as a new program, it gets them as bytes: this is how the
+workers of other engines have slots of their own.
+"""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, NoReturn
+
+from threadpoolctl import threadpool_limits
+
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job
+from polarbear.running.child import described
+from polarbear.running.containment import Abandoned, supervise
+from polarbear.running.outcomes import Outcome
+from polarbear.running.processes import THREADS, adopt_orphans, kill_below, kill_session, pin
+from polarbear.running.setup import Packed, Setup, unpack
+
+_MINUTE = 60.0
+_handles: set[Connection] = set()  # ends that no other slot may hold open
+
+
+class SlotGone(Exception):  # noqa: N818 (it says what is the case)
+    """The supervising process is gone, and nobody knows what became of the run."""
+
+
+class Slot:
+    """A place where one run at a time is made.
+
+    Parameters
+    ----------
+    setup
+        What to run, for a forked slot; none for a slot that is started as a new program.
+    core
+        The core to stay on.
+    slots
+        How many there are on this machine.
+    """
+
+    def __init__(
+        self, setup: Setup | None = None, *, core: int | None = None, slots: int = 1
+    ) -> None:
+        self._ours, theirs = Pipe()
+        self._known: set[str] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        _handles.add(self._ours)
+        if setup is None:
+            self._process = _start(theirs, core, slots)
+            self.pid = self._process.pid
+        else:
+            self.pid = _fork(theirs, setup, core, slots)
+        theirs.close()
+
+    def run(
+        self,
+        job: Job,
+        packed: Packed | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Outcome:
+        """Make a run.
+
+        Parameters
+        ----------
+        packed
+            What to run, for a slot that is a program of its own.
+        wanted
+            Is asked twice a second whether anybody still waits for the run; if not, it is ended.
+        """
+        session = 0
+        try:
+            if packed is not None and packed.key not in self._known:
+                self._ours.send(("setup", packed, sys.path))
+                self._known.add(packed.key)
+            self._ours.send(("run", job, None if packed is None else packed.key))
+            while isinstance(answer := self._answer(wanted), int):
+                session = answer
+        except (EOFError, OSError):
+            if session:
+                kill_session(session)
+            self.close()
+            raise SlotGone("the process that supervised the run is gone") from None
+        if isinstance(answer, str):
+            raise SolverError(answer)
+        return answer
+
+    def _answer(self, wanted: Callable[[], bool] | None) -> Any:
+        while wanted is not None and not self._ours.poll(0.5):
+            if not wanted():
+                self.end()
+        return self._ours.recv()
+
+    def end(self) -> None:
+        """Make the slot end, and with it what runs there; another thread may wait for that run."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def close(self) -> None:
+        """End the slot and what runs there, and wait until both are gone."""
+        _handles.discard(self._ours)
+        self._ours.close()
+        try:
+            if self._process is not None:
+                self._process.wait(_MINUTE)
+            elif self.pid:
+                os.waitpid(self.pid, 0)
+        except (ChildProcessError, subprocess.TimeoutExpired):
+            pass
+        self.pid = 0
+
+
+def _fork(theirs: Connection, setup: Setup, core: int | None, slots: int) -> int:
+    parent = os.getpid()
+    with warnings.catch_warnings():
+        # Python warns if there are threads. Only this thread lives on in the child, which calls
+        # nothing that another one may hold a lock of, and forks runs once it is alone.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return pid
+    try:
+        for handle in _handles:
+            os.close(handle.fileno())
+        for name in THREADS:
+            os.environ[name] = str(setup.limits.threads)
+        with threadpool_limits(setup.limits.threads):
+            _serve(theirs, parent, core, slots, setup)
+    finally:
+        os._exit(0)
+
+
+def _start(theirs: Connection, core: int | None, slots: int) -> subprocess.Popen[bytes]:
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from polarbear.running.slots import main\n"
+        f"main({theirs.fileno()}, {os.getpid()}, {core}, {slots})"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[theirs.fileno()],
+        env=os.environ | dict.fromkeys(THREADS, "1"),
+    )
+
+
+def main(descriptor: int, parent: int, core: int | None, slots: int) -> NoReturn:
+    """Be a slot that was started as a program."""
+    try:
+        _serve(Connection(descriptor), parent, core, slots, None)
+    finally:
+        os._exit(0)
+
+
+def _serve(
+    connection: Connection, parent: int, core: int | None, slots: int, setup: Setup | None
+) -> None:
+    """Make the runs that are asked for, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # to be interrupted is for whoever asks
+    signal.signal(signal.SIGTERM, _leave)
+    adopt_orphans()
+    pin(core)
+    gc.collect()
+    gc.freeze()  # what is never collected need not be copied for each run
+    setups: dict[str | None, Setup | str] = {} if setup is None else {None: setup}
+    while (message := _next(connection, parent)) is not None:
+        kind, what, more = message
+        if kind == "setup":
+            setups[what.key] = _unpacked(what, more)
+            continue
+        known = setups[more]
+        if isinstance(known, str):
+            connection.send(known)
+            continue
+        try:
+            made = supervise(
+                known,
+                what,
+                leash=connection.fileno(),
+                slots=slots,
+                parent=parent,
+                announce=connection.send,
+            )
+        except Abandoned:
+            return
+        connection.send(made)
+
+
+def _leave(*_: object) -> NoReturn:
+    """End at a signal; nothing stays behind."""
+    kill_below()
+    os._exit(0)
+
+
+def _next(connection: Connection, parent: int) -> Any:
+    """What is asked for next; none if there is nobody any more."""
+    try:
+        while not connection.poll(1.0):
+            if os.getppid() != parent:
+                return None
+        return connection.recv()
+    except (EOFError, OSError):
+        return None
+
+
+def _unpacked(packed: Packed, path: list[str]) -> Setup | str:
+    """A setup, or why it cannot be had here."""
+    sys.path[:] = path
+    try:
+        setup = unpack(packed)
+    except BaseException as error:
+        return f"solvers and instances cannot be loaded where they are to run: {described(error)}"
+    for name in THREADS:
+        os.environ[name] = str(setup.limits.threads)
+    gc.freeze()
+    return setup

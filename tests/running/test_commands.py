@@ -1,0 +1,229 @@
+"""Programs as solvers: what they print, and what they are given."""
+
+import os
+import pickle
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polarbear.data.run import Status
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job
+from polarbear.running.commands import Command
+from polarbear.running.lines import LONGEST, Cutter
+from polarbear.running.processes import descendants
+from polarbear.running.setup import Limits, Setup
+from polarbear.running.slots import Slot
+
+O = r"^o (?P<value>\S+)"  # noqa: E741
+TIMED = r"(?P<time>\S+)s: (?P<value>\S+)"
+
+
+def program(code, **options):
+    """A program that is a few lines of Python."""
+    options = {"pattern": O, **options}
+    return Command(
+        [sys.executable, "-u", "-c", code.replace("{", "{{").replace("}", "}}")], **options
+    )
+
+
+def run(command, horizon=10.0, instance="i", limits=None, **more):
+    setup = Setup.of(
+        {"program": command},
+        [instance],
+        times=[1, 10],
+        direction=more.get("direction", "minimize"),
+        clock=more.get("clock"),
+        limits=limits or Limits(wall=20),
+    )
+    slot = Slot(setup)
+    try:
+        outcome = slot.run(Job("program", setup.instances.names[0], 0, horizon, 17, 2))
+        assert descendants(slot.pid) == []
+        return outcome
+    finally:
+        slot.close()
+
+
+def test_incumbents_are_read_as_they_come():
+    code = "import time\nfor v in (5, 7, 3):\n  print('o', v)\n  time.sleep(0.1)"
+    outcome = run(program(code))
+    assert (outcome.run.value, outcome.run.status) == ((5.0, 3.0), Status.FINISHED)
+    assert outcome.run.time[1] - outcome.run.time[0] > 0.1
+
+
+def test_a_program_is_killed_with_its_whole_group_at_the_limit():
+    code = (
+        "import os, subprocess, time\nprint('o 4')\n"
+        "subprocess.Popen(['sleep', '600'])\n"
+        "subprocess.Popen(['sleep', '600'], start_new_session=True)\ntime.sleep(600)"
+    )
+    outcome = run(program(code), horizon=1.0)
+    assert (outcome.run.value, outcome.run.status) == ((4.0,), Status.CUT)
+    assert outcome.run.until == 1.0
+    assert outcome.seconds < 4
+
+
+def test_times_may_come_from_the_output():
+    outcome = run(program("print('0.5s: 7'); print('2s: 6'); print('99s: 1')", pattern=TIMED))
+    assert (outcome.run.time, outcome.run.value) == ((0.5, 2.0), (7.0, 6.0))
+    assert (outcome.run.status, outcome.run.until) == (Status.CUT, 10.0)
+
+
+def test_the_cpu_clock_is_that_of_the_program():
+    code = "import time\nwhile time.process_time() < 0.3: pass\nprint('o 1')\nwhile True: pass"
+    outcome = run(program(code, clock="cpu"), horizon=0.6)
+    assert (outcome.run.value, outcome.run.status) == ((1.0,), Status.CUT)
+    assert 0.25 < outcome.run.time[0] < 0.6
+
+
+def test_a_program_that_fails_says_why():
+    failed = run(program("print('o 3'); print('no licence'); raise SystemExit(2)"))
+    assert (failed.run.status, failed.run.value) == (Status.CRASHED, (3.0,))
+    assert "exit code 2 after: no licence" in failed.why
+    assert run(program("raise SystemExit(30)")).run.status == Status.FINISHED
+    fallen = run(program("import os; os.kill(os.getpid(), 11)"))
+    assert (fallen.run.status, "signal 11" in fallen.why) == (Status.CRASHED, True)
+    missing = run(Command(["no-such-program"], O))
+    assert "cannot start 'no-such-program': No such file" in missing.why
+
+
+def test_standard_error_is_read_if_asked_for():
+    code = "import sys; print('o 3', file=sys.stderr)"
+    assert run(program(code)).run.value == ()
+    assert "o 3" in run(program(code)).output
+    assert run(program(code, errors=True)).run.value == (3.0,)
+
+
+def test_in_a_terminal_programs_do_not_hold_back_what_they_print(monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    code = "import sys, time\nprint('o 3', sys.stdout.isatty())\ntime.sleep(600)"
+    held = Command([sys.executable, "-c", code], O)
+    assert run(held, horizon=1.0).run.value == ()
+    shown = Command([sys.executable, "-c", code], r"^o (?P<value>\d+) True", terminal=True)
+    assert run(shown, horizon=1.0).run.value == (3.0,)
+
+
+@pytest.mark.parametrize(
+    ("code", "values"),
+    [
+        ("print('o 5\\r\\no 4\\r')", (5.0, 4.0)),
+        ("print('o 5'); print('x' * 10**8); print('o 4')", (5.0, 4.0)),
+        ("import os; os.write(1, bytes(range(256)) * 1000 + b'\\no 5\\n')", (5.0,)),
+        ("print('o 1e400'); print('o 1e308'); print('o -inf')", (1e308, float("-inf"))),
+        ("print('o --'); print('o 5'); print('o 6'); print('o 4', end='')", (5.0, 4.0)),
+        ("for _ in range(10**5): print('nothing')\nprint('o 2')", (2.0,)),
+    ],
+)
+def test_whatever_is_printed(code, values):
+    outcome = run(program(code))
+    assert (outcome.run.value, outcome.run.status) == (values, Status.FINISHED)
+    assert outcome.memory < 400_000_000
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [("o nan", "nan was reported"), ("o 1,5", "'1,5' in the line 'o 1,5' is not a number")],
+)
+def test_what_is_no_number_ends_the_run(printed, why):
+    outcome = run(program(f"print('o 7'); print('{printed}'); print('o 3')"))
+    assert (outcome.run.value, outcome.run.status) == ((7.0,), Status.CRASHED)
+    assert why in outcome.why
+
+
+HOSTILE = [
+    "; rm -rf /",
+    "$(touch x)",
+    "`id`",
+    "a b",
+    "../../etc",
+    "q\"uo'te",
+    "new\nline",
+    "ü{seed}",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_data(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "import sys; print('o', len(sys.argv[1].encode()), sys.argv[2])"
+    command = Command(
+        [sys.executable, "-c", code, "{instance}", "{seed}x{{y}}"], r"o (?P<value>\d+) 17x.y."
+    )
+    assert run(command, instance=name).run.value == (float(len(name.encode())),)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_never_becomes_an_option(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "import sys; print('o 1', sys.argv[1])"
+    command = Command([sys.executable, "-c", code, "{instance}"], r"o (?P<value>1) \./--version")
+    refused = run(command, instance="--version")
+    assert (refused.run.status, "taken for an option" in refused.why) == (Status.CRASHED, True)
+    (tmp_path / "--version").touch()
+    assert run(command, instance="--version").run.value == (1.0,)
+    null = run(command, instance="a\0b")
+    assert (null.run.status, "null byte" in null.why) == (Status.CRASHED, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "message"),
+    [
+        ("solve {instnace}", {}, "did you mean 'instance'"),
+        ("solve 'open", {}, "is not a list of arguments: No closing quotation"),
+        ([], {}, "expected a program"),
+        (["a\0b"], {}, "expected a program"),
+        (["a"], {"pattern": "("}, "is no regular expression"),
+        (["a"], {"pattern": "o (.*)"}, "has no group"),
+        (["a"], {"clock": "moon"}, "expected one of"),
+        (["a"], {"clock": "reported"}, "the pattern has no group 'time'"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(arguments, more, message):
+    with pytest.raises(SolverError) as caught:
+        Command(arguments, **{"pattern": O, **more})
+    assert message in str(caught.value)
+
+
+def test_commands_are_values():
+    command = Command("solve {instance}", O)
+    again = pickle.loads(pickle.dumps(command))
+    assert command == again == Command(["solve", "{instance}"], O)
+    assert again._find.search("o 3")["value"] == "3"
+
+
+def test_clocks_must_agree():
+    def walk(_):
+        return None
+
+    wall, reported = Command("a", O), Command("a", TIMED)
+    options = {"instances": ["i"], "times": [1], "direction": "minimize"}
+    assert Setup.of({"a": wall}, **options).clock == "wall"
+    with pytest.raises(SolverError, match="what do times count"):
+        Setup.of({"a": wall, "b": walk}, **options)
+    with pytest.raises(SolverError, match="has no group 'time'"):
+        Setup.of({"a": wall, "b": walk}, clock="evaluations", **options)
+    with pytest.raises(SolverError, match="has the clock 'reported'"):
+        Setup.of({"a": reported}, clock="cpu", **options)
+
+
+@given(st.binary(max_size=3 * LONGEST), st.lists(st.integers(0, 3 * LONGEST), max_size=5))
+def test_lines_do_not_depend_on_how_they_come(data, cuts):
+    whole = Cutter()
+    expected = whole.feed(data) + whole.feed(b"\n")
+    pieces, at = Cutter(), 0
+    found = []
+    for cut in [*sorted(cuts), len(data)]:
+        found += pieces.feed(data[at:cut])
+        at = max(at, cut)
+    found += pieces.feed(b"\n")
+    assert found == expected
+    lines = data.replace(b"\r", b"\n").split(b"\n")
+    assert expected == [x.decode(errors="replace") for x in lines if 0 < len(x) <= LONGEST]
+
+
+def test_the_program_sees_no_more_than_one_thread():
+    assert run(program("import os; print('o', os.environ['OMP_NUM_THREADS'])")).run.value == (1.0,)
+    assert os.environ.get("OMP_NUM_THREADS") != "17"

@@ -1,0 +1,235 @@
+"""One misbehaving run harms nobody: it ends with a status, and with what it had found."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import solvers
+from polarbear.data.run import Status
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job
+from polarbear.running.processes import descendants
+from polarbear.running.setup import Limits, Setup, pack
+from polarbear.running.slots import Slot, SlotGone
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+LIMITS = Limits(wall=1.0, memory=300_000_000, processes=40)
+
+
+def setup_of(clock="evaluations", limits=LIMITS, more=()):
+    named = {name: f for name, f in vars(solvers).items() if callable(f)} | dict(more)
+    return Setup.of(
+        named, ["i"], times=[10, 100, 1000], direction="minimize", clock=clock, limits=limits
+    )
+
+
+def job(algorithm, horizon=1000.0):
+    return Job(algorithm, "i", 0, horizon, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def slot():
+    slot = Slot(setup_of())
+    yield slot
+    slot.close()
+
+
+MISBEHAVIOUR = {
+    "segfault": (Status.CRASHED, "ended by SIGSEGV"),
+    "deaf": (Status.OUT_OF_TIME, "over the limit of 1 seconds"),
+    "stopped": (Status.OUT_OF_TIME, "over the limit of 1 seconds"),
+    "hog": (Status.OUT_OF_MEMORY, "of memory"),
+    "greedy": (Status.OUT_OF_MEMORY, "out of memory"),
+    "flood": (Status.OUT_OF_TIME, "over the limit of 1 seconds"),
+    "bomb": (Status.CRASHED, "over the limit of 40 processes"),
+    "daemon": (Status.FINISHED, ""),
+    "unprintable": (Status.CRASHED, "Unprintable: (its message cannot be printed)"),
+    "surrogate": (Status.CRASHED, "half a character \\ud800"),
+    "elsewhere": (Status.FINISHED, ""),
+    "threads": (Status.FINISHED, ""),
+    "leaves": (Status.CRASHED, "SystemExit: 3"),
+    "leaves_well": (Status.FINISHED, "sys.exit"),
+    "gone": (Status.CRASHED, "exit code 0"),
+    "base": (Status.CRASHED, "BaseException: all the way down"),
+    "interrupted": (Status.CRASHED, "KeyboardInterrupt"),
+    "garbage": (Status.CRASHED, "the solver returned 42: it should yield"),
+    "garbage_pairs": (Status.CRASHED, "'nothing' is not a value"),
+    "nan": (Status.CRASHED, "nan was reported"),
+    "backwards": (Status.CRASHED, "time went backwards, from 3 to 2"),
+    "infinite_time": (Status.CRASHED, "inf is not a time"),
+    "recursion": (Status.CRASHED, "RecursionError"),
+    "killed": (Status.KILLED, "killed from outside"),
+}
+
+
+@pytest.mark.parametrize("name", MISBEHAVIOUR)
+def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(slot, name):
+    status, why = MISBEHAVIOUR[name]
+    outcome = slot.run(job(name))
+    assert (outcome.run.status, outcome.run.time, outcome.run.value) == (status, (3.0,), (7.0,))
+    assert why in outcome.why
+    assert descendants(slot.pid) == []
+    assert slot.run(job("quick")).run.value == (3.0, 2.0)
+
+
+def test_a_run_that_closes_all_descriptors_is_still_heard(slot):
+    outcome = slot.run(job("closes"))
+    assert (outcome.run.value, outcome.run.status) == ((7.0, 6.0), Status.FINISHED)
+
+
+def test_a_run_that_finds_very_much_is_thinned_and_exact_at_the_times(slot):
+    run = slot.run(job("large", 90_000.0)).run
+    assert run.status == Status.CUT
+    assert len(run.time) < 10_000
+    best = dict(zip(run.time, run.value, strict=True))
+    for time_ in (10, 100, 1000, 90_000):
+        assert best[time_] == 1 / time_
+
+
+def test_what_is_printed_is_kept_in_part(slot):
+    outcome = slot.run(job("talker"))
+    assert outcome.output.endswith("the end of it\n")
+    assert len(outcome.output) <= 4_000
+
+
+def test_a_run_is_cut_at_its_horizon_or_finishes_before(slot):
+    cut, finished = slot.run(job("good", 50.0)), slot.run(job("quick"))
+    assert (cut.run.status, cut.run.until, cut.run.time[-1]) == (Status.CUT, 50.0, 50.0)
+    assert (finished.run.status, finished.run.until) == (Status.FINISHED, 5.0)
+    nothing = slot.run(job("silent")).run
+    assert (nothing.status, nothing.until, nothing.time) == (Status.FINISHED, 0.0, ())
+
+
+def test_what_a_run_used_is_known(slot):
+    outcome = slot.run(job("deaf"))
+    assert 1.0 <= outcome.seconds < 3.0
+    assert 0.1 < outcome.cpu < 1.5
+    assert outcome.memory > 10_000_000
+    assert outcome.host
+    assert outcome.load >= 0
+
+
+def test_by_the_wall_clock_a_silent_run_is_cut_at_its_horizon():
+    slot = Slot(setup_of(clock="wall", limits=Limits(wall=30)))
+    try:
+        for name in ("sleeper", "child_sleeper", "deaf"):
+            run = slot.run(job(name, 0.3))
+            # It said that it found 7 at time 3, which is after its horizon.
+            assert (run.run.status, run.run.until) == (Status.CUT, 0.3)
+            assert run.seconds < 5
+    finally:
+        slot.close()
+
+
+def test_by_the_cpu_clock_a_silent_run_is_cut_at_its_horizon():
+    def spin(job):
+        job.report(1.0)
+        while True:
+            pass
+
+    slot = Slot(setup_of(clock="cpu", limits=Limits(wall=60), more={"spin": spin}))
+    try:
+        outcome = slot.run(job("spin", 0.3))
+        assert (outcome.run.status, outcome.run.until) == (Status.CUT, 0.3)
+        assert outcome.cpu >= 0.3
+    finally:
+        slot.close()
+
+
+def test_cpu_and_address_space_can_be_limited():
+    slot = Slot(setup_of(limits=Limits(cpu=0.3)))
+    burnt = slot.run(job("burner"))
+    slot.close()
+    assert (burnt.run.status, burnt.run.value) == (Status.OUT_OF_TIME, (7.0,))
+    assert "CPU seconds" in burnt.why
+    slot = Slot(setup_of(limits=Limits(address_space=1_000_000_000)))
+    hog = slot.run(job("hog"))
+    slot.close()
+    assert (hog.run.status, hog.why) == (Status.OUT_OF_MEMORY, "out of memory")
+
+
+def test_runs_do_not_share_chance():
+    import random
+
+    import numpy as np
+
+    def lucky(_):
+        yield 1, random.random()
+        yield 2, -np.random.random()  # noqa: NPY002
+
+    slot = Slot(setup_of(more={"lucky": lucky}))
+    try:
+        same = [slot.run(job("lucky")).run.value for _ in range(2)]
+        other = slot.run(job("lucky")._replace(seed=9)).run.value
+        assert same[0] == same[1] != other
+    finally:
+        slot.close()
+
+
+def gone(pid, seconds=2.0):
+    """Whether a process goes away; a zombie is gone."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if ") Z " in Path(f"/proc/{pid}/stat").read_text():
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def wait_for(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def test_closing_a_slot_ends_its_run():
+    slot = Slot(setup_of(limits=Limits()))
+    slot._ours.send(("run", job("child_sleeper"), None))
+    below = wait_for(lambda: len(found := descendants(slot.pid)) == 2 and found)
+    slot.close()
+    assert all(map(gone, below))
+
+
+def test_if_the_supervisor_is_killed_so_is_its_run():
+    import threading
+
+    slot = Slot(setup_of(limits=Limits()))
+    pid, errors = slot.pid, []
+
+    def run():
+        try:
+            slot.run(job("child_sleeper"))
+        except SlotGone as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    below = wait_for(lambda: len(found := descendants(pid)) == 2 and found)
+    os.kill(pid, signal.SIGKILL)
+    thread.join(10)
+    assert len(errors) == 1
+    assert all(map(gone, below))
+
+
+def test_a_slot_that_is_a_program_of_its_own_gets_what_to_run_as_bytes():
+    packed = pack(setup_of())
+    slot = Slot()
+    try:
+        for _ in range(2):
+            assert slot.run(job("quick"), packed).run.value == (3.0, 2.0)
+        assert slot.run(job("segfault"), packed).why == "ended by SIGSEGV"
+        broken = packed._replace(key="other", content=b"nothing")
+        with pytest.raises(SolverError, match="cannot be loaded"):
+            slot.run(job("quick"), broken)
+        assert slot.run(job("quick"), packed).run.value == (3.0, 2.0)
+    finally:
+        slot.close()

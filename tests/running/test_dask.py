@@ -1,0 +1,238 @@
+"""Dask: a real scheduler and real workers, added and killed while runs are made."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+import solvers
+from polarbear.data.run import Status
+from polarbear.racing.jobs import Key, job
+from polarbear.running.engines import start
+from polarbear.running.outcomes import Lost, Outcome
+from polarbear.running.processes import descendants
+from polarbear.running.setup import Limits, Setup
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(Path(solvers.__file__).parent),
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+class Cluster:
+    """A scheduler and workers, each started from the command line."""
+
+    def __init__(self, folder):
+        self.port, self.folder = free_port(), folder
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.processes = []
+        self.scheduler = self.start_scheduler()
+
+    def start(self, *arguments):
+        command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
+        process = subprocess.Popen(
+            command,
+            env=ENVIRONMENT,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self):
+        return self.start(
+            "scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"
+        )
+
+    def start_worker(self):
+        return self.start(
+            "worker", self.address, "--nthreads", "1", "--no-dashboard", "--no-nanny",
+            "--death-timeout", "60", "--host", "127.0.0.1",
+        )  # fmt: skip
+
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def cluster_at(folder, workers):
+    cluster = Cluster(folder)
+    try:
+        cluster.workers = [cluster.start_worker() for _ in range(workers)]
+        with distributed.Client(cluster.address, timeout="30s") as client:
+            client.wait_for_workers(workers, timeout=60)
+            yield cluster, client
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with cluster_at(tmp_path_factory.mktemp("dask"), 2) as found:
+        yield found
+
+
+def setup_of(**more):
+    named = {n: f for n, f in vars(solvers).items() if callable(f) and n != "drawn"} | more
+    limits = Limits(wall=1.0, memory=300_000_000)
+    return Setup.of(named, solvers.drawn, times=[10, 100], direction="minimize", limits=limits)
+
+
+def jobs_of(algorithms, n, first=0):
+    return [job(0, Key(a, str(k), 0), 100.0) for k in range(first, first + n) for a in algorithms]
+
+
+def all_of(engine, timeout=90):
+    found = []
+    while engine.pending:
+        new = engine.outcomes(timeout)
+        assert new, "nothing came"
+        found += new
+    return found
+
+
+def key(outcome):
+    return outcome.job.algorithm, outcome.job.instance
+
+
+def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
+    _, client = shared
+    names = ["good", "quick", "naps", "segfault", "deaf", "gone", "unprintable"]
+    wanted = jobs_of(names, 3)
+    found = {}
+    for executor in (client, 2):
+        with closing(start(setup_of(), executor)) as engine:
+            engine.submit(wanted)
+            found[executor] = sorted((o.run for o in all_of(engine)), key=lambda run: run[:2])
+    assert found[client] == found[2]
+    assert len(found[client]) == len(wanted)
+    assert len(client.nthreads()) == 2
+
+
+def test_short_runs_go_together(shared):
+    _, client = shared
+    with closing(start(setup_of(), client)) as engine:
+        engine.submit(jobs_of(["naps"], 60))
+        sizes = set()
+        while engine.pending:
+            sizes |= {len(jobs) for jobs in engine._flying.values()}
+            assert engine.outcomes(60)
+    assert 1 in sizes
+    assert max(sizes) > 2
+
+
+COORDINATOR = """
+import time, distributed, solvers
+from polarbear.racing.jobs import Key, job
+from polarbear.running.engines import start
+from polarbear.running.setup import Setup
+setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
+engine = start(setup, distributed.Client("{address}"))
+engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+time.sleep(600)
+"""
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_run_that_nobody_wants_any_more_is_ended(shared):
+    cluster, client = shared
+
+    def processes():  # a slot, a run and its child on each worker
+        return [len(descendants(worker.pid)) for worker in cluster.workers]
+
+    setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
+    engine = start(setup, client)
+    engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+    wait_until(lambda: processes() == [3, 3])
+    assert len(engine.cancel(["child_sleeper"])) == 2
+    wait_until(lambda: max(processes()) <= 1)
+    engine.close()
+
+
+def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
+    cluster, _ = shared
+    code = COORDINATOR.format(address=cluster.address)
+    coordinator = subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT)
+    try:
+        wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [3, 3])
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+    wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 1, seconds=2)
+
+
+def test_workers_come_and_go_and_no_run_is_lost(shared):
+    cluster, client = shared
+    wanted = jobs_of(["naps"], 80, first=1000)
+    with closing(start(setup_of(), client)) as engine:
+        engine.submit(wanted)
+        found = engine.outcomes(60)
+        extra = cluster.start_worker()
+        client.wait_for_workers(3, timeout=60)
+        os.kill(cluster.workers[0].pid, signal.SIGKILL)
+        while missing := {key_of(j) for j in wanted} - {key(o) for o in found if made(o)}:
+            new = engine.outcomes(60)
+            lost = [outcome.job for outcome in new if isinstance(outcome, Lost)]
+            engine.submit(lost)  # as a race would
+            found += new
+            assert new or not missing
+    runs = [o.run for o in found if made(o)]
+    assert len(runs) == len(wanted)
+    assert {run.status for run in runs} == {Status.FINISHED}
+    cluster.workers[0] = extra
+
+
+def key_of(wanted):
+    return wanted.algorithm, wanted.instance
+
+
+def made(outcome):
+    return isinstance(outcome, Outcome)
+
+
+def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path):
+    with (
+        cluster_at(tmp_path, 1) as (cluster, client),
+        closing(start(setup_of(), client)) as engine,
+    ):
+        engine.submit(jobs_of(["naps"], 40))
+        first = engine.outcomes(60)
+        cluster.scheduler.kill()
+        cluster.scheduler.wait()
+        cluster.scheduler = cluster.start_scheduler()
+        cluster.start_worker()
+        found, end = list(first), time.monotonic() + 90
+        while sum(map(made, found)) < 40:
+            new = engine.outcomes(5)
+            engine.submit([o.job for o in new if isinstance(o, Lost)])
+            found += new
+            assert time.monotonic() < end
+    assert {key(o) for o in found if made(o)} == {key_of(j) for j in jobs_of(["naps"], 40)}
+    assert any(isinstance(outcome, Lost) for outcome in found)

@@ -1,0 +1,219 @@
+"""Where runs are made: the same outcomes everywhere, as they come, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import solvers
+from polarbear.data.run import Status
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job, Key, job
+from polarbear.running import executors
+from polarbear.running.checking import check
+from polarbear.running.engines import start
+from polarbear.running.local import Local
+from polarbear.running.outcomes import Lost, Outcome, from_plain, to_plain
+from polarbear.running.processes import cores, descendants
+from polarbear.running.setup import Limits, Setup, pack
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def setup_of(**more):
+    named = {"good": solvers.good, "quick": solvers.quick, "naps": solvers.naps, **more}
+    return Setup.of(named, solvers.drawn, times=[10, 100], direction="minimize")
+
+
+def jobs_of(algorithms, n, horizon=100.0):
+    return [job(0, Key(name, str(k), 0), horizon) for k in range(n) for name in algorithms]
+
+
+def all_of(engine, timeout=60):
+    found = []
+    while engine.pending:
+        new = engine.outcomes(timeout)
+        assert new
+        found += new
+    return found
+
+
+def decisions(outcomes):
+    """What does not depend on where a run was made."""
+    return sorted((o.run for o in outcomes), key=lambda run: (run.algorithm, run.instance))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with closing(start(setup_of(), 1)) as engine:
+        engine.submit(jobs_of(["good", "quick", "naps"], 4))
+        return decisions(all_of(engine))
+
+
+def executor(kind):
+    if kind == "threads":
+        return ThreadPoolExecutor(2)
+    return ProcessPoolExecutor(2, mp_context=get_context(kind))
+
+
+def test_local_runs_are_the_same_with_one_or_two_slots(expected):
+    with closing(start(setup_of(), Local(2, pin=True))) as engine:
+        engine.submit(jobs_of(["good", "quick", "naps"], 4))
+        assert decisions(all_of(engine)) == expected
+    assert [run.status for run in expected[:1]] == [Status.CUT]
+
+
+@pytest.mark.parametrize("kind", ["threads", "forkserver", "fork"])
+def test_any_executor_will_do(kind, expected):
+    with executor(kind) as pool, closing(start(setup_of(), pool)) as engine:
+        engine.submit(jobs_of(["good", "quick", "naps"], 4))
+        assert decisions(all_of(engine)) == expected
+    assert executors._idle == []
+
+
+def test_outcomes_come_as_they_are_made():
+    with closing(start(setup_of(slow=lambda _: time.sleep(600)), 2)) as engine:
+        engine.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 3)])
+        assert engine.pending == 4
+        found = []
+        while len(found) < 3:
+            found += engine.outcomes()
+        assert {outcome.job.algorithm for outcome in found} == {"quick"}
+        assert (engine.pending, engine.outcomes(timeout=0.05)) == (1, [])
+    assert engine.pending == 0
+
+
+def test_jobs_that_wait_can_be_taken_back():
+    with closing(start(setup_of(), 1)) as engine:
+        wanted = jobs_of(["naps", "quick"], 20)
+        engine.submit(wanted)
+        back = engine.cancel(["naps"])
+        assert {taken.algorithm for taken in back} == {"naps"}
+        assert len(back) >= 18
+        ran = all_of(engine)
+        assert len(ran) + len(back) == 40
+        assert sum(outcome.job.algorithm == "quick" for outcome in ran) == 20
+
+
+def test_if_a_slot_is_killed_its_run_is_lost_and_the_engine_goes_on():
+    with closing(start(setup_of(slow=lambda _: time.sleep(600)), 1)) as engine:
+        engine.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 2)])
+        slot = engine._backend._slots[0].pid
+        while not descendants(slot):
+            time.sleep(0.01)
+        os.kill(slot, signal.SIGKILL)
+        found = all_of(engine)
+    assert [type(outcome) for outcome in found] == [Lost, Outcome, Outcome]
+    assert found[0].job.algorithm == "slow"
+
+
+def test_solvers_that_cannot_be_loaded_stop_the_race(tmp_path, monkeypatch):
+    (tmp_path / "vanishing.py").write_text("def solver(job): yield 1, 2.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    import vanishing
+
+    with ThreadPoolExecutor(1) as pool:
+        engine = start(setup_of(gone=vanishing.solver), pool)
+        (tmp_path / "vanishing.py").unlink()
+        engine.submit(jobs_of(["gone"], 1))
+        with pytest.raises(SolverError, match="cannot be loaded where they are to run"):
+            engine.outcomes()
+        engine.close()
+
+
+def test_an_executor_that_is_shut_down_is_said_to_be():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    engine = start(setup_of(), pool)
+    with pytest.raises(SolverError, match="takes no more jobs"):
+        engine.submit(jobs_of(["quick"], 1))
+    for wrong in ("dask", 2.5, [2]):
+        with pytest.raises(SolverError, match="expected a number of processes"):
+            start(setup_of(), wrong)
+    with pytest.raises(SolverError, match="slots=0"):
+        Local(0)
+
+
+def test_heavy_instances_are_warned_of():
+    setup = Setup.of({"a": solvers.quick}, {"x": b"0" * 2_000_000}, times=[1], direction="minimize")
+    with pytest.warns(UserWarning, match="2.0 MB, sent with every job"):
+        pack(setup)
+
+
+COORDINATOR = """
+import sys, time
+from polarbear.racing.jobs import Key, job
+from polarbear.running.engines import start
+from polarbear.running.setup import Setup
+import solvers
+setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
+{make}
+engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "engine = start(setup, 2)",
+        "import concurrent.futures as c; engine = start(setup, c.ThreadPoolExecutor(2))",
+    ],
+)
+def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
+    code = f"import sys; sys.path.insert(0, {str(Path(solvers.__file__).parent)!r})\n"
+    coordinator = subprocess.Popen(
+        [sys.executable, "-c", code + COORDINATOR.format(make=make)], stdout=subprocess.PIPE
+    )
+    try:
+        assert coordinator.stdout.readline() == b"started\n"
+        end = time.monotonic() + 20
+        while len(below := descendants(coordinator.pid)) < 6:  # two slots, runs and sleeps each
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+        coordinator.stdout.close()
+    time.sleep(2)
+    assert [pid for pid in below if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_outcomes_can_be_written_as_text():
+    made = Job("a\n", "b;", 3, 10.0, 1, 2)
+    run = made.run((1.0, 2.0), (float("inf"), 1e308), until=5.0, status=Status.KILLED)
+    outcome = Outcome(made, run, "why", 1.0, 2.0, 3, 4.0, "host", "out")
+    assert from_plain(to_plain(outcome)) == outcome
+
+
+def test_there_are_cores():
+    assert 1 <= len(cores()) <= (os.cpu_count() or 1)
+
+
+def test_check_says_what_was_understood():
+    def silent(_):
+        return None
+
+    found = check(
+        {"quick": solvers.quick, "silent": silent, "stuck": solvers.burner, "bad": solvers.nan},
+        lambda rng: rng,
+        times=[10, 100],
+        direction="maximize",
+        seconds=0.5,
+        limits=Limits(threads=2),
+    )
+    text = str(found)
+    assert "4 solvers on instances without end, maximize" in text
+    assert "finished at 5 evaluations, 1 improvement" in text
+    assert "out of time at 3 evaluations, 1 improvement" in text
+    assert list(found.problems) == ["silent", "bad"]
+    assert "does it yield" in found.problems["silent"]
+    assert "nan was reported" in found.problems["bad"]

@@ -1,0 +1,191 @@
+"""A folder in place of a connection: real workers, killed and replaced."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import solvers
+from polarbear.cli import main
+from polarbear.data.run import Status
+from polarbear.errors import SolverError
+from polarbear.racing.jobs import Job, Key, job
+from polarbear.running.engines import start
+from polarbear.running.outcomes import Lost, Outcome, to_plain
+from polarbear.running.setup import Setup
+from polarbear.running.spool import Spool, name_of, write
+from polarbear.running.worker import work_on
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+CODE = """
+import solvers as given
+solvers = {"quick": given.quick, "naps": given.naps, "segfault": given.segfault,
+           "child_sleeper": given.child_sleeper}
+instances = given.drawn
+"""
+
+
+@pytest.fixture
+def code(tmp_path):
+    path = tmp_path / "race.py"
+    path.write_text(CODE)
+    return str(path)
+
+
+def setup():
+    named = {name: vars(solvers)[name] for name in ("quick", "naps", "segfault", "child_sleeper")}
+    return Setup.of(named, solvers.drawn, times=[10, 100], direction="minimize")
+
+
+def engine_at(folder, **more):
+    return start(setup(), Spool(folder, **{"pause": 0.02, **more}))
+
+
+def jobs_of(*algorithms, n=3):
+    return [job(0, Key(a, str(k), 0), 100.0) for k in range(n) for a in algorithms]
+
+
+def worker(folder, code, *more):
+    command = [sys.executable, "-m", "polarbear", "worker", str(folder), "--solvers", code, *more]
+    environment = os.environ | {"PYTHONPATH": str(Path(solvers.__file__).parent)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def all_of(engine, timeout=60):
+    found = []
+    while engine.pending:
+        new = engine.outcomes(timeout)
+        assert new
+        found += new
+    return found
+
+
+def test_workers_make_the_runs_of_a_folder(tmp_path, code):
+    folder = tmp_path / "spool"
+    workers = [worker(folder, code) for _ in range(2)]  # before the race, as in a batch queue
+    with closing(engine_at(folder)) as engine:
+        wanted = jobs_of("quick", "naps", "segfault", n=6)
+        engine.submit(wanted)
+        found = all_of(engine)
+    said = [w.communicate(timeout=20)[0] for w in workers]
+    assert [w.returncode for w in workers] == [0, 0]
+    assert sorted(o.job for o in found) == sorted(wanted)
+    assert "segfault on 0: crashed ended by SIGSEGV" in "".join(said)
+    with closing(start(setup(), 1)) as local:
+        local.submit(wanted)
+        expected = sorted(o.run for o in all_of(local))
+    assert sorted(o.run for o in found) == expected
+    engine.outcomes()
+    assert list((folder / "results").iterdir()) == list((folder / "claims").iterdir()) == []
+
+
+def test_the_job_of_a_worker_that_is_gone_is_given_to_another(tmp_path, code):
+    folder = tmp_path / "spool"
+    with closing(engine_at(folder, patience=1.5)) as engine:
+        engine.submit(jobs_of("child_sleeper", n=1))
+        claims = folder / "claims"
+        killed = worker(folder, code)
+        wait_until(lambda: list(claims.iterdir()))
+        killed.kill()
+        killed.communicate()
+        assert engine.outcomes(0.3) == []
+        wait_until(lambda: not engine.outcomes(0.05) and list((folder / "jobs").iterdir()))
+        ended = worker(folder, code)
+        wait_until(lambda: list(claims.iterdir()))
+        # One that lives keeps its claim, however long it takes.
+        assert engine.outcomes(2.5) == []
+        assert len(list(claims.iterdir())) == 1
+        ended.send_signal(signal.SIGTERM)  # one that is told to go gives it back itself
+        ended.communicate()
+        assert ended.returncode == 143
+        assert list(claims.iterdir()) == []
+        assert len(list((folder / "jobs").iterdir())) == 1
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_results_stay_until_the_next_are_asked_for(tmp_path, code):
+    folder = tmp_path / "spool"
+    first = engine_at(folder)
+    first.submit(jobs_of("quick"))
+    assert work_on(folder, code, most=3) == 3
+    assert len(first.outcomes()) == 3  # and the coordinator dies before they are stored
+    again = engine_at(folder)
+    again.submit(jobs_of("quick"))
+    assert list((folder / "jobs").iterdir()) == []
+    assert len(again.outcomes()) == 3
+    again.outcomes()
+    assert list((folder / "results").iterdir()) == []
+
+
+def test_jobs_that_nobody_claimed_can_be_taken_back(tmp_path):
+    engine = engine_at(tmp_path)
+    engine.submit(jobs_of("quick", "naps"))
+    assert len(engine.cancel(["naps"])) == 3
+    assert engine.pending == 3
+    engine.close()
+    assert engine.pending == 0
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_files_of_strangers_are_data(tmp_path, code):
+    engine = engine_at(tmp_path)
+    wanted = [Job("quick\n;$(x)", f"../../{k}\0", 0, 100.0, 1, 2) for k in range(5)]
+    engine.submit(wanted)
+    results = tmp_path / "results"
+    good = Outcome(wanted[0], wanted[0].run((1.0,), (2.0,), until=1.0, status=Status.FINISHED))
+    content = [
+        json.dumps(to_plain(good)),  # of another job than the name says
+        "[" * 100_000,
+        '{"job": 3}',
+        json.dumps(to_plain(good)).replace("2.0", "NaN"),
+        " " * 16_000_001,
+    ]
+    for k, text in enumerate(content):
+        (results / f"{name_of(wanted[(k + 1) % 5])}.json").write_text(text)
+    found = engine.outcomes()
+    assert [type(outcome) for outcome in found] == [Lost] * 5
+    assert list(tmp_path.parent.glob("[0-9]*")) == []
+    write(results / f"{'0' * 32}.json", {"a": 1})  # late, or not ours
+    engine.submit(wanted[:1])
+    assert engine.outcomes(0.1) == []
+    (tmp_path / "jobs" / "strange.json").write_text("nothing")
+    for path in (tmp_path / "jobs").glob("[0-9a-f]*.json"):
+        path.unlink()
+    engine.close()
+    assert work_on(tmp_path, code, idle=0.1) <= 1
+
+
+def test_what_is_wrong_is_said(tmp_path, code, capsys):
+    folder = tmp_path / "spool"
+    with pytest.raises(SolverError, match="no race has come to"):
+        work_on(folder, code, idle=0.0)
+    engine_at(folder)
+    other = Setup.of([solvers.quick], ["i"], times=[1], direction="minimize")
+    with pytest.raises(SolverError, match="the folder of another race"):
+        start(other, Spool(folder))
+    for text, message in [
+        ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        ("solvers = {}", "defines no 'instances'"),
+        ("solvers = {}; instances = []", "there are no solvers"),
+        ("solvers = {'quick': print}; instances = [1]", "has no solver named naps"),
+    ]:
+        wrong = tmp_path / "wrong.py"
+        wrong.write_text(text)
+        assert main(["worker", str(folder), "--solvers", str(wrong), "--idle", "0"]) == 1
+        assert message in capsys.readouterr().err
+    (folder / "race.json").write_text(json.dumps({"version": 7}))
+    with pytest.raises(SolverError, match="of version 7"):
+        work_on(folder, code)
