@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import polarbear.store as store
     import polarbear.testing as testing
     from polarbear.calibration.resampling import calibrate
+    from polarbear.coordinator import race
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
@@ -68,6 +69,7 @@ _HOME = {
     "SolverError": "polarbear.errors",
     "StoreError": "polarbear.errors",
     "fit": "polarbear.inference",
+    "race": "polarbear.coordinator",
     "Posterior": "polarbear.posterior",
     "Race": "polarbear.racing.core",
     "replay": "polarbear.racing.recorded",
@@ -121,6 +123,7 @@ __all__ = [
     "open_store",
     "preferences",
     "priors",
+    "race",
     "rank",
     "read",
     "replay",

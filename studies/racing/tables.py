@@ -183,7 +183,9 @@ def _looks(found: Results) -> list[str]:
         races = len(one["wrong"])
         wrong = np.mean(one["wrong"] > 0)
         rival = found[cell].get("fixed " + arm.split(";")[0].split()[-1])
-        price = one["instances"].mean() / rival["instances"].mean() if rival else np.nan
+        price = "-"
+        if rival is not None:
+            price = f"{one['instances'].mean() / rival['instances'].mean():.2f}"
         return [
             cell.removeprefix("p"),
             arm,
@@ -192,7 +194,7 @@ def _looks(found: Results) -> list[str]:
             f"{one['right'].mean():.2f}",
             f"{one['alike'].mean():.2f}",
             _quartiles(one["instances"]),
-            f"{price:.2f}",
+            price,
         ]
 
     head = [

@@ -157,8 +157,13 @@ class Race:
             self.add(name)
 
     @classmethod
-    def from_events(cls, events: Iterable[Event], *, fit: Fit = default_fit) -> Self:
-        """The race that these events are, as it was when the last of them happened."""
+    def from_events(
+        cls, events: Iterable[Event], *, fit: Fit = default_fit, keep: bool = True
+    ) -> Self:
+        """The race that these events are, as it was when the last of them happened.
+
+        ``keep=False``: they are in some store, and need not be kept in memory.
+        """
         events = iter(events)
         first = next(events, None)
         if not isinstance(first, Started):
@@ -167,6 +172,8 @@ class Race:
         race._begin(first, fit)
         for event in events:
             race._record(event)
+            if not keep:
+                race.forget()
         return race
 
     # Running
@@ -240,7 +247,9 @@ class Race:
         """Add instances to be drawn from."""
         if self._state.endless:
             raise DataError("the instances of this race are numbered, and do not come to an end")
-        self._record(Offered(_names(instances, "instances")))
+        names = _names(instances, "instances")
+        if not {*names} <= self._state.pool.keys() | self._state.used.keys():
+            self._record(Offered(names))
 
     def load(self, runs: Runs) -> None:
         """Take earlier runs of algorithms that are in the race.
@@ -270,6 +279,13 @@ class Race:
         """Everything that happened, in order; to be read, not changed."""
         return self._events
 
+    def forget(self) -> None:
+        """Drop the events so far from memory: whoever calls this has stored them.
+
+        The race goes on as before, but :attr:`events` and :attr:`runs` begin here.
+        """
+        self._events.clear()
+
     @property
     def rules(self) -> Rules:
         """The rules that hold now."""
@@ -284,6 +300,11 @@ class Race:
     def eliminated(self) -> dict[str, Eliminated]:
         """Who was eliminated, by whom and how surely, in order."""
         return dict(self._state.eliminated)
+
+    @property
+    def removed(self) -> frozenset[str]:
+        """Who has left."""
+        return frozenset(self._state.removed)
 
     @property
     def resolved(self) -> bool:

@@ -1,0 +1,380 @@
+"""``race``: solvers run on instances until it is settled who belongs to the anytime Pareto set.
+
+The coordinator joins three things that know nothing of each other: the ``Race`` decides, the store
+remembers, the engine runs.
+
+1. What the race asks for, decides or is told is durable in the store before anything is done about
+   it. After a crash the same call goes on where it was: what is not in the store did not happen.
+2. A run that an engine loses is asked for again. After ``PATIENCE`` losses it counts as killed.
+3. Jobs of whoever is out are taken back if nobody has begun them; what is under way ends by itself,
+   and does not count.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from numpy.typing import ArrayLike
+
+from polarbear.data.names import guess, listing
+from polarbear.data.run import Direction, Status
+from polarbear.data.runs import Runs
+from polarbear.errors import SolverError, StoreError
+from polarbear.inference import fit as default_fit
+from polarbear.posterior import Posterior
+from polarbear.racing.core import Fit, Race, Standing
+from polarbear.racing.events import Eliminated, Outlook, Started
+from polarbear.racing.jobs import Job, Key
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Spent
+from polarbear.running.engines import Engine, start
+from polarbear.running.job import Clock
+from polarbear.running.outcomes import Outcome
+from polarbear.running.setup import Limits, Setup, Solver
+from polarbear.store.log import Store
+from polarbear.store.opening import open_store
+
+PATIENCE = 3
+"""So often a run may be lost with its worker before it counts as killed."""
+
+WAIT = 1.0
+"""Seconds after which one looks at the deadline again."""
+
+
+def race(
+    solvers: Mapping[str, Solver] | Iterable[Solver],
+    instances: Any,
+    times: ArrayLike,
+    *,
+    direction: Direction,
+    rules: Rules | None = None,
+    store: str | PathLike[str] | None = None,
+    executor: Any = None,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    seed: int = 0,
+    fit: Fit = default_fit,
+    progress: bool | None = None,
+) -> "Result":
+    """Race solvers until it is settled who belongs to the anytime Pareto set.
+
+    Parameters
+    ----------
+    solvers
+        By name: functions of a job that yield or report what they find, or :class:`Command`.
+    instances
+        A sequence or a mapping, :class:`Instances` that are made where they are needed, or a
+        function of a numpy generator that makes one more.
+    times
+        The times at which one asks who is ahead. Nobody runs longer than until the last.
+    direction
+        Whether small ("minimize") or large ("maximize") values are good.
+    rules
+        How sure to be, how much to spend. A ``deadline`` is a ``time.time()``.
+    store
+        A file (SQLite) or ``postgresql://...`` that remembers the race. The same call goes on where
+        it was; with more solvers these join, with other rules the race goes on under them.
+    executor
+        Where to run: nothing or a number (processes on this machine), :class:`Local`, a Dask
+        client, :class:`Spool`, or any ``concurrent.futures.Executor``.
+    clock
+        What time counts: "evaluations", "wall", "cpu" or "reported".
+    limits
+        What a single run may use before it is ended.
+    seed
+        Of instances, runs and posteriors: the same seed gives the same race.
+    fit
+        How to make a posterior, as in :class:`Race`.
+    progress
+        Whether to tell standard error about each decision; by default if it is a terminal.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> def fast(job):
+    ...     for step in (1, 10, 100):
+    ...         yield step, job.instance + 1 / step
+    >>> def slow(job):
+    ...     for step in (1, 10, 100):
+    ...         yield step, job.instance + 2 / step
+    >>> found = pb.race([fast, slow], range(40), [10, 100], direction="minimize", executor=1)
+    >>> found.pareto, found.ended
+    (('fast',), 'resolved')
+    """
+    setup = Setup.of(
+        solvers, instances, times=times, direction=direction, clock=clock, limits=limits
+    )
+    rules = Rules() if rules is None else rules
+    kept = None if store is None else open_store(store)
+    try:
+        running = _begin(setup, rules, seed, fit, kept)
+        found = Result(running, setup, kept, executor, _teller(progress))
+        found.go_on()
+    except BaseException:
+        if kept is not None:
+            kept.close()
+        raise
+    return found
+
+
+class Result:
+    """A race that was run, and can go on: it answers, takes more solvers, and closes its store."""
+
+    def __init__(
+        self,
+        race: Race,
+        setup: Setup,
+        store: Store | None,
+        executor: Any,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.race = race
+        self._setup = setup
+        self._store = store
+        self._executor = executor
+        self._tell = tell
+        self.failures: dict[str, str] = {}
+
+    # What it found
+
+    @property
+    def pareto(self) -> tuple[str, ...]:
+        """All algorithms but those that are dominated."""
+        return self.race.pareto
+
+    @property
+    def eliminated(self) -> dict[str, Eliminated]:
+        """Who was eliminated, by whom and how surely, in order."""
+        return self.race.eliminated
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What the last decision rests on."""
+        return self.race.posterior
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the relation of every pair is known."""
+        return self.race.resolved
+
+    @property
+    def ended(self) -> str | None:
+        """Why it ended."""
+        return self.race.ended
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """How much would be left to do."""
+        return self.race.outlook
+
+    @property
+    def rounds(self) -> int:
+        """How often the race has decided."""
+        return self.race.rounds
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs there are."""
+        return self.race.n_runs
+
+    @property
+    def spent(self) -> Spent:
+        """How many runs were asked for, and how long they took together."""
+        return self.race.spent
+
+    @property
+    def runs(self) -> Runs:
+        """All runs."""
+        return self.race.runs if self._store is None else self._store.runs()
+
+    def verdict(self, algorithm: str) -> Standing:
+        """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
+        return self.race.verdict(algorithm)
+
+    # What it does
+
+    def add(self, name: str, solver: Solver) -> Standing:
+        """Let a solver join, and race on until all is settled again: how it stands then.
+
+        It first runs on the instances that others have run on. What was found out before stands.
+        """
+        more = Setup.of(
+            {**self._setup.solvers, name: solver},
+            self._setup.instances,
+            times=self._setup.times,
+            direction=self._setup.direction,
+            clock=self._setup.clock,
+            limits=self._setup.limits,
+        )
+        self.race.add(name)
+        self._setup = more
+        self.go_on()
+        return self.verdict(name)
+
+    def remove(self, name: str, why: str = "") -> None:
+        """Let a solver leave."""
+        self.race.remove(name, why)
+        self._keep()
+
+    def extend(self, rules: Rules) -> None:
+        """Go on under other rules: surer, longer, closer."""
+        self.race.extend(rules)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Run until the race ends."""
+        jobs = self._ask()
+        if not jobs:
+            return
+        with closing(start(self._setup, self._executor)) as engine:
+            lost: Counter[Key] = Counter()
+            out: dict[Key, Job] = {}
+            while jobs:
+                fresh = [job for job in jobs if job.key not in out]
+                engine.submit(fresh)
+                out |= {job.key: job for job in fresh}
+                self._collect(engine, out, lost)
+                jobs = self._ask()
+                self._recall(engine, out, jobs)
+
+    def close(self) -> None:
+        """Let others have the store."""
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        said = f"{self.race}\n  ended       {self.ended}"
+        for name, why in self.failures.items():
+            said += f"\n  failed      {name}: {why}"
+        return said
+
+    __repr__ = __str__
+
+    # Inside
+
+    def _ask(self) -> tuple[Job, ...]:
+        before = self.race.rounds
+        jobs = self.race.ask(time.time())
+        self._keep()
+        if self.race.rounds > before:
+            outlook = f"; {self.outlook}" if self.outlook and not self.resolved else ""
+            self._tell(
+                f"round {self.race.rounds}: {self.spent.runs:,} runs, racing "
+                f"{listing(self.pareto)}{outlook}"
+            )
+        return jobs
+
+    def _keep(self) -> None:
+        """What has happened is durable from here on."""
+        if self._store is not None and self.race.events:
+            self._store.append(self.race.events)
+            self.race.forget()
+
+    def _collect(self, engine: Engine, out: dict[Key, Job], lost: Counter[Key]) -> None:
+        """Take what has come in; what was lost is run again."""
+        for made in engine.outcomes(WAIT):
+            key = made.job.key
+            out.pop(key, None)
+            if isinstance(made, Outcome):
+                self._take(made)
+                continue
+            lost[key] += 1
+            if lost[key] >= PATIENCE:
+                killed = made.job.run([], [], until=0.0, status=Status.KILLED)
+                self._take(Outcome(made.job, killed, why=made.why))
+        self._keep()
+
+    def _take(self, made: Outcome) -> None:
+        self.race.tell(made.run)
+        if made.why and made.run.status in (Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY):
+            if made.job.algorithm not in self.failures:
+                self._tell(f"{made.job.algorithm} failed on {made.job.instance}: {made.why}")
+            self.failures[made.job.algorithm] = made.why
+
+    def _recall(self, engine: Engine, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
+        """Take back what is not wanted any more and nobody has begun."""
+        wanted = {job.key for job in jobs}
+        gone = {key.algorithm for key in out if key not in wanted}
+        if gone:
+            for job in engine.cancel(gone):
+                out.pop(job.key, None)
+
+
+def _begin(setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None) -> Race:
+    """The race of a store, checked against what was asked for, or a new one."""
+    if store is None or not store.n_events:
+        return Race(
+            setup.solvers,
+            setup.times,
+            direction=setup.direction,
+            instances=setup.instances.names,
+            rules=rules,
+            seed=seed,
+            clock=setup.clock,
+            fit=fit,
+        )
+    first = next(store.read())
+    _compare(first, setup, seed, store.name)
+    race = Race.from_events(store.read(), fit=fit, keep=False)
+    known = {*race.pareto, *race.eliminated, *race.removed}
+    for name in race.pareto:
+        if name not in setup.solvers:
+            raise SolverError(
+                f"{name!r} is racing in {store.name}, but is not among the solvers; "
+                + guess(name, list(setup.solvers))
+            )
+    for name in setup.solvers:
+        if name not in known:
+            race.add(name)
+    if setup.instances.names is not None:
+        race.offer(setup.instances.names)
+    if race.rules != rules:
+        race.extend(rules)
+    return race
+
+
+def _compare(first: object, setup: Setup, seed: int, where: str) -> None:
+    """Whether the race in a store is the one that is asked for."""
+    if not isinstance(first, Started):
+        raise StoreError(f"{where} does not begin with a race that started")
+    asked = {
+        "times": (first.times, setup.times),
+        "direction": (first.direction, setup.direction),
+        "clock": (first.clock, setup.clock),
+        "seed": (first.seed, seed),
+        "instances without end": (first.endless, setup.instances.names is None),
+    }
+    for name, (there, here) in asked.items():
+        if there != here:
+            raise StoreError(
+                f"{where} holds another race, with {name} {_short(there)} and not {_short(here)}: "
+                "pass the same, or another store"
+            )
+
+
+def _short(value: object) -> str:
+    said = repr(value)
+    return said if len(said) < 60 else said[:57] + "..."
+
+
+def _teller(progress: bool | None, to: TextIO | None = None) -> Callable[[str], None]:
+    stream = sys.stderr if to is None else to
+    if progress is False or (progress is None and not stream.isatty()):
+        return lambda _: None
+    return lambda line: print(line, file=stream, flush=True)

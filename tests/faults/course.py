@@ -1,0 +1,73 @@
+"""A small race of real runs, for tests that disturb it.
+
+As a script: ``course.py STORE SLOTS SECONDS``.
+"""
+
+import sys
+import time
+
+import polarbear as pb
+
+TIMES = (10.0, 30.0, 100.0)
+SKILL = {
+    "early": (1.5, 0.3, -1.5),
+    "late": (-1.5, 0.3, 1.5),
+    "good": (0.8, 0.8, 0.8),
+    "bad": (-1.0, -1.0, -1.0),
+    "worst": (-2.5, -2.5, -2.5),
+}
+RULES = pb.Rules(resolution="strict", batch=(8, 16), max_runs=240, epsilon=0.01)
+
+
+def solver(skill, seconds=0.0):
+    def solve(job):
+        luck = job.rng.gumbel(size=len(TIMES))
+        for k, at in enumerate(TIMES):
+            time.sleep(seconds)
+            # A rising trend makes every time an improvement, and changes no ranking.
+            yield at, luck[k] + skill[k] + 30 * k
+
+    return solve
+
+
+def solvers(seconds=0.0):
+    return {name: solver(skill, seconds) for name, skill in SKILL.items()}
+
+
+def instance(rng):
+    return float(rng.random())
+
+
+def quick(rankings, *, seed):
+    """A posterior in no time, so that a test is about the race."""
+    return pb.fit(rankings, seed=seed, draws=200)
+
+
+def run(store=None, executor=1, seconds=0.0, rules=RULES, **more):
+    return pb.race(
+        solvers(seconds),
+        instance,
+        TIMES,
+        direction="maximize",
+        rules=rules,
+        store=store,
+        executor=executor,
+        fit=more.pop("fit", quick),
+        **more,
+    )
+
+
+def decisions(events):
+    """What was asked and decided, without the order in which runs came in."""
+    return [event for event in events if type(event).__name__ not in ("Told", "Imported")]
+
+
+def told(events):
+    """The runs, whatever their order."""
+    kept = [event.run for event in events if type(event).__name__ == "Told"]
+    return sorted((r.algorithm, r.instance, r.repetition, r.time, r.value) for r in kept)
+
+
+if __name__ == "__main__":
+    with run(sys.argv[1], int(sys.argv[2]), seconds=float(sys.argv[3])) as found:
+        sys.stdout.write(f"{found.pareto} {found.ended}\n")

@@ -1,0 +1,206 @@
+"""A race of real runs: the same wherever it runs, and after whatever happens to it."""
+
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import polarbear as pb
+from polarbear.coordinator import PATIENCE, Result
+from polarbear.errors import SolverError, StoreError
+from polarbear.running.outcomes import Lost
+
+sys.path.insert(0, str(Path(__file__).parent / "faults"))
+
+import course
+from course import decisions, run, told
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return run()
+
+
+def test_the_example_race_asks_enough(undisturbed):
+    assert undisturbed.n_runs >= 200
+    assert "worst" in undisturbed.eliminated
+    assert undisturbed.verdict("worst").standing == "dominated"
+    assert undisturbed.spent.runs == undisturbed.n_runs
+    assert len(undisturbed.runs) == undisturbed.n_runs
+    assert str(undisturbed).endswith(f"ended       {undisturbed.ended}")
+
+
+@pytest.mark.parametrize("executor", [1, 2, 5, "threads"])
+def test_the_same_race_wherever_it_runs(executor, undisturbed):
+    if executor == "threads":
+        with ThreadPoolExecutor(3) as pool:
+            found = run(executor=pool)
+    else:
+        found = run(executor=executor)
+    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    assert told(found.race.events) == told(undisturbed.race.events)
+    assert found.posterior == undisturbed.posterior
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_same_race_on_dask(workers, undisturbed):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = run(executor=client)
+    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    assert told(found.race.events) == told(undisturbed.race.events)
+
+
+def test_the_same_call_goes_on(tmp_path, undisturbed):
+    path = tmp_path / "race.db"
+    few = pb.Rules(**{**vars(course.RULES), "max_runs": 80})
+    with run(path, rules=few) as found:
+        assert found.ended == "max_runs"
+        spent = found.spent.runs
+        assert len(found.runs) == spent
+    with run(path) as found:
+        assert found.pareto == undisturbed.pareto
+        assert found.eliminated == undisturbed.eliminated
+        assert found.spent == undisturbed.spent
+        assert found.runs == undisturbed.runs
+        assert found.race.events == []  # they are in the store
+    with run(path) as found:
+        assert found.ended == undisturbed.ended
+        assert found.n_runs == undisturbed.n_runs  # nothing was run again
+        assert found.posterior == undisturbed.posterior
+    assert pb.open_store(path, read_only=True).status().rounds == undisturbed.rounds
+
+
+def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
+    names = {"good": course.SKILL["good"], "bad": course.SKILL["bad"]}
+    solvers = {name: course.solver(skill) for name, skill in names.items()}
+    some = {"direction": "maximize", "rules": course.RULES, "fit": course.quick, "executor": 1}
+    path = tmp_path / "race.db"
+    with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as found:
+        assert found.pareto == ("good",)
+        standing = found.add("worst", course.solver(course.SKILL["worst"]))
+        assert standing.standing == "dominated"
+        runs = found.n_runs
+    more = {
+        **solvers,
+        "worst": course.solver(course.SKILL["worst"]),
+        "late": course.solver(course.SKILL["late"]),
+    }
+    with pb.race(more, course.instance, course.TIMES, store=path, **some) as found:
+        assert "late" in found.pareto
+        assert found.n_runs > runs
+        found.remove("late", "to see")
+        assert found.pareto == ("good",)
+        found.extend(pb.Rules(alpha=0.99, max_runs=400))
+        assert all(one.probability >= 0.99 for one in found.eliminated.values())
+    with pytest.raises(SolverError, match="'good' is racing in .*race.db, but is not among"):
+        pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "with seed 0 and not 1"),
+        ({"times": (10.0, 30.0)}, "with times"),
+        ({"direction": "minimize"}, "with direction"),
+        ({"instances": [1, 2, 3]}, "with instances without end True and not False"),
+        ({"clock": "wall"}, "with clock"),
+    ],
+)
+def test_another_race_in_the_store_is_refused(tmp_path, change, message):
+    path = tmp_path / "race.db"
+    base = {
+        "instances": course.instance,
+        "times": course.TIMES,
+        "direction": "maximize",
+        "executor": 1,
+        "fit": course.quick,
+        "store": path,
+        "rules": pb.Rules(max_runs=10),
+    }
+    pb.race(course.solvers(), **base).close()
+    with pytest.raises(StoreError, match=message):
+        pb.race(course.solvers(), **{**base, **change})
+    pb.race(course.solvers(), **base).close()  # it was let go
+
+
+def test_what_fails_is_said_and_counts(capsys):
+    def broken(job):  # noqa: ARG001
+        yield 1, 0.0
+        raise ValueError("out of paper")
+
+    solvers = {"broken": broken, "good": course.solver(course.SKILL["good"])}
+    rules = pb.Rules(batch=(4, 4), max_failures=6)
+    found = pb.race(
+        solvers,
+        course.instance,
+        course.TIMES,
+        direction="maximize",
+        rules=rules,
+        executor=1,
+        progress=True,
+    )
+    assert found.pareto == ("good",)
+    assert "out of paper" in found.failures["broken"]
+    assert "failed      broken: ValueError: out of paper" in str(found)
+    said = capsys.readouterr().err
+    assert said.count("broken failed on") == 1
+    assert "round 1: " in said
+
+
+def test_nothing_is_asked_for_after_the_deadline():
+    rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, alpha=0.999)
+    begin = time.monotonic()
+    found = run(rules=rules, seconds=0.05)
+    assert found.ended == "deadline"
+    assert time.monotonic() - begin < 30
+
+
+class Losing:
+    """An engine that loses some runs, and one for good."""
+
+    def __init__(self, engine, unlucky):
+        self.engine, self.unlucky, self.seen = engine, unlucky, set()
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def outcomes(self, timeout=None):
+        found = []
+        for made in self.engine.outcomes(timeout):
+            first = made.job.key not in self.seen
+            self.seen.add(made.job.key)
+            lose = made.job.key == self.unlucky or (first and made.job.seed % 5 == 0)
+            found.append(Lost(made.job, "its worker is gone") if lose else made)
+        return found
+
+
+def test_what_is_lost_is_run_again_and_counts_once(monkeypatch, undisturbed):
+    from polarbear import coordinator
+
+    start = coordinator.start
+    monkeypatch.setattr(coordinator, "start", lambda *args: Losing(start(*args), None))
+    found = run()
+    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    unlucky = next(iter(undisturbed.race.events[8].jobs)).key
+    monkeypatch.setattr(coordinator, "start", lambda *args: Losing(start(*args), unlucky))
+    found = run()
+    (killed,) = [run_ for run_ in found.runs if run_.status == pb.Status.KILLED]
+    assert (killed.algorithm, killed.instance) == unlucky[:2]
+    assert PATIENCE > 1
+
+
+def test_a_result_says_how_it_stands_while_undecided():
+    found = run(rules=pb.Rules(epsilon=0.001, max_runs=60, batch=(4, 4)))
+    assert isinstance(found, Result)
+    assert not found.resolved
+    assert "to go" in str(found)
+    assert os.getpid()
