@@ -1,6 +1,9 @@
 import os
 
+import pytest
 from hypothesis import Phase, settings
+
+import servers
 
 # Timings on shared machines say nothing, and a failure in CI must be repeatable:
 # random search belongs to HYPOTHESIS_PROFILE=thorough.
@@ -11,3 +14,13 @@ settings.register_profile(
 )
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A PostgreSQL server of our own."""
+    if servers.why_not():
+        pytest.skip(servers.why_not())
+    own = servers.Server()
+    yield own
+    own.remove()

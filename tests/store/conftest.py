@@ -2,18 +2,7 @@ import itertools
 
 import pytest
 
-import servers
 from polarbear import open_store
-
-
-@pytest.fixture(scope="session")
-def server():
-    if servers.why_not():
-        pytest.skip(servers.why_not())
-    own = servers.Server()
-    yield own
-    own.remove()
-
 
 _numbers = itertools.count()
 
