@@ -240,7 +240,7 @@ Made by `python benchmarks/store.py` on {cores} cores, {versions}; it says what 
 {runs:,} runs of {improvements} improvements (fewer in the two smaller batches), {each:,.0f} bytes
 each, {times:.2f} times the bare file. Read ratios: the machine was busy.
 
-| events per append | runs | durable runs/s | bare SQLite, runs/s | time / bare | PostgreSQL |
+| events per append | runs | durable runs/s | bare SQLite | time / bare | PostgreSQL, runs/s |
 |---|---|---|---|---|---|
 {rates}
 

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,13 @@ class Toll(NamedTuple):
     different: int = 0  # races that ended otherwise than the undisturbed one
 
 
+def fork():
+    """Python warns of threads, of which the libraries below numpy have some; they do not matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def coordinate(where, seed, say):
     """One life of a coordinator."""
     with open_store(where) as store:
@@ -69,7 +77,7 @@ def coordinate(where, seed, say):
 def live(where, seed, seconds):
     """A coordinator that is killed after a while: what it said, and whether it came to the end."""
     ear, mouth = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         os.close(ear)
         code = 1

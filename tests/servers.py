@@ -1,6 +1,7 @@
 """A PostgreSQL server of one's own: in a temporary folder, on a free port of this machine."""
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -32,13 +33,20 @@ def why_not():
     return "" if binaries() else "no PostgreSQL server is installed (apt-get install postgresql)"
 
 
+def known(user):
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        return None
+
+
 class Server:
     """Started on creation; the data survive ``stop`` and ``kill`` until ``remove``."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="polarbear-postgres-"))
         # A server refuses to run as root.
-        self.user = next(iter(USERS)) if os.getuid() == 0 else None
+        self.user = next(filter(known, USERS)) if os.getuid() == 0 else None
         if self.user:
             shutil.chown(self.folder, self.user)
         with socket.socket() as free:

@@ -13,7 +13,7 @@ import pytest
 
 import killing
 from polarbear.data.run import Run
-from polarbear.errors import StoreError
+from polarbear.errors import DataWarning, StoreError
 from polarbear.racing.events import Added, Started, Told
 from polarbear.racing.rules import Rules
 from polarbear.store.opening import open_store
@@ -44,7 +44,7 @@ def test_nothing_acknowledged_is_lost_by_kills(where):
 
 def test_a_dead_coordinator_is_replaced_at_once_and_a_living_one_is_not(where):
     ready, go = os.pipe()
-    child = os.fork()
+    child = killing.fork()
     if child == 0:
         store = open_store(where)
         store.append([BEGIN])
@@ -100,7 +100,7 @@ def test_readers_and_the_writer_do_not_wait_for_each_other(where):
     store.append([BEGIN])
     children = []
     for _ in range(2):
-        child = os.fork()
+        child = killing.fork()
         if child == 0:
             code, seen = 1, 0
             try:
@@ -277,6 +277,26 @@ def test_a_server_that_stays_away_is_said_and_later_it_goes_on(server, monkeypat
             server.start()
         store.append([Added("a")])
         assert list(store.read()) == [BEGIN, Added("a")]
+
+
+def test_a_server_that_does_not_write_through_is_warned_of(server):
+    def set_fsync(to):
+        with admin(server.url) as connection:
+            connection.execute(f"ALTER SYSTEM SET fsync = {to}")
+            connection.execute("SELECT pg_reload_conf()")
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            with admin(server.url) as connection:
+                if connection.execute("SHOW fsync").fetchone()[0] == to:
+                    return
+            time.sleep(0.05)
+
+    set_fsync("off")
+    try:
+        with pytest.warns(DataWarning, match="fsync = off"):
+            open_store(f"{server.url}#careless").close()
+    finally:
+        set_fsync("on")
 
 
 def test_a_server_that_is_not_there_is_said_without_the_password():

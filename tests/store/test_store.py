@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 import polarbear as pb
+from killing import fork
 from polarbear.data.run import Run, Status
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import (
@@ -313,7 +315,7 @@ def test_reading_is_streaming(store):
 
 def test_a_child_process_does_not_use_the_store_of_its_parent(store):
     store.append([BEGIN])
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             store.append([Added("a")])
@@ -324,3 +326,23 @@ def test_a_child_process_does_not_use_the_store_of_its_parent(store):
     assert os.waitpid(child, 0)[1] == 0
     store.append([Added("b")])
     assert list(store.read()) == [BEGIN, Added("b")]
+
+
+def test_reading_takes_no_memory_and_the_overview_no_trajectories(tmp_path):
+    """A small version of ``benchmarks/store.py``."""
+    numbers = tuple(map(float, range(50)))
+    with open_store(tmp_path / "race.db") as store:
+        store.append([BEGIN])
+        for k in range(0, 8000, 2000):
+            names = map(str, range(k, k + 2000))
+            store.append([Told(Run("a", name, numbers, numbers, 50.0)) for name in names])
+        tracemalloc.start()
+        assert sum(1 for _ in store.read()) == 8001
+        reading = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert reading < 12e6  # all events together take 28 MB
+        asked = []
+        store._database._connection.set_trace_callback(asked.append)
+        assert store.status().n_runs == 8000
+        assert asked
+        assert not any("trajectories" in sql for sql in asked)

@@ -89,6 +89,8 @@ class Store:
             self._check_usable()
             if self._database.read_only:
                 raise StoreError(f"{self.name} was opened for reading only")
+            if not batch:
+                return
             fresh = self._without_doubtful(batch)
             try:
                 try:
@@ -134,7 +136,7 @@ class Store:
         for seq, body, crc in self._query("SELECT seq, body, crc FROM remarks ORDER BY seq, crc"):
             if blob_row(seq, body)[2] != crc:
                 raise StoreError(f"{self.name}: a remark about event {seq} is damaged")
-            event = from_json(body.decode())
+            event = from_json(body.decode(errors="replace"))
             if not isinstance(event, Told | Imported):
                 raise StoreError(f"{self.name}: a remark about event {seq} is not about a run")
             found.append(Remark(seq, event))
@@ -199,7 +201,8 @@ class Store:
             "SELECT algorithm, instance, max(repetition) FROM runs WHERE kind = 0 "
             "AND repetition > 0 GROUP BY algorithm, instance"
         )
-        return {(names[a], names[i]): last for a, i, last in self._query(sql)}
+        found = self._query(sql)
+        return {(names[a], names[i]): last for a, i, last in found if {a, i} <= names.keys()}
 
     # Inside
 

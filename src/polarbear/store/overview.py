@@ -65,15 +65,15 @@ class Overview:
 
     def __str__(self) -> str:
         unit = "" if self.clock == "time" else f" of {self.clock}"
-        out = [f"{found.algorithm} by {found.by}" for found in self.eliminated.values()]
+        out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
         done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
         lines = [
             f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
-            f"  racing      {listing(self.racing)}",
+            f"  racing      {listing([*map(shown, self.racing)])}",
             f"  eliminated  {listing(out)}",
         ]
         if self.removed:
-            lines.append(f"  removed     {listing(self.removed)}")
+            lines.append(f"  removed     {listing([*map(shown, self.removed)])}")
         lines += [
             f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
             f"  last event  {self.events:,}: {self.last}",
@@ -90,15 +90,25 @@ class Overview:
 
     def _table(self) -> list[str]:
         seen = {status for own in self.ended.values() for status in own}
-        shown = [status for status in Status if status in seen]
-        if not shown:
+        columns = [status for status in Status if status in seen]
+        if not columns:
             return []
-        wide = max(len("runs"), *(len(name) for name in self.ended))
-        head = "".join(f"  {status:>13}" for status in shown)
-        rows = [f"  {'runs':{wide}}{head}"]
+        wide = max(len("runs"), *(len(shown(name)) for name in self.ended))
+        rows = [f"  {'runs':{wide}}" + "".join(f"  {status:>13}" for status in columns)]
         for name, own in self.ended.items():
-            rows.append(f"  {name:{wide}}" + "".join(f"  {own.get(s, 0):>13,}" for s in shown))
+            numbers = "".join(f"  {own.get(status, 0):>13,}" for status in columns)
+            rows.append(f"  {shown(name):{wide}}{numbers}")
         return rows
+
+
+def shown(name: str) -> str:
+    r"""A name without anything that a terminal would obey.
+
+    >>> print(shown("a\n\x1b[2J"))
+    a\n\x1b[2J
+    """
+    plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return "".join(plain)
 
 
 def overview(database: Database, head: Head) -> Overview:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from polarbear.errors import StoreError, require
+from polarbear.errors import StoreError, require, warn
 from polarbear.store.database import (
     FORMAT,
     HEAD,
@@ -177,6 +177,8 @@ class PostgreSQL:
             self.head = Head(*self._execute(HEAD).fetchone())
             return
         self._lock()
+        if self._execute("SHOW fsync").fetchone()[0] == "off":
+            warn(f"{self.name}: the server has fsync = off, so runs may be lost with the power")
         if self._entered:
             self._find_head()
             return

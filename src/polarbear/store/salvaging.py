@@ -58,7 +58,8 @@ def salvage(source: str | PathLike[str], target: str | PathLike[str]) -> Salvage
         def rows(sql: str) -> Read:
             def read(low: int, high: int) -> list[tuple[Any, ...]]:
                 with failing(str(old)):
-                    return connection.execute(sql, (low, high)).fetchall()
+                    found = connection.execute(sql, (low, high)).fetchall()
+                return [row for row in found if type(row[0]) is int]  # whoever made the table
 
             return read
 
@@ -128,6 +129,9 @@ def _opened(path: Path) -> sqlite3.Connection:
         with failing(str(path)):
             # Reads a file that is shorter than it says; nothing is written.
             connection.execute("PRAGMA writable_schema = ON")
+            strange = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
+            if connection.execute(strange).fetchone()[0]:
+                raise StoreError(f"{path} holds triggers or views: it is not a store")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
             if ours and version in UPGRADES:

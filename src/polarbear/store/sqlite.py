@@ -229,6 +229,8 @@ def create(path: Path) -> None:
     finally:
         connection.close()
     new.replace(path)
+    if os.name == "nt":  # where a folder cannot be opened
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

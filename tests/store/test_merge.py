@@ -1,0 +1,157 @@
+"""Stores of several sites in one, and what the command line does with stores."""
+
+import pytest
+
+import polarbear as pb
+from polarbear.cli import main
+from polarbear.data.run import Run, Status
+from polarbear.errors import StoreError
+from polarbear.racing.core import Race
+from polarbear.racing.events import Asked, Imported, Told
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import key_of
+from polarbear.store import merge, open_store
+from racers import TIMES, drive, quick_fit, race_of, solve
+
+NAMES = [f"f{k}" for k in range(12)]
+
+
+def site(path, race):
+    with open_store(path) as store:
+        store.append(race.events)
+    return path
+
+
+def test_the_runs_of_all_sites_count_in_one_race(where, tmp_path):
+    """Two sites that share a seed and part of the instances, as a benchmark that was split."""
+    first = drive(race_of(["good", "bad"], instances=NAMES[:8], seed=4))
+    second = drive(race_of(["bad", "early"], instances=NAMES[4:], seed=4))
+    paths = [site(tmp_path / "1.db", first), site(tmp_path / "2.db", second)]
+    found = merge(paths, where)
+    keys = {key_of(run) for race in (first, second) for run in race.runs}
+    assert found.runs == len(keys)
+    assert found.known == first.n_runs + second.n_runs - len(keys) > 0
+    assert not found.conflicts  # the same seed, and solvers that depend on nothing else
+    again = merge(paths, where)
+    assert (again.runs, again.conflicts) == (0, ())
+    with open_store(where) as store:
+        race = Race.from_events(store.read(), fit=quick_fit)
+        assert set(map(key_of, race.runs)) == keys
+        assert race.pareto == ("bad", "early", "good")  # nothing was decided by all of them yet
+        drive(race)
+        store.append(race.events[store.n_events :])
+        assert race.ended
+        assert store.status().racing == race.pareto
+
+
+def test_different_outcomes_of_one_run_are_conflicts_and_the_first_stays(tmp_path):
+    races = [race_of(["good", "bad"], instances=NAMES, seed=seed) for seed in (1, 2)]
+    paths = [site(tmp_path / f"{k}.db", drive(race)) for k, race in enumerate(races)]
+    found = merge(paths, tmp_path / "all.db")
+    assert len(found.conflicts) == found.known > 0
+    with open_store(tmp_path / "all.db", read_only=True) as store:
+        kept = {key_of(run): run for run in store.runs()}
+        assert list(found.conflicts) == store.remarks()
+    for run in races[0].runs:
+        assert list(kept[key_of(run)].value) == list(run.value)
+    for remark in found.conflicts:
+        assert list(kept[key_of(remark.refused.run)].value) != list(remark.refused.run.value)
+    assert "with another outcome" in str(found)
+
+
+def test_of_runs_that_were_tried_again_the_last_one_counts(tmp_path):
+    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=60, retries=3)
+    race = drive(race_of(instances=NAMES, rules=rules, seed=3), fails=0.4)
+    retried = {key_of(run)[:2] for run in race.runs if run.repetition}
+    assert retried
+    merge([site(tmp_path / "1.db", race)], tmp_path / "all.db")
+    with open_store(tmp_path / "all.db", read_only=True) as store:
+        events = list(store.read())
+    merged = {key_of(e.run)[:2]: e.run for e in events if isinstance(e, Imported)}
+    assert len(merged) == sum(isinstance(e, Imported) for e in events)
+    last = {}
+    for run in race.runs:
+        last[key_of(run)[:2]] = run  # in order of repetition
+    assert {key: run.status for key, run in merged.items()} == {
+        key: run.status for key, run in last.items()
+    }
+    assert {run.repetition for run in merged.values()} == {0}
+    assert not any(isinstance(event, Asked) for event in events)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (Race(["a"], [1, 2], direction="maximize"), "their times differ"),
+        (Race(["a"], TIMES, direction="minimize"), "their direction differ"),
+        (Race(["a"], TIMES, direction="maximize", clock="s"), "their clock differ"),
+        (Race(["a"], TIMES, direction="maximize", instances=["x"]), "their endless differ"),
+        (Race(["a"], TIMES, direction="maximize", seed=1), "made from the seeds of the races"),
+    ],
+)
+def test_races_that_cannot_be_compared_are_not_merged(tmp_path, other, said):
+    paths = [site(tmp_path / "1.db", race_of()), site(tmp_path / "2.db", other)]
+    with pytest.raises(StoreError, match=said):
+        merge(paths, tmp_path / "all.db")
+    with pytest.raises(StoreError, match="nothing to merge"):
+        merge([], tmp_path / "all.db")
+
+
+def test_who_left_everywhere_leaves(tmp_path):
+    races = [race_of(["good", "bad"], instances=NAMES) for _ in range(2)]
+    races[0].remove("bad", "slow")
+    races[0].remove("good", "slow")
+    races[1].remove("bad", "slow")
+    merge([site(tmp_path / f"{k}.db", race) for k, race in enumerate(races)], tmp_path / "all.db")
+    with open_store(tmp_path / "all.db", read_only=True) as store:
+        seen = store.status()
+    assert (seen.racing, seen.removed) == (("good",), ("bad",))
+
+
+# The command line
+
+
+def test_status_export_and_salvage_while_the_race_runs(where, tmp_path, capsys):
+    name = "bad; $(reboot) 'x' \"y\" ../.."
+    race = race_of(["good", name, "\x1b[2Jclear\n"], seed=2, clock="evaluations")
+    jobs = {job.algorithm: job for job in race.ask()}
+    race.tell(solve(jobs["good"]))
+    race.tell(jobs[name].run([1.0], [3.0], status=Status.CRASHED))
+    with open_store(where) as store:
+        store.append(race.events)
+        assert main(["status", where]) == 0
+        said = capsys.readouterr().out
+        assert "2 runs, 0 rounds, maximize at 3 times of evaluations" in said
+        assert f"3 pairs, {len(race.ask())} runs wanted" in said
+        assert name in said
+        assert r"\x1b[2Jclear\n" in said  # nothing that a terminal obeys
+        if "#" not in where:
+            assert main(["salvage", where, str(tmp_path / "new.db")]) == 0
+            assert "nothing is lost" in capsys.readouterr().out
+            assert main(["merge", where, str(tmp_path / "new.db"), str(tmp_path / "all.db")]) == 0
+            assert capsys.readouterr().out.startswith("2 runs added, 2 runs known already")
+        pytest.importorskip("pyarrow")
+        assert main(["export", where, str(tmp_path / "runs.parquet")]) == 0
+        assert pb.Runs.from_parquet(tmp_path / "runs.parquet") == race.runs == store.runs()
+
+
+def test_errors_are_said(tmp_path, capsys):
+    (tmp_path / "odd.db").write_text("hello")
+    for command in (["status"], ["export"], ["salvage"]):
+        rest = [] if command == ["status"] else [str(tmp_path / "out")]
+        assert main([*command, str(tmp_path / "odd.db"), *rest]) == 1
+        assert "polarbear: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_conflicts_are_listed(tmp_path, capsys):
+    for k in range(2):
+        race = race_of(["good"], instances=NAMES)
+        run = Run("good", "f1", (1.0,), (float(k),), 4.0)
+        site(tmp_path / f"{k}.db", race)
+        with open_store(tmp_path / f"{k}.db") as store:
+            store.append([Told(run)])
+    assert main(["merge", *(str(tmp_path / f"{k}.db") for k in range(2)), str(tmp_path / "a")]) == 0
+    said = capsys.readouterr().out
+    assert "1 of them with another outcome" in said
+    assert "repetition 0 of 'good' on instance 'f1'" in said
