@@ -72,7 +72,7 @@ def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(slot, name):
     outcome = slot.run(job(name))
     assert (outcome.run.status, outcome.run.time, outcome.run.value) == (status, (3.0,), (7.0,))
     assert why in outcome.why
-    assert descendants(slot.pid) == []
+    assert len(descendants(slot.pid)) <= 1  # the process of the next run, which waits
     assert slot.run(job("quick")).run.value == (3.0, 2.0)
 
 
@@ -193,8 +193,8 @@ def wait_for(condition, seconds=20.0):
 
 def test_closing_a_slot_ends_its_run():
     slot = Slot(setup_of(limits=Limits()))
-    slot._ours.send(("run", job("child_sleeper"), None))
-    below = wait_for(lambda: len(found := descendants(slot.pid)) == 2 and found)
+    slot._ours.send(("run", (job("child_sleeper"),), None))
+    below = wait_for(lambda: len(found := descendants(slot.pid)) == 3 and found)
     slot.close()
     assert all(map(gone, below))
 
@@ -213,7 +213,7 @@ def test_if_the_supervisor_is_killed_so_is_its_run():
 
     thread = threading.Thread(target=run)
     thread.start()
-    below = wait_for(lambda: len(found := descendants(pid)) == 2 and found)
+    below = wait_for(lambda: len(found := descendants(pid)) == 3 and found)
     os.kill(pid, signal.SIGKILL)
     thread.join(10)
     assert len(errors) == 1

@@ -164,15 +164,15 @@ def wait_until(condition, seconds=30):
 def test_a_run_that_nobody_wants_any_more_is_ended(shared):
     cluster, client = shared
 
-    def processes():  # a slot, a run and its child on each worker
+    def processes():  # a slot, a run, its child, and the next run on each worker
         return [len(descendants(worker.pid)) for worker in cluster.workers]
 
     setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
     engine = start(setup, client)
     engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
-    wait_until(lambda: processes() == [3, 3])
+    wait_until(lambda: processes() == [4, 4])
     assert len(engine.cancel(["child_sleeper"])) == 2
-    wait_until(lambda: max(processes()) <= 1)
+    wait_until(lambda: max(processes()) <= 2)
     engine.close()
 
 
@@ -181,11 +181,11 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     code = COORDINATOR.format(address=cluster.address)
     coordinator = subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT)
     try:
-        wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [3, 3])
+        wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [4, 4])
     finally:
         coordinator.kill()
         coordinator.wait()
-    wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 1, seconds=2)
+    wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 2, seconds=2)
 
 
 def test_workers_come_and_go_and_no_run_is_lost(shared):

@@ -14,7 +14,7 @@ from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.pool import results
 from polarbear.running.processes import cores
 from polarbear.running.setup import Setup
-from polarbear.running.slots import Slot, SlotGone
+from polarbear.running.slots import Slot
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Local:
 class LocalBackend:
     """Slots that are forked here: closures and whatever else is in memory can be run."""
 
-    call_seconds = 0.0
+    call_seconds = 0.2
 
     def __init__(self, setup: Setup, where: Local) -> None:
         own = cores()
@@ -96,15 +96,13 @@ class LocalBackend:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result([self._run(k, job) for job in jobs])
+                future.set_result(self._run(k, jobs))
             except BaseException as error:
                 future.set_exception(error)
         self._slots[k].close()
 
-    def _run(self, k: int, job: Job) -> Outcome | Lost:
-        try:
-            return self._slots[k].run(job)
-        except SlotGone as error:
-            if not self._closed:
-                self._slots[k] = self._slot(k)
-            return Lost(job, str(error))
+    def _run(self, k: int, jobs: Sequence[Job]) -> list[Outcome | Lost]:
+        made = self._slots[k].runs(jobs)
+        if self._slots[k].gone and not self._closed:
+            self._slots[k] = self._slot(k)
+        return made
