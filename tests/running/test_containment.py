@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import solvers
-from polarbear.data.run import Status
+from polarbear.data.run import Run, Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
+from polarbear.running.outcomes import Lost
 from polarbear.running.processes import descendants
 from polarbear.running.setup import Limits, Setup, pack
 from polarbear.running.slots import Slot, SlotGone
+from polarbear.running.spawning import Spawned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -168,6 +170,20 @@ def test_runs_do_not_share_chance():
         assert same[0] == same[1] != other
     finally:
         slot.close()
+
+
+def test_without_fork_a_run_is_a_new_python():
+    slot = Spawned(setup_of(limits=Limits(wall=5)))
+    named = ("quick", "segfault", "unprintable", "gone")
+    made = {name: slot.runs([job(name)])[0] for name in named}
+    assert made["quick"].run == Run("quick", "i", (1.0, 5.0), (3.0, 2.0), 5.0, 0, Status.FINISHED)
+    for name in named[1:]:
+        assert (made[name].run.status, made[name].run.value) == (Status.CRASHED, (7.0,))
+    assert "(its message cannot be printed)" in made["unprintable"].why
+    slot.close()
+    assert isinstance(slot.runs([job("quick")])[0], Lost)
+    timed = Spawned(setup_of(clock="wall", limits=Limits(wall=30)))
+    assert timed.runs([job("child_sleeper", 0.3)])[0].run.status == Status.CUT
 
 
 def gone(pid, seconds=2.0):

@@ -1,5 +1,6 @@
 """``Local``: runs on this machine, each slot a process with a thread that waits for it."""
 
+import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from polarbear.running.pool import results
 from polarbear.running.processes import cores
 from polarbear.running.setup import Setup
 from polarbear.running.slots import Slot
+from polarbear.running.spawning import Spawned
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,9 @@ class LocalBackend:
         for thread in self._threads:
             thread.join()
 
-    def _slot(self, k: int) -> Slot:
-        return Slot(self._setup, core=self._cores[k], slots=self.slots)
+    def _slot(self, k: int) -> Slot | Spawned:
+        kind = Slot if hasattr(os, "fork") else Spawned
+        return kind(self._setup, core=self._cores[k], slots=self.slots)
 
     def _work(self, k: int) -> None:
         while (wanted := self._queue.get()) is not None and not self._closed:
