@@ -23,6 +23,10 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
+FAULTS = pytest.mark.skipif(
+    not os.environ.get("POLARBEAR_FAULTS"), reason="takes long: POLARBEAR_FAULTS=1"
+)
+
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": str(Path(solvers.__file__).parent),
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
@@ -60,12 +64,18 @@ class Cluster:
 
     def start_scheduler(self):
         return self.start(
-            "scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--dashboard-address",
+            ":0",
         )
 
     def start_worker(self):
         return self.start(
-            "worker", self.address, "--nthreads", "1", "--no-dashboard", "--no-nanny",
+            "worker", self.address, "--nthreads", "1", "--dashboard-address", ":0", "--no-nanny",
             "--death-timeout", "60", "--host", "127.0.0.1",
         )  # fmt: skip
 
@@ -164,15 +174,15 @@ def wait_until(condition, seconds=30):
 def test_a_run_that_nobody_wants_any_more_is_ended(shared):
     cluster, client = shared
 
-    def processes():  # a slot, a run and its child on each worker
+    def processes():  # a slot, a run, its child, and the next run on each worker
         return [len(descendants(worker.pid)) for worker in cluster.workers]
 
     setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
     engine = start(setup, client)
     engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
-    wait_until(lambda: processes() == [3, 3])
+    wait_until(lambda: processes() == [4, 4])
     assert len(engine.cancel(["child_sleeper"])) == 2
-    wait_until(lambda: max(processes()) <= 1)
+    wait_until(lambda: max(processes()) <= 2)
     engine.close()
 
 
@@ -181,13 +191,14 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     code = COORDINATOR.format(address=cluster.address)
     coordinator = subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT)
     try:
-        wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [3, 3])
+        wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [4, 4])
     finally:
         coordinator.kill()
         coordinator.wait()
-    wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 1, seconds=2)
+    wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 2, seconds=2)
 
 
+@FAULTS
 def test_workers_come_and_go_and_no_run_is_lost(shared):
     cluster, client = shared
     wanted = jobs_of(["naps"], 80, first=1000)
@@ -217,6 +228,7 @@ def made(outcome):
     return isinstance(outcome, Outcome)
 
 
+@FAULTS
 def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path):
     with (
         cluster_at(tmp_path, 1) as (cluster, client),
@@ -236,3 +248,21 @@ def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path
             assert time.monotonic() < end
     assert {key(o) for o in found if made(o)} == {key_of(j) for j in jobs_of(["naps"], 40)}
     assert any(isinstance(outcome, Lost) for outcome in found)
+
+
+@FAULTS
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_local_cluster_of_any_size_makes_the_same_runs(workers):
+    wanted = jobs_of(["good", "quick", "naps"], 5)
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        closing(start(setup_of(), client)) as engine,
+    ):
+        engine.submit(wanted)
+        found = sorted(outcome.run for outcome in all_of(engine))
+    with closing(start(setup_of(), 1)) as engine:
+        engine.submit(wanted)
+        assert found == sorted(outcome.run for outcome in all_of(engine))

@@ -28,16 +28,22 @@ def begin(parent: int, output: int, limits: Limits) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, target)
-    os.close(nothing)
-    os.close(output)
+    for descriptor in {nothing, output} - {0, 1, 2}:
+        os.close(descriptor)
     # Not those of the parent: what it had not written yet would be written twice.
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", 1, errors="replace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, errors="replace", closefd=False)  # noqa: SIM115
     faulthandler.enable(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     _restrict(limits)
+    seed_all(0)  # what is touched now, while nobody waits, is at hand later
+
+
+def seed_all(seed: int) -> None:
+    """Seed the generators of the process, which solvers may use and all runs have in common."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
 
 
 def perform(setup: Setup, job: Job, board: Board) -> NoReturn:
@@ -45,9 +51,7 @@ def perform(setup: Setup, job: Job, board: Board) -> NoReturn:
     running = None
     status, why = Status.FINISHED, ""
     try:
-        # Solvers may use the generators of the process, which all runs would have in common.
-        random.seed(job.seed)
-        np.random.seed(job.seed)  # noqa: NPY002
+        seed_all(job.seed)
         instance = setup.instances.make(job)
         running = RunningJob(
             job,

@@ -1,4 +1,4 @@
-"""``supervise``: make a run in a process of its own, and whatever it does, come back with its end.
+"""``Supervisor``: makes runs in processes of their own, and knows how each ended, whatever it did.
 
 1. A run is a child in a session of its own. It dies with its supervisor.
 2. What it finds is on a board that both see, so it is known however the run ends.
@@ -10,13 +10,14 @@ The supervisor has to be single-threaded, for it forks, and has to have no other
 kills all: ``slots`` starts such processes.
 """
 
+import json
 import os
 import select
 import signal
 import socket
 import time
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
@@ -55,96 +56,154 @@ class _Exceeded(NamedTuple):
     why: str
 
 
-def supervise(
-    setup: Setup,
-    job: Job,
-    *,
-    leash: int | None = None,
-    slots: int = 1,
-    parent: int | None = None,
-    announce: Callable[[int], None] | None = None,
-) -> Outcome:
-    """Make a run.
+class Supervisor:
+    """Makes runs, one at a time.
 
     Parameters
     ----------
+    setup
+        What to run.
     leash
-        A descriptor on which nothing is to be read while the run goes on: its end is the end of
+        A descriptor on which nothing is to be read while a run goes on: its end is the end of
         whoever wanted the run.
     slots
         How many run on this machine at once, and share its memory.
     parent
         The parent of this process; if it changes, whoever wanted the run is gone.
     announce
-        Is told the session of the run, so that somebody else can kill it if this process is gone.
+        Is told the session of each run, so that somebody else can kill it if this process is gone.
     """
-    board = Board(setup.times)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    watch = _Watch(setup, job, board, leash, slots, parent)
-    try:
-        if announce is not None:
-            announce(watch.session)
-        exceeded = watch.wait()
-        status, usage = watch.finish()
-        return _outcome(setup, job, board, exceeded, status, usage)._replace(
-            seconds=time.monotonic() - watch.began,
-            load=load,
-            host=socket.gethostname(),
-            output=watch.tail.decode(errors="replace"),
-        )
-    finally:
-        watch.close()
-        board.close()
-
-
-class _Watch:
-    """A child, seen from its parent."""
 
     def __init__(
         self,
         setup: Setup,
-        job: Job,
-        board: Board,
-        leash: int | None,
-        slots: int,
-        parent: int | None,
+        *,
+        leash: int | None = None,
+        slots: int = 1,
+        parent: int | None = None,
+        announce: Callable[[int], None] | None = None,
     ) -> None:
-        self.began = time.monotonic()
-        self.tail = b""
-        self._setup, self._job, self._board = setup, job, board
-        self._leash, self._parent = leash, parent
-        limits = setup.limits
-        # A child starts with the pages of its parent, which are not its own doing.
-        shared = resident([os.getpid()])
-        total = machine_memory()
-        share = None if total is None else 0.9 * total / slots
-        self._memory = share if limits.memory is None else limits.memory
-        self._memory = None if self._memory is None else self._memory + shared
-        self._output, writing = os.pipe()
-        me = os.getpid()
-        self._pid = os.fork()
-        if self._pid == 0:
-            _child(setup, job, board, me, (self._output, leash), writing)
-        self.session = self._pid
-        os.close(writing)
-        os.set_blocking(self._output, False)
-        self._pidfd = os.pidfd_open(self._pid) if hasattr(os, "pidfd_open") else None
-        self._looked = self.began
+        self._setup, self._leash, self._slots = setup, leash, slots
+        self._parent, self._announce = parent, announce
+        self._next: _Child | None = None
 
-    def wait(self) -> _Exceeded | None:
+    def run(self, job: Job) -> Outcome:
+        """Make a run."""
+        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+        child = self._started(job)
+        if self._setup.clock != "wall":  # nothing is to disturb what is measured
+            self.prepare()
+        watch = _Watch(self._setup, job, child, self._slots, self._next)
+        try:
+            if self._announce is not None:
+                self._announce(child.pid)
+            exceeded = watch.wait(self._leash, self._parent)
+            status, usage = watch.finish()
+            return _outcome(self._setup, job, child.board, exceeded, status, usage)._replace(
+                seconds=time.monotonic() - watch.began,
+                load=load,
+                host=socket.gethostname(),
+                output=watch.tail.decode(errors="replace"),
+            )
+        finally:
+            watch.close()
+
+    def prepare(self) -> None:
+        """Have the process of the next run ready: to make one takes longer than to wake it."""
+        if self._next is None:
+            self._next = _Child(self._setup, self._leash)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._next is not None:
+            self._next.close()
+            kill_below()
+            self._next = None
+
+    def _started(self, job: Job) -> "_Child":
+        child, self._next = self._next or _Child(self._setup, self._leash), None
+        try:
+            child.start(job)
+        except BrokenPipeError:  # somebody killed it while it waited
+            child.close()
+            child = _Child(self._setup, self._leash)
+            child.start(job)
+        return child
+
+
+class _Child:
+    """A process that waits for its job."""
+
+    def __init__(self, setup: Setup, leash: int | None) -> None:
+        self.board = Board(setup.times)
+        # It starts with the pages of its parent, which are not its own doing.
+        self.shared = resident([os.getpid()])
+        self.output, writing = os.pipe()
+        orders, self._orders = os.pipe()
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                for descriptor in (self.output, self._orders, leash):
+                    if descriptor is not None:
+                        os.close(descriptor)
+                begin(parent, writing, setup.limits)
+                with open(orders, "rb") as file:  # noqa: PTH123
+                    job = Job(*json.load(file))
+                perform(setup, job, self.board)
+            finally:
+                os._exit(1)
+        os.close(writing)
+        os.close(orders)
+        os.set_blocking(self.output, False)
+        self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
+
+    def start(self, job: Job) -> None:
+        """Tell it what to do."""
+        orders, self._orders = self._orders, -1
+        with open(orders, "w") as file:  # noqa: PTH123
+            json.dump(job, file)
+
+    def close(self) -> None:
+        """Forget it."""
+        if self._orders >= 0:
+            os.close(self._orders)
+            kill_group(self.pid)
+        for descriptor in (self.output, self.pidfd):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.board.close()
+
+
+class _Watch:
+    """A run, seen by its supervisor."""
+
+    def __init__(
+        self, setup: Setup, job: Job, child: _Child, slots: int, spared: _Child | None
+    ) -> None:
+        self.began = self._looked = time.monotonic()
+        self.tail = b""
+        self._setup, self._job, self._child = setup, job, child
+        self._spared = () if spared is None else (spared.pid,)
+        self._finished = False
+        total = machine_memory()
+        most = setup.limits.memory or (None if total is None else 0.9 * total / slots)
+        self._memory = None if most is None else most + child.shared
+
+    def wait(self, leash: int | None, parent: int | None) -> _Exceeded | None:
         """Until it ends, or exceeds a limit."""
         poll = select.poll()
-        poll.register(self._output, select.POLLIN)
-        for descriptor in (self._pidfd, self._leash):
+        output, pidfd = self._child.output, self._child.pidfd
+        for descriptor in (output, pidfd, leash):
             if descriptor is not None:
                 poll.register(descriptor, select.POLLIN)
         while True:
             ready = {descriptor for descriptor, _ in poll.poll(1000 * self._pause())}
-            if self._leash in ready or (self._parent not in (None, os.getppid())):
+            if leash in ready or parent not in (None, os.getppid()):
                 raise Abandoned
-            if self._output in ready and not self._drain():
-                poll.unregister(self._output)
-            if self._pidfd in ready or (self._pidfd is None and self._ended()):
+            if output in ready and not self._drain():
+                poll.unregister(output)
+            if pidfd in ready or (pidfd is None and self._ended()):
                 return None
             exceeded = self._exceeded()
             if exceeded is not None:
@@ -152,9 +211,10 @@ class _Watch:
 
     def finish(self) -> tuple[int, Usage]:
         """Kill what is left, and count what it used."""
-        kill_group(self._pid)
-        status, own = reap(self._pid)
-        rest = kill_below()
+        self._finished = True  # from now on the number of the process may be that of another
+        kill_group(self._child.pid)
+        status, own = reap(self._child.pid)
+        rest = kill_below(self._spared)
         # What those wrote that are gone now; a bounded amount, for others may hold the pipe.
         for _ in range(16):
             if not self._drain():
@@ -163,22 +223,21 @@ class _Watch:
 
     def close(self) -> None:
         """Nothing stays behind, whatever happened."""
-        kill_group(self._pid)
-        kill_below()
-        for descriptor in (self._output, self._pidfd):
-            if descriptor is not None:
-                os.close(descriptor)
+        if not self._finished:
+            kill_group(self._child.pid)
+            kill_below()
+        self._child.close()
 
     def _pause(self) -> float:
         """Seconds until something has to be looked at."""
         now = time.monotonic()
-        if self._pidfd is None:
+        if self._child.pidfd is None:
             return 0.005
         return max(min(self._looked + LOOK, self._deadline()) - now, 0.0)
 
     def _deadline(self) -> float:
         last = self.began + self._setup.limits.wall
-        began = self._board.began
+        began = self._child.board.began
         if began is not None and self._setup.clock == "wall":
             last = min(last, began + self._job.horizon + GRACE)
         return last
@@ -186,14 +245,15 @@ class _Watch:
     def _drain(self) -> bool:
         """Read what was printed; false at its end, or if there is nothing."""
         try:
-            chunk = os.read(self._output, 65_536)
+            chunk = os.read(self._child.output, 65_536)
         except BlockingIOError:
             return False
         self.tail = (self.tail + chunk)[-TAIL:]
         return bool(chunk)
 
     def _ended(self) -> bool:
-        return os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._child.pid, how) is not None
 
     def _exceeded(self) -> _Exceeded | None:
         now, limits = time.monotonic(), self._setup.limits
@@ -204,7 +264,8 @@ class _Watch:
         if now < self._looked + LOOK:
             return None
         self._looked = now
-        return self._too_much(descendants(os.getpid()), limits)
+        pids = [pid for pid in descendants(os.getpid()) if pid not in self._spared]
+        return self._too_much(pids, limits)
 
     def _too_much(self, pids: list[int], limits: Limits) -> _Exceeded | None:
         if len(pids) > limits.processes:
@@ -218,29 +279,10 @@ class _Watch:
         used = cpu_seconds(pids)
         if limits.cpu is not None and used > limits.cpu:
             return _Exceeded(Status.OUT_OF_TIME, f"over the limit of {limits.cpu:g} CPU seconds")
-        started = self._setup.clock == "cpu" and self._board.began is not None
-        if started and used - self._board.began_cpu > self._job.horizon + GRACE:
+        started = self._setup.clock == "cpu" and self._child.board.began is not None
+        if started and used - self._child.board.began_cpu > self._job.horizon + GRACE:
             return _Exceeded(Status.CUT, "")
         return None
-
-
-def _child(
-    setup: Setup,
-    job: Job,
-    board: Board,
-    parent: int,
-    unwanted: tuple[int | None, ...],
-    output: int,
-) -> NoReturn:
-    """The child of a fork: it never comes back."""
-    try:
-        for descriptor in unwanted:
-            if descriptor is not None:
-                os.close(descriptor)
-        begin(parent, output, setup.limits)
-        perform(setup, job, board)
-    finally:
-        os._exit(1)
 
 
 def _outcome(

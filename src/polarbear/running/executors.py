@@ -13,7 +13,7 @@ from polarbear.racing.jobs import Job
 from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.pool import results
 from polarbear.running.setup import Packed, Setup, pack
-from polarbear.running.slots import Slot, SlotGone
+from polarbear.running.slots import Slot
 
 _idle: list[Slot] = []
 _inherited: list[Slot] = []
@@ -26,20 +26,13 @@ def work(
     """Make runs one after the other, wherever this is called, as long as they are ``wanted``."""
     with _lock:
         slot = _idle.pop() if _idle else None
-    made: list[Outcome | Lost] = []
+    slot = Slot() if slot is None or slot.gone else slot
     try:
-        for job in jobs:
-            slot = Slot() if slot is None else slot
-            try:
-                made.append(slot.run(job, packed, wanted))
-            except SlotGone as error:
-                made.append(Lost(job, str(error)))
-                slot = None
+        return slot.runs(jobs, packed, wanted)
     finally:
-        if slot is not None:
+        if not slot.gone:
             with _lock:
                 _idle.append(slot)
-    return made
 
 
 def release() -> None:

@@ -1,5 +1,6 @@
 """``Local``: runs on this machine, each slot a process with a thread that waits for it."""
 
+import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -14,7 +15,8 @@ from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.pool import results
 from polarbear.running.processes import cores
 from polarbear.running.setup import Setup
-from polarbear.running.slots import Slot, SlotGone
+from polarbear.running.slots import Slot
+from polarbear.running.spawning import Spawned
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Local:
 class LocalBackend:
     """Slots that are forked here: closures and whatever else is in memory can be run."""
 
-    call_seconds = 0.0
+    call_seconds = 0.2
 
     def __init__(self, setup: Setup, where: Local) -> None:
         own = cores()
@@ -87,8 +89,9 @@ class LocalBackend:
         for thread in self._threads:
             thread.join()
 
-    def _slot(self, k: int) -> Slot:
-        return Slot(self._setup, core=self._cores[k], slots=self.slots)
+    def _slot(self, k: int) -> Slot | Spawned:
+        kind = Slot if hasattr(os, "fork") else Spawned
+        return kind(self._setup, core=self._cores[k], slots=self.slots)
 
     def _work(self, k: int) -> None:
         while (wanted := self._queue.get()) is not None and not self._closed:
@@ -96,15 +99,13 @@ class LocalBackend:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result([self._run(k, job) for job in jobs])
+                future.set_result(self._run(k, jobs))
             except BaseException as error:
                 future.set_exception(error)
         self._slots[k].close()
 
-    def _run(self, k: int, job: Job) -> Outcome | Lost:
-        try:
-            return self._slots[k].run(job)
-        except SlotGone as error:
-            if not self._closed:
-                self._slots[k] = self._slot(k)
-            return Lost(job, str(error))
+    def _run(self, k: int, jobs: Sequence[Job]) -> list[Outcome | Lost]:
+        made = self._slots[k].runs(jobs)
+        if self._slots[k].gone and not self._closed:
+            self._slots[k] = self._slot(k)
+        return made

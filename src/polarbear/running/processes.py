@@ -9,8 +9,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,19 +73,22 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def kill_below() -> Usage:
-    """Kill whatever is below this process, and say what it had used.
+def kill_below(spared: Collection[int] = ()) -> Usage:
+    """Kill whatever is below this process, but for those ``spared``, and say what it had used.
 
     Descendants may start others while they are being killed, so this goes on until none is left.
     """
     cpu, memory = 0.0, 0
     give_up = time.monotonic() + _UNTIL_GONE
     while time.monotonic() < give_up:
-        for pid in descendants(os.getpid()):
+        left = [pid for pid in descendants(os.getpid()) if pid not in spared]
+        for pid in left:
             kill(pid)
         try:
             pid, _, usage = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
+            break
+        if not pid and not left and spared:
             break
         if pid:
             cpu += usage.ru_utime + usage.ru_stime
@@ -141,6 +145,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return sum(sum(map(int, fields[11:15])) for fields in found) / _TICK
 
 
+@cache
 def machine_memory() -> int | None:
     """How much memory there is, for this machine or for the group of processes this one is in."""
     try:

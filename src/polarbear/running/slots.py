@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
 
@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.child import described
-from polarbear.running.containment import Abandoned, supervise
-from polarbear.running.outcomes import Outcome
+from polarbear.running.containment import Abandoned, Supervisor
+from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.processes import THREADS, adopt_orphans, kill_below, kill_session, pin
 from polarbear.running.setup import Packed, Setup, unpack
 
@@ -64,37 +64,55 @@ class Slot:
             self.pid = _fork(theirs, setup, core, slots)
         theirs.close()
 
-    def run(
+    def run(self, job: Job, packed: Packed | None = None) -> Outcome:
+        """Make a run; an error if the slot is gone before its end."""
+        made = self.runs([job], packed)[0]
+        if isinstance(made, Lost):
+            raise SlotGone(made.why)
+        return made
+
+    def runs(
         self,
-        job: Job,
+        jobs: Sequence[Job],
         packed: Packed | None = None,
         wanted: Callable[[], bool] | None = None,
-    ) -> Outcome:
-        """Make a run.
+    ) -> list[Outcome | Lost]:
+        """Make runs one after the other. If the slot is gone, what is left of them is lost.
 
         Parameters
         ----------
         packed
             What to run, for a slot that is a program of its own.
         wanted
-            Is asked twice a second whether anybody still waits for the run; if not, it is ended.
+            Is asked twice a second whether anybody still waits for the runs; if not, they end.
         """
         session = 0
+        made: list[Outcome | Lost] = []
         try:
             if packed is not None and packed.key not in self._known:
                 self._ours.send(("setup", packed, sys.path))
                 self._known.add(packed.key)
-            self._ours.send(("run", job, None if packed is None else packed.key))
-            while isinstance(answer := self._answer(wanted), int):
-                session = answer
+            self._ours.send(("run", tuple(jobs), None if packed is None else packed.key))
+            while len(made) < len(jobs):
+                answer = self._answer(wanted)
+                if isinstance(answer, str):
+                    raise SolverError(answer)
+                if isinstance(answer, int):
+                    session = answer
+                else:
+                    made.append(answer)
         except (EOFError, OSError):
             if session:
                 kill_session(session)
             self.close()
-            raise SlotGone("the process that supervised the run is gone") from None
-        if isinstance(answer, str):
-            raise SolverError(answer)
-        return answer
+            why = "the process that supervised the run is gone"
+            made += [Lost(job, why) for job in jobs[len(made) :]]
+        return made
+
+    @property
+    def gone(self) -> bool:
+        """Whether there is no such slot any more."""
+        return not self.pid
 
     def _answer(self, wanted: Callable[[], bool] | None) -> Any:
         while wanted is not None and not self._ours.poll(0.5):
@@ -173,28 +191,37 @@ def _serve(
     pin(core)
     gc.collect()
     gc.freeze()  # what is never collected need not be copied for each run
-    setups: dict[str | None, Setup | str] = {} if setup is None else {None: setup}
+    options: Any = {
+        "leash": connection.fileno(),
+        "slots": slots,
+        "parent": parent,
+        "announce": connection.send,
+    }
+    known: dict[str | None, Supervisor | str] = {}
+    if setup is not None:
+        known[None] = Supervisor(setup, **options)
     while (message := _next(connection, parent)) is not None:
         kind, what, more = message
         if kind == "setup":
-            setups[what.key] = _unpacked(what, more)
-            continue
-        known = setups[more]
-        if isinstance(known, str):
-            connection.send(known)
-            continue
-        try:
-            made = supervise(
-                known,
-                what,
-                leash=connection.fileno(),
-                slots=slots,
-                parent=parent,
-                announce=connection.send,
-            )
-        except Abandoned:
-            return
-        connection.send(made)
+            found = _unpacked(what, more)
+            known[what.key] = found if isinstance(found, str) else Supervisor(found, **options)
+        elif not _made(connection, known[more], what):
+            break
+    kill_below()
+
+
+def _made(connection: Connection, supervisor: Supervisor | str, jobs: Sequence[Job]) -> bool:
+    """Make runs, and say what became of each; false if nobody wants to know."""
+    if isinstance(supervisor, str):
+        connection.send(supervisor)
+        return True
+    try:
+        for job in jobs:
+            connection.send(supervisor.run(job))
+            supervisor.prepare()
+    except (Abandoned, OSError):
+        return False
+    return True
 
 
 def _leave(*_: object) -> NoReturn:

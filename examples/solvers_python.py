@@ -1,0 +1,136 @@
+"""Optimisers of well-known packages as solvers, a few lines each, on problems of ioh.
+
+Run it from the project's folder: python examples/solvers_python.py
+Packages that are not installed are left out.
+"""
+
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+
+import polarbear as pb
+
+
+def differential_evolution(job):
+    """A function that minimises: scipy."""
+    from scipy.optimize import differential_evolution
+
+    f = job.track(job.instance)
+    differential_evolution(f, _box(f), rng=job.rng, maxiter=10**9, tol=0, polish=False)
+
+
+def nelder_mead(job):
+    """The same, with restarts."""
+    from scipy.optimize import minimize
+
+    f = job.track(job.instance)
+    while True:
+        minimize(f, job.rng.uniform(-5, 5, f.meta_data.n_variables), method="Nelder-Mead")
+
+
+def cma_es(job):
+    """Ask and tell: cma."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says so if it cannot draw
+        import cma
+
+    f = job.track(job.instance)
+    start = job.rng.uniform(-5, 5, f.meta_data.n_variables)
+    options = {"seed": job.seed + 1, "verbose": -9, "maxiter": 10**9}
+    cma.fmin2(f, start, 2.0, options, restarts=9)
+
+
+def modular_cma_es(job):
+    """A C++ optimiser that calls back: modcma."""
+    from modcma import c_maes
+
+    f = job.track(job.instance)
+    dim = f.meta_data.n_variables
+    c_maes.utils.set_seed(job.seed)
+    settings = c_maes.parameters.Settings(dim, budget=10**9, sigma0=2.0)
+    c_maes.ModularCMAES(settings)(lambda x: float(f(x)))
+
+
+def nevergrad_de(job):
+    """Ask and tell with an object of parameters: nevergrad."""
+    import nevergrad
+
+    f = job.track(job.instance)
+    box = nevergrad.p.Array(shape=(f.meta_data.n_variables,), lower=-5, upper=5)
+    box.random_state.seed(job.seed)
+    optimiser = nevergrad.optimizers.TwoPointsDE(box, budget=int(job.horizon))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        optimiser.minimize(lambda x: float(f(x)))
+
+
+def optuna_tpe(job):
+    """A study of trials: optuna."""
+    import optuna
+
+    f = job.track(job.instance)
+    names = [f"x{k}" for k in range(f.meta_data.n_variables)]
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=job.seed))
+    while True:
+        trial = study.ask()
+        study.tell(trial, f([trial.suggest_float(name, -5, 5) for name in names]))
+
+
+class RandomSearch:
+    """A class with a budget, as programs that write algorithms make them (LLaMEA)."""
+
+    def __init__(self, budget, dim):
+        self.budget, self.dim = budget, dim
+
+    def __call__(self, func):
+        """Look everywhere."""
+        for _ in range(self.budget):
+            # The generator of the process, which is seeded for each run.
+            func(np.random.uniform(func.bounds.lb, func.bounds.ub))  # noqa: NPY002
+
+
+def build(name):
+    """A problem of BBOB: it cannot be sent to another process, so it is made there."""
+    import ioh
+
+    function, instance = name.split("-")
+    return ioh.get_problem(int(function), int(instance), 5, ioh.ProblemClass.BBOB)
+
+
+def _box(f):
+    return list(zip(f.bounds.lb, f.bounds.ub, strict=True))
+
+
+def main():
+    """Each solver once, for a moment."""
+    if find_spec("ioh") is None:
+        print("ioh is not installed, and the problems are of ioh")
+        return
+    needs = {
+        cma_es: "cma",
+        modular_cma_es: "modcma",
+        nevergrad_de: "nevergrad",
+        optuna_tpe: "optuna",
+    }
+    missing = [name for name in needs.values() if find_spec(name) is None]
+    solvers = {f.__name__: f for f, name in needs.items() if name not in missing}
+    solvers |= {"differential_evolution": differential_evolution, "nelder_mead": nelder_mead}
+    solvers["random_search"] = pb.budgeted(RandomSearch)
+    if missing:
+        print(f"left out, for it is not installed: {', '.join(missing)}")
+    found = pb.check(
+        solvers,
+        pb.Instances([f"{k}-1" for k in range(1, 25)], build),
+        times=pb.grid.log(10, 200, 10),
+        direction="minimize",
+        seconds=60,
+    )
+    print(found)
+    if found.problems:
+        raise SystemExit("not all of them work")
+
+
+if __name__ == "__main__":
+    main()
