@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from polarbear.data.names import count, listing, natural
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import Asked, Decided, Eliminated, Event, Extended, Started
+from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
 from polarbear.store.database import Database
 from polarbear.store.rows import STATUS_OF, Head, holder_words, name_of, small_event
+
+_NOBODY = b'"eliminated": []'
 
 
 @dataclass(frozen=True)
@@ -167,10 +170,14 @@ def _state(database: Database, last: int) -> tuple[State, int]:
         "SELECT seq, kind, body, crc FROM events WHERE seq <= ? "
         "AND kind IN ('started', 'extended', 'added', 'removed', 'decided')"
     )
-    events = _events(database, who, last)
-    decided = max((seq for seq, event in events.items() if isinstance(event, Decided)), default=0)
+    rows = database.query(who, last)
+    rounds = [row[0] for row in rows if row[1] == "decided"]
+    decided = max(rounds, default=0)
+    # Of decisions that eliminated nobody only the last one matters, and there are thousands.
+    idle = {row[0] for row in rows if _NOBODY in row[2]} & set(rounds) - {decided}
+    events = _events(database.name, [row for row in rows if row[0] not in idle])
     asked = "SELECT seq, kind, body, crc FROM events WHERE kind = 'asked' AND seq BETWEEN ? AND ?"
-    events |= _events(database, asked, decided, last)
+    events |= _events(database.name, database.query(asked, decided, last))
     first = events.pop(1, None)
     if not isinstance(first, Started):
         raise StoreError(f"{database.name} holds no race yet")
@@ -179,18 +186,19 @@ def _state(database: Database, last: int) -> tuple[State, int]:
         event = events[seq]
         if isinstance(event, Extended) and event.rules.sequential:
             # How sure to be depends on how many instances were run on until then.
-            before = _events(database, asked, 1, seq)
+            before = _events(database.name, database.query(asked, 1, seq))
             jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
             state.order = list({job.instance for job in jobs})
         apply(state, event)
+    state.round = len(rounds)
     return state, decided
 
 
-def _events(database: Database, sql: str, *values: object) -> dict[int, Event]:
+def _events(name: str, rows: list[tuple[Any, ...]]) -> dict[int, Event]:
     found: dict[int, Event] = {}
-    for row in database.query(sql, *values):
+    for row in rows:
         event = small_event(row)
         if isinstance(event, str):
-            raise StoreError(f"{database.name}: event {row[0]} {event}")
+            raise StoreError(f"{name}: event {row[0]} {event}")
         found[row[0]] = event
     return found
