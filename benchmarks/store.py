@@ -128,16 +128,20 @@ def bare_read(where, runs, size):  # noqa: ARG001
     return {"seconds": time.perf_counter() - start, "memory": peak() - before}
 
 
-def replay(where, runs, size):  # noqa: ARG001
+def replay(where, runs, size, *, arrays=False):  # noqa: ARG001
     from polarbear.racing.core import Race
     from polarbear.store.opening import open_store
 
     before, start = peak(), time.perf_counter()
-    with open_store(where) as store:
-        race = Race.from_events(store.read())
+    with open_store(where, read_only=True) as store:
+        race = Race.from_events(store.read(arrays=arrays))
     seconds = time.perf_counter() - start
     assert race.n_runs == runs
     return {"seconds": seconds, "memory": peak() - before}
+
+
+def replay_arrays(where, runs, size):
+    return replay(where, runs, size, arrays=True)
 
 
 def table(where, runs, size):  # noqa: ARG001
@@ -174,7 +178,7 @@ def timed(part):
 
 PARTS = {
     part.__name__: timed(part)
-    for part in (append, bare_append, read, bare_read, replay, table, status)
+    for part in (append, bare_append, read, bare_read, replay, replay_arrays, table, status)
 }
 
 
@@ -230,6 +234,7 @@ READING = {
     "status": "`status()`, in a new process",
     "read": "open and `read()` all events, one after the other",
     "replay": "open and `Race.from_events(store.read())`",
+    "replay_arrays": "the same with `read(arrays=True)`",
     "table": "`store.runs()`, for export",
 }
 

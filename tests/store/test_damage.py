@@ -233,8 +233,14 @@ def test_numbers_of_a_stranger_are_looked_at_as_if_typed(path):
     data = struct.pack(f"<{2 * size}d", *[-1.0] * size, *[np.nan] * size)
     _, _, crc = blob_row(seq, data)
     change(path, "UPDATE trajectories SET data = ?, crc = ? WHERE seq = ?", data, crc, seq)
-    with pytest.raises(StoreError, match=f"event {seq} is not a run: .* is not a finite time"):
+    said = f"event {seq} is not a run: .* is not a finite time"
+    with pytest.raises(StoreError, match=said):
         read(path)
+    with (
+        open_store(path, read_only=True) as store,
+        pytest.raises(StoreError, match=said),
+    ):
+        list(store.read(arrays=True))
 
 
 def test_network_file_systems_are_refused(tmp_path, monkeypatch):

@@ -205,6 +205,10 @@ def test_a_race_goes_on_where_its_store_ends(where):
     assert set(map(key_of, race.runs)) == set(map(key_of, whole.runs))
     assert race.pareto == whole.pareto
     assert race.eliminated == whole.eliminated
+    with open_store(where, read_only=True) as store:
+        light = pb.Race.from_events(store.read(arrays=True), fit=quick_fit)
+    assert light.runs == race.runs
+    assert (light.eliminated, light.spent) == (race.eliminated, race.spent)
     with open_store(where, read_only=True) as reader:
         assert reader.runs() == race.runs
         seen = reader.status()

@@ -10,7 +10,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -27,6 +27,7 @@ from polarbear.store.rows import (
     Small,
     blob_row,
     found_in,
+    light_run_event,
     line,
     name_of,
     pack,
@@ -103,11 +104,13 @@ class Store:
                 self._doubtful = fresh
                 raise
 
-    def read(self) -> Iterator[Event]:
-        """All events in order, as they are when the reading starts."""
-        return self._events(run_event)
+    def read(self, *, arrays: bool = False) -> Iterator[Event]:
+        """All events in order, as they are when the reading starts.
 
-    def _events(self, make: Callable[[Found], Event | str]) -> Iterator[Event]:
+        ``arrays``: times and values of runs as arrays instead of tuples, which take a third of the
+        memory; such events go into a race like others, but cannot be compared by ``==``.
+        """
+        make = light_run_event if arrays else run_event
         last = self.head().last
         names = self._names()
         for low in range(1, last + 1, CHUNK):
@@ -123,7 +126,7 @@ class Store:
         first = next(self.read(), None)
         if not isinstance(first, Started):
             raise StoreError(f"{self.name} holds no race yet")
-        events = self._events(Found.light_event)
+        events = self.read(arrays=True)
         found = (event.run for event in events if isinstance(event, Told | Imported))
         parts: list[Runs] = []
         while (some := list(islice(found, 64 * CHUNK))) or not parts:

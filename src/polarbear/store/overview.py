@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from polarbear.data.names import count, listing, natural
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import Asked, Decided, Eliminated, Event, Extended, Started
+from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
 from polarbear.store.database import Database
 from polarbear.store.rows import STATUS_OF, Head, holder_words, name_of, small_event
+
+_NOBODY = b'"eliminated": []'
 
 
 @dataclass(frozen=True)
@@ -165,9 +168,13 @@ def _state(database: Database, last: int) -> tuple[State, int]:
     """The race without its runs, and a number of an event: what is wanted was asked for later."""
     who = (
         "SELECT seq, kind, body, crc FROM events WHERE seq <= ? "
-        "AND kind IN ('started', 'extended', 'added', 'removed', 'decided')"
+        "AND kind IN ('started', 'extended', 'added', 'removed', 'decided') ORDER BY seq"
     )
-    events = _events(database, who, last)
+    rows = database.query(who, last)
+    rounds = [row[0] for row in rows if row[1] == "decided"]
+    # Of decisions that eliminated nobody only the last one matters, and there are thousands.
+    idle = {row[0] for row in rows if _NOBODY in row[2]} & set(rounds[:-1])
+    events = _events(database.name, [row for row in rows if row[0] not in idle])
     asked = "SELECT seq, kind, body, crc FROM events WHERE kind = 'asked' AND seq BETWEEN ? AND ?"
     first = events.pop(1, None)
     if not isinstance(first, Started):
@@ -177,25 +184,26 @@ def _state(database: Database, last: int) -> tuple[State, int]:
         event = events[seq]
         if isinstance(event, Extended) and event.rules.looks == "shared":
             # How sure to be depends on how many instances were run on until then.
-            before = _events(database, asked, 1, seq)
+            before = _events(database.name, database.query(asked, 1, seq))
             jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
             state.order = list({job.instance for job in jobs})
         apply(state, event)
-    decisions = [seq for seq in sorted(events) if isinstance(events[seq], Decided)]
+    state.round = len(rounds)
     # Rounds that overlap were asked for before decisions that did not wait for them.
-    since = ([0] * (state.rules.overlap + 1) + decisions)[-1 - state.rules.overlap]
-    for event in _events(database, asked, since, last).values() if state.open else ():
+    since = ([0] * (state.rules.overlap + 1) + rounds)[-1 - state.rules.overlap]
+    wanted = _events(database.name, database.query(asked, since, last)) if state.open else {}
+    for event in wanted.values():
         if isinstance(event, Asked) and (state.basis is None or event.round > state.basis.round):
             jobs = tuple(job for job in event.jobs if job.algorithm in state.racing)
             apply(state, Asked(jobs, event.round))
     return state, since
 
 
-def _events(database: Database, sql: str, *values: object) -> dict[int, Event]:
+def _events(name: str, rows: list[tuple[Any, ...]]) -> dict[int, Event]:
     found: dict[int, Event] = {}
-    for row in database.query(sql, *values):
+    for row in rows:
         event = small_event(row)
         if isinstance(event, str):
-            raise StoreError(f"{database.name}: event {row[0]} {event}")
+            raise StoreError(f"{name}: event {row[0]} {event}")
         found[row[0]] = event
     return found

@@ -83,7 +83,7 @@ class Found(NamedTuple):
         return self._event(_shape(self.improvements).unpack(self.data))
 
     def light_event(self) -> Told | Imported:
-        """The same with arrays, which take less memory, for those who make arrays of it."""
+        """The same with arrays, which take a third of the memory and cannot be compared by ==."""
         return self._event(np.frombuffer(self.data, dtype="<f8"))
 
     def _event(self, numbers: Any) -> Told | Imported:
@@ -217,8 +217,20 @@ def found_in(row: Sequence[Any], names: Mapping[int, str]) -> Found | str:
 def run_event(found: Found) -> Told | Imported | str:
     """The event of a run, or what is wrong with it."""
     event = found.event()
-    if _plausible(event.run):
-        return event
+    return event if _plausible(event.run) else _judged(event)
+
+
+def light_run_event(found: Found) -> Told | Imported | str:
+    """The same with arrays."""
+    event = found.light_event()
+    time = np.asarray(event.run.time)
+    total = np.asarray(event.run.value).sum()
+    within = 0 <= time.min(initial=0.0) <= time.max(initial=0.0) <= found.until < inf
+    named = found.key.algorithm and found.key.instance
+    return event if named and within and total == total else _judged(event)
+
+
+def _judged(event: Told | Imported) -> Told | Imported | str:
     try:
         check(event.run)
     except DataError as problem:
