@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_calibration(commands)
     _add_replay(commands)
+    _add_check(commands)
     _add_worker(commands)
     _add_store(commands)
     wanted = parser.parse_args(arguments)
@@ -90,6 +91,28 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--repeat", type=int, default=1, help="replay with so many seeds (1)")
     parser.add_argument("--jobs", type=int, default=1, help="so many at once (1)")
     parser.set_defaults(run=_replay)
+
+
+def _add_check(commands: argparse._SubParsersAction) -> None:
+    about = "run each solver of a race once, for a moment"
+    parser = commands.add_parser(
+        "check",
+        help=about,
+        description=about.capitalize() + ", and say what was understood, before it gets expensive.",
+    )
+    parser.add_argument("file", help="the race, as TOML")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each solver (2)")
+    parser.set_defaults(run=_check)
+
+
+def _check(wanted: argparse.Namespace) -> int:
+    from polarbear.running.checking import checked
+    from polarbear.running.configuration import load
+
+    race = load(wanted.file)
+    found = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
+    print(found)
+    return 1 if found.problems else 0
 
 
 def _add_worker(commands: argparse._SubParsersAction) -> None:

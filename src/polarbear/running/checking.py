@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,11 +87,16 @@ def check(
     >>> list(found.problems)
     ['lost']
     """
-    asked = limits or Limits()
-    short = Limits(**{**vars(asked), "wall": min(asked.wall, seconds)})
     setup = Setup.of(
-        solvers, instances, times=times, direction=direction, clock=clock, limits=short
+        solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
+    return checked(setup, seconds=seconds, seed=seed, executor=executor)
+
+
+def checked(setup: Setup, *, seconds: float = 2.0, seed: int = 0, executor: Any = None) -> Checked:
+    """The same for a setup."""
+    limits = replace(setup.limits, wall=min(setup.limits.wall, seconds))
+    setup = replace(setup, limits=limits)
     horizon = setup.times[-1]
     if setup.clock in ("wall", "cpu"):
         horizon = min(horizon, seconds / 2)

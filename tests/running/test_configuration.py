@@ -1,0 +1,106 @@
+"""A race as a TOML file: what it may say, and what is refused."""
+
+import sys
+import time
+
+import pytest
+
+from polarbear.cli import main
+from polarbear.errors import SolverError
+from polarbear.running.configuration import load
+
+RACE = """
+times = {{ from = 1, to = 100, n = 3 }}
+direction = "minimize"
+clock = "reported"
+seed = 7
+store = "race.db"
+[solvers.program]
+command = [{python!r}, "-c", "print('1s: 4', __import__('sys').argv[1])", "{{instance}}"]
+pattern = '(?P<time>\\S+)s: (?P<value>\\S+) .*a.txt'
+[solvers."own; $(x)"]
+python = "mine:solve"
+[instances]
+files = "*.txt"
+[rules]
+alpha = 0.9
+batch = [2, 4]
+[limits]
+wall = 60
+"""
+
+
+@pytest.fixture
+def race(tmp_path):
+    (tmp_path / "mine.py").write_text("def solve(job):\n    yield 1, 2.0\n")
+    (tmp_path / "a.txt").touch()
+    path = tmp_path / "race.toml"
+    path.write_text(RACE.format(python=sys.executable))
+    before = list(sys.path)
+    yield path
+    sys.path[:] = before
+    sys.modules.pop("mine", None)
+
+
+def test_a_file_says_what_to_run(race, capsys):
+    found = load(race)
+    assert list(found.setup.solvers) == ["program", "own; $(x)"]
+    assert found.setup.times == pytest.approx((1, 10, 100))
+    assert found.setup.instances.names == (str(race.parent / "a.txt"),)
+    assert (found.rules.alpha, found.rules.batch) == (0.9, (2, 4))
+    assert (found.setup.limits.wall, found.seed, found.store) == (60, 7, "race.db")
+    assert main(["check", str(race), "--seconds", "20"]) == 0
+    said = capsys.readouterr().out
+    assert "program    finished at 1 time, 1 improvement" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("direction =", "directoin =", "there is no 'directoin'; did you mean 'direction'?"),
+        ('direction = "minimize"', "", "direction is missing"),
+        ("alpha", "alhpa", "[rules] there is no 'alhpa'; did you mean 'alpha'?"),
+        ("wall = 60", "walls = 60", "[limits] there is no 'walls'"),
+        ("wall = 60", "wall = -1", "wall=-1, expected a number above 0"),
+        ("pattern", "pattren", "[solvers.program] there is no 'pattren'"),
+        ("mine:solve", "mine", 'expected "module:name"'),
+        ("mine:solve", "mine:slove", "AttributeError"),
+        ("mine:solve", "nobody:solve", "ModuleNotFoundError"),
+        ("{instance}", "{instanze}", "[solvers.program] "),
+        ('"*.txt"', '"*.cnf"', "there is no such file"),
+        ('"*.txt"', '"/etc/*"', "Non-relative"),
+        ("n = 3", "m = 3", "times there is no 'm'"),
+        ("seed = 7", "seed = 'x'", "expected a whole number"),
+        ("[limits]", "[[limits]]", "expected a table [limits]"),
+        ("[limits]", "[", "is not TOML"),
+        ("alpha = 0.9", "alpha = 3", "alpha=3: expected a probability"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
+    text = race.read_text()
+    assert old in text
+    race.write_text(text.replace(old, new))
+    with pytest.raises(SolverError) as caught:
+        load(race)
+    assert str(caught.value).startswith(f"{race}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a = 1\n" * 200_000,
+        "a." * 300_000 + "b = 1",
+        "a." * 50_000 + "b = 1",
+        "a = " + "[" * 100_000,
+    ],
+)
+def test_absurd_files_are_refused_at_once(tmp_path, content):
+    path = tmp_path / "race.toml"
+    path.write_text(content)
+    start = time.monotonic()
+    with pytest.raises(SolverError):
+        load(path)
+    assert time.monotonic() - start < 5
+    with pytest.raises(SolverError, match="cannot be read"):
+        load(tmp_path / "none.toml")
