@@ -1,5 +1,6 @@
 """A race of real runs: the same wherever it runs, and after whatever happens to it."""
 
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -200,3 +201,53 @@ def test_a_result_says_how_it_stands_while_undecided():
     assert isinstance(found, Result)
     assert not found.resolved
     assert "to go" in str(found)
+
+
+PROGRAM = """
+import random, sys, time
+skill, seed, instance = float(sys.argv[1]), sys.argv[2], sys.argv[3]
+luck = random.Random(seed + instance)
+best = 9.0
+for step in range(1, 101):
+    best = min(best, luck.random() / skill)
+    print("o", step, best, flush=True)
+"""
+
+RACE = """
+times = [10, 30, 100]
+direction = "minimize"
+clock = "reported"
+store = "race.db"
+
+[rules]
+alpha = 0.95
+max_runs = 200
+
+[instances]
+names = ["a", "b;$(touch hacked)", "../c", "'d'", "--e"]
+"""
+
+
+def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
+    from polarbear.cli import main
+
+    (tmp_path / "program.py").write_text(PROGRAM)
+    names = [f'"i{k}"' for k in range(40)]
+    text = RACE.replace('"--e"]', '"--e", ' + ", ".join(names) + "]")
+    for name, skill in (("strong", 30), ("weak", 1)):
+        words = [sys.executable, str(tmp_path / "program.py"), str(skill), "{seed}", "{instance}"]
+        text += f"\n[solvers.{name}]\ncommand = {words!r}\n"
+        text += "pattern = '^o (?P<time>\\d+) (?P<value>\\S+)'\n"
+    path = tmp_path / "race.toml"
+    path.write_text(text)
+    assert main(["check", str(path), "--seconds", "20"]) == 0
+    assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "weak is dominated by strong" in said
+    assert "ended       resolved" in said
+    assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
+    assert capsys.readouterr().out in said  # nothing was run again
+    assert main(["status", str(tmp_path / "race.db")]) == 0
+    assert not list(tmp_path.glob("hacked*"))
+    assert main(["race", str(path), "--workers", "2", "--dask", "tcp://x"]) == 1
+    assert "a race runs in one place" in capsys.readouterr().err

@@ -110,6 +110,22 @@ def race(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
     rules = Rules() if rules is None else rules
+    return conducted(
+        setup, rules, store=store, executor=executor, seed=seed, fit=fit, progress=progress
+    )
+
+
+def conducted(
+    setup: Setup,
+    rules: Rules,
+    *,
+    store: str | PathLike[str] | None = None,
+    executor: Any = None,
+    seed: int = 0,
+    fit: Fit = default_fit,
+    progress: bool | None = None,
+) -> "Result":
+    """The same as :func:`race`, of a setup."""
     kept = None if store is None else open_store(store)
     try:
         running = _begin(setup, rules, seed, fit, kept)

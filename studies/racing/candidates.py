@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from cells import Cell, seeded
-from course import Floats, arms, believing, grid, rules_of
 
 import polarbear as pb
+from course import Floats, arms, believing, grid, rules_of
 from polarbear.racing.jobs import Job
 from polarbear.testing import PAPER, draw_truth, noisy_utilities
 

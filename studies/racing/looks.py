@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from cells import Cell, seeded
+
 from course import arms, believing, course, drive, rules_of
 
 WINS, ALPHA = (0.5, 0.48, 0.45, 0.40, 0.30), (0.95, 0.99)

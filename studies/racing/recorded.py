@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from cells import Cell
-from course import Clocked, arms, remembered, rules_of
 
 import polarbear as pb
+from course import Clocked, arms, remembered, rules_of
 from polarbear.calibration.pool import nearest_utilities
 
 POOLS = ("mabbob_d10", "mabbob_d5")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from cells import Cell, seeded
-from course import Floats, arms, believing, course, grid, members, raced, rules_of, wins
 
+from course import Floats, arms, believing, course, grid, members, raced, rules_of, wins
 from polarbear.priors import GP, HSGP, SparseGP
 from polarbear.testing import PAPER, draw_truth
 
