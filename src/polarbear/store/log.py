@@ -107,8 +107,8 @@ class Store:
     def read(self, *, arrays: bool = False) -> Iterator[Event]:
         """All events in order, as they are when the reading starts.
 
-        ``arrays``: times and values of runs as arrays instead of tuples, which take a third of the
-        memory; such events go into a race like others, but cannot be compared by ``==``.
+        ``arrays``: times and values of runs as arrays instead of tuples, which take less than half
+        of the memory; such events go into a race like others, but ``==`` cannot compare them.
         """
         make = light_run_event if arrays else run_event
         last = self.head().last

@@ -135,10 +135,11 @@ class PostgreSQL:
                     if self._connection is None or self._connection.closed:
                         self._connect()
                     return work()
-                except (self._psycopg.OperationalError, self._psycopg.InterfaceError):
-                    gone = self._connection is None or self._connection.closed
-                    if not gone or time.monotonic() > end:
+                except (self._psycopg.OperationalError, self._psycopg.InterfaceError) as error:
+                    if not _gone(error) or time.monotonic() > end:
                         raise
+                    # Whatever is left of the connection may be in the middle of something.
+                    self.close()
                     time.sleep(pause)
                     pause = min(2 * pause, 1.0)
 
@@ -234,6 +235,12 @@ class PostgreSQL:
         except self._psycopg.Error as error:
             said = " ".join(str(error).split())
             raise StoreError(f"{self.name}: {said}") from None
+
+
+def _gone(error: Any) -> bool:
+    """Whether the server or the way to it is gone, rather than that it refuses something."""
+    state = error.sqlstate
+    return state is None or state.startswith(("57P", "08"))
 
 
 def _marked(sql: str) -> str:

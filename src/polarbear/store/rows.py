@@ -92,7 +92,7 @@ class Found(NamedTuple):
         return self._event(_shape(self.improvements).unpack(self.data))
 
     def light_event(self) -> Told | Imported:
-        """The same with arrays, which take a third of the memory and cannot be compared by ==."""
+        """The same with arrays, which take less memory and cannot be compared by ==."""
         return self._event(np.frombuffer(self.data, dtype="<f8"))
 
     def _event(self, numbers: Any) -> Told | Imported:
