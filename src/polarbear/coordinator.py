@@ -347,7 +347,7 @@ def _begin(setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None)
         )
     first = next(store.read())
     _compare(first, setup, seed, store.name)
-    race = Race.from_events(store.read(), fit=fit, keep=False)
+    race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
     known = {*race.pareto, *race.eliminated, *race.removed}
     for name in race.pareto:
         if name not in setup.solvers:

@@ -29,7 +29,7 @@ class Evidence:
 
     def add(self, run: Run, round_: int) -> None:
         """Take a run that counts from a round on."""
-        self._new.setdefault(round_, []).append(run)
+        self._new.setdefault(round_, []).append(self._reduced(run))
 
     def rankings(
         self,
@@ -65,7 +65,7 @@ class Evidence:
             for told in self._new.pop(known):
                 run = counts(told)
                 if run is not None:
-                    self._on.setdefault(run.instance, []).append(self._reduced(run))
+                    self._on.setdefault(run.instance, []).append(run)
                     self._by.setdefault(run.algorithm, set()).add(run.instance)
                     touched.add(run.instance)
         return touched

@@ -114,6 +114,8 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     seed = plain.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise SolverError(f"seed = {seed!r}: expected a whole number")
+    if store is not None and "://" not in store:
+        store = str(folder / store)
     return Configuration(setup, Rules.from_plain(rules), store, seed)
 
 
