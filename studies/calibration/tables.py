@@ -207,7 +207,7 @@ def _lost(one: Arrays, alpha: float, mode: int, looks: Sequence[int], n: int) ->
 
 
 def _shares(
-    results: Results, looks: Sequence[int], n: int
+    results: Results, looks: Sequence[int], n: int, members: int = 1
 ) -> Callable[[str], Callable[[Model], list[Estimate | str]]]:
     """Pointwise, joint, and for n > 0 sequential joint, at each alpha."""
 
@@ -216,7 +216,7 @@ def _shares(
             one = results[cell].get(model)
             if one is None:
                 return ["-"]
-            whole = np.ones(len(one["strongest"]))
+            whole = np.full(len(one["strongest"]), float(members))
             asked = [(0, 0), (1, 0), *([(1, n)] if n else [])]
             return [
                 ratio(_lost(one, alpha, mode, looks, rule).astype(float), whole)
@@ -232,8 +232,9 @@ def _shares(
 def _identical(results: Results) -> list[str]:
     if not results:
         return []
-    of = _shares(results, [1], 0)
-    title = "Either of two identical algorithms eliminated: pointwise / joint at .95, at .99"
+    # Each of the two is a member of the Pareto set; they are never both out, and alike by design.
+    of = _shares(results, [1], 0, members=2)
+    title = "Of two identical algorithms, a given one eliminated: pointwise / joint at .95, at .99"
     head = "## (d) Two identical algorithms, one order for all times, P=32, one look"
     return [head, _table(title, results, {cell: of(cell) for cell in results})]
 
