@@ -12,6 +12,7 @@ from races import ALPHA, LOOKS
 
 from polarbear.calibration.tally import Estimate, Tally, ratio
 from polarbear.relations import sequential
+from polarbear.testing import PRIORS
 
 Results = Mapping[str, Mapping[Model, Arrays]]
 
@@ -59,7 +60,7 @@ def tally(results: Results, model: Model, pattern: str = ".*") -> Tally | None:
 def _models(results: Results) -> list[Model]:
     seen = dict.fromkeys(model for one in results.values() for model in one)
     order = list(EVIDENCE)
-    priors = list(dict.fromkeys(model.prior for model in seen))
+    priors = list(PRIORS)
     return sorted(seen, key=lambda m: (priors.index(m.prior), -order.index(m.evidence)))
 
 
@@ -299,6 +300,7 @@ def figure(found: Mapping[str, Results], folder: Path) -> None:
                         marker="o",
                         markersize=3,
                         linewidth=1,
+                        color=f"C{list(PRIORS).index(model.prior)}",
                         label=model.prior,
                     )
             axis.set_title(f"{title}, {EVIDENCE[kind]}", fontsize=9)
