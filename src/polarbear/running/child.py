@@ -80,6 +80,9 @@ def _end(running: RunningJob | None, board: Board, status: Status, why: str) -> 
         board.end(status, until, why)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+        # With the last of those who could still write, the supervisor knows that it is over.
+        os.close(1)
+        os.close(2)
     finally:
         # Not sys.exit: threads that were left behind and exit handlers have no say.
         os._exit(0)

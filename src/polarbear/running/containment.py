@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from polarbear.data.run import Status
@@ -87,40 +87,40 @@ class Supervisor:
         self._parent, self._announce = parent, announce
         self._next: _Child | None = None
 
-    def run(self, job: Job) -> Outcome:
-        """Make a run."""
-        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-        child = self._started(job)
-        if self._setup.clock != "wall":  # nothing is to disturb what is measured
-            self.prepare()
-        watch = _Watch(self._setup, job, child, self._slots, self._next)
+    def runs(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """Make runs one after the other.
+
+        A run that has said its last word and left nobody behind may still take a while to go: the
+        next one starts meanwhile, unless it is timed.
+        """
+        leaving: _Watch | None = None
+        watch: _Watch | None = None
         try:
-            if self._announce is not None:
-                self._announce(child.pid)
-            exceeded = watch.wait(self._leash, self._parent)
-            status, usage = watch.finish()
-            return _outcome(self._setup, job, child.board, exceeded, status, usage)._replace(
-                seconds=time.monotonic() - watch.began,
-                load=load,
-                host=socket.gethostname(),
-                output=watch.tail.decode(errors="replace"),
-            )
+            for job in jobs:
+                watch = self._started(job)
+                if leaving is not None:
+                    yield leaving.outcome()
+                    leaving = None
+                if self._setup.clock != "wall":  # nothing is to disturb what is measured
+                    self.prepare()
+                watch.wait(self._leash, self._parent, self._next)
+                if watch.quiet:
+                    leaving, watch = watch, None
+                else:
+                    yield watch.outcome()
+            if leaving is not None:
+                yield leaving.outcome()
         finally:
-            watch.close()
+            for left in (leaving, watch):
+                if left is not None:
+                    left.close()
 
     def prepare(self) -> None:
         """Have the process of the next run ready: to make one takes longer than to wake it."""
         if self._next is None:
             self._next = _Child(self._setup, self._leash)
 
-    def close(self) -> None:
-        """Leave nothing behind."""
-        if self._next is not None:
-            self._next.close()
-            kill_below()
-            self._next = None
-
-    def _started(self, job: Job) -> "_Child":
+    def _started(self, job: Job) -> "_Watch":
         child, self._next = self._next or _Child(self._setup, self._leash), None
         try:
             child.start(job)
@@ -128,7 +128,9 @@ class Supervisor:
             child.close()
             child = _Child(self._setup, self._leash)
             child.start(job)
-        return child
+        if self._announce is not None:
+            self._announce(child.pid)
+        return _Watch(self._setup, job, child, self._slots)
 
 
 class _Child:
@@ -156,6 +158,7 @@ class _Child:
         os.close(writing)
         os.close(orders)
         os.set_blocking(self.output, False)
+        self._closed = False
         self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
 
     def start(self, job: Job) -> None:
@@ -166,6 +169,9 @@ class _Child:
 
     def close(self) -> None:
         """Forget it."""
+        if self._closed:
+            return
+        self._closed = True
         if self._orders >= 0:
             os.close(self._orders)
             kill_group(self.pid)
@@ -178,48 +184,60 @@ class _Child:
 class _Watch:
     """A run, seen by its supervisor."""
 
-    def __init__(
-        self, setup: Setup, job: Job, child: _Child, slots: int, spared: _Child | None
-    ) -> None:
-        self.began = self._looked = time.monotonic()
-        self.tail = b""
+    def __init__(self, setup: Setup, job: Job, child: _Child, slots: int) -> None:
+        self.began = self._looked = self._over = time.monotonic()
+        self.quiet = False  # whether it has said its last word, and nobody else is left of it
+        self._load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
         self._setup, self._job, self._child = setup, job, child
-        self._spared = () if spared is None else (spared.pid,)
+        self._tail = b""
+        self._exceeds: _Exceeded | None = None
+        self._spared: tuple[int, ...] = ()
         self._finished = False
         total = machine_memory()
         most = setup.limits.memory or (None if total is None else 0.9 * total / slots)
         self._memory = None if most is None else most + child.shared
 
-    def wait(self, leash: int | None, parent: int | None) -> _Exceeded | None:
+    def wait(self, leash: int | None, parent: int | None, spared: _Child | None) -> None:
         """Until it ends, or exceeds a limit."""
+        self._spared = () if spared is None else (spared.pid,)
         poll = select.poll()
         output, pidfd = self._child.output, self._child.pidfd
         for descriptor in (output, pidfd, leash):
             if descriptor is not None:
                 poll.register(descriptor, select.POLLIN)
-        while True:
+        over = False
+        while not over:
             ready = {descriptor for descriptor, _ in poll.poll(1000 * self._pause())}
             if leash in ready or parent not in (None, os.getppid()):
                 raise Abandoned
             if output in ready and not self._drain():
                 poll.unregister(output)
-            if pidfd in ready or (pidfd is None and self._ended()):
-                return None
-            exceeded = self._exceeded()
-            if exceeded is not None:
-                return exceeded
+                self.quiet = self._is_quiet()
+            self._exceeds = self._exceeded()
+            ended = pidfd in ready or (pidfd is None and self._ended())
+            over = ended or self.quiet or self._exceeds is not None
+        self._over = time.monotonic()
 
-    def finish(self) -> tuple[int, Usage]:
-        """Kill what is left, and count what it used."""
+    def outcome(self) -> Outcome:
+        """Kill what is left, and say how it ended."""
         self._finished = True  # from now on the number of the process may be that of another
         kill_group(self._child.pid)
-        status, own = reap(self._child.pid)
-        rest = kill_below(self._spared)
+        status, usage = reap(self._child.pid)
+        if not self.quiet:
+            rest = kill_below(self._spared)
+            usage = Usage(usage.cpu + rest.cpu, max(usage.memory, rest.memory))
         # What those wrote that are gone now; a bounded amount, for others may hold the pipe.
         for _ in range(16):
             if not self._drain():
                 break
-        return status, Usage(own.cpu + rest.cpu, max(own.memory, rest.memory))
+        found = _outcome(self._setup, self._job, self._child.board, self._exceeds, status, usage)
+        self.close()
+        return found._replace(
+            seconds=self._over - self.began,
+            load=self._load,
+            host=socket.gethostname(),
+            output=self._tail.decode(errors="replace"),
+        )
 
     def close(self) -> None:
         """Nothing stays behind, whatever happened."""
@@ -227,6 +245,12 @@ class _Watch:
             kill_group(self._child.pid)
             kill_below()
         self._child.close()
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing is left but to go: all have closed their output, and it is alone."""
+        if self._setup.clock == "wall" or self._child.board.ending() is None:
+            return False
+        return set(descendants(os.getpid())) <= {self._child.pid, *self._spared}
 
     def _pause(self) -> float:
         """Seconds until something has to be looked at."""
@@ -248,7 +272,7 @@ class _Watch:
             chunk = os.read(self._child.output, 65_536)
         except BlockingIOError:
             return False
-        self.tail = (self.tail + chunk)[-TAIL:]
+        self._tail = (self._tail + chunk)[-TAIL:]
         return bool(chunk)
 
     def _ended(self) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from polarbear.data.run import Run, Status, check
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
@@ -57,18 +59,18 @@ def to_plain(outcome: Outcome) -> dict[str, Any]:
     (2.0,)
     """
     run = outcome.run
-    plain = outcome._asdict() | {
+    values = np.asarray(run.value, dtype=np.float64).tolist()
+    return outcome._asdict() | {
         "job": outcome.job._asdict(),
         # JSON has no infinities.
-        "run": run._asdict() | {"value": [v if isfinite(v) else str(v) for v in run.value]},  # type: ignore[union-attr]
+        "run": run._asdict() | {"value": [v if isfinite(v) else str(v) for v in values]},
     }
-    return {**plain, "status": run.status.value}
 
 
 def from_plain(plain: Mapping[str, Any]) -> Outcome:
     """Back from :func:`to_plain`; an error if it is anything else."""
     try:
-        rest = {k: v for k, v in plain.items() if k not in ("job", "run", "status")}
+        rest = {k: v for k, v in plain.items() if k not in ("job", "run")}
         job, run = Job(**plain["job"]), plain["run"]
         numbers = {name: tuple(map(float, run[name])) for name in ("time", "value")}
         made = Run(**{**run, **numbers, "status": Status(run["status"])})

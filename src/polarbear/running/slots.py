@@ -216,9 +216,9 @@ def _made(connection: Connection, supervisor: Supervisor | str, jobs: Sequence[J
         connection.send(supervisor)
         return True
     try:
-        for job in jobs:
-            connection.send(supervisor.run(job))
-            supervisor.prepare()
+        for outcome in supervisor.runs(jobs):
+            connection.send(outcome)
+        supervisor.prepare()
     except (Abandoned, OSError):
         return False
     return True
