@@ -48,7 +48,11 @@ def test_a_file_says_what_to_run(race, capsys):
     assert found.setup.times == pytest.approx((1, 10, 100))
     assert found.setup.instances.names == (str(race.parent / "a.txt"),)
     assert (found.rules.alpha, found.rules.batch) == (0.9, (2, 4))
-    assert (found.setup.limits.wall, found.seed, found.store) == (60, 7, str(race.parent / "race.db"))
+    assert (found.setup.limits.wall, found.seed, found.store) == (
+        60,
+        7,
+        str(race.parent / "race.db"),
+    )
     assert main(["check", str(race), "--seconds", "20"]) == 0
     said = capsys.readouterr().out
     assert "program    finished at 1 time, 1 improvement" in said
