@@ -1,0 +1,131 @@
+"""The coordinator dies at chosen places, meets another one, or sees the clock jump."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import polarbear as pb
+from course import decisions, run, told
+from polarbear.errors import StoreError
+
+HERE = Path(__file__).parent.parent
+
+CRASHING = """
+import os, sys
+import course
+from polarbear.coordinator import Result
+from polarbear.running.pool import Pool
+from polarbear.store.log import Store
+
+where, place, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+seen = 0
+
+def crash_in(kind, name, before):
+    original = getattr(kind, name)
+    def method(self, *args, **more):
+        global seen
+        seen += 1
+        if before and seen == number:
+            os._exit(137)
+        found = original(self, *args, **more)
+        if not before and seen == number:
+            os._exit(137)
+        return found
+    setattr(kind, name, method)
+
+kinds = {"append": (Store, "append"), "submit": (Pool, "submit"), "outcomes": (Pool, "outcomes")}
+name, _, when = place.partition(" ")
+crash_in(*kinds[name], when == "before")
+course.run(where, 2).close()
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "race.db"
+    run(path, 2).close()
+    return read(path)
+
+
+def read(path):
+    with pb.open_store(path, read_only=True) as store:
+        return list(store.read())
+
+
+@pytest.mark.parametrize("number", [1, 2, 9] if "POLARBEAR_KILLS" in os.environ else [2])
+@pytest.mark.parametrize(
+    "place",
+    ["append before", "append after", "submit before", "submit after", "outcomes after"],
+)
+def test_a_crash_at_this_place_changes_nothing(tmp_path, undisturbed, place, number):
+    path = tmp_path / "race.db"
+    script = [sys.executable, "-c", CRASHING, str(path), place, str(number)]
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    crashed = subprocess.run(script, env=environment, timeout=120, check=False)
+    assert crashed.returncode in (137, 0)  # a race may submit less often than that
+    assert (crashed.returncode == 137) or place.startswith("submit")
+    run(path, 2).close()
+    found = read(path)
+    assert told(found) == told(undisturbed)
+    assert decisions(found) == decisions(undisturbed)
+
+
+def test_a_second_coordinator_is_refused(tmp_path):
+    path = tmp_path / "race.db"
+    script = [sys.executable, str(HERE / "course.py"), str(path), "1", "0.05"]
+    first = subprocess.Popen(script, stdout=subprocess.DEVNULL)
+    try:
+        while not path.exists():
+            time.sleep(0.05)
+        with pytest.raises(StoreError, match=f"process {first.pid}"):
+            run(path)
+    finally:
+        first.kill()
+        first.wait()
+    few = pb.Rules(max_runs=10)
+    run(path, rules=few).close()  # who is dead holds nothing
+
+
+@pytest.mark.parametrize("years", [-30, 30])
+def test_the_clock_may_jump(tmp_path, monkeypatch, undisturbed, years):
+    now = time.time
+    begin = now()
+
+    def jumping():
+        return now() + (years * 3.15e7 if now() > begin + 0.3 else 0.0)
+
+    monkeypatch.setattr(time, "time", jumping)
+    path = tmp_path / "race.db"
+    run(path, 2).close()
+    found = read(path)
+    assert decisions(found) == decisions(undisturbed)
+
+
+def test_a_full_disk_stops_the_race_with_a_sentence_and_it_goes_on_later(tmp_path, undisturbed):
+    path = tmp_path / "race.db"
+    script = (
+        "import resource, signal, sys, course, polarbear as pb\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))\n"
+        "try:\n    course.run(sys.argv[1], 1)\n"
+        "except pb.StoreError as error:\n    sys.exit(f'said: {error}')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    full = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        env=environment,
+        timeout=120,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert full.stderr.startswith("said: "), full.stderr
+    assert "Traceback" not in full.stderr
+    run(path, 2).close()
+    found = read(path)
+    assert told(found) == told(undisturbed)
+    assert decisions(found) == decisions(undisturbed)
