@@ -46,7 +46,7 @@ def test_the_same_race_on_dask(workers, undisturbed):
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
