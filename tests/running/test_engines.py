@@ -10,12 +10,14 @@ from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import solvers
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job, Key, job
+from polarbear.racing.rules import Rules
 from polarbear.running import executors
 from polarbear.running.checking import check
 from polarbear.running.engines import start
@@ -23,6 +25,7 @@ from polarbear.running.local import Local
 from polarbear.running.outcomes import Lost, Outcome, from_plain, to_plain
 from polarbear.running.processes import cores, descendants
 from polarbear.running.setup import Limits, Setup, pack
+from racers import SKILL, TIMES, history, race_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -153,6 +156,7 @@ from polarbear.racing.jobs import Key, job
 from polarbear.running.engines import start
 from polarbear.running.setup import Setup
 import solvers
+from racers import SKILL, TIMES, history, race_of
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
 {make}
 engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
@@ -219,3 +223,27 @@ def test_check_says_what_was_understood():
     assert list(found.problems) == ["silent", "bad"]
     assert "does it yield" in found.problems["silent"]
     assert "nan was reported" in found.problems["bad"]
+
+
+def skilled(job):
+    values = job.rng.gumbel(size=len(TIMES)) + SKILL[job.algorithm] + 30 * np.arange(len(TIMES))
+    yield from zip(TIMES, values, strict=True)
+
+
+def driven(executor):
+    """A race on an engine, as whoever drives one writes it."""
+    race = race_of(rules=Rules(alpha=0.9, batch=(2, 4), max_runs=60))
+    setup = Setup.of(
+        dict.fromkeys(race.pareto, skilled), solvers.drawn, times=TIMES, direction="maximize"
+    )
+    with closing(start(setup, executor)) as engine:
+        while jobs := race.ask():
+            engine.submit(jobs)
+            while engine.pending:
+                for outcome in engine.outcomes():
+                    race.tell(outcome.run)
+    return history(race)
+
+
+def test_a_race_decides_the_same_wherever_its_runs_are_made():
+    assert driven(1) == driven(2)
