@@ -14,7 +14,7 @@ from polarbear.calibration.pool import (
     wins,
 )
 from polarbear.calibration.tally import Tally, judge, ratio
-from polarbear.cli import main
+from polarbear.cli.main import main
 from polarbear.testing import rankings_of, simulate_rankings, simulate_runs
 
 TRUTH = np.array([[0.0, 0.5, -0.5, 0.2], [0.6, 0.0, 0.1, -0.4]])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import polarbear
-from polarbear.cli import main
+from polarbear.cli.main import main
 
 SOURCE = Path(polarbear.__file__).parent
 

@@ -1,5 +1,5 @@
 """``python -m polarbear``: the command line."""
 
-from polarbear.cli import main
+from polarbear.cli.main import main
 
 raise SystemExit(main())

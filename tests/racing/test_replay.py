@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.cli import main
+from polarbear.cli.main import main
 from polarbear.errors import DataError
 from polarbear.racing.rules import Rules
 from racers import quick_fit

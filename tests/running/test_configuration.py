@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from polarbear.cli import main
+from polarbear.cli.main import main
 from polarbear.errors import SolverError
 from polarbear.running.configuration import load
 

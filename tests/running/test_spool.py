@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import solvers
-from polarbear.cli import main
+from polarbear.cli.main import main
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job, Key, job

@@ -3,7 +3,7 @@
 import pytest
 
 import polarbear as pb
-from polarbear.cli import main
+from polarbear.cli.main import main
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.core import Race

@@ -188,7 +188,7 @@ def apply(state: State, event: Event) -> None:
             state.failures[algorithm] = 0
             state.batch = state.rules.batch[0]
         case Removed(algorithm):
-            _leave(state, algorithm)
+            _leave(state, algorithm, state.current)
             state.eliminated.pop(algorithm, None)
             state.removed.add(algorithm)
         case Asked(jobs):
@@ -231,20 +231,20 @@ def _enter(state: State, algorithm: str) -> None:
     state.news |= bool(came_back)
 
 
-def _leave(state: State, algorithm: str) -> None:
+def _leave(state: State, algorithm: str, now: int) -> None:
     state.racing.discard(algorithm)
     state.open = {names: times for names, times in state.open.items() if algorithm not in names}
     state.horizons.pop(algorithm, None)
-    _cancel(state, [key for out in state.out.values() for key in out if key.algorithm == algorithm])
+    keys = [key for out in state.out.values() for key in out if key.algorithm == algorithm]
+    _cancel(state, keys, now)
 
 
-def _cancel(state: State, keys: list[Key]) -> None:
+def _cancel(state: State, keys: list[Key], now: int) -> None:
     """Nobody waits for these any more.
 
-    Those of rounds to come may have been told or not, which nothing may depend on: they do not
-    count. Of the current round what was told counts, and what is told later does as well.
+    Those of rounds after ``now`` may have been told or not, which nothing may depend on: they do
+    not count. Of the round of now what was told counts, and what is told later does as well.
     """
-    now = state.current
     for round_, tickets in list(state.out.items()):
         for key in [key for key in keys if key in tickets]:
             ticket = tickets.pop(key)
@@ -337,7 +337,7 @@ def _decide(state: State, event: Decided) -> None:
         state.known[key.instance].pop(key.algorithm, None)
         _close(state, key, ticket)
     for found in event.eliminated:
-        _leave(state, found.algorithm)
+        _leave(state, found.algorithm, event.round)
         state.eliminated[found.algorithm] = found
     state.open = {(pair.first, pair.second): pair.times for pair in event.open}
     state.need = {(pair.first, pair.second): pair.need for pair in event.open}
@@ -346,5 +346,5 @@ def _decide(state: State, event: Decided) -> None:
     state.batch = event.batch
     state.round += 1
     if not state.open:
-        _cancel(state, [key for out in state.out.values() for key in out])
+        _cancel(state, [key for out in state.out.values() for key in out], event.round)
     state.news = bool(state.out)
