@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 import time
-import warnings
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from polarbear.racing.core import Race
 from polarbear.racing.events import Told
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
+from polarbear.running.processes import fork
 from polarbear.store.opening import open_store
 from racers import history, quick_fit, race_of, solve
 
@@ -44,13 +44,6 @@ class Toll(NamedTuple):
     lost: int = 0  # acknowledged events that were not there afterwards
     twice: int = 0
     different: int = 0  # races that ended otherwise than the undisturbed one
-
-
-def fork():
-    """Python warns of threads, of which the libraries below numpy have some; they do not matter."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
 
 
 def coordinate(where, seed, say):

@@ -28,6 +28,7 @@ from polarbear.running.processes import (
     Usage,
     cpu_seconds,
     descendants,
+    fork,
     kill_below,
     kill_group,
     machine_memory,
@@ -143,7 +144,7 @@ class _Child:
         self.output, writing = os.pipe()
         orders, self._orders = os.pipe()
         parent = os.getpid()
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             try:
                 for descriptor in (self.output, self._orders, leash):

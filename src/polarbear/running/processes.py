@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache
@@ -34,6 +35,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if _LINUX else None
 _UNTIL_GONE = 5.0  # seconds to wait for killed processes to go
+_THREADS = r"os\.fork\(\) was called"
 
 
 class Usage(NamedTuple):
@@ -54,6 +56,20 @@ def die_with(parent: int) -> None:
         # The parent may have died before it was said that its death matters.
         if os.getppid() != parent:
             os._exit(1)
+
+
+def fork() -> int:
+    """Fork, without the warnings of Python and JAX that there are threads, here and in the child.
+
+    The child has none, so that it may fork in its turn.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", _THREADS, RuntimeWarning)
+        pid = os.fork()
+    if pid == 0:
+        warnings.filterwarnings("ignore", _THREADS, RuntimeWarning)
+    return pid
 
 
 def adopt_orphans() -> None:

@@ -14,7 +14,6 @@ import os
 import signal
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
@@ -26,7 +25,14 @@ from polarbear.racing.jobs import Job
 from polarbear.running.child import described
 from polarbear.running.containment import Abandoned, Supervisor
 from polarbear.running.outcomes import Lost, Outcome
-from polarbear.running.processes import THREADS, adopt_orphans, kill_below, kill_session, pin
+from polarbear.running.processes import (
+    THREADS,
+    adopt_orphans,
+    fork,
+    kill_below,
+    kill_session,
+    pin,
+)
 from polarbear.running.setup import Packed, Setup, unpack
 
 _MINUTE = 60.0
@@ -141,11 +147,9 @@ class Slot:
 
 def _fork(theirs: Connection, setup: Setup, core: int | None, slots: int) -> int:
     parent = os.getpid()
-    with warnings.catch_warnings():
-        # Python warns if there are threads. Only this thread lives on in the child, which calls
-        # nothing that another one may hold a lock of, and forks runs once it is alone.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
+    # Only this thread lives on in the child, which calls nothing that another one may hold a lock
+    # of, and forks runs once it is alone.
+    pid = fork()
     if pid:
         return pid
     try:
