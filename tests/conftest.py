@@ -24,3 +24,16 @@ def server():
     own = servers.Server()
     yield own
     own.remove()
+
+
+def pytest_collection_modifyitems(items):
+    """Runs are forked: they come first, while this process is small and has not loaded JAX."""
+    early = (
+        "tests/running",
+        "tests/faults",
+        "tests/test_coordinator",
+        "tests/store",
+        "README",
+        "docs",
+    )
+    items.sort(key=lambda item: not item.nodeid.startswith(early))

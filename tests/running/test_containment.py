@@ -110,7 +110,7 @@ def test_what_a_run_used_is_known(slot):
     outcome = slot.run(job("deaf"))
     assert 1.0 <= outcome.seconds < 3.0
     assert 0.1 < outcome.cpu < 1.5
-    assert outcome.memory > 10_000_000
+    assert 0 <= outcome.memory < 300_000_000
     assert outcome.host
     assert outcome.load >= 0
 

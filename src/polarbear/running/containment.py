@@ -231,6 +231,8 @@ class _Watch:
         for _ in range(16):
             if not self._drain():
                 break
+        # It began with the pages of the process that it was forked from.
+        usage = Usage(usage.cpu, max(usage.memory - self._child.shared, 0))
         found = _outcome(self._setup, self._job, self._child.board, self._exceeds, status, usage)
         self.close()
         return found._replace(

@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
     seconds, cpu
         Wall and CPU seconds, with all processes that the run had started.
     memory
-        The peak of resident memory in bytes.
+        The peak of resident memory in bytes, beyond what it began with: a run is forked.
     load
         The load average of the machine when the run started. Above the number of cores, wall
         times are not fair.
