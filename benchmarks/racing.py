@@ -44,7 +44,7 @@ def measure(rounds: int) -> tuple[np.ndarray, np.ndarray]:
         [f"a{k}" for k in range(ALGORITHMS)],
         times,
         direction="maximize",
-        rules=pb.Rules(batch=(BATCH, BATCH)),
+        rules=pb.Rules(batch=(BATCH, BATCH), allocation="paper"),  # all run to the end
         fit=Clueless(times),
     )
     rng = np.random.default_rng(1)
