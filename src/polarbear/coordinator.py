@@ -26,12 +26,12 @@ from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError
 from polarbear.inference import fit as default_fit
-from polarbear.posterior import Posterior
 from polarbear.racing.core import Fit, Race, Standing
-from polarbear.racing.events import Eliminated, Outlook, Started
+from polarbear.racing.events import Started
 from polarbear.racing.jobs import Job, Key
+from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import Spent
+from polarbear.racing.state import FAILED
 from polarbear.running.engines import Engine, start
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Outcome
@@ -138,7 +138,7 @@ def conducted(
     return found
 
 
-class Result:
+class Result(Raced):
     """A race that was run, and can go on: it answers, takes more solvers, and closes its store."""
 
     def __init__(
@@ -156,63 +156,10 @@ class Result:
         self._tell = tell
         self.failures: dict[str, str] = {}
 
-    # What it found
-
-    @property
-    def pareto(self) -> tuple[str, ...]:
-        """All algorithms but those that are dominated."""
-        return self.race.pareto
-
-    @property
-    def eliminated(self) -> dict[str, Eliminated]:
-        """Who was eliminated, by whom and how surely, in order."""
-        return self.race.eliminated
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """What the last decision rests on."""
-        return self.race.posterior
-
-    @property
-    def resolved(self) -> bool:
-        """Whether the relation of every pair is known."""
-        return self.race.resolved
-
-    @property
-    def ended(self) -> str | None:
-        """Why it ended."""
-        return self.race.ended
-
-    @property
-    def outlook(self) -> Outlook | None:
-        """How much would be left to do."""
-        return self.race.outlook
-
-    @property
-    def rounds(self) -> int:
-        """How often the race has decided."""
-        return self.race.rounds
-
-    @property
-    def n_runs(self) -> int:
-        """How many runs there are."""
-        return self.race.n_runs
-
-    @property
-    def spent(self) -> Spent:
-        """How many runs were asked for, and how long they took together."""
-        return self.race.spent
-
     @property
     def runs(self) -> Runs:
         """All runs."""
         return self.race.runs if self._store is None else self._store.runs()
-
-    def verdict(self, algorithm: str) -> Standing:
-        """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
-        return self.race.verdict(algorithm)
-
-    # What it does
 
     def add(self, name: str, solver: Solver) -> Standing:
         """Let a solver join, and race on until all is settled again: how it stands then.
@@ -318,7 +265,7 @@ class Result:
 
     def _take(self, made: Outcome) -> None:
         self.race.tell(made.run)
-        if made.why and made.run.status in (Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY):
+        if made.why and made.run.status in FAILED:
             if made.job.algorithm not in self.failures:
                 self._tell(f"{made.job.algorithm} failed on {made.job.instance}: {made.why}")
             self.failures[made.job.algorithm] = made.why

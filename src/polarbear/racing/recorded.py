@@ -15,10 +15,9 @@ from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.inference import fit as default_fit
-from polarbear.posterior import Posterior
 from polarbear.racing.core import Fit, Race
-from polarbear.racing.events import Eliminated
 from polarbear.racing.jobs import Job
+from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
 
@@ -26,7 +25,7 @@ Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Replay:
+class Replay(Raced):
     """How a race over recorded runs went, and what it would have cost to run everything.
 
     Attributes
@@ -39,51 +38,6 @@ class Replay:
 
     race: Race
     full: Spent
-
-    @property
-    def pareto(self) -> tuple[str, ...]:
-        """All algorithms but those that are dominated."""
-        return self.race.pareto
-
-    @property
-    def eliminated(self) -> dict[str, Eliminated]:
-        """Who was eliminated, by whom and how surely, in order."""
-        return self.race.eliminated
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """What the last decision rests on."""
-        return self.race.posterior
-
-    @property
-    def rounds(self) -> int:
-        """How often the race has decided."""
-        return self.race.rounds
-
-    @property
-    def resolved(self) -> bool:
-        """Whether the relation of every pair is known."""
-        return self.race.resolved
-
-    @property
-    def ended(self) -> str | None:
-        """Why it ended."""
-        return self.race.ended
-
-    @property
-    def runs(self) -> Runs:
-        """The runs that were needed, each as long as it was."""
-        return self.race.runs
-
-    @property
-    def n_runs(self) -> int:
-        """How many these are."""
-        return self.race.n_runs
-
-    @property
-    def spent(self) -> Spent:
-        """What they cost."""
-        return self.race.spent
 
     @property
     def saved(self) -> float:

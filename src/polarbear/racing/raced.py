@@ -1,0 +1,67 @@
+"""``Raced``: what one asks of a race that was run, whoever ran it."""
+
+from polarbear.data.runs import Runs
+from polarbear.posterior import Posterior
+from polarbear.racing.core import Race, Standing
+from polarbear.racing.events import Eliminated, Outlook
+from polarbear.racing.state import Spent
+
+
+class Raced:
+    """Passes on what a race has found."""
+
+    race: Race
+
+    @property
+    def pareto(self) -> tuple[str, ...]:
+        """All algorithms but those that are dominated."""
+        return self.race.pareto
+
+    @property
+    def eliminated(self) -> dict[str, Eliminated]:
+        """Who was eliminated, by whom and how surely, in order."""
+        return self.race.eliminated
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What the last decision rests on."""
+        return self.race.posterior
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the relation of every pair is known."""
+        return self.race.resolved
+
+    @property
+    def ended(self) -> str | None:
+        """Why it ended."""
+        return self.race.ended
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """How much would be left to do."""
+        return self.race.outlook
+
+    @property
+    def rounds(self) -> int:
+        """How often the race has decided."""
+        return self.race.rounds
+
+    @property
+    def runs(self) -> Runs:
+        """The runs that were made, each as long as it was."""
+        return self.race.runs
+
+    @property
+    def n_runs(self) -> int:
+        """How many these are."""
+        return self.race.n_runs
+
+    @property
+    def spent(self) -> Spent:
+        """How many runs were asked for, and how long they took together."""
+        return self.race.spent
+
+    def verdict(self, algorithm: str) -> Standing:
+        """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
+        return self.race.verdict(algorithm)
