@@ -117,11 +117,26 @@ def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
     assert_allclose(orders.gradient(mu), table.gradient(mu), atol=1e-9)
     assert_allclose(orders.curvature(mu[0]), table.curvature(mu[0]), atol=1e-9)
     assert_allclose(orders.curvature(mu[0]).sum(axis=-1), 0.0, atol=1e-9)
-    assert_allclose(table.single().value(mu.astype(np.float32)), table.value(mu), atol=1e-3)
+    for form in (table, orders):
+        assert_allclose(form.single().value(mu.astype(np.float32)), table.value(mu), atol=1e-3)
 
 
-def test_utilities_far_apart_do_not_leave_the_range_of_single_precision():
-    table = SetTable.of(simulated(4, 6))
+def test_many_draws_of_many_algorithms_are_as_one_by_one():
+    """More draws and rankings than are worked on at a time."""
+    rankings = simulated(14, 300, levels=6)
+    orders = Orders.of(rankings)
+    mu = np.random.default_rng(4).normal(size=(260, 2, 14))
+    some = [0, 1, 255, 256, 259]
+    assert_allclose(orders.value(mu)[some], [orders.value(mu[k]) for k in some], rtol=1e-12)
+    light = orders.single()
+    assert light is not orders
+    assert_allclose(light.value(mu.astype(np.float32)), orders.value(mu), atol=3e-3)
+    assert Orders.of(simulated(14, 1000)).single().wins.dtype == np.float64  # too many choices
+
+
+@FORMS
+def test_utilities_far_apart_do_not_leave_the_range_of_single_precision(form):
+    table = form.of(simulated(4, 6))
     mu = np.array([[[0.0, -100.0, -200.0, -1000.0]] * 2, [[0.0, 1.0, 2.0, 3.0]] * 2])
     light = table.single().value(mu.astype(np.float32))
     assert np.isfinite(light).all()

@@ -6,6 +6,7 @@ The log-posterior is concave and the times do not know of each other.
 
 from collections.abc import Callable
 from math import lgamma, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,14 @@ def independent(
     def place(noise: Floats) -> Floats:
         return mu + per_block(noise, away)
 
-    def ratio(noise: Floats, utilities: Floats) -> Floats:
-        return density.value(utilities) - at + 0.5 * np.sum(noise**2, axis=-1)
+    light = _Density(data.single(), alpha, n)
+    number = np.float64 if light.data is data else np.float32
+    near: Any = mu[None].astype(number)
+    top = light.value(near)[0]  # rounded as the values it is taken off
+
+    def ratio(noise: Floats, utilities: Any) -> Floats:
+        gained = light.value(utilities.astype(number)) - top
+        return gained + 0.5 * np.sum(noise**2, axis=-1)
 
     def slope(noise: Floats) -> Floats:
         return per_block(density.gradient(place(noise)), turned)

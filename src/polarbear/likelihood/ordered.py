@@ -19,6 +19,9 @@ EXACT_TIES = 12
 SAMPLED_ORDERS = 20
 """So many random orders, each in all its rotations, stand for a larger tied group."""
 
+PRECISE_ENOUGH = 10_000.0
+"""Up to so many choices at a time, single precision gets the log-likelihood right to 0.001."""
+
 _CELLS_AT_ONCE = 1 << 21
 
 
@@ -88,6 +91,13 @@ def subsets(size: int) -> Subsets:
 def centred(mu: Floats) -> Floats:
     """Utilities below their largest, cut at -300, so that no square of exp(mu) underflows."""
     return np.maximum(mu - mu.max(axis=-1, keepdims=True), -300.0)
+
+
+def exponentials(mu: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Utilities (draws, T, n) within the range of their precision, and exp(mu) as (T, n, draws)."""
+    if np.ptp(mu) > 80.0:  # else no exponential is out of the range even of single precision
+        mu = np.maximum(centred(mu), -80.0) if mu.itemsize < 8 else centred(mu)
+    return mu, np.exp(np.ascontiguousarray(mu.transpose(1, 2, 0)))
 
 
 def tails(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,23 +1,28 @@
 """Choices ranking by ranking, for many algorithms."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
 from polarbear.likelihood.ordered import (
+    PRECISE_ENOUGH,
     Floats,
     Ints,
     Subsets,
     centred,
+    exponentials,
     slices,
     sorted_parts,
     subsets,
     tails,
 )
+
+_AT_ONCE = 256
+"""So many draws, and rankings, are worked on at a time: they stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,17 @@ class Orders:
         return tied + sum(block.item.size for block in self.blocks)
 
     def single(self) -> "Orders":
-        """The same: single precision is not enough for long sums."""
-        return self
+        """The same in single precision, if that is enough for the value; for many draws."""
+        if self.wins.sum(axis=1).max(initial=0.0) > PRECISE_ENOUGH:
+            return self
+        wins: Any = self.wins.astype(np.float32)
+        return replace(self, wins=wins)
 
     def value(self, mu: Floats) -> Floats:
         """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
-            return np.concatenate([self._value(mu[some]) for some in self._some(len(mu))])
+            parts = range(0, len(mu), _AT_ONCE)
+            return np.concatenate([self._values(mu[k : k + _AT_ONCE]) for k in parts])
         return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
@@ -128,6 +137,19 @@ class Orders:
                 np.add.at(lost, (..., ties.row), mine)  # pyright: ignore[reportArgumentType]
             value -= lost.reshape(*mu.shape[:-1], -1).sum(axis=-1)
         return value
+
+    def _values(self, mu: Floats) -> Floats:
+        """The same for many draws, with those of one algorithm side by side: (draws, T)."""
+        mu, theta = exponentials(mu)
+        nobody = np.zeros((1, len(mu)), dtype=theta.dtype)
+        theta = np.concatenate([theta.reshape(-1, len(mu)), nobody])
+        lost = np.zeros((self.n_times, len(mu)))
+        for block in self.blocks:
+            each = len(block.item) // self.n_times
+            for t in range(self.n_times):
+                for k in range(t * each, (t + 1) * each, _AT_ONCE):
+                    lost[t] += block.lost(theta, k, min(k + _AT_ONCE, (t + 1) * each))
+        return np.einsum("tn,dtn->dt", self.wins, mu, dtype=np.float64) - lost.T
 
     def _gradient(self, mu: Floats) -> Floats:
         return self.wins - self._pull(centred(mu))
@@ -205,6 +227,21 @@ class _Ties(NamedTuple):
         mine = theta[..., self.row[:, None], self.columns]
         return mine @ self.subsets.member.T + tail[..., self.row, self.place + size][..., None]
 
+    def among(self, start: int, stop: int) -> "_Ties":
+        """Those of a range of rankings, counted from its start."""
+        some = slice(*np.searchsorted(self.row, [start, stop]))
+        return _Ties(self.row[some] - start, self.place[some], self.weight[some], self.subsets)
+
+    def lost(self, theta: Floats, item: Ints, behind: Floats) -> Floats:
+        """What a choice from each subset costs, for each draw; ``behind`` (groups, draws)."""
+        found = np.zeros(theta.shape[1])
+        member = self.subsets.member.astype(theta.dtype)
+        for some in slices(len(self.row), member.shape[0] * theta.shape[1]):
+            mine = theta[item[self.row[some, None], self.columns[some]]]
+            total = member @ mine + behind[some, None]
+            found += self.weight[some] @ (self.subsets.weight @ np.log(total))
+        return found
+
     def shares(self, theta: Floats, tail: Floats, power: int) -> Floats:
         """For each group and subset, weight / total ** power."""
         return self.weight[:, None] * self.subsets.weight / self.totals(theta, tail) ** power
@@ -219,6 +256,27 @@ class _Block(NamedTuple):
     ties: tuple[_Ties, ...]
     weight: Floats  # (rankings,)
     comparison: Ints  # (rankings,): which of all the comparisons each is of
+
+    def lost(self, theta: Floats, start: int, stop: int) -> Floats:
+        """What the choices in a range of rankings cost, for each draw: theta is (items, draws)."""
+        item, strict = self.item[start:stop], self.strict[start:stop].astype(theta.dtype)
+        tail = np.zeros((len(item), theta.shape[1]), dtype=theta.dtype)
+        tied = [ties.among(start, stop) for ties in self.ties]
+        behind = [tail[ties.row] for ties in tied]
+        found = np.zeros(theta.shape[1])
+        for place in range(item.shape[1] - 1, -1, -1):
+            for ties, rest in zip(tied, behind, strict=True):
+                ends = ties.place + ties.subsets.member.shape[1] == place + 1
+                rest[ends] = tail[ties.row[ends]]
+            tail += theta[item[:, place]]
+            chosen = strict[:, place] > 0
+            if chosen.all():
+                found += strict[:, place] @ np.log(tail)
+            elif chosen.any():
+                found += strict[chosen, place] @ np.log(tail[chosen])
+        for ties, rest in zip(tied, behind, strict=True):
+            found += ties.lost(theta, item, rest)
+        return found
 
     def rates(self, theta: Floats, tail: Floats, power: int) -> Floats:
         """For each place, the sum over the sets it is in of weight / total ** power."""

@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 
 from polarbear.data.rankings import Rankings
-from polarbear.likelihood.ordered import Floats, Ints, centred, slices, sorted_parts, subsets, tails
-
-PRECISE_ENOUGH = 10_000.0
-"""Up to so many choices at a time, single precision gets the log-likelihood right to 0.001."""
+from polarbear.likelihood.ordered import (
+    PRECISE_ENOUGH,
+    Floats,
+    Ints,
+    centred,
+    exponentials,
+    slices,
+    sorted_parts,
+    subsets,
+    tails,
+)
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,11 @@ class SetTable:
     def _values(self, mu: Floats) -> Floats:
         """The same for many draws, with an array for each set: (draws, T)."""
         n = mu.shape[-1]
-        if np.ptp(mu) > 80.0:  # else no exponential is out of the range even of single precision
-            mu = np.maximum(centred(mu), -80.0) if mu.itemsize < 8 else centred(mu)
-        theta = np.exp(np.ascontiguousarray(mu.transpose(2, 1, 0)))  # (n, T, draws)
-        total = np.empty((1 << n, *theta.shape[1:]), dtype=theta.dtype)
+        mu, theta = exponentials(mu)
+        total = np.empty((1 << n, len(theta), theta.shape[2]), dtype=theta.dtype)
         total[0] = 0.0
         for k in range(n):  # the sets with k are those without it, and theta[k] more
-            np.add(total[: 1 << k], theta[k], out=total[1 << k : 2 << k])
+            np.add(total[: 1 << k], theta[:, k], out=total[1 << k : 2 << k])
         used = (self.member @ (1 << np.arange(n))).astype(np.intp)
         logs = np.log(total[used])
         lost = (self.count[:, None, :] @ logs.transpose(1, 0, 2))[:, 0].T
