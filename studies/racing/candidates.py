@@ -1,8 +1,9 @@
 """A race that a thousand candidates enter one after another: what each decision costs.
 
 Each candidate joins when the pairs of those before it are settled, or no instances are left for
-them. Candidates get better by and by, as those of an automated design do: the level rises slowly
-while each has a curve of its own, so most are dominated, some get into the set, and old ones leave.
+them. Candidates are as those of an automated design: most are worse than what is there, they get
+better by and by, and each has a curve of its own. So most are dominated, some get into the set, and
+old ones leave.
 """
 
 import sys
@@ -21,8 +22,9 @@ from polarbear.racing.jobs import Job
 from polarbear.testing import PAPER, draw_truth, noisy_utilities
 
 CANDIDATES, TIMES, INSTANCES, PERSISTENCE = 1000, 10, 128, 0.5
-RISE = 3.0
-"""By how much the level of utilities rises from the first candidate to the last."""
+RISE, LEVEL = 6.0, 2.0
+"""By how much utilities rise from the first candidate to the last, and how much the levels of
+neighbours differ: most are clearly worse than the best so far."""
 
 TREND = 1000.0
 """Of all runs, from a time to the next: every time is an improvement."""
@@ -31,7 +33,8 @@ TREND = 1000.0
 def truth_of(number: int, candidates: int) -> Floats:
     rng = seeded("candidates", number)
     curves = [draw_truth(PAPER, grid(TIMES), 2, rng)[0][:, 0] for _ in range(candidates)]
-    return np.stack(curves, axis=1) + np.linspace(0, RISE, candidates)
+    level = np.linspace(0, RISE, candidates) + LEVEL * rng.standard_normal(candidates)
+    return np.stack(curves, axis=1) + level
 
 
 def runs_of(utilities: Floats, instances: int, number: int, candidate: int) -> Floats:
