@@ -410,9 +410,8 @@ def eaf_difference(
         data = eaf_difference_data(source, first, second)
     ax = axes(ax, columns)
     if not len(data.difference):
-        return nothing(
-            ax, "There is no time between the first and the last\nat which the two differ."
-        )
+        two = f"{shown(data.first)} and {shown(data.second)}"
+        return nothing(ax, f"After the first time\nnothing tells {two} apart.")
     colours = require("matplotlib.colors", extra="plots")
     collections = require("matplotlib.collections", extra="plots")
     one, two = (data.cast.styles()[name].colour for name in (data.first, data.second))

@@ -213,7 +213,7 @@ def _name_racing(ax: Axes, data: Evolution) -> None:
     ]
     names = [data.cast.names[k] for k in racing]
     longest = max((len(shown(name)) for name in names), default=0)
-    share = min(0.4, (0.6 * SMALL * longest + 12) / points(ax)[0])
+    share = min(0.4, (0.62 * SMALL * longest + 16) / points(ax)[0])
     ax.set_xlim(0.5, last + 0.5 + share / (1 - share) * max(1, last - 0.2))
     ends = [
         End(name, last, min(float(data.dominance[-1, k]), TOP), styles[name])
