@@ -361,7 +361,8 @@ def _at_one_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
     ax = axes(ax, columns, row_height(len(data.cast.names), columns))
     order = np.argsort(-np.nan_to_num(data.mean[0], nan=-1.0), kind="stable")
     names = [data.cast.names[k] for k in order]
-    dots(ax, names, *(part[0, order] for part in (data.mean, data.lower, data.upper)), data.cast)
+    mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
+    dots(ax, names, mean, lower, upper, data.cast)
     ax.set_xlim(0, 1)
     ax.set_xlabel(f"Mean attained share at {moment(float(data.times[0]), data.clock)}")
     note(ax, f"of {_range(data.scale)}; bar: {data.level:.0%} confidence of the mean")
