@@ -345,13 +345,14 @@ def ecdf(
     ax.set_ylabel("Mean attained share (ECDF)")
     ax.set_ylim(0, 1)
     note(ax, f"of {_range(data.scale)}; band: {data.level:.0%} confidence of the mean")
-    last = float(data.times[-1])
     named = [k for k, name in enumerate(data.cast.names) if not styles[name].muted]
     left = len(data.cast.names) - len(named)
-    ends = [
-        End(data.cast.names[k], last, float(data.mean[-1, k]), styles[data.cast.names[k]])
-        for k in named
-    ]
+    ends = []
+    for k in named:
+        known = np.flatnonzero(~np.isnan(data.mean[:, k]))  # runs may all be cut before the end
+        for t in known[-1:]:
+            here = float(data.times[t]), float(data.mean[t, k])
+            ends.append(End(data.cast.names[k], *here, styles[data.cast.names[k]]))
     line_ends(ax, ends, f"+ {left} others" if left else "")
     return ax
 
