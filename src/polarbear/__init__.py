@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # what type checkers take for true; typing itself would double the import
 if TYPE_CHECKING:
+    import polarbear.plots as plots
     import polarbear.priors as priors
     import polarbear.store as store
     import polarbear.testing as testing
@@ -83,6 +84,7 @@ _HOME = {
     "Local": "polarbear.running.local",
     "Spool": "polarbear.running.spool",
     "preferences": "polarbear.selection.preferences",
+    "plots": "polarbear.plots",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
     "read": "polarbear.readers",
@@ -121,6 +123,7 @@ __all__ = [
     "fit",
     "grid",
     "open_store",
+    "plots",
     "preferences",
     "priors",
     "race",
