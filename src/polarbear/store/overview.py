@@ -10,8 +10,9 @@ from polarbear.errors import StoreError
 from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
+from polarbear.store.counting import counted
 from polarbear.store.database import Database
-from polarbear.store.rows import STATUS_OF, Head, holder_words, name_of, small_event
+from polarbear.store.rows import STATUS_OF, holder_words, name_of, small_event
 
 _NOBODY = b'"eliminated": []'
 
@@ -114,18 +115,17 @@ def shown(name: str) -> str:
     return "".join(plain)
 
 
-def overview(database: Database, head: Head) -> Overview:
+def overview(database: Database) -> Overview:
     """Where the race in a database stands."""
+    head, counts = counted(database)
     state, since = _state(database, head.last)
     names = _Names(database)
     found: dict[str, dict[Status, int]] = {}
-    tally = "SELECT algorithm, status, count(*) FROM runs WHERE seq <= ? GROUP BY algorithm, status"
-    for algorithm, status, number in database.query(tally, head.last):
-        if status not in STATUS_OF:
-            raise StoreError(f"{database.name}: the status of {count(number, 'run')} is damaged")
+    for (algorithm, status), number in counts.items():
         found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
-    told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ?"
-    for algorithm, instance, repetition in database.query(told, since) if state.wanted else ():
+    told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ? AND seq <= ?"
+    later = database.query(told, since, head.last) if state.wanted else ()
+    for algorithm, instance, repetition in later:
         state.wanted.pop(Key(names[algorithm], names[instance], repetition), None)
     last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
     return Overview(
