@@ -22,7 +22,7 @@ from typing import Any, Self, TextIO
 
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import guess, listing
+from polarbear.data.names import guess, listing, shown
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError
@@ -341,4 +341,4 @@ def _teller(progress: bool | None, to: TextIO | None = None) -> Callable[[str], 
     stream = sys.stderr if to is None else to
     if progress is False or (progress is None and not stream.isatty()):
         return lambda _: None
-    return lambda line: print(line, file=stream, flush=True)
+    return lambda line: print(shown(line), file=stream, flush=True)

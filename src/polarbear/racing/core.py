@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, Protocol, Self
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import check, count, guess, listing, natural, text
+from polarbear.data.names import check, count, guess, listing, natural, shown, text
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
@@ -80,14 +80,14 @@ class Standing(NamedTuple):
     time: float | None = None
 
     def __str__(self) -> str:
+        name = shown(self.algorithm)
         if self.standing == "dominated":
-            return f"{self.algorithm} is dominated by {self.by} (P = {self.probability:.3f})"
+            by = shown(self.by or "")
+            return f"{name} is dominated by {by} (P = {self.probability:.3f})"
         if self.standing == "undecided":
             cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
-            return (
-                f"{self.algorithm} is undecided: not settled with {listing(list(self.open))}{cost}"
-            )
-        return f"{self.algorithm} is {self.standing}"
+            return f"{name} is undecided: not settled with {listing(list(self.open))}{cost}"
+        return f"{name} is {self.standing}"
 
 
 class Race:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polarbear.data.names import count, listing, natural
+from polarbear.data.names import count, listing, natural, shown
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
@@ -68,16 +68,16 @@ class Overview:
         return sum(sum(own.values()) for own in self.ended.values())
 
     def __str__(self) -> str:
-        unit = "" if self.clock == "time" else f" of {self.clock}"
+        unit = "" if self.clock == "time" else f" of {shown(self.clock)}"
         out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
         done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
         lines = [
             f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
-            f"  racing      {listing([*map(shown, self.racing)])}",
+            f"  racing      {listing(self.racing)}",
             f"  eliminated  {listing(out)}",
         ]
         if self.removed:
-            lines.append(f"  removed     {listing([*map(shown, self.removed)])}")
+            lines.append(f"  removed     {listing(self.removed)}")
         lines += [
             f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
             f"  last event  {self.events:,}: {self.last}",
@@ -103,16 +103,6 @@ class Overview:
             numbers = "".join(f"  {own.get(status, 0):>13,}" for status in columns)
             rows.append(f"  {shown(name):{wide}}{numbers}")
         return rows
-
-
-def shown(name: str) -> str:
-    r"""A name without anything that a terminal would obey.
-
-    >>> print(shown("a\n\x1b[2J"))
-    a\n\x1b[2J
-    """
-    plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return "".join(plain)
 
 
 def overview(database: Database) -> Overview:
