@@ -9,10 +9,8 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,68 +19,17 @@ import pytest
 import clusters
 import killing
 import polarbear as pb
-from course import RULES, decisions, run, short, told
+from course import run
+from disturbing import CODE, LONG, RULES, Tally, meanwhile
 from marks import MARK, left
-from polarbear.racing.events import Told
 from polarbear.running.processes import descendants
 
 HERE = Path(__file__).parent.parent
-LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
 DASK = pytest.mark.skipif(
     clusters.distributed is None or not (LONG or os.environ.get("POLARBEAR_FAULTS")),
     reason="takes long, and needs Dask: POLARBEAR_FAULTS=1",
 )
-RULES = RULES if LONG else short(80)
 WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-
-
-@cache
-def undisturbed():
-    return run(executor=2, rules=RULES).race.events
-
-
-class Tally:
-    """What came of the races so far."""
-
-    def __init__(self):
-        self.done = self.races = self.runs = self.twice = self.different = self.left = 0
-
-    def race(self, events):
-        runs = [event.run[:2] for event in events if isinstance(event, Told)]
-        whole = undisturbed()
-        alike = decisions(events) == decisions(whole) and told(events) == told(whole)
-        self.races += 1
-        self.runs += len(runs)
-        self.twice += len(runs) - len(set(runs))
-        self.different += not alike
-
-    def report(self, report, what):
-        # Nothing is said to be durable here before it is in the race that is compared.
-        report(what, self.done, self.races, self.runs, 0, self.twice, self.different, self.left)
-        assert (self.twice, self.different, self.left) == (0, 0, 0), vars(self)
-
-
-@contextmanager
-def meanwhile(work):
-    """Do something again and again in a thread, until the block is left; its errors are raised."""
-    over, errors = threading.Event(), []
-
-    def loop():
-        try:
-            while not over.is_set():
-                work(over)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=loop)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 # On this machine
@@ -176,8 +123,6 @@ def _send(pid, number):
 
 
 # A folder
-
-CODE = "import course\nsolvers = course.solvers(0.02)\ninstances = course.instance\n"
 
 
 class Crew:
