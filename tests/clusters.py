@@ -76,9 +76,9 @@ def cluster_at(folder, workers, **environment):
     cluster = Cluster(folder, **environment)
     try:
         cluster.workers = [cluster.start_worker() for _ in range(workers)]
-        with distributed.Client(cluster.address, timeout="30s") as client:
+        with distributed.Client(cluster.address, timeout="120s") as client:
             if workers:
-                client.wait_for_workers(workers, timeout=60)
+                client.wait_for_workers(workers, timeout=120)
             yield cluster, client
     finally:
         cluster.stop()

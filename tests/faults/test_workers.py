@@ -227,7 +227,7 @@ def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
 
         for _ in range(3):
             start()
-        client.wait_for_workers(3, timeout=60)
+        client.wait_for_workers(3, timeout=120)
         while tally.done < kills:
             with meanwhile(kill):
                 tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
