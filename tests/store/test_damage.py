@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,6 +236,24 @@ def test_a_newer_format_is_left_alone(path):
     for read_only in (True, False):
         with pytest.raises(StoreError, match="upgrade PolarBear to read it"):
             open_store(path, read_only=read_only)
+
+
+FILES = sorted((Path(__file__).parent / "files").glob("format-*.db"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_store_of_every_format_there_was_is_read(file, tmp_path):
+    """One file for each format, written when it was the present one; see ARCHITECTURE.md."""
+    assert len(FILES) == sqlite.FORMAT
+    path = shutil.copy(file, tmp_path / "old.db")
+    if file.stem != f"format-{sqlite.FORMAT}":
+        assert not salvage(path, tmp_path / "new.db").lost
+        path = tmp_path / "new.db"
+    again = Race.from_events(read(path), fit=quick_fit)
+    assert (again.n_runs, again.pareto) == (40, ("early", "good", "late"))
+    with open_store(path) as store:
+        store.append([Added("newcomer")])
+        assert store.status().n_runs == 40
 
 
 def test_an_older_format_is_upgraded_by_copying(path, race, tmp_path, monkeypatch):
