@@ -113,7 +113,16 @@ def number(said):
 def test_nothing_acknowledged_is_lost_with_the_power(tmp_path, report):
     times = 50 if LONG else 4
     acknowledged, gone = power_fails(tmp_path, times, "FULL")
-    report("power lost (copy of the disk), SQLite", times, 1, acknowledged, gone, 0, 0, 0)
+    report(
+        "power lost (copy of the disk), SQLite; runs summed over the copies",
+        times,
+        1,
+        acknowledged,
+        gone,
+        0,
+        0,
+        0,
+    )
     assert acknowledged > times * BATCH
     assert gone == 0
 
