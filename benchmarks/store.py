@@ -128,20 +128,21 @@ def bare_read(where, runs, size):  # noqa: ARG001
     return {"seconds": time.perf_counter() - start, "memory": peak() - before}
 
 
-def replay(where, runs, size, *, arrays=False):  # noqa: ARG001
+def replay(where, runs, size, **how):  # noqa: ARG001
+    """What a coordinator does that comes back; ``keep=False`` is how it does it."""
     from polarbear.racing.core import Race
     from polarbear.store.opening import open_store
 
     before, start = peak(), time.perf_counter()
     with open_store(where, read_only=True) as store:
-        race = Race.from_events(store.read(arrays=arrays))
+        race = Race.from_events(store.read(arrays=bool(how)), **how)
     seconds = time.perf_counter() - start
     assert race.n_runs == runs
     return {"seconds": seconds, "memory": peak() - before}
 
 
-def replay_arrays(where, runs, size):
-    return replay(where, runs, size, arrays=True)
+def resume(where, runs, size):
+    return replay(where, runs, size, keep=False)
 
 
 def table(where, runs, size):  # noqa: ARG001
@@ -169,6 +170,8 @@ def timed(part):
     def run(where, runs, size):
         import polarbear.store  # noqa: F401
 
+        if str(where).startswith("postgres"):
+            import psycopg  # noqa: F401
         start = time.process_time()
         found = part(where, runs, size)
         return {"cpu": time.process_time() - start, **found}
@@ -178,7 +181,7 @@ def timed(part):
 
 PARTS = {
     part.__name__: timed(part)
-    for part in (append, bare_append, read, bare_read, replay, replay_arrays, table, status)
+    for part in (append, bare_append, read, bare_read, replay, resume, table, status)
 }
 
 
@@ -234,7 +237,7 @@ READING = {
     "status": "`status()`, in a new process",
     "read": "open and `read()` all events, one after the other",
     "replay": "open and `Race.from_events(store.read())`",
-    "replay_arrays": "the same with `read(arrays=True)`",
+    "resume": "the same without keeping the events: a coordinator that comes back",
     "table": "`store.runs()`, for export",
 }
 

@@ -5,7 +5,8 @@ remembers, the engine runs.
 
 1. What the race asks for, decides or is told is durable in the store before anything is done about
    it. After a crash the same call goes on where it was: what is not in the store did not happen.
-2. A run that an engine loses is asked for again. After ``PATIENCE`` losses it counts as killed.
+2. A run that an engine loses is asked for again. After ``PATIENCE`` losses that it may be to blame
+   for it counts as killed.
 3. Jobs of whoever is out are taken back if nobody has begun them; what is under way ends by itself,
    and does not count.
 """
@@ -21,7 +22,7 @@ from typing import Any, Self, TextIO
 
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import guess, listing
+from polarbear.data.names import guess, listing, shown
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError
@@ -41,7 +42,7 @@ from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
 PATIENCE = 3
-"""So often a run may be lost with its worker before it counts as killed."""
+"""So often a run may be under way when its worker goes before it counts as killed."""
 
 WAIT = 1.0
 """Seconds after which one looks at the deadline again."""
@@ -265,7 +266,7 @@ class Result(Raced):
             if isinstance(made, Outcome):
                 self._take(made)
                 continue
-            lost[key] += 1
+            lost[key] += made.blamed
             if lost[key] >= PATIENCE:
                 killed = made.job.run([], [], until=0.0, status=Status.KILLED)
                 self._take(Outcome(made.job, killed, why=made.why))
@@ -348,4 +349,4 @@ def _teller(progress: bool | None, to: TextIO | None = None) -> Callable[[str], 
     stream = sys.stderr if to is None else to
     if progress is False or (progress is None and not stream.isatty()):
         return lambda _: None
-    return lambda line: print(line, file=stream, flush=True)
+    return lambda line: print(shown(line), file=stream, flush=True)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.names import listing, span
+from polarbear.data.names import listing, shown, span
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +41,7 @@ class Facts(NamedTuple):
 
 def verdict(facts: Facts) -> str:
     """All sentences, and how sure they are taken together."""
+    facts = facts._replace(algorithms=tuple(map(shown, facts.algorithms)))
     n = len(facts.algorithms)
     order = np.argsort(facts.dominates.any(axis=0), kind="stable")
     lines = [_sentence(facts, code) for code in order.tolist()]

@@ -3,108 +3,87 @@
 ``POLARBEAR_KILLS=100 pytest tests/faults`` is the long version; by default there are a few.
 """
 
+import itertools
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
 
-import pytest
-
-import polarbear as pb
-from course import decisions, run, told
+import killing
+from marks import MARK, left
 
 HERE = Path(__file__).parent.parent
-KILLS = int(os.environ.get("POLARBEAR_KILLS", "6"))
+KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
 SECONDS = 0.004
 """How long a third of a run takes, so that a kill hits runs as well as decisions."""
 
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    path = tmp_path_factory.mktemp("whole") / "race.db"
-    begin = time.monotonic()
-    run(path, 2, SECONDS).close()
-    return read(path), time.monotonic() - begin
+LONGEST = 0.5
+"""When the latest kill is, as a share of how long the race takes: most are killed several times."""
 
 
-def read(where):
-    with pb.open_store(where, read_only=True) as store:
-        return list(store.read())
-
-
-def begun(where):
-    script = [sys.executable, str(HERE / "course.py"), str(where), "2", str(SECONDS)]
-    return subprocess.Popen(script, stdout=subprocess.DEVNULL, start_new_session=True)
-
-
-def alive(session):
-    """Processes of a session, but for the dead that nobody has asked after."""
-    found = []
-    for place in Path("/proc").iterdir():
-        try:
-            words = (place / "stat").read_text().rpartition(")")[2].split()
-        except (OSError, ValueError):
-            continue
-        if int(words[3]) == session and words[0] != "Z":
-            found.append(place.name)
-    return found
-
-
-def killed_again_and_again(where, kills, seed, seconds):
-    """Kill the race at random moments until it was killed often enough, then let it end."""
-    rng = random.Random(seed)
-    known = set()
-    for _ in range(kills):
-        process = begun(where)
-        try:
-            process.wait(rng.uniform(0.0, 1.5 * seconds))
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-        assert not orphans(process.pid)
-        before, known = known, _acknowledged(where)
-        assert before <= known
-    assert begun(where).wait(120) == 0
-
-
-def _acknowledged(where):
+def live(where, seed, seconds, folder):  # noqa: ARG001 (all races are the same one)
+    """A coordinator that is killed some time after it has begun."""
+    said, mark = folder / uuid4().hex, uuid4().hex
+    with said.open("wb") as mouth:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "course.py"), str(where), "2", str(SECONDS)],
+            stdout=mouth,
+            env={**os.environ, MARK: mark},
+        )
+    while not said.stat().st_size and process.poll() is None:
+        time.sleep(0.005)
     try:
-        return {run[:3] for run in told(read(where))}
-    except pb.StoreError:  # it was killed before there was anything
-        return set()
+        ended = process.wait(seconds) == 0
+        assert ended, "the coordinator failed"
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        ended = False
+    return killing.Life(killing.numbers(said.read_bytes())[1:], ended, len(left(mark)))
 
 
-def orphans(session):
-    """Who is left of a session two seconds after its leader was killed."""
-    end = time.monotonic() + 2
-    while (left := alive(session)) and time.monotonic() < end:
-        time.sleep(0.05)
-    return left
+@cache
+def undisturbed():
+    """The events of a race that nobody kills, and how long it takes from when it is loaded."""
+    with TemporaryDirectory() as folder:
+        begin = time.monotonic()
+        where = Path(folder) / "race.db"
+        assert live(where, 0, 600, Path(folder)).ended
+        return killing.stored(where), time.monotonic() - begin
 
 
-def test_kills_of_a_race_in_a_file(tmp_path, undisturbed):
-    whole, seconds = undisturbed
-    done = 0
-    trial = 0
-    while done < KILLS:
-        path = tmp_path / f"race{trial}.db"
-        number = min(5, KILLS - done)
-        killed_again_and_again(path, number, trial, seconds)
-        found = read(path)
-        assert told(found) == told(whole)
-        assert decisions(found) == decisions(whole)
-        done, trial = done + number, trial + 1
+def tolled(place, kills, folder):
+    events, seconds = undisturbed()
+    return killing.killed(
+        place,
+        kills,
+        LONGEST * seconds,
+        live=lambda *how: live(*how, folder),
+        undisturbed=lambda _: events,
+    )
 
 
-def test_kills_of_a_race_in_a_database(undisturbed, server):
-    whole, seconds = undisturbed
+def told_of(report, what, toll):
+    report(
+        what, toll.kills, toll.races, toll.runs, toll.lost, toll.twice, toll.different, toll.left
+    )
+    assert toll.harmless, toll
+
+
+def test_kills_of_a_race_in_a_file(tmp_path, report):
+    count = itertools.count()
+    toll = tolled(lambda: tmp_path / f"{next(count)}.db", KILLS, tmp_path)
+    assert toll.runs >= 200 * toll.races
+    told_of(report, "coordinator killed (SIGKILL), SQLite", toll)
+
+
+def test_kills_of_a_race_in_a_database(tmp_path, report, server):
+    count = itertools.count()
     kills = max(2, 3 * KILLS // 10)
-    for trial in range(0, kills, 5):
-        where = f"{server.url}#kills{trial}"
-        killed_again_and_again(where, min(5, kills - trial), trial, seconds)
-        found = read(where)
-        assert told(found) == told(whole)
-        assert decisions(found) == decisions(whole)
+    toll = tolled(lambda: f"{server.url}#kills{next(count)}", kills, tmp_path)
+    told_of(report, "coordinator killed (SIGKILL), PostgreSQL", toll)

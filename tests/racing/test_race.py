@@ -1,5 +1,8 @@
 """The race: what it asks and decides, whatever the order, the interruptions and the accidents."""
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -529,3 +532,28 @@ class Accidents(RuleBasedStateMachine):
 
 TestAccidents = Accidents.TestCase
 TestAccidents.settings = settings(stateful_step_count=30)
+
+
+def test_finished_runs_take_little_memory_however_long_they_were():
+    """What a race still needs of a run is how it stood at the times of the race."""
+
+    def grown(improvements, runs=(100, 240)):
+        rules = Rules(alpha=0.999, batch=(8, 8), max_runs=runs[-1])
+        race = race_of(["good", "twin", "early", "late"], rules=rules)
+        at = [0]
+        tracemalloc.start()
+        while jobs := race.ask():
+            for job in jobs:
+                time = np.linspace(0.01, job.horizon, improvements)
+                value = np.sort(np.random.default_rng(job.seed).random(improvements))
+                race.tell(job.run(time, value))
+                race.forget()  # as the coordinator does, who has stored them
+                if race.n_runs in runs:
+                    gc.collect()
+                    at.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+        return (at[-1] - at[-2]) / (runs[-1] - runs[0])
+
+    short, long = grown(10), grown(1_000)  # a long run takes 16,000 bytes where it was made
+    assert long < 1.2 * short
+    assert long < 2_000

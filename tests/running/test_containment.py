@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import solvers
+from marks import MARK, left, marked
 from polarbear.data.run import Run, Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
@@ -234,6 +237,32 @@ def test_if_the_supervisor_is_killed_so_is_its_run():
     thread.join(10)
     assert len(errors) == 1
     assert all(map(gone, below))
+
+
+LEAVING = """
+import sys, time
+from pathlib import Path
+from polarbear.running.slots import Slot
+sys.path.insert(0, sys.argv[1])
+slot = Slot()
+while not Path(sys.argv[1], "loading").exists():
+    time.sleep(0.01)
+"""
+
+
+def test_a_slot_that_is_still_loading_ends_with_who_started_it(tmp_path):
+    """Of a module that takes long to load, in place of one that every slot loads."""
+    slow = "import time\nfrom pathlib import Path\nPath(__file__).with_name('loading').touch()\n"
+    (tmp_path / "threadpoolctl.py").write_text(slow + "time.sleep(30)\n")
+    mark = "a slot that loads"
+    starter = subprocess.Popen(
+        [sys.executable, "-c", LEAVING, str(tmp_path)], env=os.environ | {MARK: mark}
+    )
+    wait_for((tmp_path / "loading").exists)
+    assert len(marked(mark)) == 2
+    starter.kill()
+    starter.wait()
+    assert left(mark) == []
 
 
 def test_a_slot_that_is_a_program_of_its_own_gets_what_to_run_as_bytes():

@@ -2,16 +2,15 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
 import solvers
+from clusters import ENVIRONMENT, cluster_at
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Key, job
 from polarbear.running.engines import start
@@ -26,75 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 FAULTS = pytest.mark.skipif(
     not os.environ.get("POLARBEAR_FAULTS"), reason="takes long: POLARBEAR_FAULTS=1"
 )
-
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": str(Path(solvers.__file__).parent),
-    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
-    "PYTHONWARNINGS": "ignore",
-}
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-class Cluster:
-    """A scheduler and workers, each started from the command line."""
-
-    def __init__(self, folder):
-        self.port, self.folder = free_port(), folder
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        self.processes = []
-        self.scheduler = self.start_scheduler()
-
-    def start(self, *arguments):
-        command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
-        process = subprocess.Popen(
-            command,
-            env=ENVIRONMENT,
-            cwd=self.folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.processes.append(process)
-        return process
-
-    def start_scheduler(self):
-        return self.start(
-            "scheduler",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(self.port),
-            "--dashboard-address",
-            ":0",
-        )
-
-    def start_worker(self):
-        return self.start(
-            "worker", self.address, "--nthreads", "1", "--dashboard-address", ":0", "--no-nanny",
-            "--death-timeout", "60", "--host", "127.0.0.1",
-        )  # fmt: skip
-
-    def stop(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def cluster_at(folder, workers):
-    cluster = Cluster(folder)
-    try:
-        cluster.workers = [cluster.start_worker() for _ in range(workers)]
-        with distributed.Client(cluster.address, timeout="30s") as client:
-            client.wait_for_workers(workers, timeout=60)
-            yield cluster, client
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +23,7 @@ from polarbear.running.checking import check
 from polarbear.running.engines import start
 from polarbear.running.local import Local
 from polarbear.running.outcomes import Lost, Outcome, from_plain, to_plain
+from polarbear.running.pool import Pool, results
 from polarbear.running.processes import cores, descendants
 from polarbear.running.setup import Limits, Setup, pack
 from racers import SKILL, TIMES, history, race_of
@@ -115,6 +116,41 @@ def test_if_a_slot_is_killed_its_run_is_lost_and_the_engine_goes_on():
         found = all_of(engine)
     assert [type(outcome) for outcome in found] == [Lost, Outcome, Outcome]
     assert found[0].job.algorithm == "slow"
+    assert found[0].blamed
+
+
+class Losing:
+    """A backend that loses whatever it is given, and remembers what went together."""
+
+    call_seconds, slots = 10.0, 1
+
+    def __init__(self):
+        self.calls = []
+
+    def submit(self, jobs):
+        self.calls.append(jobs)
+        future = Future()
+        future.set_exception(OSError("the worker is gone"))
+        return future
+
+    gather = staticmethod(results)
+
+
+def test_what_was_lost_in_company_goes_alone_before_it_is_blamed():
+    backend = Losing()
+    pool = Pool(backend)
+    pool._seconds = 0.01  # short runs go together
+    wanted = jobs_of(["quick"], 8)
+    pool.submit(wanted)
+    first = all_of(pool)
+    assert max(map(len, backend.calls)) > 1
+    assert {lost.job for lost in first if lost.blamed} == {
+        c[0] for c in backend.calls if len(c) == 1
+    }
+    backend.calls.clear()
+    pool.submit(wanted)
+    assert all(lost.blamed for lost in all_of(pool))
+    assert [len(jobs) for jobs in backend.calls] == [1] * 8
 
 
 def test_solvers_that_cannot_be_loaded_stop_the_race(tmp_path, monkeypatch):

@@ -4,8 +4,10 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import sqlite3
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from polarbear.racing.core import Race
 from polarbear.racing.events import Added, Asked, Decided, Imported, Removed, Told
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
+from polarbear.running.processes import fork
 from polarbear.store import database, lease, sqlite
 from polarbear.store.opening import open_store
 from polarbear.store.rows import blob_row
@@ -104,6 +107,46 @@ def test_a_truncated_file_is_refused_at_every_length(sound, tmp_path):
             read(path)
 
 
+def left_behind(path, events):
+    """The store of a writer that was killed: most of it is in the write-ahead log."""
+    child = fork()
+    if child == 0:
+        try:
+            store = open_store(path)
+            for k in range(0, len(events), 40):
+                store.append(events[k : k + 40])
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    os.waitpid(child, 0)
+    assert path.with_name(path.name + "-wal").stat().st_size > 0
+    return path
+
+
+@pytest.mark.parametrize("what", ["deleted", "truncated", "of another store", "garbage"])
+def test_with_a_wrong_log_a_store_is_refused_or_as_it_was_at_some_time(race, tmp_path, what):
+    """Whoever takes a file without its log takes an earlier state, and never a mixture."""
+    path = left_behind(tmp_path / "race.db", race.events)
+    log = path.with_name("race.db-wal")
+    other = race_of(["early", "late"], seed=5)
+    match what:
+        case "deleted":
+            log.unlink()
+        case "truncated":
+            log.write_bytes(log.read_bytes()[: log.stat().st_size // 2 + 100])
+        case "of another store":
+            drive(other)
+            shutil.copy(left_behind(tmp_path / "b.db", other.events).with_name("b.db-wal"), log)
+        case "garbage":
+            log.write_bytes(random.Random(3).randbytes(log.stat().st_size))
+    path.with_name("race.db-shm").unlink()
+    try:
+        found = read(path)
+    except StoreError:
+        return
+    assert found in (race.events[: len(found)], other.events[: len(found)])
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
@@ -122,6 +165,27 @@ def test_what_is_damaged_is_named(path, sql, said):
     change(path, sql)
     with pytest.raises(StoreError, match=said):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE counts SET number = number + 1 WHERE status = 0",
+        "DELETE FROM counts WHERE status = 4",
+        "UPDATE counts SET status = 9 WHERE status = 4",
+    ],
+)
+def test_numbers_of_runs_that_do_not_add_up_are_noticed(path, race, sql):
+    change(path, sql)
+    assert read(path) == race.events
+    with (
+        open_store(path, read_only=True) as store,
+        pytest.raises(StoreError, match="do not add up; `polarbear salvage"),
+    ):
+        store.status()
+    with pytest.raises(StoreError, match="do not add up"):
+        open_store(path)
+    assert not salvage(path, path.with_name("new.db")).lost
 
 
 def test_rows_that_change_places_are_noticed(path):
@@ -172,6 +236,24 @@ def test_a_newer_format_is_left_alone(path):
     for read_only in (True, False):
         with pytest.raises(StoreError, match="upgrade PolarBear to read it"):
             open_store(path, read_only=read_only)
+
+
+FILES = sorted((Path(__file__).parent / "files").glob("format-*.db"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_store_of_every_format_there_was_is_read(file, tmp_path):
+    """One file for each format, written when it was the present one; see ARCHITECTURE.md."""
+    assert len(FILES) == sqlite.FORMAT
+    path = shutil.copy(file, tmp_path / "old.db")
+    if file.stem != f"format-{sqlite.FORMAT}":
+        assert not salvage(path, tmp_path / "new.db").lost
+        path = tmp_path / "new.db"
+    again = Race.from_events(read(path), fit=quick_fit)
+    assert (again.n_runs, again.pareto) == (40, ("early", "good", "late"))
+    with open_store(path) as store:
+        store.append([Added("newcomer")])
+        assert store.status().n_runs == 40
 
 
 def test_an_older_format_is_upgraded_by_copying(path, race, tmp_path, monkeypatch):

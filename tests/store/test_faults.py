@@ -168,6 +168,26 @@ def test_a_full_disk_is_said_and_the_same_call_later_goes_on(tmp_path):
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
+def test_a_disk_that_becomes_read_only_is_said_and_the_same_call_later_goes_on(tmp_path):
+    if not full_disk(tmp_path):
+        pytest.skip("no file system can be mounted here")
+    remount = ["mount", "-o", "remount,{}", str(tmp_path)]
+    try:
+        with open_store(tmp_path / "race.db") as store:
+            store.append([BEGIN])
+        subprocess.run([w.format("ro") for w in remount], check=True)
+        with pytest.raises(StoreError, match=r"no lock can be made|may not be written"):
+            open_store(tmp_path / "race.db")
+        with open_store(tmp_path / "race.db", read_only=True) as store:
+            assert list(store.read()) == [BEGIN]
+        subprocess.run([w.format("rw") for w in remount], check=True)
+        with open_store(tmp_path / "race.db") as store:
+            store.append([Added("a")])
+            assert list(store.read()) == [BEGIN, Added("a")]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
 def test_a_file_that_may_not_grow_is_said_and_the_same_call_later_goes_on(tmp_path):
     with open_store(tmp_path / "race.db") as store:
         store.append([BEGIN])

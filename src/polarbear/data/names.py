@@ -106,6 +106,16 @@ def guess(name: str, names: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are {listing(names)}"
 
 
+def shown(name: str) -> str:
+    r"""A name without anything that a terminal would obey.
+
+    >>> print(shown("a\n\x1b[2J"))
+    a\n\x1b[2J
+    """
+    plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return "".join(plain)
+
+
 def listing(names: Sequence[str], most: int = 8) -> str:
     """A list of names short enough for one line.
 
@@ -114,8 +124,8 @@ def listing(names: Sequence[str], most: int = 8) -> str:
     """
     if not names:
         return "none"
-    shown = ", ".join(map(str, names[:most]))
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+    first = ", ".join(shown(str(name)) for name in names[:most])
+    return first if len(names) <= most else f"{first} and {len(names) - most:,} more"
 
 
 def count(number: int, noun: str) -> str:

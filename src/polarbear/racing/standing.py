@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from polarbear.data.names import listing
+from polarbear.data.names import listing, shown
 
 
 class Standing(NamedTuple):
@@ -30,11 +30,11 @@ class Standing(NamedTuple):
     time: float | None = None
 
     def __str__(self) -> str:
+        name = shown(self.algorithm)
         if self.standing == "dominated":
-            return f"{self.algorithm} is dominated by {self.by} (P = {self.probability:.3f})"
+            by = shown(self.by or "")
+            return f"{name} is dominated by {by} (P = {self.probability:.3f})"
         if self.standing == "undecided":
             cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
-            return (
-                f"{self.algorithm} is undecided: not settled with {listing(list(self.open))}{cost}"
-            )
-        return f"{self.algorithm} is {self.standing}"
+            return f"{name} is undecided: not settled with {listing(list(self.open))}{cost}"
+        return f"{name} is {self.standing}"

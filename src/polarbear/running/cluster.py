@@ -11,6 +11,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from json import dumps
@@ -62,9 +63,10 @@ class DaskBackend:
 
     @property
     def slots(self) -> int:
-        """How many threads all workers have together."""
+        """How many threads all workers have together, as far as is known."""
         if time.monotonic() > self._asked + _NEWS and self._client.status == "running":
-            self._threads = sum(self._client.nthreads().values())
+            with suppress(OSError):  # the scheduler is just going; its tasks will be lost
+                self._threads = sum(self._client.nthreads().values())
             self._asked = time.monotonic()
         return self._threads
 
@@ -95,7 +97,8 @@ class DaskBackend:
     def close(self) -> None:
         """The cluster is its owner's; slots that wait on its workers are ours."""
         if self._client.status == "running":
-            self._client.run(release, on_error="ignore")
+            with suppress(OSError):
+                self._client.run(release, on_error="ignore")
 
     def _connected(self) -> None:
         end = time.monotonic() + PATIENCE

@@ -45,10 +45,15 @@ class Outcome(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A run that nobody knows the end of: its worker is gone. The race asks for it again."""
+    """A run that nobody knows the end of: its worker is gone. The race asks for it again.
+
+    ``blamed``: whether it was the one under way, which may be why the worker is gone; what waited
+    behind it, or went together with others, has nothing to do with it.
+    """
 
     job: Job
     why: str
+    blamed: bool = True
 
 
 def to_plain(outcome: Outcome) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 1. Jobs wait here, and only twice as many as there are slots are under way. What waits can be taken
    back, and whoever makes the runs need not keep account of thousands.
 2. Where a call costs more than a run, several short runs go together in one call.
-3. A run whose worker is gone is ``Lost``. Nothing is tried again here: the race asks again.
+3. A run whose worker is gone is ``Lost``. Nothing is tried again here: the race asks again. What
+   was lost together with others goes alone the next time: so one knows which one is to blame.
 """
 
 import time
@@ -14,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from polarbear.errors import PolarBearError, SolverError
-from polarbear.racing.jobs import Job
+from polarbear.racing.jobs import Job, Key
 from polarbear.running.outcomes import Lost, Outcome
 
 AT_ONCE = 2
@@ -63,6 +64,7 @@ class Pool:
         self._waiting: deque[Job] = deque()
         self._flying: dict[Any, list[Job]] = {}
         self._landed: SimpleQueue[Any] = SimpleQueue()
+        self._alone: set[Key] = set()
         self._seconds = inf  # how long a run takes, about
 
     @property
@@ -117,8 +119,7 @@ class Pool:
     def _launch(self) -> None:
         slots = max(self._backend.slots, 1) if self._waiting else 0
         while self._waiting and len(self._flying) < AT_ONCE * slots:
-            size = self._chunk(slots)
-            jobs = [self._waiting.popleft() for _ in range(size)]
+            jobs = self._together(self._chunk(slots))
             try:
                 future = self._backend.submit(jobs)
             except PolarBearError:
@@ -133,6 +134,13 @@ class Pool:
         together = max(int(self._backend.call_seconds / max(self._seconds, 1e-3)), 1)
         return min(together, ceil(len(self._waiting) / (AT_ONCE * slots)))
 
+    def _together(self, size: int) -> list[Job]:
+        """The next jobs that go in one call."""
+        jobs = [self._waiting.popleft()]
+        while len(jobs) < size and self._alone.isdisjoint((jobs[0].key, self._waiting[0].key)):
+            jobs.append(self._waiting.popleft())
+        return jobs
+
     def _gathered(self, futures: list[Any]) -> list[Outcome | Lost]:
         found: list[Outcome | Lost] = []
         for future, made in zip(futures, self._backend.gather(futures), strict=True):
@@ -141,13 +149,16 @@ class Pool:
                 raise made
             if isinstance(made, BaseException):
                 why = f"{type(made).__name__}: {made}"
-                found += [Lost(job, why) for job in jobs]
+                found += [Lost(job, why, blamed=len(jobs) == 1) for job in jobs]
             else:
                 found += made
         for outcome in found:
             if isinstance(outcome, Outcome):
                 known = outcome.seconds if self._seconds == inf else self._seconds
                 self._seconds = 0.9 * known + 0.1 * outcome.seconds
+                self._alone.discard(outcome.job.key)
+            else:
+                self._alone.add(outcome.job.key)
         return found
 
 

@@ -24,6 +24,7 @@ from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.child import described
 from polarbear.running.containment import Abandoned, Supervisor
+from polarbear.running.loading import unwatch, watched
 from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.processes import (
     THREADS,
@@ -112,7 +113,8 @@ class Slot:
                 kill_session(session)
             self.close()
             why = "the process that supervised the run is gone"
-            made += [Lost(job, why) for job in jobs[len(made) :]]
+            begun = len(made)
+            made += [Lost(job, why, k == begun) for k, job in enumerate(jobs) if k >= begun]
         return made
 
     @property
@@ -166,6 +168,7 @@ def _fork(theirs: Connection, setup: Setup, core: int | None, slots: int) -> int
 def _start(theirs: Connection, core: int | None, slots: int) -> subprocess.Popen[bytes]:
     code = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
+        f"from polarbear.running.loading import watch; watch({os.getpid()})\n"
         "from polarbear.running.slots import main\n"
         f"main({theirs.fileno()}, {os.getpid()}, {core}, {slots})"
     )
@@ -179,6 +182,7 @@ def _start(theirs: Connection, core: int | None, slots: int) -> subprocess.Popen
 
 def main(descriptor: int, parent: int, core: int | None, slots: int) -> NoReturn:
     """Be a slot that was started as a program."""
+    unwatch()
     try:
         _serve(Connection(descriptor), parent, core, slots, None)
     finally:
@@ -207,7 +211,8 @@ def _serve(
     while (message := _next(connection, parent)) is not None:
         kind, what, more = message
         if kind == "setup":
-            found = _unpacked(what, more)
+            with watched(parent):
+                found = _unpacked(what, more)
             known[what.key] = found if isinstance(found, str) else Supervisor(found, **options)
         elif not _made(connection, known[more], what):
             break

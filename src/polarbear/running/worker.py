@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from polarbear.data.names import listing
+from polarbear.data.names import listing, shown
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.child import described
@@ -96,7 +96,8 @@ def _perform(
         raise
     write(place / RESULTS / f"{name}.json", to_plain(outcome))
     claim.unlink(missing_ok=True)
-    say(f"{job.algorithm} on {job.instance}: {outcome.run.status} {outcome.why}".rstrip())
+    said = f"{job.algorithm} on {job.instance}: {outcome.run.status} {outcome.why}".rstrip()
+    say(shown(said))
 
 
 def _claimed(place: Path) -> Path | None:

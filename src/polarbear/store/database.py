@@ -23,6 +23,8 @@ TABLES = {
     "instance {integer} NOT NULL, repetition {integer} NOT NULL, status {integer} NOT NULL, "
     "until {real} NOT NULL, improvements {integer} NOT NULL, crc {integer} NOT NULL, "
     "UNIQUE (algorithm, instance, repetition)",
+    "counts": "algorithm {integer} NOT NULL, status {integer} NOT NULL, "
+    "number {integer} NOT NULL, crc {integer} NOT NULL, PRIMARY KEY (algorithm, status)",
     "trajectories": "seq {integer} PRIMARY KEY, data {blob} NOT NULL, crc {integer} NOT NULL",
     "remarks": "seq {integer} NOT NULL, body {blob} NOT NULL, crc {integer} NOT NULL, "
     "PRIMARY KEY (seq, crc)",

@@ -18,9 +18,10 @@ from polarbear.data.names import check as check_name
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import Event, Imported, Started, Told, from_json
+from polarbear.store.counting import Counts, added, counted
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.overview import Overview, overview
-from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, said
+from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said
 from polarbear.store.rows import (
     Found,
     Head,
@@ -74,7 +75,10 @@ class Store:
         self._closed = False
         self._doubtful: list[Small | Found] = []
         try:
-            self._ids = {} if database.read_only else self._numbered()
+            self._ids: dict[str, int] = {}
+            self._counts = Counts()
+            if not database.read_only:
+                self._know()
         except BaseException:
             database.close()
             raise
@@ -148,7 +152,8 @@ class Store:
     def status(self) -> Overview:
         """Where the race stands, without reading trajectories."""
         with self._lock:
-            return overview(self._database, self.head())
+            self._check_usable()
+            return overview(self._database)
 
     @property
     def name(self) -> str:
@@ -179,14 +184,7 @@ class Store:
 
     def head(self) -> Head:
         """How far the store goes, and whose it is."""
-        rows = self._query(HEAD)
-        head = Head(*rows[0]) if len(rows) == 1 else None
-        if head is None or not head.sound:
-            raise StoreError(
-                f"{self.name}: the row that says how far the store goes is damaged; "
-                + advice(self.name)
-            )
-        return head
+        return head_of(self._query(HEAD), self.name)
 
     def of_kind(self, kind: type[E]) -> list[E]:
         """The events of one kind other than runs."""
@@ -233,18 +231,18 @@ class Store:
         except StoreError:
             self._doubtful = doubtful
             raise
-        self._ids = self._numbered()
+        self._know()
         written = self._database.head.last > before
         same = batch[: len(doubtful)] == doubtful
         return batch[len(doubtful) :] if written and same else batch
 
-    def _numbered(self) -> dict[str, int]:
-        """The number of each name, for a writer, who must know them all."""
+    def _know(self) -> None:
+        """What a writer must know: the number of each name, and how many runs there are."""
         ids = {name: place for place, name in self._names().items()}
         rows = self._query("SELECT count(*) FROM names")[0][0]
         if sorted(ids.values()) != list(range(1, rows + 1)):
             raise StoreError(f"{self.name}: the names are damaged; {advice(self.name)}")
-        return ids
+        self._ids, self._counts = ids, counted(self._database)[1]
 
     def _names(self) -> dict[int, str]:
         names: dict[int, str] = {}
@@ -271,15 +269,18 @@ class Store:
             else:
                 runs.append(run_row(seq, packed, ids))
                 data.append(blob_row(seq, packed.data))
+        counts, keep = added(self._counts, runs)
         statements = [
             Statement("INSERT INTO names VALUES (?, ?, ?)", new),
             Statement("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", runs),
+            keep,
             Statement("INSERT INTO trajectories VALUES (?, ?, ?)", data),
             Statement("INSERT INTO events VALUES (?, ?, ?, ?)", small),
             Statement("INSERT INTO remarks VALUES (?, ?, ?) ON CONFLICT DO NOTHING", remarks),
         ]
         self._database.write([s for s in statements if s.rows], last + len(batch))
         self._ids.update({row[1].decode(): row[0] for row in new})
+        self._counts += counts
 
     def _interned(
         self, batch: Sequence[Small | Found]

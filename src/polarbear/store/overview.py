@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polarbear.data.names import count, listing, natural
+from polarbear.data.names import count, listing, natural, shown
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
+from polarbear.store.counting import counted
 from polarbear.store.database import Database
-from polarbear.store.rows import STATUS_OF, Head, holder_words, name_of, small_event
+from polarbear.store.rows import STATUS_OF, holder_words, name_of, small_event
 
 _NOBODY = b'"eliminated": []'
 
@@ -67,16 +68,16 @@ class Overview:
         return sum(sum(own.values()) for own in self.ended.values())
 
     def __str__(self) -> str:
-        unit = "" if self.clock == "time" else f" of {self.clock}"
+        unit = "" if self.clock == "time" else f" of {shown(self.clock)}"
         out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
         done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
         lines = [
             f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
-            f"  racing      {listing([*map(shown, self.racing)])}",
+            f"  racing      {listing(self.racing)}",
             f"  eliminated  {listing(out)}",
         ]
         if self.removed:
-            lines.append(f"  removed     {listing([*map(shown, self.removed)])}")
+            lines.append(f"  removed     {listing(self.removed)}")
         lines += [
             f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
             f"  last event  {self.events:,}: {self.last}",
@@ -104,28 +105,17 @@ class Overview:
         return rows
 
 
-def shown(name: str) -> str:
-    r"""A name without anything that a terminal would obey.
-
-    >>> print(shown("a\n\x1b[2J"))
-    a\n\x1b[2J
-    """
-    plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return "".join(plain)
-
-
-def overview(database: Database, head: Head) -> Overview:
+def overview(database: Database) -> Overview:
     """Where the race in a database stands."""
+    head, counts = counted(database)
     state, since = _state(database, head.last)
     names = _Names(database)
     found: dict[str, dict[Status, int]] = {}
-    tally = "SELECT algorithm, status, count(*) FROM runs WHERE seq <= ? GROUP BY algorithm, status"
-    for algorithm, status, number in database.query(tally, head.last):
-        if status not in STATUS_OF:
-            raise StoreError(f"{database.name}: the status of {count(number, 'run')} is damaged")
+    for (algorithm, status), number in counts.items():
         found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
-    told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ?"
-    for algorithm, instance, repetition in database.query(told, since) if state.wanted else ():
+    told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ? AND seq <= ?"
+    later = database.query(told, since, head.last) if state.wanted else ()
+    for algorithm, instance, repetition in later:
         state.wanted.pop(Key(names[algorithm], names[instance], repetition), None)
     last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
     return Overview(

@@ -1,11 +1,12 @@
 """From rows to events: every number accounted for, and what is wrong said of the number."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from polarbear.data.names import count, listing
+from polarbear.errors import StoreError
 from polarbear.racing.events import Event, Started
-from polarbear.store.rows import Found, found_in, run_event, small_event
+from polarbear.store.rows import Found, Head, found_in, run_event, small_event
 
 SMALL = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ?"
 KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"
@@ -47,6 +48,16 @@ def decoded(
         else:
             events[seq] = event
     return events, damage
+
+
+def head_of(rows: Sequence[Sequence[Any]], name: str) -> Head:
+    """The head that rows of a query begin with; an error if there is none, or it is damaged."""
+    head = Head(*rows[0][:4]) if rows else None
+    if head is None or not head.sound:
+        raise StoreError(
+            f"{name}: the row that says how far the store goes is damaged; {advice(name)}"
+        )
+    return head
 
 
 def advice(name: str) -> str:

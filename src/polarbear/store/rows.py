@@ -47,6 +47,7 @@ KINDS: Mapping[int, type[Told] | type[Imported]] = {0: Told, 1: Imported}
 
 _PLACE = Struct("<q")
 _RUN = Struct("<qqqqqqdq")
+_COUNT = Struct("<qqq")
 _HEAD = Struct("<qq")
 _NUMBER = 8
 
@@ -168,6 +169,12 @@ def run_row(seq: int, found: Found, ids: Mapping[str, int]) -> tuple[Any, ...]:
         found.improvements,
     )
     return *fields, crc32(_RUN.pack(*fields))
+
+
+def count_row(algorithm: int, status: int, number: int) -> tuple[int, int, int, int]:
+    """A row of the table ``counts``."""
+    fields = algorithm, status, number
+    return *fields, crc32(_COUNT.pack(*fields))
 
 
 def blob_row(place: int, data: bytes) -> tuple[int, bytes, int]:

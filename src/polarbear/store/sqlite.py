@@ -245,8 +245,6 @@ def build(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     for name, columns in TABLES.items():
         connection.execute(f"CREATE TABLE {name} ({columns.format(**_TYPES)}) STRICT")
-    # So that runs are counted without looking at each.
-    connection.execute("CREATE INDEX ended ON runs (algorithm, status)")
     connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?)", Head.of(0, 0, b""))
     connection.execute("COMMIT")
 

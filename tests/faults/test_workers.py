@@ -1,0 +1,276 @@
+"""Workers are killed or stopped, and schedulers restarted, while a race goes on: nothing changes.
+
+``POLARBEAR_KILLS=100 pytest tests/faults`` is the long version; by default there are a few, and
+none on Dask unless ``POLARBEAR_FAULTS=1``.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import clusters
+import killing
+import polarbear as pb
+from course import run
+from disturbing import CODE, LONG, RULES, Tally, meanwhile
+from marks import MARK, left
+from polarbear.running.processes import descendants
+
+HERE = Path(__file__).parent.parent
+DASK = pytest.mark.skipif(
+    clusters.distributed is None or not (LONG or os.environ.get("POLARBEAR_FAULTS")),
+    reason="takes long, and needs Dask: POLARBEAR_FAULTS=1",
+)
+WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+# On this machine
+
+
+def begun(path, seconds, **more):
+    words = [str(path), "2", str(seconds), str(RULES.max_runs)]
+    script = [sys.executable, str(HERE / "course.py"), *words]
+    return subprocess.Popen(script, stdout=subprocess.DEVNULL, **more)
+
+
+def slots(process):
+    """The processes that supervise runs: the children of a coordinator."""
+    try:
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(word) for word in listed.split()]
+
+
+def test_slots_are_killed_and_their_runs_made_again(tmp_path, report):
+    rng, tally = random.Random(1), Tally()
+    while tally.done < (30 if LONG else 2):
+        path = tmp_path / f"{tally.races}.db"
+        process = begun(path, 0.004)
+        while process.poll() is None:
+            time.sleep(rng.expovariate(2.0))
+            found = slots(process)
+            if found and tally.done < 30:
+                victim = rng.choice(found)
+                below = descendants(victim)
+                os.kill(victim, signal.SIGKILL)
+                tally.done += 1
+                tally.left += len(still(below))
+        assert process.returncode == 0
+        tally.race(killing.stored(path))
+    tally.report(report, "slot of this machine killed (SIGKILL)")
+
+
+def still(pids):
+    """Which of these are there two seconds later; a zombie is not."""
+    end = time.monotonic() + 2
+    while (found := [pid for pid in pids if _running(pid)]) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
+
+
+def _running(pid):
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def test_a_slot_that_is_stopped_for_a_while_goes_on(tmp_path):
+    path = tmp_path / "race.db"
+    process = begun(path, 0.004)
+    while len(slots(process)) < 2:
+        time.sleep(0.02)
+    stopped = slots(process)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    time.sleep(1.0)
+    os.kill(stopped, signal.SIGCONT)
+    assert process.wait(120) == 0
+    tally = Tally()
+    tally.race(killing.stored(path))
+    assert tally.different == 0
+
+
+def test_a_coordinator_that_is_suspended_goes_on(tmp_path):
+    """As a laptop whose lid is closed: everything stops, and the clocks have moved on."""
+    path = tmp_path / "race.db"
+    process = begun(path, 0.004)
+    while len(slots(process)) < 2:
+        time.sleep(0.02)
+    everybody = [process.pid, *descendants(process.pid)]
+    for pid in everybody:
+        _send(pid, signal.SIGSTOP)
+    time.sleep(2.0)
+    for pid in everybody:
+        _send(pid, signal.SIGCONT)
+    assert process.wait(120) == 0
+    tally = Tally()
+    tally.race(killing.stored(path))
+    assert tally.different == 0
+
+
+def _send(pid, number):
+    with suppress(ProcessLookupError):  # a run that has ended
+        os.kill(pid, number)
+
+
+# A folder
+
+
+class Crew:
+    """Workers of a folder, each with a mark of its own."""
+
+    def __init__(self, folder, code):
+        self.folder, self.code = folder, code
+        self.workers = {}
+
+    def start(self):
+        mark = uuid4().hex
+        command = [sys.executable, "-m", "polarbear", "worker", str(self.folder)]
+        self.workers[mark] = subprocess.Popen(
+            [*command, "--solvers", str(self.code)],
+            env=os.environ | {"PYTHONPATH": str(HERE), MARK: mark},
+            stdout=subprocess.DEVNULL,
+        )
+        return mark
+
+    def kill(self, mark):
+        """Kill one: who is left of it and its run two seconds later."""
+        process = self.workers.pop(mark)
+        process.kill()
+        process.wait()
+        return left(mark)
+
+    def stop(self):
+        for mark in list(self.workers):
+            self.kill(mark)
+
+
+@pytest.fixture
+def crew(tmp_path):
+    code = tmp_path / "code.py"
+    code.write_text(CODE)
+    found = Crew(tmp_path / "spool", code)
+    yield found
+    found.stop()
+
+
+def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
+    rng, tally = random.Random(2), Tally()
+    while tally.done < (10 if LONG else 1):
+        crew.folder = tmp_path / f"spool{tally.races}"
+        for _ in range(2):
+            crew.start()
+
+        def kill(over):
+            if not over.wait(rng.uniform(0.5, 3.0)) and tally.done < 10:
+                tally.left += len(crew.kill(rng.choice(list(crew.workers))))
+                tally.done += 1
+                crew.start()
+
+        with meanwhile(kill):
+            folder = pb.Spool(crew.folder, patience=2.0, pause=0.02)
+            tally.race(run(executor=folder, seconds=0.02, rules=RULES).race.events)
+        crew.stop()
+    tally.report(report, "worker of a folder killed (SIGKILL)")
+
+
+def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew):
+    marks = [crew.start() for _ in range(2)]
+
+    def stop(over):
+        while not descendants(crew.workers[marks[0]].pid) and not over.wait(0.05):
+            pass
+        crew.workers[marks[0]].send_signal(signal.SIGSTOP)
+        over.wait(2.5)  # longer than anybody waits for it
+        crew.workers[marks[0]].send_signal(signal.SIGCONT)
+        over.wait()
+
+    tally = Tally()
+    with meanwhile(stop):
+        folder = pb.Spool(crew.folder, patience=1.0, pause=0.02)
+        tally.race(run(executor=folder, seconds=0.02, rules=RULES).race.events)
+    assert (tally.twice, tally.different) == (0, 0)
+
+
+# Dask
+
+
+@DASK
+@WARNINGS
+def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
+    rng, tally = random.Random(3), Tally()
+    kills = 30 if LONG else 2
+    with clusters.cluster_at(tmp_path, 0) as (cluster, client):
+        crew = {}
+
+        def start():
+            mark = uuid4().hex
+            crew[mark] = cluster.start_worker(**{MARK: mark})
+
+        def kill(over):
+            if not over.wait(rng.uniform(1.0, 3.0)) and tally.done < kills:
+                mark = rng.choice(list(crew))
+                crew[mark].kill()
+                crew.pop(mark).wait()
+                tally.done += 1
+                tally.left += len(left(mark))
+                start()
+
+        for _ in range(3):
+            start()
+        client.wait_for_workers(3, timeout=120)
+        while tally.done < kills:
+            with meanwhile(kill):
+                tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+    tally.report(report, "Dask worker killed (SIGKILL)")
+
+
+@DASK
+@WARNINGS
+def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
+    tally = Tally()
+    for trial in range(3 if LONG else 1):
+        with clusters.cluster_at(tmp_path, 2) as (cluster, client):
+
+            def restart(over, cluster=cluster, trial=trial):
+                over.wait(2.0 + trial)
+                cluster.scheduler.kill()
+                cluster.scheduler.wait()
+                cluster.scheduler = cluster.start_scheduler()
+                for _ in range(2):
+                    cluster.start_worker()
+                over.wait()
+
+            with meanwhile(restart):
+                tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+            tally.done += 1
+    tally.report(report, "Dask scheduler killed and started again")
+
+
+@DASK
+@WARNINGS
+def test_a_worker_of_dask_that_is_stopped_is_replaced_and_may_come_back(tmp_path, report):
+    tally = Tally()
+    ttl = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}
+    with clusters.cluster_at(tmp_path, 2, **ttl) as (cluster, client):
+
+        def stop(over):
+            over.wait(1.5)
+            cluster.workers[0].send_signal(signal.SIGSTOP)
+            over.wait(8.0)
+            cluster.workers[0].send_signal(signal.SIGCONT)
+            over.wait()
+
+        with meanwhile(stop):
+            tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+    tally.done = 1
+    tally.report(report, "Dask worker stopped (SIGSTOP), later continued")

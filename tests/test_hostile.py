@@ -1,0 +1,216 @@
+"""Names and files of strangers are data, wherever they go."""
+
+import ast
+import re
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import course
+import polarbear as pb
+from polarbear.cli.main import main
+from polarbear.errors import StoreError
+from polarbear.racing.core import Standing
+from polarbear.racing.events import Added, Imported, Started
+from polarbear.racing.jobs import Key, job
+from polarbear.racing.rules import Rules
+from polarbear.running.engines import start
+from polarbear.running.setup import Setup
+from polarbear.store.merging import merge
+from polarbear.store.rows import Small, small_row
+from polarbear.store.salvaging import salvage
+
+NAMES = (
+    "; touch hacked",
+    "$(touch hacked)",
+    "`touch hacked`",
+    "../../hacked",
+    "/etc/passwd",
+    "--version",
+    "-o/etc/passwd",
+    "'; DROP TABLE runs; --",
+    'double " quote',
+    "new\nline\r\n",
+    "null\0byte",
+    "\x1b[2Jcleared",
+    "{seed}{0.__class__}%s%n",
+    "<script>alert(1)</script>",
+    "\u202egnirts",
+    "CON",
+    "x" * 1000,
+)
+
+
+@pytest.fixture(scope="module")
+def raced(tmp_path_factory):
+    """The store of a race in which every name is hostile."""
+    path = tmp_path_factory.mktemp("hostile") / "race.db"
+    with pb.race(
+        {name: course.solver((float(k),) * 3) for k, name in enumerate(NAMES)},
+        {name: float(k) for k, name in enumerate(NAMES)},
+        course.TIMES,
+        direction="maximize",
+        rules=Rules(batch=(2, 2), max_runs=3 * len(NAMES)),
+        fit=course.quick,
+        store=path,
+        executor=2,
+    ) as found:
+        assert {*found.pareto, *found.eliminated} == {*NAMES}
+    return path
+
+
+def plain(text):
+    """Whether a terminal shows it and does nothing else."""
+    return all(character.isprintable() or character == "\n" for character in text)
+
+
+def test_names_go_through_a_race_its_store_and_its_exports(raced, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pb.open_store(raced, read_only=True) as store:
+        runs = store.runs()
+        assert set(runs.algorithms) == set(NAMES)
+        assert set(runs.instances) <= set(NAMES)
+        assert plain(str(store.status()))
+    assert not salvage(raced, tmp_path / "copy.db").lost
+    assert merge([raced, "copy.db"], "all.db").runs == len(runs)
+    with pb.open_store("all.db", read_only=True) as store:
+        assert store.runs() == runs
+    assert main(["status", str(raced)]) == 0
+    assert plain(capsys.readouterr().out)
+    made = {
+        path.name.partition(".")[0]
+        for folder in (tmp_path, raced.parent)
+        for path in folder.iterdir()
+    }
+    assert made == {"race", "copy", "all"}
+
+
+def test_names_come_back_from_parquet(raced, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    assert main(["export", str(raced), str(tmp_path / "runs.parquet")]) == 0
+    assert plain(capsys.readouterr().out)
+    with pb.open_store(raced, read_only=True) as store:
+        assert pb.Runs.from_parquet(tmp_path / "runs.parquet") == store.runs()
+
+
+def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
+    evil = "\x1b]0;owned\x07\n"
+    for standing in ("in the set", "undecided", "removed"):
+        assert plain(str(Standing(evil, standing)))
+    said = str(Standing(evil, "dominated", evil, 0.99))
+    assert plain(said)
+    assert "\n" not in said
+
+
+def test_files_of_a_folder_are_named_by_hashes(tmp_path):
+    solvers = dict.fromkeys(NAMES, course.solver((1.0,) * 3))
+    setup = Setup.of(solvers, list(NAMES), times=[1], direction="minimize")
+    with closing(start(setup, pb.Spool(tmp_path / "spool"))) as engine:
+        engine.submit([job(0, Key(a, i, 0), 1.0) for a in NAMES for i in NAMES[:2]])
+        files = [path.name for path in (tmp_path / "spool" / "jobs").iterdir()]
+    assert len(files) == 2 * len(NAMES)
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.json", name) for name in files)
+    assert [path.name for path in tmp_path.iterdir()] == ["spool"]
+
+
+def test_the_name_of_a_race_in_a_database_is_data(server):
+    names = ["'; DROP TABLE runs; --", 'double " quote', "../$(touch hacked)\n{0}%s"]
+    begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
+    for name in names:
+        where = f"{server.url}#{quote(name, safe='')}"
+        with pb.open_store(where) as store:
+            store.append([begin, Added(name)])
+    for name in names:
+        with pb.open_store(f"{server.url}#{quote(name, safe='')}", read_only=True) as store:
+            assert list(store.read()) == [begin, Added(name)]
+    for name in ("null\0byte", "x" * 1000):
+        with pytest.raises(StoreError, match="63 bytes"):
+            pb.open_store(f"{server.url}#{quote(name, safe='')}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"event": "added", "version": 1, "algorithm": ' + "[" * 100_000,
+        '{"event": "started", "version": 1, "seed": ' + "9" * 1_000_000 + "}",
+        '{"event": "added", "version": ' + "9" * 5_000 + "}",
+        '{"event": "__class__", "version": 1}',
+        '{"event": "added", "version": 1, "__init__": 3}',
+    ],
+)
+def test_events_of_a_stranger_are_looked_at(tmp_path, body):
+    path = tmp_path / "race.db"
+    begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
+    with pb.open_store(path) as store:
+        store.append([begin, Added("a")])
+    row = small_row(2, Small("added", body.encode()))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE events SET body = ?, crc = ? WHERE seq = 2", (row[2], row[3]))
+        connection.commit()
+    with (
+        pb.open_store(path, read_only=True) as store,
+        pytest.raises(StoreError, match="event 2 is not"),
+    ):
+        list(store.read())
+
+
+def test_secrets_of_the_environment_and_the_command_line_are_not_stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("POLARBEAR_TEST_TOKEN", "token-of-the-environment")
+    code = "import os; print('o 1'); print('said', os.environ['POLARBEAR_TEST_TOKEN'])"
+    solver = pb.Command(
+        [sys.executable, "-c", code, "--key=key-of-the-command"], r"^o (?P<value>\d)"
+    )
+    pb.race(
+        {"one": solver, "two": solver},
+        ["a", "b"],
+        [1.0],
+        direction="minimize",
+        rules=Rules(max_runs=2),
+        store=tmp_path / "race.db",
+        executor=1,
+        fit=course.quick,
+    ).close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"one" in content
+    for secret in (b"token-of-the-environment", b"key-of-the-command"):
+        assert secret not in content
+
+
+SOURCE = Path(pb.__file__).parent
+
+
+def test_nothing_at_rest_is_pickled_and_nothing_read_is_evaluated():
+    """Pickles go from a coordinator to its own workers and back, and nowhere else."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                names = [node.func.id]
+            elif isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+                names = [node.arg] if node.value.value is True else []
+            evil = {"pickle", "marshal", "shelve", "yaml", "eval", "exec", "allow_pickle", "shell"}
+            found |= {(path.relative_to(SOURCE).as_posix(), name) for name in evil & {*names}}
+    assert found == {("running/setup.py", "pickle"), ("running/spawning.py", "pickle")}
+
+
+def test_conflicts_are_listed_as_text(raced, tmp_path, capsys):
+    with pb.open_store(raced, read_only=True) as store:
+        first = next(store.read())
+        run = store.runs()[0]
+    with pb.open_store(tmp_path / "other.db") as store:
+        worse = run._replace(value=tuple(v - 1 for v in run.value))
+        store.append([first, *map(Added, NAMES), Imported(worse)])
+    arguments = [str(raced), str(tmp_path / "other.db"), str(tmp_path / "all.db")]
+    assert main(["merge", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "1 of them with another outcome" in said
+    assert plain(said)
