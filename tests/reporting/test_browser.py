@@ -6,6 +6,7 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ import scipy.stats
 import browsers
 import polarbear as pb
 from polarbear.reporting.page import document, page_of
+
+MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 
 pytestmark = pytest.mark.skipif(bool(browsers.why_not()), reason=browsers.why_not())
 
@@ -26,8 +29,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def posterior():
-    runs = pb.read("examples/mabbob_d5.csv", direction="minimize", clock="evaluations")
-    return pb.fit(runs)
+    return pb.fit(pb.read(MABBOB, direction="minimize", clock="evaluations"))
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,15 @@ new ResizeObserver(() => {
   drawWidths();
 }).observe(document.documentElement);
 
+// What is drawn anew must not take the keyboard away from whoever is using it.
+function keepingFocus(draw) {
+  const held = document.activeElement, home = held?.closest("[id]")?.id, value = held?.dataset.value;
+  draw();
+  if (held && !held.isConnected && home && value !== undefined) {
+    byId(home).querySelector(`[data-value="${CSS.escape(value)}"]`)?.focus();
+  }
+}
+
 // A live page asks for news, and says when it heard of them last.
 const EVERY = 2000;
 
@@ -46,7 +55,7 @@ async function listen() {
     const content = await answer.json();
     if (content.identity !== model.identity) {
       model = opened(content);
-      drawAll();
+      keepingFocus(drawAll);
     }
     says.textContent = `Live: as of ${content.made}.`;
     says.classList.remove("lost");
