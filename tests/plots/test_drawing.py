@@ -166,6 +166,24 @@ def test_spread_leaves_alone_what_has_room():
     assert spread([0.9, 0.1, 0.5], 0.2).tolist() == [0.9, 0.1, 0.5]
 
 
+def test_names_are_arbitrary_text():
+    names = ("$x_1^2$", r"$\frac", "_hidden", "a\nb", "very " * 20)
+    position = np.tile(np.arange(5, dtype=np.int16), 4)[None]
+    offset, one = np.arange(5) * 5, np.ones(4)
+    instances = ("1", "2", "3", "4")
+    who = np.tile(np.arange(5, dtype=np.int32), 4)
+    rankings = pb.Rankings(names, instances, np.ones(1), position, who, offset, np.arange(4), one)
+    posterior = pb.fit(rankings)
+    for ax in (
+        plots.ratings(posterior),
+        plots.values(posterior),
+        plots.pairs(posterior),
+        plots.crossings(posterior, *names[:2]),
+    ):
+        ax.figure.canvas.draw()
+        assert r"\$x_1^2\$" in texts(ax)
+
+
 def test_log_and_linear_time():
     posterior = pb.fit(CASES["two"])
     assert plots.ratings(posterior).get_xscale() == "log"

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.plots.canvas import FAINT, LEAST, SMALL, Axes, ink, lay_out, points
+from polarbear.plots.canvas import FAINT, LEAST, SMALL, Axes, ink, lay_out, points, shown
 from polarbear.plots.colours import Style
 from polarbear.plots.sources import Floats
 
-LEADING = 1.12
+LEADING = 1.3
 """From one line of text to the next, in sizes of the text."""
 
 
@@ -81,7 +81,7 @@ def line_ends(
     for end, point, place, far in zip(ends, at, places, moved, strict=True):
         leader = {"arrowstyle": "-", "color": ink(end.style), "linewidth": 0.4}
         ax.annotate(
-            end.name,
+            shown(end.name),
             tuple(point),
             (x, place),
             xycoords="axes fraction",
