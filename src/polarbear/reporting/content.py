@@ -117,7 +117,7 @@ def _verdict(
     if racing is None:
         return {"sentences": spoken, "summary": summary(facts) if facts else ""}
     race = race_of(racing)
-    for name in names[len(spoken) :] if posterior else ():
+    for name in names[len(spoken) :] if race.rounds else ():
         found = race.verdict(name)
         spoken.append(
             {"algorithm": names.index(name), "standing": found.standing, "text": f"{found}."}
@@ -202,7 +202,8 @@ def _that_matter(
     """All pairs; if they are too many, of those who stay, and of the others with who beats them."""
     if len(first) <= MOST_PAIRS:
         return np.arange(len(first))
-    stays = np.isin(posterior.algorithms, posterior.pareto(alpha))
+    kept = set(posterior.pareto(alpha))
+    stays = np.array([name in kept for name in posterior.algorithms])
     beater = np.argmax(posterior.better_everywhere_matrix(), axis=0)
     inside = stays[first] & stays[second]
     by_second = ~stays[first] & (beater[first] == second)
