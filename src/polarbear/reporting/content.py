@@ -76,7 +76,11 @@ def document(
     times, clock = times_of(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]
-    made_of = {**_origin(posterior), **(origin(racing) if racing else {}), **(provenance or {})}
+    made_of = {
+        **_origin(posterior, alpha),
+        **(origin(racing) if racing else {}),
+        **(provenance or {}),
+    }
     content: dict[str, Any] = {
         "kind": KIND,
         "version": VERSION,
@@ -212,7 +216,7 @@ def _that_matter(
     return np.sort(order[(inside | by_first | by_second)[order]][:MOST_PAIRS])
 
 
-def _origin(posterior: Posterior | None) -> dict[str, str]:
+def _origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
     """Where it comes from, as far as the posterior knows."""
     packages = [f"{name} {version(name)}" for name in ("polarbear-race", "numpy", "scipy")]
     found = {"software": ", ".join([*packages, f"Python {platform.python_version()}"])}
@@ -223,7 +227,8 @@ def _origin(posterior: Posterior | None) -> dict[str, str]:
     return {
         **found,
         "method": f"{posterior.method}, {posterior.prior}",
-        "evidence": f"{posterior.evidence}, {count(posterior.instances, 'instance')}",
+        "evidence": f"{posterior.evidence}, of {count(posterior.instances, 'instance')}",
+        "certainty": f"alpha = {alpha:g}",
         "draws": f"{len(posterior.draws):,}",
         "posterior (SHA-256)": digest(*content),
     }
