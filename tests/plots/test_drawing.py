@@ -91,6 +91,16 @@ def test_the_classical_views_are_drawn(case):
         assert first in texts(ax)
 
 
+def test_an_ecdf_ends_where_all_runs_of_an_algorithm_were_cut():
+    pytest.importorskip("iohinspector")
+    short = pb.Run("short", "1", [1, 2], [3.0, 2.0], until=2)
+    long = pb.Run("long", "1", [1, 4], [3.0, 1.0], until=4)
+    runs = pb.Runs.from_records([short, long], direction="minimize")
+    ax = plots.ecdf(runs, times=[1, 2, 4])
+    ax.figure.canvas.draw()
+    assert {"short", "long"} <= {text.get_text() for text in ax.texts}
+
+
 @pytest.mark.parametrize("name", ["ratings", "values", "evolution", "allocation", "pairs"])
 def test_a_race_that_has_not_begun_says_so(name):
     race = pb.Race(["a", "b"], [1, 2], direction="minimize")

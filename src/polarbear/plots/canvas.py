@@ -43,7 +43,7 @@ CLOCKS = {
 def figsize(columns: Columns = 1, height: float | None = None) -> tuple[float, float]:
     """Width and height in inches of a figure for one or two columns of a paper.
 
-    >>> figsize(), figsize(2, height=3)
+    >>> figsize(), figsize(2, height=3.0)
     ((3.4, 2.4), (7.0, 3.0))
     """
     if columns not in WIDTHS:

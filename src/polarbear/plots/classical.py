@@ -345,13 +345,14 @@ def ecdf(
     ax.set_ylabel("Mean attained share (ECDF)")
     ax.set_ylim(0, 1)
     note(ax, f"of {_range(data.scale)}; band: {data.level:.0%} confidence of the mean")
-    last = float(data.times[-1])
     named = [k for k, name in enumerate(data.cast.names) if not styles[name].muted]
     left = len(data.cast.names) - len(named)
-    ends = [
-        End(data.cast.names[k], last, float(data.mean[-1, k]), styles[data.cast.names[k]])
-        for k in named
-    ]
+    ends = []
+    for k in named:
+        known = np.flatnonzero(~np.isnan(data.mean[:, k]))  # runs may all be cut before the end
+        for t in known[-1:]:
+            here = float(data.times[t]), float(data.mean[t, k])
+            ends.append(End(data.cast.names[k], *here, styles[data.cast.names[k]]))
     line_ends(ax, ends, f"+ {left} others" if left else "")
     return ax
 
@@ -361,7 +362,8 @@ def _at_one_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
     ax = axes(ax, columns, row_height(len(data.cast.names), columns))
     order = np.argsort(-np.nan_to_num(data.mean[0], nan=-1.0), kind="stable")
     names = [data.cast.names[k] for k in order]
-    dots(ax, names, *(part[0, order] for part in (data.mean, data.lower, data.upper)), data.cast)
+    mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
+    dots(ax, names, mean, lower, upper, data.cast)
     ax.set_xlim(0, 1)
     ax.set_xlabel(f"Mean attained share at {moment(float(data.times[0]), data.clock)}")
     note(ax, f"of {_range(data.scale)}; bar: {data.level:.0%} confidence of the mean")

@@ -59,9 +59,9 @@ def line_ends(
 ) -> None:
     """Write names beside the ends of their lines, at ``x`` in widths of the axes.
 
-    None of them is below ``low``, in heights of the axes.
-    Of more names than fit, those of the highest lines are written. ``others`` stands for lines
-    without a name. The limits of the axes must be final.
+    None of them is below ``low``, in heights of the axes. Of more names than fit, those of the
+    highest lines are written. ``others`` stands for lines without a name. The limits of the axes
+    must be final.
     """
     if not ends and not others:
         return
@@ -69,7 +69,7 @@ def line_ends(
     height = points(ax)[1]
     size = float(np.clip(height / (LEADING * (len(ends) + bool(others))), LEAST, SMALL))
     gap = LEADING * size / height
-    room = max(1, int(1 / gap + 1e-9) + 1 - bool(others))
+    room = max(1, int((1 - low) / gap + 1e-9) + 1 - bool(others))
     if len(ends) > room:
         ends = sorted(ends, key=lambda end: -end.y)[: room - (not others)]
         others = others or "..."

@@ -190,7 +190,8 @@ def _at_one_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
     ax = axes(ax, columns, row_height(len(data.algorithms), columns))
     order = np.argsort(-data.mean[0], kind="stable")
     names = [data.algorithms[k] for k in order]
-    dots(ax, names, *(part[0, order] for part in (data.mean, data.lower, data.upper)), data.cast)
+    mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
+    dots(ax, names, mean, lower, upper, data.cast)
     if data.truth is not None:
         ax.plot(data.truth[0, order], range(len(order)), "|", color=INK, markersize=11)
     ax.set_xlabel(f"Rating = P(comes first) at {moment(float(data.times[0]), data.clock)}")
