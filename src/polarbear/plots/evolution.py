@@ -26,6 +26,7 @@ from polarbear.plots.colours import INK, Cast
 from polarbear.plots.labels import End, line_ends, spread
 from polarbear.plots.sources import Bools, Floats, Ints, Racing, cast_of, race_of
 from polarbear.racing.core import Race
+from polarbear.selection.ratings import thinned
 
 TURN, TOP = 0.9, 0.9999
 """From where on the axis of probabilities is logarithmic, and where it ends."""
@@ -71,8 +72,10 @@ class Evolution(Frozen):
         return len(self.share)
 
 
-def evolution_data(source: Racing) -> Evolution:
+def evolution_data(source: Racing, *, refits: int | None = None) -> Evolution:
     """How a race went. The posterior of each round is made again, which takes as long as then.
+
+    ``refits``: of so many rounds at most, evenly chosen; there is no dominance of the others.
 
     >>> import polarbear as pb
     >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40, persistence=np.inf)
@@ -83,7 +86,9 @@ def evolution_data(source: Racing) -> Evolution:
     race, cast = race_of(source), cast_of(source)
     n, place = len(cast.names), {name: k for k, name in enumerate(cast.names)}
     stages = Race.after_each_round(source.events, fit=race.fit)
-    rows = [_row(stage, cast, place) for stage in stages]
+    backwards = np.arange(race.rounds)[::-1]  # so that the last one is always chosen
+    chosen = {*(backwards if refits is None else thinned(backwards, refits)).tolist()}
+    rows = [_row(stage, cast, place, k in chosen) for k, stage in enumerate(stages)]
     instances, runs, dominance, rival, certainty, out, settled, share = (
         zip(*rows, strict=True) if rows else ((),) * 8
     )
@@ -100,11 +105,11 @@ def evolution_data(source: Racing) -> Evolution:
     )
 
 
-def _row(race: Race, cast: Cast, place: dict[str, int]) -> tuple[object, ...]:
+def _row(race: Race, cast: Cast, place: dict[str, int], refit: bool) -> tuple[object, ...]:
     """What a round adds."""
     state, n = race.state, len(cast.names)
     dominance, rival = np.full(n, np.nan), np.full(n, -1)
-    posterior = race.posterior
+    posterior = race.posterior if refit else None
     if posterior is not None:
         everywhere = posterior.better_everywhere_matrix()
         if state.rules.elimination == "pointwise":
@@ -118,7 +123,7 @@ def _row(race: Race, cast: Cast, place: dict[str, int]) -> tuple[object, ...]:
     known = len(state.racing) + len(state.eliminated)
     pairs = known * (known - 1) // 2
     return (
-        0 if posterior is None else posterior.instances,
+        len(state.order) if posterior is None else posterior.instances,
         state.spent_runs,
         dominance,
         rival,

@@ -1,10 +1,11 @@
 """``Standing``: what a race has to say about an algorithm."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from polarbear.data.names import listing, shown
+from polarbear.notebook import card
 
 
 class Standing(NamedTuple):
@@ -38,3 +39,9 @@ class Standing(NamedTuple):
             cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
             return f"{name} is undecided: not settled with {listing(list(self.open))}{cost}"
         return f"{name} is {self.standing}"
+
+
+def as_card(text: str, standings: Iterable[Standing]) -> str:
+    """What a notebook shows of a race."""
+    rows = [[one.algorithm, one.standing, f"{one}."] for one in standings]
+    return card(text, ["algorithm", "standing", "verdict"], rows)

@@ -1,0 +1,71 @@
+// Draw everything; draw again when there is more room, or news.
+
+function drawAll() {
+  drawVerdict();
+  byId("ratings").hidden = !model.ratings;
+  if (model.ratings) {
+    drawRatings();
+    drawChoice();
+    placeBudget();
+  }
+  drawPairs();
+  drawRace();
+  drawDiagnostics();
+  drawOrigin();
+}
+
+function drawWidths() {
+  if (model.ratings) drawPlot();
+  drawRace();
+}
+
+setUpBudget();
+model = opened(JSON.parse(byId("data").textContent));
+drawAll();
+
+byId("plot").addEventListener("keydown", plotKeys);
+byId("plot").addEventListener("blur", () => pointAt(null));
+byId("figures").addEventListener("toggle", drawFigures);
+
+let width = document.documentElement.clientWidth;
+new ResizeObserver(() => {
+  if (document.documentElement.clientWidth === width) return;
+  width = document.documentElement.clientWidth;
+  drawWidths();
+}).observe(document.documentElement);
+
+// What is drawn anew must not take the keyboard away from whoever is using it.
+function keepingFocus(draw) {
+  const held = document.activeElement, home = held?.closest("[id]")?.id, value = held?.dataset.value;
+  draw();
+  if (held && !held.isConnected && home && value !== undefined) {
+    byId(home).querySelector(`[data-value="${CSS.escape(value)}"]`)?.focus();
+  }
+}
+
+// A live page asks for news, and says when it heard of them last.
+const EVERY = 2000;
+
+async function listen() {
+  const says = byId("live");
+  const content = await news();
+  says.hidden = false;
+  says.classList.toggle("lost", !content);
+  says.textContent = content ? `Live: as of ${content.made}.` : `No answer from the server: this is as of ${model.made}.`;
+  setTimeout(listen, EVERY);
+  if (content && content.identity !== model.identity) {
+    model = opened(content);
+    keepingFocus(drawAll);
+  }
+}
+
+async function news() {
+  try {
+    const answer = await fetch("data.json", { cache: "no-store" });
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+if (document.querySelector("main").dataset.mode === "live") listen();
