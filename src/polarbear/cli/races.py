@@ -4,6 +4,8 @@ import argparse
 import signal
 import sys
 
+from polarbear.cli.options import add_file, add_json, add_workers, command
+from polarbear.cli.output import say
 from polarbear.errors import SolverError
 
 
@@ -15,19 +17,22 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_race(commands: argparse._SubParsersAction) -> None:
-    about = "race solvers until it is settled who belongs to the Pareto set"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "race",
-        help=about,
-        description=about.capitalize() + ". The same command goes on where it was.",
+        "race solvers until it is settled who belongs to the Pareto set",
+        "What was found is kept in a store; the same command goes on where it was.",
+        takes="FILE",
+        examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
+        run=_race,
     )
-    parser.add_argument("file", help="a TOML file that says what to run")
-    parser.add_argument("--workers", type=int, help="how many runs at once (one for each core)")
-    parser.add_argument("--store", help="where to keep the race, if not where the file says")
+    add_file(parser, "file", help="a TOML file that says what to run")
+    add_workers(parser, "one for each core")
+    add_file(parser, "--store", help="where to keep the race, if not where the file says")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the cluster of this scheduler")
-    parser.add_argument("--spool", metavar="FOLDER", help="run by workers that share this folder")
+    add_file(parser, "--spool", metavar="FOLDER", help="run by workers that share this folder")
     parser.add_argument("--quiet", action="store_true", help="say nothing on the way")
-    parser.set_defaults(run=_race)
+    add_json(parser, "a line of JSON for each thing that happens, and the answer")
 
 
 def _race(wanted: argparse.Namespace) -> int:
@@ -71,46 +76,70 @@ def _executor(wanted: argparse.Namespace) -> object:
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:
-    about = "run each solver of a race once, for a moment"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "check",
-        help=about,
-        description=about.capitalize() + ", and say what was understood, before it gets expensive.",
+        "run each solver of a race once, for a moment",
+        "Says what was understood, before it gets expensive.",
+        takes="FILE",
+        examples=("check race.toml --seconds 5",),
+        run=_check,
     )
-    parser.add_argument("file", help="the race, as TOML")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each solver (2)")
-    parser.set_defaults(run=_check)
+    add_file(parser, "file", help="a TOML file that says what to run")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, metavar="S", help="for each solver (2)"
+    )
+    add_json(parser)
 
 
 def _check(wanted: argparse.Namespace) -> int:
     from polarbear.running.checking import checked
     from polarbear.running.configuration import load
+    from polarbear.running.outcomes import Outcome
 
     race = load(wanted.file)
     found = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
-    print(found)
+    plain = {
+        "solvers": {
+            name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
+            for name, made in found.outcomes.items()
+            if isinstance(made, Outcome)
+        },
+        "direction": race.setup.direction,
+        "clock": race.setup.clock,
+        "times": race.setup.times,
+        "problems": found.problems,
+    }
+    say(wanted, found, plain)
     return 1 if found.problems else 0
 
 
 def _add_worker(commands: argparse._SubParsersAction) -> None:
-    about = "make the runs of a race that shares a folder with you"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "worker",
-        help=about,
-        description=about.capitalize() + ": one run at a time, in a process of its own.",
+        "make the runs of a race that shares a folder with you",
+        "One run at a time, in a process of its own.",
+        takes="--solvers FILE FOLDER",
+        examples=("worker /scratch/race --solvers solvers.py",),
+        run=_worker,
     )
-    parser.add_argument("folder", help="the folder of the race: executor=Spool(folder)")
-    parser.add_argument(
+    add_file(parser, "folder", help="the folder that `polarbear race --spool` was given")
+    add_file(
+        parser,
         "--solvers",
         required=True,
         metavar="FILE",
         help="a Python file or module that has `solvers` and `instances`",
     )
     parser.add_argument(
-        "--idle", type=float, default=600.0, help="leave after so many seconds without a job (600)"
+        "--idle",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="leave after so many seconds without a job (600)",
     )
-    parser.add_argument("--most", type=int, help="leave after so many runs")
-    parser.set_defaults(run=_worker)
+    parser.add_argument("--most", type=int, metavar="N", help="leave after so many runs")
 
 
 def _worker(wanted: argparse.Namespace) -> int:
