@@ -22,7 +22,9 @@ NOBODY_LISTENS = 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``polarbear`` with these arguments, by default those of the process."""
     asked = parser()
-    wanted = asked.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    wanted = asked.parse_args(words)
+    wanted.words = list(words)
     if "run" not in wanted:
         asked.print_help()
         return 0

@@ -1,12 +1,20 @@
 """Commands that run solvers: check, race, worker."""
 
 import argparse
+import shlex
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from polarbear.cli.options import add_file, add_json, add_workers, command
-from polarbear.cli.output import say
+from polarbear.cli.output import complain, say, shown, to_json
 from polarbear.errors import SolverError
+
+if TYPE_CHECKING:
+    from polarbear.coordinator import Result, Watch
+    from polarbear.running.configuration import Configuration
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -36,7 +44,6 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
 
 
 def _race(wanted: argparse.Namespace) -> int:
-    from polarbear.coordinator import conducted
     from polarbear.running.configuration import load
 
     ways = {"--workers": wanted.workers, "--dask": wanted.dask, "--spool": wanted.spool}
@@ -49,18 +56,81 @@ def _race(wanted: argparse.Namespace) -> int:
         raise SolverError(
             f"{wanted.file} has no store, and there is no --store: nothing would last"
         )
-    with conducted(
-        race.setup,
-        race.rules,
-        store=store,
-        executor=_executor(wanted),
-        seed=race.seed,
-        progress=not wanted.quiet,
-    ) as found:
-        print(found)
-        for name in (*found.eliminated, *found.pareto):
-            print(found.verdict(name))
+    try:
+        with _ended_by(signal.SIGTERM):
+            _conduct(wanted, race, store)
+    except (KeyboardInterrupt, _Terminated) as ended:
+        again = shlex.join(["polarbear", *wanted.words])
+        complain(f"interrupted: all that came in is in {store}. To go on: {again}")
+        return 143 if isinstance(ended, _Terminated) else 130
     return 0
+
+
+def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> None:
+    from polarbear.coordinator import conducted
+
+    with _view(wanted, store) as watch:
+        found = conducted(
+            race.setup,
+            race.rules,
+            store=store,
+            executor=_executor(wanted),
+            seed=race.seed,
+            progress=watch,
+        )
+    with found:
+        standings = [found.verdict(name) for name in (*found.eliminated, *found.pareto)]
+        if not wanted.json:
+            print(shown("\n".join(map(str, [found, *standings]))))
+        else:
+            plain = {"verdict": standings, "failures": found.failures, "store": store}
+            print(to_json({**_summary(found), **plain}, indent=None), flush=True)
+
+
+def _summary(found: "Result") -> dict[str, object]:
+    names = ("pareto", "eliminated", "resolved", "ended", "rounds", "n_runs", "spent")
+    return {name: getattr(found, name) for name in names}
+
+
+@contextmanager
+def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
+    """What shows the race: a screen if there is one, and else lines."""
+    from polarbear.live.lines import writer
+
+    if wanted.quiet:
+        yield False
+    elif wanted.json:
+        yield writer(lambda line: print(line, flush=True))
+    elif not (sys.stderr.isatty() and _is_there("rich")):
+        yield True
+    else:
+        from polarbear.live.terminal import Screen
+
+        hint = f"Ctrl-C stops; the same command goes on. In a browser: polarbear serve {store}"
+        with Screen(f"race {wanted.file}", hint) as screen:
+            yield screen
+
+
+def _is_there(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+class _Terminated(BaseException):
+    """Somebody wants this process to end, as batch systems do when the time is over."""
+
+
+@contextmanager
+def _ended_by(number: int) -> Iterator[None]:
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _executor(wanted: argparse.Namespace) -> object:
@@ -121,7 +191,10 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
         "make the runs of a race that shares a folder with you",
         "One run at a time, in a process of its own.",
         takes="--solvers FILE FOLDER",
-        examples=("worker /scratch/race --solvers solvers.py",),
+        examples=(
+            "worker /scratch/race --solvers race.toml",
+            "worker /scratch/race --solvers solvers.py --most 100",
+        ),
         run=_worker,
     )
     add_file(parser, "folder", help="the folder that `polarbear race --spool` was given")
@@ -130,7 +203,7 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
         "--solvers",
         required=True,
         metavar="FILE",
-        help="a Python file or module that has `solvers` and `instances`",
+        help="race.toml, or a Python file or module that has `solvers` and `instances`",
     )
     parser.add_argument(
         "--idle",

@@ -279,6 +279,11 @@ class Race:
         """Everything that happened, in order; to be read, not changed."""
         return self._events
 
+    @property
+    def state(self) -> State:
+        """Everything that the next step depends on; to be read, not changed."""
+        return self._state
+
     def forget(self) -> None:
         """Drop the events so far from memory: whoever calls this has stored them.
 

@@ -1,0 +1,264 @@
+"""A race in a terminal: what is drawn at any size, and real ones that are disturbed."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import polarbear as pb
+from course import decisions, told
+from polarbear.cli.main import main
+from polarbear.live.lines import plain
+from polarbear.live.pace import Pace
+from polarbear.racing.events import Eliminated, Outlook
+from polarbear.racing.progress import Progress
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Spent
+from racers import drive, race_of
+
+MODULE = """
+import time
+
+SKILL = {"early": (1.5, 0.3, -1.5), "late": (-1.5, 0.3, 1.5), "worst": (-2.5, -2.5, -2.5)}
+
+def _solver(name):
+    def solve(job):
+        luck = job.rng.gumbel(size=3)
+        for k, at in enumerate((10, 30, 100)):
+            time.sleep(SECONDS)
+            yield at, luck[k] + SKILL[name][k] + 30 * k
+    return solve
+
+early, late, worst = map(_solver, SKILL)
+
+def instance(rng):
+    return float(rng.random())
+"""
+
+RACE = """
+times = [10, 30, 100]
+direction = "maximize"
+clock = "reported"
+store = "race.db"
+instances.python = "NAME:instance"
+solvers.early.python = "NAME:early"
+solvers.late.python = "NAME:late"
+solvers.worst.python = "NAME:worst"
+rules = { resolution = "strict", epsilon = 0.01, batch = [8, 8], max_runs = 88 }
+"""
+
+
+def prepared(folder, seconds):
+    """A race as a file, whose runs take three times so many seconds."""
+    name = f"mine_{folder.name}"
+    (folder / f"{name}.py").write_text(MODULE.replace("SECONDS", str(seconds)))
+    path = folder / "race.toml"
+    path.write_text(RACE.replace("NAME", name))
+    return path
+
+
+def command(*words):
+    return [sys.executable, "-m", "polarbear", *map(str, words)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The same race in one go: its events."""
+    path = prepared(tmp_path_factory.mktemp("undisturbed"), 0)
+    subprocess.run(command("race", path, "--workers", 2, "--quiet"), check=True)
+    return kept(path)
+
+
+def kept(path):
+    with pb.open_store(path.parent / "race.db", read_only=True) as store:
+        return list(store.read())
+
+
+# What is drawn
+
+
+def progress_of(n, *, out=0, **more):
+    names = [f"algorithm {k}" for k in range(n)]
+    done = {name: Eliminated(name, names[-1], 0.995) for name in names[:out]}
+    basis = Progress(
+        racing=tuple(names[out:-1]),
+        settled=tuple(names[-1:]),
+        eliminated=done,
+        removed=(),
+        runs=dict.fromkeys(names, 40),
+        wanted=dict.fromkeys(names[out:], 3),
+        rounds=4,
+        open=n,
+        spent=Spent(900, 123_456.0),
+        rules=Rules(max_runs=5000, max_time=1e6),
+        clock="evaluations",
+        outlook=Outlook((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
+        since=10,
+        instances=None,
+    )
+    return replace(basis, **more)
+
+
+def drawn(progress, rows=24, columns=90, news=()):
+    rich = pytest.importorskip("rich.console")
+    from polarbear.live.terminal import Screen
+
+    console = rich.Console(file=io.StringIO(), width=columns, height=rows, record=True)
+    screen = Screen("race.toml", "Ctrl-C stops", console)
+    for line in news:
+        screen.note(line)
+    console.print(screen.picture(progress, rows))
+    return console.export_text().rstrip("\n")
+
+
+def test_everything_is_on_the_screen():
+    said = drawn(progress_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
+    for text in (
+        "algorithm 2  ● racing",
+        "algorithm 4  ◆ in the set",
+        "✗ dominated by algorithm 4 (P = 0.995)",
+        "Pareto set  algorithm 2, algorithm 3, algorithm 4",
+        "200 made, 9 asked for",
+        "about 190 runs (90 to 890)",
+        "900 of 5,000 runs (18 %), 123,456 of 1,000,000 evaluations (12 %)",
+        "algorithm 1 is dominated by algorithm 4",
+        "Ctrl-C stops",
+    ):
+        assert text in said, said
+
+
+@pytest.mark.parametrize("rows", [6, 10, 14, 24, 60])
+@pytest.mark.parametrize("columns", [20, 60, 200])
+@pytest.mark.parametrize("n", [2, 7, 30, 300])
+def test_it_fits_every_window(rows, columns, n):
+    said = drawn(progress_of(n, out=n // 2), rows, columns, [f"round {k}" for k in range(50)])
+    lines = said.splitlines()
+    assert len(lines) <= rows
+    assert max(map(len, lines)) <= columns
+    assert "racing" in said or columns < 60
+    if rows == 24 and n > 7:
+        assert f"and {n - sum('algorithm ' in line[:10] for line in lines[3:-8])} more" in said
+
+
+def test_names_are_not_obeyed():
+    name = "\x1b[2Jx\n"
+    said = drawn(progress_of(2, racing=(name,), runs={name: 3}), news=[f"{name} failed"])
+    assert "\x1b" not in said
+    assert r"\x1b[2Jx\n" in said
+
+
+def test_a_race_that_has_not_begun_is_drawn():
+    race = race_of()
+    said = drawn(Progress.of(race.state, {}))
+    assert "0 made" in said
+    assert "that can be told after the first rounds" in said
+    race = drive(race)
+    said = drawn(Progress.of(race.state, {}, ended=race.ended))
+    assert "ended" in said
+
+
+def test_what_is_left_follows_from_the_pace_and_the_limits():
+    pace, progress = Pace(), progress_of(3)
+    assert pace.remaining(replace(progress, outlook=None)) is None
+    for second in range(11):
+        pace.seen(float(second), 5 * second)
+    left = pace.remaining(progress)
+    assert (left.runs, left.least, left.most) == (190, 90, 890)
+    assert left.seconds == pytest.approx(38)
+    left = pace.remaining(replace(progress, rules=Rules(max_runs=950)))
+    assert (left.runs, left.limit) == (50 + 9, "max_runs")
+    assert pace.remaining(replace(progress, instances=15)).limit == "instances"
+    endless = Outlook((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
+    found = plain(replace(progress, outlook=endless, rules=Rules()), pace)
+    assert found["remaining"]["seconds"] is None
+    assert json.dumps(found, allow_nan=False)
+
+
+# A real one
+
+
+def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbed):
+    pytest.importorskip("pyte")
+    pytest.importorskip("rich")
+    from terminals import Terminal
+
+    path = prepared(tmp_path, 0.03)
+    words = command("race", path, "--workers", 2)
+    terminal = Terminal(words, rows=24, columns=90)
+    try:
+        said = terminal.shows("asked for and not in yet")
+        assert "early      ● racing" in said
+        terminal.resize(12, 50)
+        while terminal.read(1.5):
+            small = terminal.text().splitlines()
+            if small[0].startswith("polarbear") and small[-1].startswith("Ctrl-C"):
+                break
+        assert len(small) <= 12
+        assert small[1].split() == ["algorithm", "standing", "runs", "asked", "for"]
+        terminal.resize(30, 110)
+        terminal.shows("is dominated by")
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+    finally:
+        if terminal.alive():
+            terminal.kill()
+    said = terminal.text()
+    assert "Traceback" not in said
+    assert f"all that came in is in {tmp_path / 'race.db'}" in said.replace("\n", "")
+    assert f"To go on: {Path(sys.executable).name}" not in said
+    assert f"polarbear race {path} --workers 2" in said.replace("\n", "")
+    # The store is sound, holds a part, and the same command makes the whole of it.
+    events = kept(path)
+    some = len(told(events))
+    assert 0 < some < len(told(undisturbed))
+    assert pb.Race.from_events(events).ask()
+    again = Terminal(words)
+    assert again.wait() == 0
+    assert "ended       max_runs" in again.text()
+    assert decisions(kept(path)) == decisions(undisturbed)
+    assert told(kept(path)) == told(undisturbed)
+
+
+def test_whoever_ends_the_process_is_told_the_same(tmp_path):
+    path = prepared(tmp_path, 0.05)
+    words = command("race", path, "--workers", 2)
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / "race.db").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.kill(running.pid, signal.SIGTERM)
+    said = running.communicate(timeout=60)[1]
+    assert running.returncode == 143
+    assert "To go on: polarbear race" in said
+    assert "Traceback" not in said
+
+
+def test_lines_if_there_is_no_terminal(tmp_path, capfd):
+    path = prepared(tmp_path, 0)
+    assert main(["race", str(path), "--workers", "2"]) == 0
+    said = capfd.readouterr()
+    assert "\x1b" not in said.err
+    assert "worst is dominated by" in said.err
+    assert "round 1: " in said.err
+    assert "ended       max_runs" in said.out
+
+
+def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
+    path = prepared(tmp_path, 0)
+    assert main(["race", str(path), "--workers", "2", "--json"]) == 0
+    said = capfd.readouterr()
+    assert not said.err
+    *lines, last = map(json.loads, said.out.splitlines())
+    assert any("round 1: " in text for line in lines for text in line["news"])
+    assert lines[-1]["ended"] == last["ended"] == "max_runs"
+    assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
+    assert set(last["eliminated"]) == {"worst"}
+    assert last["verdict"][0]["standing"] == "dominated"
