@@ -9,12 +9,14 @@ nothing and needs nothing::
     rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
     posterior = pb.fit(rankings)          # how good each is, how sure we are -> Posterior
     pb.select(posterior, risk=0.05)       # which one to run -> Selection
+    pb.report(posterior, "report.html")   # all of it on a page that answers
 """
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # what type checkers take for true; typing itself would double the import
 if TYPE_CHECKING:
+    import polarbear.plots as plots
     import polarbear.priors as priors
     import polarbear.store as store
     import polarbear.testing as testing
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from polarbear.racing.recorded import replay, replay_many
     from polarbear.racing.rules import Rules
     from polarbear.readers import read
+    from polarbear.reporting.page import report
     from polarbear.running.adapters import budgeted
     from polarbear.running.checking import check
     from polarbear.running.commands import Command
@@ -83,9 +86,11 @@ _HOME = {
     "Local": "polarbear.running.local",
     "Spool": "polarbear.running.spool",
     "preferences": "polarbear.selection.preferences",
+    "plots": "polarbear.plots",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
     "read": "polarbear.readers",
+    "report": "polarbear.reporting.page",
     "select": "polarbear.selection.decision",
     "open_store": "polarbear.store.opening",
     "store": "polarbear.store",
@@ -121,6 +126,7 @@ __all__ = [
     "fit",
     "grid",
     "open_store",
+    "plots",
     "preferences",
     "priors",
     "race",
@@ -128,6 +134,7 @@ __all__ = [
     "read",
     "replay",
     "replay_many",
+    "report",
     "select",
     "store",
     "testing",

@@ -26,12 +26,13 @@ from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError
 from polarbear.inference import fit as default_fit
-from polarbear.racing.core import Fit, Race, Standing
-from polarbear.racing.events import Started
+from polarbear.racing.core import Fit, Race
+from polarbear.racing.events import Event, Started
 from polarbear.racing.jobs import Job, Key
 from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
+from polarbear.racing.standing import Standing
 from polarbear.racing.state import FAILED
 from polarbear.running.engines import Engine, start
 from polarbear.running.job import Clock
@@ -164,6 +165,13 @@ class Result(Raced):
         self._made = Counter(key.algorithm for key in race.state.told)
         self._again = 0.0  # when to tell without news
         self.failures: dict[str, str] = {}
+
+    @property
+    def events(self) -> list[Event]:
+        """Everything that happened, in order; read from the store if there is one."""
+        if self._store is None:
+            return self.race.events
+        return list(self._store.read(arrays=True))
 
     @property
     def runs(self) -> Runs:

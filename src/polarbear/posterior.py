@@ -266,7 +266,11 @@ class Posterior(Frozen):
         2 of 3 algorithms stay in the anytime Pareto set. At least one is left out wrongly with
         P < 0.001.
         """
-        facts = Facts(
+        return verdict(self.facts(alpha))
+
+    def facts(self, alpha: float = 0.99) -> Facts:
+        """What a verdict is made from, for whoever puts it into other words or on a page."""
+        return Facts(
             self.algorithms,
             self.times,
             self.clock,
@@ -277,7 +281,6 @@ class Posterior(Frozen):
             self.mistaken(alpha),
             alpha,
         )
-        return verdict(facts)
 
     def best(self) -> Floats:
         """P(an algorithm has the highest rating) at each time: shape (T, n)."""

@@ -1,7 +1,7 @@
 """From probabilities to words: one sentence for each algorithm, one row for each pair."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,18 +39,37 @@ class Facts(NamedTuple):
     alpha: float
 
 
+class Sentence(NamedTuple):
+    """What is said of an algorithm."""
+
+    algorithm: str
+    standing: Literal["in the set", "undecided", "dominated"]
+    text: str
+
+
 def verdict(facts: Facts) -> str:
     """All sentences, and how sure they are taken together."""
-    n = len(facts.algorithms)
-    order = np.argsort(facts.dominates.any(axis=0), kind="stable")
-    lines = [_sentence(facts, code) for code in order.tolist()]
-    left_out = int(facts.dominates.any(axis=0).sum())
-    if left_out:
-        kept = f"{n - left_out} of {n} algorithms stay in the anytime Pareto set."
-        lines.append(f"{kept} At least one is left out wrongly with {_p(facts.mistaken)}.")
-    else:
-        lines.append(f"All {n} algorithms stay in the anytime Pareto set.")
-    return "\n".join(lines)
+    return "\n".join([*(said.text for said in sentences(facts)), summary(facts)])
+
+
+def summary(facts: Facts) -> str:
+    """How many stay, and how sure one is that nobody is left out wrongly."""
+    n, left_out = len(facts.algorithms), int(facts.dominates.any(axis=0).sum())
+    if not left_out:
+        return f"All {n} algorithms stay in the anytime Pareto set."
+    kept = f"{n - left_out} of {n} algorithms stay in the anytime Pareto set."
+    return f"{kept} At least one is left out wrongly with {_p(facts.mistaken)}."
+
+
+def sentences(facts: Facts) -> list[Sentence]:
+    """One for each algorithm; those that are dominated come last."""
+    beaten = np.any(facts.dominates, axis=0).tolist()
+    found: list[Sentence] = []
+    for code in sorted(range(len(beaten)), key=beaten.__getitem__):
+        belongs = "in the set" if facts.free[code] >= facts.alpha else "undecided"
+        standing = "dominated" if beaten[code] else belongs
+        found.append(Sentence(facts.algorithms[code], standing, _sentence(facts, code)))
+    return found
 
 
 def _sentence(facts: Facts, code: int) -> str:

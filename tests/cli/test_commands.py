@@ -69,7 +69,11 @@ def test_an_option_means_the_same_in_every_command():
     for name, one in commands().items():
         for action in one._actions:
             for option in action.option_strings:
-                if option not in ("--json", "--workers", "--open"):  # said of what they are about
+                if option not in (
+                    "--json",
+                    "--workers",
+                    "--alpha",
+                ):  # these say more, or have no default
                     told = (action.help, action.default, action.nargs, type(action))
                     assert meaning.setdefault(option, told) == told, (name, option)
 
@@ -149,6 +153,27 @@ def test_what_the_data_leave_open_is_noted(tmp_path, capsys):
     assert "--until last, --until instance or --until 1e5" in said
     assert main(["analyse", str(path), "--direction", "minimize", "--until", "9.5"]) == 0
     assert not capsys.readouterr().err
+
+
+# report
+
+
+def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "a report.html"
+    found = answer(capsys, "analyse", kept / "posterior.pb", "--report", page, "--open")
+    assert found["report"] == str(page)
+    assert opened == [page.as_uri()]
+    said = page.read_text("utf-8")
+    assert "RS is dominated by CSA" in said
+    assert "polarbear analyse" in said  # the command that made it
+    for source in ([kept / "race.db"], [MABBOB, *READ, "--times", 4]):
+        found = answer(capsys, "report", *source, page, "--title", "Nightly")
+        assert found["bytes"] == page.stat().st_size
+        assert "Nightly" in page.read_text("utf-8")
+    assert "--alpha 7.0: expected" in refusal(capsys, "report", MABBOB, *READ, page, "--alpha", 7)
+    assert "is a folder" in refusal(capsys, "report", kept / "race.db", tmp_path)
 
 
 # select

@@ -14,7 +14,7 @@ from polarbear.cli.options import (
     add_seed,
     command,
 )
-from polarbear.cli.output import check_target, say
+from polarbear.cli.output import check_target, say, typed
 from polarbear.cli.sources import fitted, kind_of, race_of, rated, source_of
 from polarbear.errors import DataError
 
@@ -45,7 +45,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     add_prior(parser)
     add_seed(parser)
     add_file(parser, "--report", metavar="FILE", help="write a report as a web page (.html)")
-    parser.add_argument("--open", action="store_true", help="show the report in a browser")
+    _add_showing(parser)
     add_file(
         parser,
         "--save",
@@ -54,6 +54,11 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     )
     add_json(parser)
     add_reading(parser)
+
+
+def _add_showing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--title", help="what the report is called")
+    parser.add_argument("--open", action="store_true", help="show the report in a browser")
 
 
 def _add_source(parser: argparse.ArgumentParser, more: str = "a posterior, or a store") -> None:
@@ -83,7 +88,7 @@ def _analyse(wanted: argparse.Namespace) -> int:
     if wanted.save:
         _save(posterior, wanted.save)
     if wanted.report:
-        _write(posterior, wanted.report, wanted.open)
+        _write(posterior, wanted.report, wanted, wanted.alpha)
     said = [str(posterior if runs is None else runs), "", verdict, "", _table(posterior)]
     for name, path in (("report", wanted.report), ("saved", wanted.save)):
         said += ["", f"{name}: {path}"] if path else []
@@ -140,14 +145,14 @@ def _save(posterior: "polarbear.Posterior", path: str) -> None:
         posterior.save(path)
 
 
-def _write(thing: Any, path: str, shown: bool) -> None:
-    from polarbear.report.page import report
-
-    written = report(thing, path)
-    if shown:
+def _write(thing: Any, path: str, wanted: argparse.Namespace, alpha: float | None = None) -> None:
+    polarbear.report(
+        thing, path, alpha=alpha, title=wanted.title, provenance={"command": typed(wanted)}
+    )
+    if wanted.open:
         import webbrowser
 
-        webbrowser.open(Path(written).resolve().as_uri())
+        webbrowser.open(Path(path).resolve().as_uri())
 
 
 def _add_select(commands: argparse._SubParsersAction) -> None:
@@ -289,7 +294,10 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
     add_file(parser, "target", help="the page to write (.html)")
-    parser.add_argument("--open", action="store_true", help="show it in a browser")
+    _add_showing(parser)
+    parser.add_argument(
+        "--alpha", type=float, help="how sure to be (0.99, or what the rules of the race say)"
+    )
     add_prior(parser)
     add_seed(parser)
     add_json(parser, "what was written as JSON")
@@ -300,7 +308,7 @@ def _report(wanted: argparse.Namespace) -> int:
     check_target(wanted.target)
     source = source_of(wanted)
     thing = race_of(source) if kind_of(source) == "store" else fitted(wanted)[1]
-    _write(thing, wanted.target, wanted.open)
+    _write(thing, wanted.target, wanted, wanted.alpha)
     size = Path(wanted.target).stat().st_size
     say(wanted, f"{wanted.target}: {size / 1e3:,.0f} kB", {"report": wanted.target, "bytes": size})
     return 0

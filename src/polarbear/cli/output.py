@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from math import isfinite
@@ -55,6 +56,21 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def typed(wanted: argparse.Namespace) -> str:
+    """The command as it was typed, without passwords: it is shown, and kept in reports.
+
+    >>> wanted = argparse.Namespace(words=["status", "postgresql://ann:secret@host/races#night"])
+    >>> typed(wanted)
+    "polarbear status 'postgresql://ann@host/races#night'"
+    """
+    return without_password(shlex.join(["polarbear", *wanted.words]))
+
+
+def without_password(text: str) -> str:
+    """Text with URLs in it, as others may see it."""
+    return _PASSWORD.sub(r"\1", text)
+
+
 def check_target(path: str) -> None:
     """Refuse a file that cannot be written, before anything is computed for it."""
     folder = Path(path).parent
@@ -66,7 +82,9 @@ def check_target(path: str) -> None:
 
 def complain(message: object, wanted: argparse.Namespace | None = None) -> None:
     """Say on standard error what is wrong."""
-    print(f"polarbear: {shown(in_options(str(message), wanted))}", file=sys.stderr)
+    print(
+        f"polarbear: {shown(without_password(in_options(str(message), wanted)))}", file=sys.stderr
+    )
 
 
 def in_options(message: str, wanted: argparse.Namespace | None) -> str:
@@ -94,6 +112,7 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
     return _PARAMETER.sub(option, message)
 
 
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
 _PARAMETER = re.compile(
     r"\b(?P<name>[a-z_]+)=(?P<value>\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"

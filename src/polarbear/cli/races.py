@@ -1,7 +1,6 @@
 """Commands that run solvers: check, race, worker."""
 
 import argparse
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from polarbear.cli.options import add_file, add_json, add_workers, command
-from polarbear.cli.output import complain, say, shown, to_json
+from polarbear.cli.output import complain, say, shown, to_json, typed, without_password
 from polarbear.errors import SolverError
 
 if TYPE_CHECKING:
@@ -60,8 +59,7 @@ def _race(wanted: argparse.Namespace) -> int:
         with _ended_by(signal.SIGTERM):
             _conduct(wanted, race, store)
     except (KeyboardInterrupt, _Terminated) as ended:
-        again = shlex.join(["polarbear", *wanted.words])
-        complain(f"interrupted: all that came in is in {store}. To go on: {again}")
+        complain(f"interrupted: all that came in is in {store}. To go on: {typed(wanted)}")
         return 143 if isinstance(ended, _Terminated) else 130
     return 0
 
@@ -106,7 +104,8 @@ def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
     else:
         from polarbear.live.terminal import Screen
 
-        hint = f"Ctrl-C stops; the same command goes on. In a browser: polarbear serve {store}"
+        named = without_password(store)
+        hint = f"Ctrl-C stops; the same command goes on. In a browser: polarbear serve {named}"
         with Screen(f"race {wanted.file}", hint) as screen:
             yield screen
 

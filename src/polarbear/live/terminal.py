@@ -209,7 +209,8 @@ def _many(number: float) -> str:
 
 
 def _spent(progress: Progress) -> str:
-    unit = f" {UNITS.get(progress.clock, progress.clock)}"
+    units: dict[str, str] = {**UNITS}
+    unit = f" {units.get(progress.clock, progress.clock)}"
     rules, spent = progress.rules, progress.spent
     parts = [_of(f"{spent.runs:,}", spent.runs, rules.max_runs, " runs")]
     parts.append(_of(f"{spent.time:,.6g}", spent.time, rules.max_time, unit))

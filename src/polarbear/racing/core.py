@@ -11,11 +11,10 @@ it was interrupted.
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from math import inf
 from numbers import Integral
-from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 from numpy.typing import ArrayLike
 
@@ -31,6 +30,7 @@ from polarbear.racing.deciding import decide
 from polarbear.racing.events import (
     Added,
     Asked,
+    Decided,
     Eliminated,
     Event,
     Extended,
@@ -46,6 +46,7 @@ from polarbear.racing.evidence import Evidence
 from polarbear.racing.jobs import Job, derived
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules
+from polarbear.racing.standing import Standing
 from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
 
 
@@ -55,39 +56,6 @@ class Fit(Protocol):
     def __call__(self, data: Rankings, /, *, seed: int) -> Posterior:
         """Fit."""
         ...
-
-
-class Standing(NamedTuple):
-    """What a race has to say about an algorithm.
-
-    Attributes
-    ----------
-    standing, by, probability
-        If it is dominated, by whom, and how sure that was.
-    open
-        With whom its relation is not known yet, and the last time at which it is not.
-    instances, time
-        What it would cost to know: on about how many more instances it has to run with these
-        rivals, and how long all of these runs take. None if that cannot be told yet.
-    """
-
-    algorithm: str
-    standing: Literal["in the set", "dominated", "undecided", "removed"]
-    by: str | None = None
-    probability: float | None = None
-    open: Mapping[str, float] = MappingProxyType({})
-    instances: float | None = None
-    time: float | None = None
-
-    def __str__(self) -> str:
-        if self.standing == "dominated":
-            return f"{self.algorithm} is dominated by {self.by} (P = {self.probability:.3f})"
-        if self.standing == "undecided":
-            cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
-            return (
-                f"{self.algorithm} is undecided: not settled with {listing(list(self.open))}{cost}"
-            )
-        return f"{self.algorithm} is {self.standing}"
 
 
 class Race:
@@ -164,17 +132,21 @@ class Race:
 
         ``keep=False``: they are in some store, and need not be kept in memory.
         """
-        events = iter(events)
-        first = next(events, None)
-        if not isinstance(first, Started):
-            raise DataError("the first event of a race is that it started")
-        race = cls.__new__(cls)
-        race._begin(first, fit)
-        for event in events:
-            race._record(event)
+        race: Self | None = None
+        for race, _ in cls._replayed(events, fit):
             if not keep:
                 race.forget()
+        if race is None:
+            raise DataError("a race without events is none: the first one is that it started")
         return race
+
+    @classmethod
+    def after_each_round(cls, events: Iterable[Event], *, fit: Fit = default_fit) -> Iterator[Self]:
+        """The race that these events are, as it stood after each of its decisions.
+
+        It is one race that goes on: ask it what you want to know before you take the next.
+        """
+        return (race for race, event in cls._replayed(events, fit) if isinstance(event, Decided))
 
     # Running
 
@@ -279,17 +251,22 @@ class Race:
         """Everything that happened, in order; to be read, not changed."""
         return self._events
 
-    @property
-    def state(self) -> State:
-        """Everything that the next step depends on; to be read, not changed."""
-        return self._state
-
     def forget(self) -> None:
         """Drop the events so far from memory: whoever calls this has stored them.
 
         The race goes on as before, but :attr:`events` and :attr:`runs` begin here.
         """
         self._events.clear()
+
+    @property
+    def state(self) -> State:
+        """Where it stands, in full; to be read, not changed."""
+        return self._state
+
+    @property
+    def fit(self) -> Fit:
+        """How it makes a posterior."""
+        return self._fit
 
     @property
     def rules(self) -> Rules:
@@ -406,6 +383,20 @@ class Race:
         self._ended: str | None = None
         self._posterior: Posterior | None = None
         self._evidence = Evidence(started.times, started.direction, started.clock)
+
+    @classmethod
+    def _replayed(cls, events: Iterable[Event], fit: Fit) -> Iterator[tuple[Self, Event]]:
+        race: Self | None = None
+        for event in events:
+            if race is not None:
+                race._posterior = None
+                race._record(event)
+            elif isinstance(event, Started):
+                race = cls.__new__(cls)
+                race._begin(event, fit)
+            else:
+                raise DataError("the first event of a race is that it started")
+            yield race, event
 
     def _record(self, event: Event) -> None:
         if isinstance(event, Told | Imported):

@@ -2,8 +2,9 @@
 
 from polarbear.data.runs import Runs
 from polarbear.posterior import Posterior
-from polarbear.racing.core import Race, Standing
-from polarbear.racing.events import Eliminated, Outlook
+from polarbear.racing.core import Race
+from polarbear.racing.events import Eliminated, Event, Outlook
+from polarbear.racing.standing import Standing
 from polarbear.racing.state import Spent
 
 
@@ -46,6 +47,11 @@ class Raced:
     def rounds(self) -> int:
         """How often the race has decided."""
         return self.race.rounds
+
+    @property
+    def events(self) -> list[Event]:
+        """Everything that happened, in order; to be read, not changed."""
+        return self.race.events
 
     @property
     def runs(self) -> Runs:

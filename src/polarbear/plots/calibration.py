@@ -1,0 +1,96 @@
+"""Is what is claimed true as often as said? The calibration curve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from polarbear.data.frozen import Frozen
+from polarbear.plots.sources import Floats
+
+Kind = Literal["ahead", "everywhere"]
+
+
+class _Estimate(Protocol):
+    @property
+    def value(self) -> float: ...
+    @property
+    def error(self) -> float: ...
+    @property
+    def cases(self) -> float: ...
+
+
+class _Bin(Protocol):
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def claimed(self) -> float: ...
+    @property
+    def true(self) -> _Estimate: ...
+
+
+class Counted(Protocol):
+    """Claims that were counted: a :class:`polarbear.calibration.Tally`."""
+
+    def curve(self, kind: str = "ahead") -> Sequence[_Bin]:
+        """Claimed against true, bin by bin."""
+        ...
+
+
+class Calibrated(Protocol):
+    """What :func:`polarbear.calibrate` returns."""
+
+    @property
+    def tally(self) -> Counted:
+        """The claims."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCurve(Frozen):
+    """Claims of about one size each: B bins that hold any.
+
+    Attributes
+    ----------
+    kind
+        Claims of who is "ahead" at a time, or "everywhere".
+    low, high
+        Shape (B,): the claims of a bin are between these.
+    claimed, true
+        Shape (B,): the mean probability claimed, and how often that was true.
+    error
+        Shape (B,): the standard error of the latter, between data sets.
+    cases
+        Shape (B,): how many claims.
+    """
+
+    kind: Kind
+    low: Floats
+    high: Floats
+    claimed: Floats
+    true: Floats
+    error: Floats
+    cases: Floats
+
+
+def calibration_data(source: Calibrated | Counted, kind: Kind = "ahead") -> CalibrationCurve:
+    """What was claimed against how often it was true.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
+    >>> found = calibration_data(pb.calibrate(runs, replicates=10))
+    >>> bool(np.all((found.low <= found.claimed) & (found.claimed <= found.high)))
+    True
+    """
+    tally: Any = getattr(source, "tally", source)
+    bins = [one for one in tally.curve(kind) if one.true.cases]
+    rows = [
+        (one.low, one.high, one.claimed, one.true.value, one.true.error, one.true.cases)
+        for one in bins
+    ]
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 6).T
+    columns[4] = np.nan_to_num(columns[4])
+    return CalibrationCurve(kind, *columns)

@@ -1,0 +1,295 @@
+"""What do the usual figures say? ECDF, AOCC and differences of attainment, by other libraries.
+
+They need values on a common scale, which ratings do without: shares of a range of values that is
+the same for all instances. iohinspector and moocore do the counting.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear.data import grid
+from polarbear.data.frozen import Frozen
+from polarbear.data.names import indices
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError, require
+from polarbear.plots.colours import Cast
+from polarbear.plots.sources import Floats
+
+RESAMPLES = 500
+"""So often instances are drawn again for an interval of a mean."""
+
+
+class Scale(NamedTuple):
+    """A range of values, of which runs attain a share."""
+
+    low: float
+    high: float
+    log: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ecdf(Frozen):
+    """The mean share of a range of values that was attained by a time.
+
+    Attributes
+    ----------
+    cast
+        Everybody.
+    times, clock
+        The grid.
+    mean, lower, upper
+        Shape (T, n): the mean over instances, and an interval of it by resampling instances.
+    scale
+        The range of values.
+    level
+        Of the interval.
+    """
+
+    cast: Cast
+    times: Floats
+    clock: str
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    scale: Scale
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class Aocc(Frozen):
+    """The area over the convergence curve of runs: the mean attained share until the last time.
+
+    Attributes
+    ----------
+    cast
+        Everybody.
+    values
+        For each algorithm an array with the area of each of its runs.
+    mean
+        Shape (n,).
+    until, clock
+        The last time.
+    scale
+        The range of values.
+    """
+
+    cast: Cast
+    values: tuple[Floats, ...]
+    mean: Floats
+    until: float
+    clock: str
+    scale: Scale
+
+
+@dataclass(frozen=True, eq=False)
+class Attainment(Frozen):
+    """Where two algorithms attain values by times with different frequencies.
+
+    Attributes
+    ----------
+    cast
+        The two.
+    rectangles
+        Shape (K, 4): from time and value to time and value.
+    difference
+        Shape (K,): the share of runs of the first that attain what is inside, minus that of the
+        second.
+    times
+        Shape (2,): the first and the last time.
+    clock
+        What time counts.
+    direction
+        Whether small or large values are good.
+    """
+
+    cast: Cast
+    first: str
+    second: str
+    rectangles: Floats
+    difference: Floats
+    times: Floats
+    clock: str
+    direction: str
+
+
+def ecdf_data(
+    runs: Runs,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    log: bool | None = None,
+    times: ArrayLike | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Ecdf:
+    """The mean share of a range of values that runs attain by a time, by iohinspector.
+
+    Parameters
+    ----------
+    runs
+        What was recorded.
+    low, high, log
+        The range, and whether shares are those of its logarithm. By default the range is that of
+        the values, and logarithmic if it is above 0.
+    times
+        The grid; by default :func:`polarbear.grid.from_runs`.
+    level, seed
+        Of the interval of the mean, by resampling instances.
+    """
+    scale = _scale(runs, low, high, log)
+    at = grid.from_runs(runs) if times is None else grid.increasing(times)
+    share = _attained(runs, at, scale)
+    rng = np.random.default_rng(seed)
+    n, instances = len(runs.algorithms), len(runs.instances)
+    total = np.zeros((instances, n, len(at)))
+    known = np.zeros_like(total)
+    place = (runs.instance, runs.algorithm)
+    np.add.at(total, place, np.nan_to_num(share))
+    np.add.at(known, place, ~np.isnan(share))
+    # Each instance counts as often as it is drawn.
+    drawn = rng.multinomial(instances, np.full(instances, 1 / instances), RESAMPLES)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total.sum(axis=0) / known.sum(axis=0)
+        again = np.einsum("ri,int->rnt", drawn, total) / np.einsum("ri,int->rnt", drawn, known)
+    lower, upper = _interval(again, mean, level)
+    cast = Cast.of(runs.algorithms)
+    return Ecdf(cast, at, runs.clock, mean.T, lower.T, upper.T, scale, level)
+
+
+def aocc_data(
+    runs: Runs,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    log: bool | None = None,
+    until: float | None = None,
+) -> Aocc:
+    """The area over the convergence curve of each run, by iohinspector.
+
+    The range of values is as in :func:`ecdf_data`. ``until``: by default the time until which all
+    runs were watched; a run that was watched for less is left out.
+    """
+    scale = _scale(runs, low, high, log)
+    end = float(runs.until.min() if until is None else until)
+    watched = runs.known([end])[:, 0]
+    if not end > 0 or not watched.any():
+        raise DataError(f"no run was watched until {end:g}: choose another until=")
+    table = _table(runs, scale)
+    polars, inspector = require("polars", extra="classical"), _inspector()
+    keep = np.flatnonzero(watched).tolist()
+    table = table.filter(polars.col("data_id").is_in(keep))
+    areas = inspector.get_aocc(table, end, free_vars=["run"], return_as_pandas=False)
+    found = np.full(len(runs), np.nan)
+    found[areas["run"].to_numpy()] = areas["AOCC"].to_numpy()
+    found[watched & np.isnan(found)] = 0.0  # of a run without any value
+    values = tuple(found[(runs.algorithm == k) & watched] for k in range(len(runs.algorithms)))
+    mean = np.array([one.mean() if len(one) else np.nan for one in values])
+    return Aocc(Cast.of(runs.algorithms), values, mean, end, runs.clock, scale)
+
+
+def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
+    """Where one of two attains more than the other, by moocore.
+
+    The empirical attainment function is the share of runs that have found a value by a time.
+    """
+    moocore = require("moocore", extra="classical")
+    one, two = (
+        _points(runs, code) for code in indices([first, second], runs.algorithms, "algorithm")
+    )
+    found = moocore.eafdiff(one.points, two.points, rectangles=True)
+    corners, number = found[:, :4].copy(), found[:, 4]
+    last = float(runs.until.max())
+    corners[:, 2] = np.minimum(corners[:, 2], last)
+    corners[:, 3] = np.where(np.isinf(corners[:, 3]), _worst(one, two), corners[:, 3])
+    inside = (corners[:, 0] < corners[:, 2]) & (corners[:, 1] < corners[:, 3])
+    if runs.direction == "maximize":
+        corners[:, [1, 3]] = -corners[:, [3, 1]]
+    start = float(min(one.points[:, 0].min(), two.points[:, 0].min()))
+    return Attainment(
+        Cast.of(runs.algorithms),
+        first,
+        second,
+        corners[inside],
+        number[inside] / max(one.runs, two.runs),
+        np.array([start, last]),
+        runs.clock,
+        runs.direction,
+    )
+
+
+class _Front(NamedTuple):
+    points: Floats  # time, cost, run
+    runs: int
+
+
+def _points(runs: Runs, code: int) -> _Front:
+    chosen = np.flatnonzero(runs.algorithm == code)
+    rows = np.concatenate([np.arange(runs.offset[r], runs.offset[r + 1]) for r in chosen])
+    run = np.repeat(np.arange(len(chosen)), np.diff(runs.offset)[chosen])
+    points = np.stack([runs.time[rows], runs.cost[rows], run + 1.0], axis=1).astype(np.float64)
+    points = points[np.isfinite(points[:, 1])]
+    if not len(points):
+        raise DataError(f"{runs.algorithms[code]!r} has found no value in any run")
+    return _Front(points, len(chosen))
+
+
+def _worst(*fronts: _Front) -> float:
+    return float(max(front.points[:, 1].max() for front in fronts))
+
+
+def _scale(runs: Runs, low: float | None, high: float | None, log: bool | None) -> Scale:
+    """The range of values, checked."""
+    finite = runs.value[np.isfinite(runs.value)]
+    if not len(finite):
+        raise DataError("no run has found a value")
+    start = float(finite.min() if low is None else low)
+    stop = float(finite.max() if high is None else high)
+    on_log = start > 0 if log is None else log
+    if not start < stop or (on_log and start <= 0):
+        raise DataError(
+            f"a range from {start:g} to {stop:g}{' on a log scale' if on_log else ''} is none: "
+            "set low= and high=, or log=False"
+        )
+    return Scale(start, stop, on_log)
+
+
+def _inspector() -> Any:
+    return require("iohinspector", extra="classical")
+
+
+def _shares(values: Floats, scale: Scale, direction: str) -> Floats:
+    """The share of the range that each value attains; 0 without a value, nan if it is unknown."""
+    polars = require("polars", extra="classical")
+    table = polars.DataFrame({"raw_y": np.clip(values.ravel(), scale.low, scale.high)})
+    found = _inspector().transform_fval(
+        table, scale.low, scale.high, scale.log, maximization=direction == "maximize"
+    )
+    return found["eaf"].to_numpy().reshape(values.shape)
+
+
+def _attained(runs: Runs, times: Floats, scale: Scale) -> Floats:
+    return _shares(runs.at(times), scale, runs.direction)
+
+
+def _table(runs: Runs, scale: Scale) -> Any:
+    """Improvements as iohinspector has them."""
+    polars = require("polars", extra="classical")
+    run = np.repeat(np.arange(len(runs)), np.diff(runs.offset))
+    return polars.DataFrame(
+        {
+            "data_id": run,
+            "run": run,
+            "evaluations": runs.time,
+            "eaf": _shares(runs.value, scale, runs.direction),
+        }
+    )
+
+
+def _interval(again: Floats, mean: Floats, level: float) -> tuple[Floats, Floats]:
+    """Quantiles over resamples, where there are any."""
+    filled = np.where(np.isnan(again), mean, again)
+    lower, upper = np.quantile(filled, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    return lower, upper

@@ -1,0 +1,60 @@
+"""What figures are made from: a posterior, or a race with what it knows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+from polarbear.plots.colours import Cast
+from polarbear.posterior import Posterior
+from polarbear.racing.core import Race
+from polarbear.racing.raced import Raced
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+Racing = Race | Raced
+"""A race, or what :func:`polarbear.race` and :func:`polarbear.replay` return."""
+
+Source = Posterior | Racing
+
+
+def race_of(source: Racing) -> Race:
+    """The race itself."""
+    if isinstance(source, Race):
+        return source
+    if isinstance(source, Raced):
+        return source.race
+    raise DataError(
+        f"a figure of a race takes a race, not {type(source).__name__}: pass a Race, or what "
+        "race(...) or replay(...) returned"
+    )
+
+
+def posterior_of(source: Source) -> Posterior | None:
+    """The posterior; none of a race that has not decided anything."""
+    if isinstance(source, Posterior):
+        return source
+    if isinstance(source, Race | Raced):
+        return source.posterior
+    raise DataError(
+        f"a figure of ratings takes a posterior or a race, not {type(source).__name__}"
+        + (": make one with fit(...)" if isinstance(source, Runs) else "")
+    )
+
+
+def cast_of(source: Source, alpha: float = 0.99) -> Cast:
+    """Everybody: of a race also those who are out."""
+    if isinstance(source, Posterior):
+        return Cast.of(source.algorithms, source.pareto(alpha))
+    race = race_of(source)
+    return Cast.of([*race.pareto, *race.eliminated, *race.removed], race.pareto)
+
+
+def times_of(source: Source) -> tuple[Floats, str]:
+    """The times that one asks about, and what they count."""
+    if isinstance(source, Posterior):
+        return source.times, source.clock
+    state = race_of(source).state
+    return np.array(state.times), state.clock

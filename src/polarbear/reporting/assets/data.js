@@ -1,0 +1,98 @@
+// What the page carries along, and what its reader has set.
+
+let model = null;
+
+const state = {
+  hidden: new Set(),   // names of algorithms that are not drawn
+  view: "rating",      // or "best"
+  scale: null,         // "log" or "linear"; null until somebody chooses
+  kind: "uniform",     // or "loguniform", "fixed", "triangular"
+  low: null, high: null, likely: null,   // null: the ends of the grid, and its middle
+  risk: "expected",    // or "best", "careful"
+  level: 0.05,
+  pairs: null,         // whose pairs are shown; null until somebody chooses
+  sort: { column: "relation", up: true },
+  open: new Set(),     // lists that are shown in full
+};
+
+const byId = (id) => document.getElementById(id);
+
+function unpacked({ kind, base64 }) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  if (kind === "u1") return bytes;
+  return kind === "u2" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
+}
+
+// Shares of one, in two bytes each.
+const shares = (packed) => Float64Array.from(unpacked(packed), (level) => level / 65535);
+
+// An array of shape (times, algorithms) as a curve for each algorithm.
+function curves(values, n) {
+  const found = Array.from({ length: n }, () => new Float64Array(values.length / n));
+  values.forEach((value, i) => { found[i % n][Math.floor(i / n)] = value; });
+  return found;
+}
+
+// Draws of the ratings: for each algorithm that may be chosen, for each time, an array.
+function drawsOf(packed, n) {
+  const [offset, step, levels] = [packed.offset, packed.step, packed.levels].map(unpacked);
+  const [, times, count] = packed.levels.shape;
+  const found = Array(n).fill(null);
+  packed.algorithms.forEach((code, row) => {
+    found[code] = Array.from({ length: times }, (_, t) => {
+      const at = row * times + t;
+      const some = levels.subarray(at * count, (at + 1) * count);
+      return Float64Array.from(some, (level) => offset[at] + step[at] * level);
+    });
+  });
+  return found;
+}
+
+function opened(content) {
+  const found = { ...content, times: [], n: 0 };
+  if (content.ratings) {
+    const { times, mean, lower, upper, best } = content.ratings;
+    const n = mean.shape[1];
+    Object.assign(found, {
+      times, n,
+      mean: curves(unpacked(mean), n),
+      lower: curves(unpacked(lower), n),
+      upper: curves(unpacked(upper), n),
+      best: curves(shares(best), n),
+      draws: drawsOf(content.draws, n),
+      drawn: content.draws.levels.shape[2],
+    });
+  }
+  if (content.pairs) {
+    const { everywhere, reversed, ahead } = content.pairs;
+    found.pairs = {
+      ...content.pairs,
+      everywhere: shares(everywhere),
+      reversed: shares(reversed),
+      ahead: shares(ahead),
+    };
+  }
+  return found;
+}
+
+const inSet = (code) => model.pareto.includes(code);
+
+function logTime() {
+  if (!(model.times[0] > 0)) return false;
+  if (state.scale) return state.scale === "log";
+  return model.times[model.times.length - 1] >= 20 * model.times[0];
+}
+
+// The budget that is asked about, inside of what is known.
+function budget() {
+  const first = model.times[0], last = model.times[model.times.length - 1];
+  const inside = (value) => Math.min(Math.max(value, first), last);
+  const low = inside(state.low ?? first);
+  const high = Math.max(inside(state.high ?? last), low);
+  const middle = logTime() && low > 0 ? Math.sqrt(low * high) : (low + high) / 2;
+  const peak = state.likely ?? rounded(middle);
+  const likely = state.kind === "fixed" ? inside(peak) : Math.min(Math.max(peak, low), high);
+  return { low, high, likely };
+}

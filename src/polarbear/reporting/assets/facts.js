@@ -1,0 +1,37 @@
+// What is said in words: the verdict, diagnostics, and where everything comes from.
+
+const FEW_SENTENCES = 12;
+
+function drawFacts(root, facts) {
+  root.replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]));
+}
+
+function drawVerdict() {
+  const { verdict } = model;
+  byId("title").textContent = model.title;
+  document.title = model.title;
+  byId("about").textContent = model.about;
+  byId("summary").textContent = verdict.summary;
+  const said = verdict.sentences;
+  const few = shortList(byId("all-sentences"), "verdict", said.length, FEW_SENTENCES, "algorithms", drawVerdict);
+  byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, standing, text }) => html("li", {},
+    swatch(algorithm), html("span", { class: `standing ${standing.replaceAll(" ", "-")}` }, standing), html("bdi", {}, text))));
+}
+
+function drawDiagnostics() {
+  const { diagnostics } = model;
+  byId("diagnostics").hidden = !diagnostics;
+  const problems = diagnostics ? diagnostics.problems : [];
+  byId("warning").hidden = !problems.length;
+  byId("warning").textContent = problems.length ? `Do not trust what follows: ${problems.join("; ")}.` : "";
+  if (!diagnostics) return;
+  byId("trusted").textContent = diagnostics.trusted
+    ? "Nothing speaks against the posterior as a description of the model: its numerical checks passed."
+    : `No: ${problems.join("; ")}.`;
+  drawFacts(byId("measured"), diagnostics.measured);
+  byId("notes").replaceChildren(...diagnostics.notes.map((note) => html("li", {}, note)));
+}
+
+function drawOrigin() {
+  drawFacts(byId("origin"), { ...model.provenance, made: model.made });
+}

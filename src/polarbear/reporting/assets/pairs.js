@@ -1,0 +1,120 @@
+// Pair by pair: who is ahead at all times, who when, and where they cross.
+
+const FEW_PAIRS = 20;
+const RELATIONS = ["dominates", "is dominated by", "crosses", "equals", "undecided"];
+
+const COLUMNS = [
+  ["first", "first"], ["relation", ""], ["second", "second"],
+  ["everywhere", "P(first always ahead)"], ["reversed", "P(second always ahead)"],
+  ["when", "who is ahead when"],
+];
+
+function drawPairs() {
+  const { pairs, alpha } = model;
+  byId("pairs").hidden = !pairs || !pairs.first.length;
+  if (byId("pairs").hidden) return;
+  byId("pairs-lead").replaceChildren(
+    `What is said of a pair has a certainty of ${plain(100 * alpha)} %. Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: `,
+    key("first", "the first is ahead"), key("second", "the second is ahead"), key("open", "not certain"));
+  drawFilter(pairs);
+  const rows = sortedPairs(pairs);
+  const few = shortList(byId("all-pairs"), "pairs", rows.length, FEW_PAIRS, "pairs", drawPairs);
+  const header = COLUMNS.map(([column, text]) => html("th", {
+    scope: "col", class: ["everywhere", "reversed"].includes(column) ? "number" : "",
+    "aria-sort": state.sort.column === column ? (state.sort.up ? "ascending" : "descending") : "none",
+  }, column === "when" ? text : html("button", { type: "button", class: "sort", "data-value": column, on: { click: () => sortBy(column) } }, text || "relation")));
+  byId("pair-table").replaceChildren(
+    html("caption", { class: "hidden" }, "Pairs of algorithms"),
+    html("thead", {}, html("tr", {}, ...header)),
+    html("tbody", {}, ...rows.slice(0, few).map((row) => pairRow(pairs, row))));
+}
+
+const key = (side, text) => html("span", { class: "key" }, html("span", { class: `block ${side}`, "aria-hidden": "true" }), ` ${text} `);
+
+function sortBy(column) {
+  const numeric = ["everywhere", "reversed"].includes(column);
+  state.sort = { column, up: state.sort.column === column ? !state.sort.up : !numeric };
+  drawPairs();
+  byId("pair-table").querySelector(`[data-value=${column}]`).focus();
+}
+
+function sortedPairs(pairs) {
+  const { column, up } = state.sort;
+  const value = {
+    first: (row) => model.algorithms[pairs.first[row]],
+    second: (row) => model.algorithms[pairs.second[row]],
+    relation: (row) => RELATIONS.indexOf(pairs.relation[row]),
+    everywhere: (row) => pairs.everywhere[row],
+    reversed: (row) => pairs.reversed[row],
+  }[column];
+  const order = (a, b) => (typeof value(a) === "string" ? compare(value(a), value(b)) : value(a) - value(b));
+  return pairs.first.map((_, row) => row).filter((row) => wantedPair(pairs, row))
+    .sort((a, b) => (up ? order(a, b) : order(b, a)) || a - b);
+}
+
+// Of many algorithms the pairs of those who stay are shown first.
+const whose = () => state.pairs ?? (model.n > 8 && model.pareto.length > 1 ? "set" : "all");
+
+function wantedPair(pairs, row) {
+  const chosen = whose(), two = [pairs.first[row], pairs.second[row]];
+  if (chosen === "all") return true;
+  if (chosen === "set") return two.every(inSet);
+  return two.some((code) => model.algorithms[code] === chosen.slice(2));
+}
+
+function drawFilter(pairs) {
+  const root = byId("pairs-filter");
+  root.hidden = model.n < 4;
+  if (root.contains(document.activeElement)) return;
+  const option = (value, text) => html("option", { value, selected: whose() === value }, text);
+  root.replaceChildren(html("label", {}, "Show pairs of ", html("select", { on: { change: (event) => { state.pairs = event.target.value; drawPairs(); } } },
+    option("all", "all algorithms"), option("set", "the Pareto set"),
+    ...model.mean.map((_, code) => option(`a:${model.algorithms[code]}`, shortened(model.algorithms[code], 40))))),
+    pairs.left_out ? html("span", { class: "soft" }, ` ${plural(pairs.left_out, "pair")} of algorithms that are left out are not listed.`) : "");
+}
+
+function pairRow(pairs, row) {
+  const relation = { equals: "is practically equal to", crosses: "changes places with", undecided: "is undecided against" }[pairs.relation[row]] ?? pairs.relation[row];
+  return html("tr", {},
+    html("th", { scope: "row" }, swatch(pairs.first[row]), named(pairs.first[row])),
+    html("td", {}, relation),
+    html("th", { scope: "row" }, swatch(pairs.second[row]), named(pairs.second[row])),
+    html("td", { class: "number" }, chance(pairs.everywhere[row])),
+    html("td", { class: "number" }, chance(pairs.reversed[row])),
+    html("td", {}, ...whenAhead(pairs, row)));
+}
+
+// Stretches of time in which one of the two is certainly ahead.
+function stretches(ahead) {
+  const side = (p) => (p >= model.alpha ? "first" : 1 - p >= model.alpha ? "second" : "open");
+  const found = [];
+  ahead.forEach((p, t) => {
+    const last = found[found.length - 1];
+    if (last && last.side === side(p)) last.to = t;
+    else found.push({ side: side(p), from: t, to: t });
+  });
+  return found;
+}
+
+function whenAhead(pairs, row) {
+  const times = model.times, last = times.length - 1;
+  const found = stretches(pairs.ahead.subarray(row * times.length, (row + 1) * times.length));
+  const x = scaleOf(times[0], times[last], 0, 160, logTime());
+  // A stretch reaches half way to its neighbours.
+  const edge = (t, to) => (t < 0 || t > last ? x.ends[Number(to)] : (x(times[t]) + x(times[t + (to ? 1 : -1)])) / 2);
+  const bars = found.map(({ side, from, to }) => {
+    const left = from === 0 ? 0 : edge(from, false), right = to === last ? 160 : edge(to, true);
+    return svg("rect", { class: side, x: left, y: 0, width: Math.max(right - left, 1), height: 12 });
+  });
+  const says = found.filter(({ side }) => side !== "open").map(({ side, from, to }) => {
+    const code = pairs[side][row];
+    return `${model.algorithms[code]} from ${range(times[from], times[to])}`;
+  });
+  const crossed = (pairs.crossings[row] ?? []).map(({ until, since, probability }) =>
+    `cross from ${range(until, since)} (${saying(probability)})`);
+  return [
+    svg("svg", { class: "stretches", width: 160, height: 12, viewBox: "0 0 160 12", role: "img", "aria-label": says.join("; ") || "nobody for certain" },
+      svg("title", {}, says.join("; ") || "nobody for certain"), ...bars),
+    html("span", { class: "soft" }, crossed.join("; ")),
+  ];
+}

@@ -1,0 +1,123 @@
+// How a race went: dominance over rounds, who was out when, what was spent on whom.
+
+function drawRace() {
+  const { race } = model;
+  byId("race").hidden = !race;
+  if (!race) return;
+  drawFacts(byId("race-facts"), race.facts);
+  const width = byId("race-pictures").clientWidth;
+  if (!width) return;
+  byId("race-pictures").replaceChildren(
+    ...(race.dominance && race.rounds.share.length ? [drawDominance(race, width)] : []),
+    ...(race.rounds.share.length ? [drawSettled(race, width), drawOut(race)] : []),
+    ...(race.allocation.length ? [drawAllocation(race)] : []));
+}
+
+const roundScale = (race, width, right) => scaleOf(1, race.rounds.share.length, 52, width - right, false);
+
+function roundAxis(x, race, width, right, bottom, title) {
+  const rounds = race.rounds.share.length;
+  const ticks = evenTicks(1, rounds, Math.max(3, Math.floor(width / 110))).filter(Number.isInteger);
+  return [
+    ticks.map((tick) => [
+      svg("line", { class: "mark", x1: x(tick), x2: x(tick), y1: bottom, y2: bottom + 5 }),
+      svg("text", { class: "tick middle", x: x(tick), y: bottom + 18 }, plain(tick)),
+    ]),
+    svg("line", { class: "axis", x1: 52, x2: width - right, y1: bottom, y2: bottom }),
+    svg("text", { class: "title middle", x: (52 + width - right) / 2, y: bottom + 35 }, title),
+  ].flat(2);
+}
+
+// Probabilities from 0.9 on have half of the height, for that is where it is decided.
+function splitScale(top, bottom) {
+  const middle = (top + bottom) / 2;
+  const low = scaleOf(0, 0.9, bottom, middle + 4, false), high = scaleOf(0.9, 1, middle - 4, top, false);
+  return (p) => (p < 0.9 ? low(p) : high(p));
+}
+
+function drawDominance(race, width) {
+  const labelled = width >= 640, right = labelled ? 170 : 14, height = 340, bottom = height - 44;
+  const values = unpacked(race.dominance), n = race.dominance.shape[1], rounds = race.rounds.share.length;
+  const x = roundScale(race, width, right), y = splitScale(12, bottom);
+  const of = (code) => Array.from({ length: rounds }, (_, r) => [r + 1, values[r * n + code]]).filter(([, p]) => Number.isFinite(p));
+  const codes = byImportance(model.algorithms.map((_, code) => code).filter((code) => of(code).length));
+  const ends = codes.map((code) => { const [r, p] = of(code).at(-1); return [x(r), y(p)]; });
+  const ticks = [0, 0.3, 0.6, 0.9, 0.95, 1].map((tick) => [
+    svg("line", { class: "grid", x1: 52, x2: width - right, y1: y(tick), y2: y(tick) }),
+    svg("text", { class: "tick end", x: 45, y: y(tick) + 4 }, plain(tick)),
+  ]);
+  const curves = codes.map((code) => svg("path", {
+    class: inSet(code) ? "curve tinted" : "curve tinted other", "data-code": code, "stroke-dasharray": dash(code),
+    d: line(of(code).map(([r, p]) => [x(r), y(p)])), look: tint(code),
+  }, svg("title", {}, model.algorithms[code])));
+  const marks = [
+    ...race.out.map(({ round, algorithm, probability }) => mark("out", x(round), y(probability), algorithm)),
+    ...race.settled.map(({ round, algorithm }) => [round, algorithm, values[(round - 1) * n + algorithm]])
+      .filter(([, , p]) => Number.isFinite(p)).map(([round, algorithm, p]) => mark("settled", x(round), y(p), algorithm)),
+  ];
+  const order = codes.slice().reverse().filter((code) => inSet(code) || codes.length <= 16).slice(0, 18);
+  const places = order.map((code) => codes.indexOf(code));
+  const heights = spread(places.map((k) => ends[k][1]), 15, 14, bottom - 4);
+  const labels = labelled ? order.map((code, i) => svg("text", { class: inSet(code) ? "label" : "label other", x: width - right + 12, y: heights[i] + 4 },
+    shortened(model.algorithms[code], 20))) : [];
+  return html("figure", {},
+    html("figcaption", {}, html("strong", {}, "How close is anybody to being dominated? "),
+      "The highest probability that some other algorithm is ahead at all times. ",
+      html("span", { class: "soft" }, "× out, ◆ known to belong. The upper half of the axis is stretched.")),
+    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Dominance over ${plural(rounds, "round")}` },
+      ticks.flat(), svg("line", { class: "limit", x1: 52, x2: width - right, y1: y(model.alpha), y2: y(model.alpha) }),
+      curves, marks, labels, roundAxis(x, race, width, right, bottom, "round")));
+}
+
+function mark(kind, x, y, code) {
+  const shape = kind === "out" ? "M-5 -5L5 5M-5 5L5 -5" : "M0 -6L5 0L0 6L-5 0Z";
+  return svg("path", { class: `${kind} tinted`, d: shape, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, look: tint(code) },
+    svg("title", {}, model.algorithms[code]));
+}
+
+function drawSettled(race, width) {
+  const height = 170, bottom = height - 44, right = width >= 640 ? 170 : 14;
+  const x = roundScale(race, width, right), y = scaleOf(0, 1, bottom, 10, false);
+  const points = race.rounds.share.map((share, r) => [x(r + 1), y(share)]);
+  const now = race.rounds.share.at(-1);
+  return html("figure", {},
+    html("figcaption", {}, html("strong", {}, "How much is settled? "), "The share of pairs whose relation is known."),
+    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${(100 * now).toFixed(0)} % of pairs are settled after ${plural(points.length, "round")}` },
+      [0, 0.5, 1].map((tick) => [
+        svg("line", { class: "grid", x1: 52, x2: width - right, y1: y(tick), y2: y(tick) }),
+        svg("text", { class: "tick end", x: 45, y: y(tick) + 4 }, `${100 * tick} %`),
+      ]).flat(),
+      svg("path", { class: "curve plain", d: line(points) }),
+      points.map(([px, py], r) => svg("circle", { class: "dot plain", cx: px, cy: py, r: points.length > 60 ? 1.5 : 3 },
+        svg("title", {}, `round ${r + 1}: ${(100 * race.rounds.share[r]).toFixed(0)} % after ${plural(race.rounds.runs[r], "run")}`))),
+      roundAxis(x, race, width, right, bottom, "round")));
+}
+
+function drawOut(race) {
+  if (!race.out.length) return html("p", {}, "Nobody is out.");
+  const rows = race.out.map(({ round, algorithm, by, probability }) => html("tr", {},
+    html("td", { class: "number" }, round),
+    html("th", { scope: "row" }, swatch(algorithm), named(algorithm)),
+    html("td", {}, swatch(by), named(by)),
+    html("td", { class: "number" }, chance(probability))));
+  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?")),
+    html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {},
+      ...[["round", "number"], ["out", ""], ["dominated by", ""], ["P", "number"]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+    html("tbody", {}, ...rows))));
+}
+
+function drawAllocation(race) {
+  const most = Math.max(...race.allocation.map(({ time }) => time), 1e-300);
+  const ordered = race.allocation.slice().sort((a, b) => b.time - a.time || a.algorithm - b.algorithm);
+  const rows = ordered.map(({ algorithm, runs, instances, time }) => html("tr", {},
+    html("th", { scope: "row" }, swatch(algorithm), named(algorithm)),
+    html("td", { class: "wide" }, svg("svg", { class: "share", width: 200, height: 12, viewBox: "0 0 200 12", "aria-hidden": "true" },
+      svg("rect", { class: "tinted", width: Math.max((200 * time) / most, 1), height: 12, look: tint(algorithm) }))),
+    html("td", { class: "number" }, short(rounded(time))),
+    html("td", { class: "number" }, runs.toLocaleString("en-US")),
+    html("td", { class: "number" }, instances.toLocaleString("en-US"))));
+  const head = [["algorithm", ""], ["", ""], [model.clock === "time" ? "time" : model.clock, "number"], ["runs", "number"], ["instances", "number"]];
+  return html("figure", {}, html("figcaption", {}, html("strong", {}, "What was spent on whom?")),
+    html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+      html("tbody", {}, ...rows))));
+}

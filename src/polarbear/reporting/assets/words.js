@@ -1,0 +1,41 @@
+// Numbers in words: as the Python side writes them.
+
+// Six digits, with commas: 12,345.7
+function plain(value) {
+  if (value !== 0 && (Math.abs(value) >= 1e9 || Math.abs(value) < 1e-4)) {
+    return String(Number(value.toPrecision(6)));
+  }
+  return Number(value.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 10 });
+}
+
+const unit = () => (model.clock === "time" ? "" : ` ${model.clock}`);
+const moment = (time) => plain(time) + unit();
+const range = (from, to) => (from === to ? moment(from) : `${plain(from)} to ${moment(to)}`);
+
+// For an axis: 20k, 3M
+function short(value) {
+  const size = Math.abs(value);
+  if (size >= 1e9) return value.toExponential(0).replace("+", "");
+  if (size >= 1e6) return `${plain(value / 1e6)}M`;
+  return size >= 1e4 ? `${plain(value / 1e3)}k` : plain(value);
+}
+
+// Three digits, which is as fine as somebody can point at.
+const rounded = (value) => Number(value.toPrecision(3));
+
+function figure(value) {
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  return Math.abs(value) < 0.001 ? String(Number(value.toPrecision(2))) : value.toFixed(3);
+}
+
+// A probability, and never a flat 0 or 1.
+function chance(p) {
+  if (p > 0.9995) return "> 0.999";
+  return p < 0.0005 ? "< 0.001" : p.toFixed(3);
+}
+
+const saying = (p) => `P ${/^[<>]/.test(chance(p)) ? "" : "= "}${chance(p)}`;
+
+const plural = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+
+const compare = new Intl.Collator("en", { numeric: true }).compare;

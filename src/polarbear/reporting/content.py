@@ -1,0 +1,233 @@
+"""What is on the page, as plain data: ``document``."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.names import count, span
+from polarbear.errors import DataError
+from polarbear.plots.colours import Cast
+from polarbear.plots.sources import Racing, Source, cast_of, posterior_of, race_of, times_of
+from polarbear.posterior import Posterior
+from polarbear.racing.core import Race
+from polarbear.racing.raced import Raced
+from polarbear.reporting.history import history, origin, stands
+from polarbear.reporting.packing import candidates, packed, packed_draws, shares
+from polarbear.verdict import sentences, summary
+
+KIND, VERSION = "polarbear report", 1
+
+MOST_PAIRS = 1000
+"""So many pairs are in the table at most: beyond, those that matter for who stays."""
+
+Floats = NDArray[np.float64]
+
+
+def document(
+    subject: Source,
+    *,
+    alpha: float | None = None,
+    title: str | None = None,
+    provenance: Mapping[str, str] | None = None,
+    refits: int = 0,
+) -> dict[str, Any]:
+    """Everything that the page of a posterior or a race draws, as numbers and text for JSON.
+
+    Parameters
+    ----------
+    subject
+        A posterior, a race, or what ``race`` and ``replay`` return; also before the first decision.
+    alpha
+        How sure to be of what is said; by default what the race's rules say, or 0.99.
+    title
+        What the page is called.
+    provenance
+        More lines for the last section: where the data are from, which command made this.
+    refits
+        Of so many rounds of a race the posterior is made again, which takes its time, to show how
+        close everybody was to being dominated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polarbear as pb
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 40))
+    >>> found = document(posterior, title="Three algorithms")
+    >>> found["title"], found["algorithms"]
+    ('Three algorithms', ['a1', 'a2', 'a3'])
+    """
+    if not isinstance(subject, Posterior | Race | Raced):
+        raise DataError(
+            f"a report is made of a posterior or a race, not of {type(subject).__name__}: "
+            "fit(...) makes a posterior of runs"
+        )
+    posterior = posterior_of(subject)
+    racing = None if isinstance(subject, Posterior) else subject
+    if alpha is None:
+        alpha = 0.99 if racing is None else race_of(racing).rules.alpha
+    cast = cast_of(subject, alpha)
+    times, clock = times_of(subject)
+    names = [*(posterior.algorithms if posterior else ())]
+    names += [name for name in cast.names if name not in names]
+    made_of = {**_origin(posterior), **(origin(racing) if racing else {}), **(provenance or {})}
+    content: dict[str, Any] = {
+        "kind": KIND,
+        "version": VERSION,
+        "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
+        "about": _about(names, posterior, times, clock),
+        "alpha": alpha,
+        "clock": clock,
+        "algorithms": names,
+        "pareto": [names.index(name) for name in cast.pareto],
+        "looks": _looks(names, cast),
+        "verdict": _verdict(posterior, racing, alpha, names),
+        "race": history(racing, names, refits) if racing else None,
+        "provenance": made_of,
+        **(_rated(posterior, alpha) if posterior else {}),
+    }
+    content["identity"] = digest(json.dumps(content, sort_keys=True).encode())
+    content["made"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return content
+
+
+def _about(names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str) -> str:
+    """What this is about, in a line."""
+    on = f"compared on {count(posterior.instances, 'instance')}" if posterior else "to be compared"
+    where = f"at {count(len(times), 'time')}: {span(times[0], times[-1], clock)}"
+    return f"{count(len(names), 'algorithm')} {on} {where}."
+
+
+def _verdict(
+    posterior: Posterior | None, racing: Racing | None, alpha: float, names: list[str]
+) -> dict[str, Any]:
+    """Sentences: what the posterior says, and of those whom a race left behind what it said."""
+    facts = posterior.facts(alpha) if posterior else None
+    said = sentences(facts) if facts else []
+    spoken = [
+        {"algorithm": names.index(one.algorithm), "standing": one.standing, "text": one.text}
+        for one in said
+    ]
+    if racing is None:
+        return {"sentences": spoken, "summary": summary(facts) if facts else ""}
+    race = race_of(racing)
+    for name in names[len(spoken) :] if posterior else ():
+        found = race.verdict(name)
+        spoken.append(
+            {"algorithm": names.index(name), "standing": found.standing, "text": f"{found}."}
+        )
+    stay = f"{len(race.pareto)} of {count(len(names), 'algorithm')} stay in the anytime Pareto set."
+    state = stands(racing)
+    return {"sentences": spoken, "summary": f"{stay} {state[:1].upper()}{state[1:]}."}
+
+
+def _looks(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
+    """Colours and dashes, as in the figures."""
+    styles = cast.styles()
+    return [
+        {"light": look.colour, "dark": look.on_dark, "dash": look.dash}
+        for look in (styles[name] for name in names)
+    ]
+
+
+def _rated(posterior: Posterior, alpha: float) -> dict[str, Any]:
+    """All that follows from a posterior."""
+    ratings = posterior.ratings
+    everywhere = posterior.better_everywhere_matrix()
+    lower, upper = np.quantile(ratings, [0.025, 0.975], axis=0)
+    said = posterior.diagnostics
+    return {
+        "ratings": {
+            "times": posterior.times.tolist(),
+            "mean": packed(ratings.mean(axis=0, dtype=np.float64)),
+            "lower": packed(lower),
+            "upper": packed(upper),
+            "best": shares(posterior.best()),
+        },
+        "draws": packed_draws(ratings, candidates(ratings, everywhere)),
+        "pairs": _pairs(posterior, alpha),
+        "diagnostics": {
+            "trusted": said.trusted,
+            "measured": {name: f"{value:.3g}" for name, value in said.measured.items()},
+            "problems": list(said.problems),
+            "notes": list(said.notes),
+        },
+    }
+
+
+def _pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
+    """The table of pairs: who is ahead of whom, how surely and when."""
+    table = posterior.pairs(alpha)
+    first, second = np.triu_indices(len(posterior.algorithms), 1)
+    wanted = _that_matter(posterior, alpha, first, second)
+    names, ahead = posterior.algorithms, posterior.better_matrix()
+    first, second = first[wanted], second[wanted]
+    crossings = {
+        str(row): [
+            {
+                "until": found.until,
+                "since": found.since,
+                "up": found.then == names[first[row]],
+                "probability": round(found.probability, 5),
+            }
+            for found in posterior.crossings(names[first[row]], names[second[row]], alpha)
+        ]
+        for row, k in enumerate(wanted.tolist())
+        if table["relation"][k] == "crosses"
+    }
+    return {
+        "first": first.tolist(),
+        "second": second.tolist(),
+        "relation": [table["relation"][k] for k in wanted.tolist()],
+        "everywhere": shares(np.array(table["everywhere"])[wanted]),
+        "reversed": shares(np.array(table["everywhere_reversed"])[wanted]),
+        "ahead": shares(ahead[:, first, second].T),
+        "crossings": crossings,
+        "left_out": len(table["first"]) - len(wanted),
+    }
+
+
+def _that_matter(
+    posterior: Posterior, alpha: float, first: NDArray[np.intp], second: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """All pairs; if they are too many, of those who stay, and of the others with who beats them."""
+    if len(first) <= MOST_PAIRS:
+        return np.arange(len(first))
+    stays = np.isin(posterior.algorithms, posterior.pareto(alpha))
+    beater = np.argmax(posterior.better_everywhere_matrix(), axis=0)
+    inside = stays[first] & stays[second]
+    by_second = ~stays[first] & (beater[first] == second)
+    by_first = ~stays[second] & (beater[second] == first)
+    order = np.argsort(~inside, kind="stable")
+    return np.sort(order[(inside | by_first | by_second)[order]][:MOST_PAIRS])
+
+
+def _origin(posterior: Posterior | None) -> dict[str, str]:
+    """Where it comes from, as far as the posterior knows."""
+    packages = [f"{name} {version(name)}" for name in ("polarbear-race", "numpy", "scipy")]
+    found = {"software": ", ".join([*packages, f"Python {platform.python_version()}"])}
+    if posterior is None:
+        return found
+    arrays = (posterior.times, posterior.draws, posterior.weight)
+    content = [json.dumps(posterior.algorithms).encode(), *(array.tobytes() for array in arrays)]
+    return {
+        **found,
+        "method": f"{posterior.method}, {posterior.prior}",
+        "evidence": f"{posterior.evidence}, {count(posterior.instances, 'instance')}",
+        "draws": f"{len(posterior.draws):,}",
+        "posterior (SHA-256)": digest(*content),
+    }
+
+
+def digest(*parts: bytes) -> str:
+    """A fingerprint."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()

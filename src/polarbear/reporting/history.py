@@ -1,0 +1,143 @@
+"""How a race went, as data for the page."""
+
+import hashlib
+import json
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from polarbear.data.names import count
+from polarbear.data.runs import Runs
+from polarbear.plots.allocation import allocation_data
+from polarbear.plots.evolution import evolution_data
+from polarbear.plots.sources import Racing, race_of
+from polarbear.racing.events import Decided, Removed
+from polarbear.racing.recorded import Replay
+from polarbear.racing.rules import Rules
+from polarbear.reporting.packing import packed
+
+
+def history(source: Racing, names: list[str], refits: int) -> dict[str, Any]:
+    """Rounds, who was out when, and what was spent on whom; algorithms as places in ``names``.
+
+    ``refits``: of so many rounds the posterior is made again, to say how close anybody was to being
+    dominated; of none, nothing is said about it.
+    """
+    found = evolution_data(source, refits=refits)
+    code = {name: k for k, name in enumerate(names)}
+    order = [found.cast.names.index(name) for name in names]
+    return {
+        "facts": _facts(source),
+        "rounds": {
+            "instances": found.instances.tolist(),
+            "runs": found.runs.tolist(),
+            "share": found.share.round(5).tolist(),
+        },
+        "dominance": packed(found.dominance[:, order]) if refits else None,
+        "out": [
+            {
+                "round": event.round + 1,
+                "algorithm": code[one.algorithm],
+                "by": code[one.by],
+                "probability": one.probability,
+            }
+            for event in source.events
+            if isinstance(event, Decided)
+            for one in event.eliminated
+        ],
+        "settled": _settled(found.resolved[:, order]),
+        "removed": [
+            {"algorithm": code[event.algorithm], "why": event.why}
+            for event in source.events
+            if isinstance(event, Removed)
+        ],
+        "allocation": _allocation(source, code),
+    }
+
+
+def _settled(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, int]]:
+    """From which round on it is known of an algorithm, for good, that it belongs."""
+    found: list[dict[str, int]] = []
+    for k, column in enumerate(resolved.T if len(resolved) else []):
+        if column[-1]:
+            before = np.flatnonzero(~column)
+            found.append({"round": int(before[-1]) + 2 if len(before) else 1, "algorithm": k})
+    return found
+
+
+def _allocation(source: Racing, code: dict[str, int]) -> list[dict[str, Any]]:
+    spent = allocation_data(source)
+    return [
+        {
+            "algorithm": code[name],
+            "runs": int(spent.runs[k]),
+            "instances": int(spent.instances[k, 0]),
+            "time": float(spent.time[k]),
+        }
+        for k, name in enumerate(spent.cast.names)
+        if spent.runs[k]
+    ]
+
+
+def _facts(source: Racing) -> dict[str, str]:
+    """Where the race stands."""
+    race = race_of(source)
+    state = race.state
+    unit = "" if state.clock == "time" else f" {state.clock}"
+    spent = f"{count(race.spent.runs, 'run')}, {race.spent.time:,.7g}{unit}"
+    facts = {"stands": stands(source)}
+    if isinstance(source, Replay):
+        facts["spent"] = f"{spent} of {source.full.runs:,} runs, {source.full.time:,.7g}{unit}"
+        facts["saved"] = f"{100 * source.saved:.0f} % of the time"
+    else:
+        facts["spent"] = spent
+    facts["rounds"] = f"{count(race.rounds, 'round')} on {count(len(state.order), 'instance')}"
+    if state.wanted:
+        facts["under way"] = count(len(state.wanted), "run")
+    if state.open:
+        known = len(state.racing) * (len(state.racing) - 1) // 2
+        facts["open"] = f"{len(state.open):,} of {count(known, 'pair')} of those who are racing"
+        if race.outlook is not None:
+            facts["to go"] = str(race.outlook)
+    return facts
+
+
+def stands(source: Racing) -> str:
+    """Whether the race is over, and why."""
+    race = race_of(source)
+    if race.rounds and race.resolved:
+        return "resolved: the relation of every pair is known"
+    if race.ended not in (None, "resolved"):
+        return f"ended before everything was resolved: {race.ended}"
+    return "under way" if race.rounds else "nothing is decided yet"
+
+
+def origin(source: Racing) -> dict[str, str]:
+    """What the race was given, and a fingerprint of what was found."""
+    race = race_of(source)
+    return {
+        "rules": _said(race.rules),
+        "seed": str(race.state.seed),
+        "direction": race.state.direction,
+        "runs (SHA-256)": fingerprint(source.runs),
+    }
+
+
+def _said(rules: Rules) -> str:
+    """Rules as one would write them: what differs from the usual."""
+    usual = Rules()
+    said = [
+        f"{field.name}={getattr(rules, field.name)!r}"
+        for field in fields(rules)
+        if getattr(rules, field.name) != getattr(usual, field.name)
+    ]
+    return f"Rules({', '.join(said)})"
+
+
+def fingerprint(runs: Runs) -> str:
+    """The same for the same runs, in whatever order they came."""
+    found = hashlib.sha256(json.dumps([runs.algorithms, runs.instances, runs.direction]).encode())
+    for array in (runs.algorithm, runs.instance, runs.until, runs.offset, runs.time, runs.value):
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()

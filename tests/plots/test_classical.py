@@ -1,0 +1,79 @@
+"""The usual figures: what libraries count, against direct computation."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.plots import aocc_data, eaf_difference_data, ecdf_data
+
+RUNS = pb.Runs.from_records(
+    [
+        pb.Run("a", "1", [1, 10, 100], [10.0, 1.0, 0.1], until=1000),
+        pb.Run("a", "2", [1, 100], [10.0, 0.01], until=1000),
+        pb.Run("b", "1", [1], [1.0], until=1000),
+        pb.Run("b", "2", [10], [0.1], until=1000),
+    ],
+    direction="minimize",
+    clock="evaluations",
+)
+
+
+def share(value, low, high):
+    return np.clip((np.log(high) - np.log(value)) / (np.log(high) - np.log(low)), 0, 1)
+
+
+def flipped(runs):
+    records = [run._replace(value=-np.asarray(run.value)) for run in runs]
+    return pb.Runs.from_records(records, direction="maximize", clock=runs.clock)
+
+
+def test_ecdf_is_the_mean_attained_share():
+    pytest.importorskip("iohinspector")
+    found = ecdf_data(RUNS, low=0.01, high=10, times=[1, 10, 100, 1000])
+    by_hand = [share(RUNS.at([t])[:, 0], 0.01, 10).reshape(2, 2).mean(axis=0) for t in found.times]
+    assert np.allclose(found.mean, by_hand)
+    assert np.all((found.lower <= found.mean) & (found.mean <= found.upper))
+    assert ecdf_data(RUNS).scale == (0.01, 10.0, True)
+    linear = ecdf_data(RUNS, low=0, high=10, log=False, times=[1])
+    assert np.allclose(linear.mean, [[0.0, 0.45]])
+    turned = ecdf_data(flipped(RUNS), low=-10, high=0, log=False, times=[1])
+    assert np.allclose(turned.mean, linear.mean)
+
+
+def test_aocc_is_the_area_under_the_attained_share():
+    pytest.importorskip("iohinspector")
+    found = aocc_data(RUNS, low=0.01, high=10)
+    first = (0 * 10 + 90 * share(1.0, 0.01, 10) + 900 * share(0.1, 0.01, 10)) / 1000
+    second = (0 * 100 + 900 * share(0.01, 0.01, 10)) / 1000
+    assert np.allclose(found.values[0], [first, second])
+    assert found.mean[0] == pytest.approx((first + second) / 2)
+    assert (found.until, found.clock) == (1000.0, "evaluations")
+
+
+def test_the_difference_of_attainment_is_that_of_shares_of_runs():
+    pytest.importorskip("moocore")
+    found = eaf_difference_data(RUNS, "a", "b")
+    values = {name: RUNS.filter(algorithms=[name]) for name in "ab"}
+    for (t0, v0, t1, v1), difference in zip(found.rectangles, found.difference, strict=True):
+        time, value = (t0 + t1) / 2, (v0 + v1) / 2
+        a, b = (np.mean(values[name].at([time]) <= value) for name in "ab")
+        assert difference == pytest.approx(a - b), (time, value)
+    turned = eaf_difference_data(flipped(RUNS), "a", "b")
+    assert turned.rectangles[:, [1, 3]].max() == -found.rectangles[:, [1, 3]].min()
+
+
+def test_a_range_that_is_none_is_refused():
+    with pytest.raises(pb.DataError, match="from 0 to 10 on a log scale is none"):
+        ecdf_data(RUNS, low=0, high=10, log=True)
+
+
+def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch):
+    for name in ("iohinspector", "moocore", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for draw in (ecdf_data, aocc_data, lambda runs: eaf_difference_data(runs, "a", "b")):
+        with pytest.raises(
+            pb.MissingDependency, match=r"pip install 'polarbear-race\[classical\]'"
+        ):
+            draw(RUNS)

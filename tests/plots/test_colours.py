@@ -1,0 +1,93 @@
+"""Colours: stable, and told apart by everybody, on paper, on screens and in grey print."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from polarbear.plots.colours import GREY, GREY_ON_DARK, MANY, ON_DARK, ON_PAPER, Cast
+
+# How light is seen without cones for red (protanopia) or green (deuteranopia): Machado, Oliveira
+# and Fernandes 2009, in linear RGB.
+EYES = {
+    "all cones": np.eye(3),
+    "no red cones": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "no green cones": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(colour):
+    rgb = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(colour):
+    return float(TO_XYZ[1] @ linear(colour))
+
+
+def lab(colour, eye="all cones"):
+    xyz = TO_XYZ @ np.clip(EYES[eye] @ linear(colour), 0, 1) / np.array([0.9505, 1.0, 1.089])
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def contrast(one, other):
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("palette", [ON_PAPER, ON_DARK])
+def test_any_two_colours_differ_for_everybody(palette, eye):
+    for one, other in itertools.combinations(palette, 2):
+        assert np.linalg.norm(lab(one, eye) - lab(other, eye)) > 28, (one, other)
+
+
+def test_colours_stand_out_and_greys_step_back():
+    assert min(contrast(colour, "#ffffff") for colour in ON_PAPER) >= 3
+    assert min(contrast(colour, "#15181c") for colour in ON_DARK) >= 3
+    assert contrast(GREY, "#ffffff") < min(contrast(colour, "#ffffff") for colour in ON_PAPER)
+    assert contrast(GREY_ON_DARK, "#15181c") < min(contrast(c, "#15181c") for c in ON_DARK)
+
+
+@pytest.mark.parametrize("palette", [ON_PAPER, ON_DARK])
+def test_in_grey_print_neighbours_differ_in_lightness_and_all_in_lightness_or_dash(palette):
+    looks = list(Cast.of([f"a{k}" for k in range(MANY)]).styles().values())
+    grey = [lab(colour)[0] for colour in palette]
+    assert min(abs(a - b) for a, b in itertools.pairwise(grey)) > 20
+    for (a, one), (b, other) in itertools.combinations(enumerate(looks), 2):
+        differs = one.dash != other.dash or one.marker != other.marker
+        assert abs(grey[a] - grey[b]) > 20 or differs, (one, other)
+
+
+def test_a_name_looks_the_same_in_any_order_and_whoever_is_in_the_set():
+    names = ["CSA", "TPA", "XNES", "RS"]
+    one = Cast.of(names, ["CSA"]).styles()
+    assert Cast.of(names[::-1], ["RS", "TPA"]).styles() == one
+    assert len({style.colour for style in one.values()}) == len(names)
+
+
+def test_of_many_the_pareto_set_is_in_colour():
+    names = [f"a{k}" for k in range(30)]
+    styles = Cast.of(names, ["a3", "a20"]).styles()
+    assert [name for name, style in styles.items() if not style.muted] == ["a3", "a20"]
+    assert styles["a3"].colour, styles["a20"].colour == ON_PAPER[:2]
+
+
+def test_thirty_in_the_set_still_look_like_thirty():
+    names = [f"a{k}" for k in range(30)]
+    styles = Cast.of(names, names).styles().values()
+    assert len({(style.colour, style.dash) for style in styles}) == 30

@@ -1,0 +1,200 @@
+"""What figures show, against direct computation."""
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.plots import (
+    allocation_data,
+    calibration_data,
+    crossings_data,
+    evolution_data,
+    pairs_data,
+    ratings_data,
+    values_data,
+)
+
+TIMES = np.geomspace(1, 1000, 6)
+TRUTH = np.stack([np.linspace(2, -1, 6), np.linspace(-1, 2, 6), np.full(6, -2.0)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return pb.testing.simulate_runs(TRUTH, 80, times=TIMES, persistence=0.5)
+
+
+@pytest.fixture(scope="module")
+def posterior(runs):
+    return pb.fit(runs)
+
+
+@pytest.fixture(scope="module")
+def replayed(runs):
+    return pb.replay(runs, pb.Rules(alpha=0.95))
+
+
+@pytest.fixture
+def empty():
+    return pb.Race(["a", "b", "c"], TIMES, direction="minimize")
+
+
+def test_ratings_are_means_and_quantiles_of_draws(posterior):
+    found = ratings_data(posterior, level=0.8, truth=TRUTH)
+    draws = posterior.ratings.astype(float)
+    assert np.allclose(found.mean, draws.mean(axis=0), atol=1e-6)
+    assert np.allclose(found.lower, np.quantile(draws, 0.1, axis=0), atol=1e-6)
+    assert np.allclose(found.upper, np.quantile(draws, 0.9, axis=0), atol=1e-6)
+    odds = np.exp(TRUTH)
+    assert np.allclose(found.truth, odds / odds.sum(axis=1, keepdims=True))
+    assert found.cast.pareto == posterior.pareto()
+    with pytest.raises(pb.DataError, match="expected log-utilities of shape"):
+        ratings_data(posterior, truth=TRUTH[:, :2])
+
+
+def test_ratings_of_a_race_are_of_those_left_in_a_cast_of_all(replayed):
+    found = ratings_data(replayed)
+    assert found.cast.names == ("a1", "a2", "a3")
+    assert found.cast.pareto == replayed.pareto
+    assert found.algorithms == replayed.posterior.algorithms
+    assert found == ratings_data(replayed.race)
+
+
+def test_values_are_those_that_select_goes_by(posterior):
+    preference = pb.preferences.between(10, 500, scale="log")
+    found = values_data(posterior, preference)
+    chosen = {choice.algorithms[0]: choice for choice in pb.select(posterior, preference).choices}
+    assert found.algorithms == tuple(chosen)
+    for name, mean, best in zip(found.algorithms, found.mean, found.best, strict=True):
+        assert mean == pytest.approx(chosen[name].expected, abs=1e-6)
+        assert best == pytest.approx(chosen[name].best, abs=1e-6)
+    areas = (
+        np.trapezoid(found.density, found.grid, axis=1)
+        if hasattr(np, "trapezoid")
+        else (found.density.sum(axis=1) * (found.grid[1] - found.grid[0]))
+    )
+    assert np.allclose(areas, 1, atol=0.02)
+    assert np.all((found.lower < found.mean) & (found.mean < found.upper))
+
+
+def test_values_by_any_increasing_function(posterior):
+    worst = pb.preferences.increasing(lambda curves: curves.min(axis=-1))
+    found = values_data(posterior, worst)
+    best = posterior.ratings.min(axis=1).mean(axis=0)
+    assert np.allclose(sorted(best, reverse=True), found.mean, atol=1e-6)
+
+
+def test_a_value_without_doubt_has_a_density():
+    posterior = pb.fit(pb.testing.simulate_rankings(np.array([[0.0, 0.0]]), 5))
+    certain = values_data(posterior, pb.preferences.increasing(lambda c: 0 * c.sum(axis=-1)))
+    assert np.isfinite(certain.density).all()
+
+
+def test_evolution_tells_what_the_race_decided(replayed):
+    found = evolution_data(replayed)
+    assert len(found) == replayed.rounds
+    assert found.share[-1] == 1.0
+    assert np.all(np.diff(found.runs) >= 0)
+    for name, out in replayed.eliminated.items():
+        k = found.cast.names.index(name)
+        (round_,) = np.flatnonzero(np.diff(found.eliminated[:, k].astype(int), prepend=0))
+        assert found.dominance[round_, k] == pytest.approx(out.probability, abs=1e-12)
+        assert found.cast.names[found.rival[round_, k]] == out.by
+        assert found.dominance[round_, k] >= found.certainty[round_]
+        assert np.isnan(found.dominance[round_ + 1 :, k]).all()
+    members = [found.cast.names[k] for k in np.flatnonzero(found.resolved[-1])]
+    assert tuple(members) == replayed.pareto
+    last = replayed.posterior.better_everywhere_matrix().max(axis=0)
+    codes = [found.cast.names.index(name) for name in replayed.posterior.algorithms]
+    assert np.allclose(found.dominance[-1, codes], last)
+
+
+def test_evolution_of_a_stored_race_is_read_from_its_store(tmp_path):
+    def solver(gain):
+        def solve(job):
+            for step in (1, 10, 100):
+                yield step, job.instance + gain / step
+
+        return solve
+
+    solvers = {"fast": solver(1), "slow": solver(2)}
+    make = {"direction": "minimize", "executor": 1}
+    with pb.race(solvers, range(40), [10, 100], store=tmp_path / "race.db", **make) as stored:
+        kept = evolution_data(stored), allocation_data(stored)
+    plain = pb.race(solvers, range(40), [10, 100], **make)
+    assert kept == (evolution_data(plain), allocation_data(plain))
+
+
+def test_allocation_counts_instances_and_time(runs, replayed):
+    found = allocation_data(replayed)
+    made = replayed.runs
+    for k, name in enumerate(found.cast.names):
+        until = {}
+        for run in made:
+            if run.algorithm == name:
+                until[run.instance] = max(run.until, until.get(run.instance, 0.0))
+        counted = [sum(end >= time for end in until.values()) for time in TIMES]
+        assert found.instances[k].tolist() == counted
+        assert found.time[k] == pytest.approx(sum(r.until for r in made if r.algorithm == name))
+        assert found.runs[k] == sum(r.algorithm == name for r in made)
+    assert np.all(allocation_data(runs).instances == 80)
+
+
+def test_pairs_at_a_time_and_over_all(posterior):
+    early = pairs_data(posterior, 1.0)
+    assert early.time == 1.0
+    assert early.algorithms[0] == "a1"
+    for i, row in enumerate(early.algorithms):
+        for j, column in enumerate(early.algorithms):
+            if i != j:
+                assert early.ahead[i, j] == posterior.better(row, column)[0]
+    always = pairs_data(posterior, alpha=0.95)
+    table = posterior.pairs(0.95)
+    for one, two, relation in zip(table["first"], table["second"], table["relation"], strict=True):
+        i, j = always.algorithms.index(one), always.algorithms.index(two)
+        assert always.crosses[i, j] == (relation == "crosses")
+        assert always.certain[i, j] == (relation == "dominates")
+        assert always.certain[j, i] == (relation == "is dominated by")
+    with pytest.raises(pb.DataError, match="lies outside of what is known, 1 to 1,000"):
+        pairs_data(posterior, 5000)
+
+
+def test_crossings_of_a_pair(posterior, runs):
+    rankings = pb.rank(runs)
+    found = crossings_data(posterior, "a1", "a2", alpha=0.95, rankings=rankings)
+    assert np.array_equal(found.ahead, posterior.better("a1", "a2"))
+    assert np.array_equal(found.counted, rankings.win_rate("a1", "a2"))
+    assert list(found.crossings) == posterior.crossings("a1", "a2", 0.95)
+    lead = posterior.utilities[..., 0] - posterior.utilities[..., 1]
+    for s, t in ((0, 5), (5, 0), (2, 2)):
+        assert found.both[s, t] == pytest.approx(np.mean((lead[:, s] > 0) & (lead[:, t] <= 0)))
+    with pytest.raises(pb.DataError, match="no algorithm named 'a9'"):
+        crossings_data(posterior, "a1", "a9")
+
+
+def test_calibration_is_the_curve_of_the_tally(runs):
+    calibration = pb.calibrate(runs, replicates=10)
+    for kind in ("ahead", "everywhere"):
+        found = calibration_data(calibration, kind)
+        bins = [one for one in calibration.tally.curve(kind) if one.true.cases]
+        assert found.claimed.tolist() == [one.claimed for one in bins]
+        assert found.true.tolist() == [one.true.value for one in bins]
+        assert calibration_data(calibration.tally, kind) == found
+
+
+def test_a_race_before_its_first_decision_has_empty_figures(empty):
+    assert ratings_data(empty).mean.shape == (6, 0)
+    assert ratings_data(empty).cast.names == ("a", "b", "c")
+    assert values_data(empty).algorithms == ()
+    assert pairs_data(empty).ahead.shape == (0, 0)
+    assert len(evolution_data(empty)) == 0
+    assert evolution_data(empty).dominance.shape == (0, 3)
+    assert allocation_data(empty).instances.tolist() == [[0] * 6] * 3
+    with pytest.raises(pb.DataError, match="has not decided anything"):
+        crossings_data(empty, "a", "b")
+
+
+def test_what_cannot_be_drawn_is_said(runs):
+    with pytest.raises(pb.DataError, match=r"not Runs: make one with fit\(...\)"):
+        ratings_data(runs)
+    with pytest.raises(pb.DataError, match="takes a race, not Posterior"):
+        evolution_data(pb.fit(runs))
