@@ -4,27 +4,47 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import struct
+import subprocess
+import sys
 import termios
 import time
 
 import pyte
 
+# In a session of its own a program has no terminal, and Ctrl-C would not get there.
+_TAKE = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 
 class Terminal:
     """Runs a program in a terminal of a size."""
 
-    def __init__(self, command, *, rows=24, columns=90, env=None):
+    def __init__(self, command, *, rows=24, columns=90):
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
-        self.pid, self._end = pty.fork()
-        if not self.pid:
-            os.environ.update({"TERM": "xterm-256color", **(env or {})})
-            os.environ.pop("NO_COLOR", None)
-            os.execv(command[0], command)
+        self._end, theirs = pty.openpty()
         self.resize(rows, columns)
+        # Without a size in it, which readline would leave there.
+        own = {k: v for k, v in os.environ.items() if k not in ("LINES", "COLUMNS", "NO_COLOR")}
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                _TAKE,
+                *command,
+            ],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            env=own | {"TERM": "xterm-256color"},
+        )
+        os.close(theirs)
 
     def resize(self, rows, columns):
         """The window has another size, and the program is told."""
@@ -63,7 +83,7 @@ class Terminal:
 
     def alive(self):
         """Whether the program runs."""
-        return not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return self._process.poll() is None
 
     def wait(self, seconds=60.0):
         """The exit code, once the program has ended."""
@@ -73,11 +93,17 @@ class Terminal:
             self.read(0.1)
         while self.read(0.1):
             pass
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._end)
-        return os.waitstatus_to_exitcode(status)
+        return self._process.returncode
 
-    def kill(self):
+    def close(self):
         """End the program, if it is there."""
-        os.kill(self.pid, signal.SIGKILL)
-        self.wait()
+        if self.alive():
+            self._process.kill()
+            self._process.wait()
+        os.close(self._end)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

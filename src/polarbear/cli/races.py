@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polarbear.cli.options import add_file, add_json, add_workers, command
@@ -106,7 +107,7 @@ def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
 
         named = without_password(store)
         hint = f"Ctrl-C stops; the same command goes on. In a browser: polarbear serve {named}"
-        with Screen(f"race {wanted.file}", hint) as screen:
+        with Screen(f"race {Path(wanted.file).name}", hint) as screen:
             yield screen
 
 

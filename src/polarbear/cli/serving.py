@@ -96,6 +96,7 @@ def _listening(wanted: argparse.Namespace) -> "socket.socket":
     where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         where.bind((wanted.host, wanted.port))
+        where.listen()  # from now on who comes early only has to wait
     except (OSError, OverflowError) as error:
         where.close()
         why = getattr(error, "strerror", None) or error

@@ -109,11 +109,13 @@ class Screen:
 
     def picture(self, progress: Progress, height: int) -> Any:
         """Everything, in so many lines: algorithms first, then what happened last."""
-        facts, rows = self._facts(progress), self._rows(progress)
+        rows = self._rows(progress)
+        room = height - 3  # without the first line, that of columns, and the last
+        facts = self._facts(progress)[-max(room - 2, 1) :]
         blank = [self._text("")] if height >= ROOMY else []
-        free = height - len(facts) - 3 * len(blank) - 3  # the first line, that of columns, the last
+        free = room - len(facts) - 3 * len(blank)
         most = max(min(len(rows), max(free - 3, free // 2 + 1)), 1)
-        events = list(self._events)[-max(free - most, 0) :] if free > most else []
+        events = list(self._events)[-(free - most) :] if free > most else []
         lines = [
             self._head(progress),
             *blank,
@@ -122,12 +124,12 @@ class Screen:
             *facts,
             *blank,
             *(self._event(*one) for one in events),
-            self._text(self._hint, style="dim", no_wrap=True, overflow="ellipsis"),
+            self._line(self._hint, "dim"),
         ]
-        return self._group(*lines[: max(height, 3)])
+        return self._group(*lines)
 
     def _head(self, progress: Progress) -> Any:
-        head = self._text(no_wrap=True, overflow="ellipsis")
+        head = self._line()
         head.append(f"polarbear {shown(self._title)}", style="bold")
         head.append(f"  round {progress.rounds + 1}" if not progress.ended else "  ended")
         head.append(f"  {duration(time.monotonic() - self._start)}", style="dim")
@@ -136,22 +138,26 @@ class Screen:
     def _algorithms(self, progress: Progress, rows: list[tuple[str, str, str]], most: int) -> Any:
         """A line for each, those that still race first; the last line tells of those left out."""
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
-        table.add_column("algorithm", no_wrap=True, overflow="ellipsis", header_style="dim")
-        table.add_column("standing", no_wrap=True, overflow="ellipsis", header_style="dim")
-        table.add_column("runs", justify="right", header_style="dim")
-        table.add_column("asked for", justify="right", header_style="dim")
+        for name in ("algorithm", "standing"):
+            table.add_column(name, overflow="ellipsis", header_style="dim")
+        for name in ("runs", "asked for"):
+            table.add_column(name, justify="right", no_wrap=True, header_style="dim")
         kept = rows if len(rows) <= most else rows[: most - 1]
         for name, standing, style in kept:
             wanted = progress.wanted.get(name, 0)
             table.add_row(
-                self._text(shown(name), style=style),
-                self._text(shown(standing), style=style),
+                self._line(shown(name), style),
+                self._line(shown(standing), style),
                 self._text(f"{progress.runs.get(name, 0):,}", style=style),
                 self._text(f"{wanted:,}" if wanted else "", style=style),
             )
         if len(kept) < len(rows):
-            table.add_row(self._text(f"and {len(rows) - len(kept)} more", style="dim"))
+            table.add_row(self._line(f"and {len(rows) - len(kept)} more", "dim"))
         return table
+
+    def _line(self, text: str = "", style: str = "") -> Any:
+        """Text that is cut and not wrapped: a line is a line."""
+        return self._text(text, style=style, no_wrap=True, overflow="ellipsis")
 
     def _rows(self, progress: Progress) -> list[tuple[str, str, str]]:
         """Name, standing, style: the latest of those that are out first."""
@@ -178,14 +184,14 @@ class Screen:
         }
         lines = []
         for name, said in facts.items():
-            line = self._text(no_wrap=True, overflow="ellipsis")
+            line = self._line()
             line.append(f"{name:<12}", style="dim")
             line.append(said)
             lines.append(line)
         return lines
 
     def _event(self, when: str, what: str) -> Any:
-        line = self._text(no_wrap=True, overflow="ellipsis")
+        line = self._line()
         line.append(f"{when}    ", style="dim")
         line.append(what)
         return line
@@ -212,14 +218,23 @@ def _spent(progress: Progress) -> str:
     units: dict[str, str] = {**UNITS}
     unit = f" {units.get(progress.clock, progress.clock)}"
     rules, spent = progress.rules, progress.spent
-    parts = [_of(f"{spent.runs:,}", spent.runs, rules.max_runs, " runs")]
-    parts.append(_of(f"{spent.time:,.6g}", spent.time, rules.max_time, unit))
+    parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
     if rules.deadline is not None:
         parts.append(f"{duration(max(rules.deadline - time.time(), 0))} until the deadline")
     return ", ".join(parts)
 
 
-def _of(said: str, value: float, limit: float | None, unit: str) -> str:
+def _of(value: float, limit: float | None, unit: str) -> str:
     if limit is None:
-        return f"{said}{unit}"
-    return f"{said} of {limit:,.6g}{unit} ({100 * value / limit if limit else 100:.0f} %)"
+        return f"{_number(value)}{unit}"
+    share = f"{100 * value / limit if limit else 100:.0f} %"
+    return f"{_number(value)} of {_number(limit)}{unit} ({share})"
+
+
+def _number(value: float) -> str:
+    """With three digits after the point at most.
+
+    >>> _number(1e6), _number(12.3456), _number(0.0123)
+    ('1,000,000', '12.346', '0.0123')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.5g}"
