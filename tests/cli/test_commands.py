@@ -47,6 +47,7 @@ def kept(tmp_path_factory):
     pb.Ratings.of(posterior).save(folder / "ratings.json")
     with pb.open_store(folder / "race.db") as store:
         store.append(drive(race_of(fit=pb.fit, rules=pb.Rules(alpha=0.9, max_runs=60))).events)
+    (folder / "race.toml").touch()
     return folder
 
 
@@ -130,6 +131,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
         ([MABBOB, *READ, "--alpha", "0.3"], "--alpha 0.3: expected a probability"),
         ([MABBOB, *READ, "--algorithm", "solver"], "say which one it is with --algorithm NAME"),
         ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
+        (["{kept}/race.toml"], "says what to run, and is no results: try `polarbear race"),
         (["{kept}/posterior.pb", *READ], "--direction is for results: "),
         (["{kept}/race.db", "--clock", "s"], "--clock is for results: "),
         (["{kept}/ratings.json"], "holds ratings, which `polarbear select` takes"),
@@ -263,6 +265,11 @@ def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):
     pytest.importorskip("pyarrow")
     found = answer(capsys, "export", kept / "race.db", tmp_path / "runs.parquet")
     assert found["runs"] == answer(capsys, "status", kept / "race.db")["n_runs"]
+
+
+def test_a_store_is_no_race_as_a_file(kept, capsys):
+    said = refusal(capsys, "race", kept / "race.db")
+    assert "what is meant is the TOML file" in said
 
 
 # How it ends

@@ -57,6 +57,11 @@ def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
             return store.runs()
     if not Path(source).exists():
         raise DataError(f"{source}: there is no such file or folder")
+    if source.endswith(".toml"):
+        raise DataError(
+            f"{source} says what to run, and is no results: try `polarbear race {source}`, and "
+            "then this command with its store"
+        )
     named = {name: getattr(wanted, name) for name in READING}
     if named["until"] is not None:
         named["until"] = _time_or_name(named["until"])

@@ -115,6 +115,8 @@ def _read(path: Path) -> str:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise SolverError(f"cannot be read: {error.strerror}") from None
+    if content.startswith(b"SQLite format"):
+        raise SolverError("is the store of a race: what is meant is the TOML file that names it")
     if len(content) > LARGEST:
         raise SolverError(f"has more than {LARGEST:,} bytes, which no race needs")
     # One name of very many parts takes the parser very long, however small the file is.
