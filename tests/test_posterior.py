@@ -1,5 +1,6 @@
 """``Posterior``: its answers, and its one file."""
 
+import html
 import io
 import json
 import zipfile
@@ -179,3 +180,13 @@ def test_arviz_of_either_generation_reads_it(posterior):
     summary = arviz.summary(data, var_names=["rating"], kind="stats")
     assert len(summary) == 18
     assert_allclose(summary["mean"].astype(float), posterior.mean().ravel(), atol=0.006)
+
+
+def test_a_notebook_shows_it_and_names_stay_text(posterior):
+    shown = posterior._repr_html_()
+    for line in posterior.verdict().split("\n"):
+        assert html.escape(line) in shown
+    assert shown.count("<polyline") == 3
+    names = ("<b>a</b>", "b", "c")
+    renamed = Posterior(names, posterior.times, posterior.draws, posterior.weight)
+    assert "<b>" not in renamed._repr_html_()

@@ -16,6 +16,7 @@ from polarbear.data.frozen import Frozen
 from polarbear.data.names import count, indices, listing, span
 from polarbear.draws import even, matched, moments
 from polarbear.errors import DataError, require
+from polarbear.notebook import card
 from polarbear.relations import (
     Elimination,
     crossings,
@@ -25,7 +26,7 @@ from polarbear.relations import (
     not_dominated,
 )
 from polarbear.relations import sequential as sequential_alpha
-from polarbear.verdict import Crossing, Facts, pair_table, verdict
+from polarbear.verdict import Crossing, Facts, pair_table, sentences, summary, verdict
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -418,6 +419,12 @@ class Posterior(Frozen):
         )
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        facts, curve = self.facts(), dict(zip(self.algorithms, self.mean().T, strict=True))
+        rows = [[s.algorithm, s.standing, curve[s.algorithm], s.text] for s in sentences(facts)]
+        head = ["algorithm", "standing", "rating over time", "verdict"]
+        return card(str(self), head, rows, summary(facts))
 
     @cached_property
     def _ahead(self) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from races import ALPHA, LOOKS
 
 from polarbear.calibration.tally import Estimate, Tally, ratio
+from polarbear.plots import Cast, calibration
 from polarbear.relations import sequential
 from polarbear.testing import PRIORS
 
@@ -282,30 +283,19 @@ def figure(found: Mapping[str, Results], folder: Path) -> None:
 
     shown = [("known", ".*-L0.5-.*", "known truth, L=0.5"), ("recorded", ".*", "recorded runs")]
     kinds = [kind for kind in EVIDENCE if any(m.evidence == kind for m in _all(found))]
-    sheet, axes = pyplot.subplots(
-        len(kinds), 2, figsize=(9, 4 * len(kinds)), squeeze=False, sharex=True, sharey=True
-    )
+    sheet, axes = pyplot.subplots(len(kinds), 2, figsize=(9, 4 * len(kinds)), squeeze=False)
+    looks = Cast.of(PRIORS).styles()
     for line, kind in zip(axes, kinds, strict=True):
         for axis, (part, pattern, title) in zip(line, shown, strict=True):
             results = found.get(part, {})
-            axis.plot([0.5, 1], [0.5, 1], color="0.7", linewidth=1)
             for model in _models(results):
                 counted = tally(results, model, pattern)
                 if model.evidence == kind and counted is not None:
-                    bins = [one for one in counted.curve() if one.true.cases]
-                    axis.errorbar(
-                        [one.claimed for one in bins],
-                        [one.true.value for one in bins],
-                        [np.nan_to_num(one.true.error) for one in bins],
-                        marker="o",
-                        markersize=3,
-                        linewidth=1,
-                        color=f"C{list(PRIORS).index(model.prior)}",
-                        label=model.prior,
+                    look = looks[model.prior]
+                    calibration(
+                        counted, axis, colour=look.colour, marker=look.marker, label=model.prior
                     )
             axis.set_title(f"{title}, {EVIDENCE[kind]}", fontsize=9)
-            axis.set_xlabel("P(ahead) claimed")
-            axis.set_ylabel("share that was ahead")
     fullest = max(axes.flat, key=lambda axis: len(axis.get_legend_handles_labels()[0]))
     if fullest.get_legend_handles_labels()[0]:
         fullest.legend(fontsize=7)

@@ -164,9 +164,6 @@ def test_crossings_of_a_pair(posterior, runs):
     assert np.array_equal(found.ahead, posterior.better("a1", "a2"))
     assert np.array_equal(found.counted, rankings.win_rate("a1", "a2"))
     assert list(found.crossings) == posterior.crossings("a1", "a2", 0.95)
-    lead = posterior.utilities[..., 0] - posterior.utilities[..., 1]
-    for s, t in ((0, 5), (5, 0), (2, 2)):
-        assert found.both[s, t] == pytest.approx(np.mean((lead[:, s] > 0) & (lead[:, t] <= 0)))
     with pytest.raises(pb.DataError, match="no algorithm named 'a9'"):
         crossings_data(posterior, "a1", "a9")
 

@@ -1,5 +1,6 @@
 """Replay: a race over recorded runs looks up what it would have seen."""
 
+import html
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,12 @@ def test_the_command_says_what_was_saved(capsys):
     assert "4,200,000 evaluations" in said
     assert main(["replay", str(MABBOB), *options, "--alpha", "2"]) == 1
     assert "--alpha 2.0" in capsys.readouterr().err
+
+
+def test_a_notebook_shows_how_everybody_stands():
+    runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60, persistence=np.inf)
+    found = pb.replay(runs)
+    shown = found._repr_html_()
+    assert "saved" in shown
+    assert all(html.escape(f"{one}.") in shown for one in found.race.standings())
+    assert "<td" in found.race._repr_html_()

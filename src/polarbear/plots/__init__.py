@@ -3,22 +3,26 @@
 ``pb.plots.ratings(posterior)`` draws, ``pb.plots.ratings_data(posterior)`` gives what is drawn.
 """
 
-from polarbear.plots.allocation import Allocation, allocation_data
-from polarbear.plots.calibration import CalibrationCurve, calibration_data
+from polarbear.plots.allocation import Allocation, allocation, allocation_data
+from polarbear.plots.calibration import CalibrationCurve, calibration, calibration_data
+from polarbear.plots.canvas import figsize
 from polarbear.plots.classical import (
     Aocc,
     Attainment,
     Ecdf,
+    aocc,
     aocc_data,
+    eaf_difference,
     eaf_difference_data,
+    ecdf,
     ecdf_data,
 )
 from polarbear.plots.colours import Cast, Style
-from polarbear.plots.crossings import CrossingMap, crossings_data
-from polarbear.plots.evolution import Evolution, evolution_data
-from polarbear.plots.pairs import Pairs, pairs_data
-from polarbear.plots.ratings import RatingCurves, ratings_data
-from polarbear.plots.values import Values, values_data
+from polarbear.plots.crossings import CrossingMap, crossings, crossings_data
+from polarbear.plots.evolution import Evolution, evolution, evolution_data
+from polarbear.plots.pairs import Pairs, pairs, pairs_data
+from polarbear.plots.ratings import RatingCurves, ratings, ratings_data
+from polarbear.plots.values import Values, values, values_data
 
 __all__ = [
     "Allocation",
@@ -33,14 +37,25 @@ __all__ = [
     "RatingCurves",
     "Style",
     "Values",
+    "allocation",
     "allocation_data",
+    "aocc",
     "aocc_data",
+    "calibration",
     "calibration_data",
+    "crossings",
     "crossings_data",
+    "eaf_difference",
     "eaf_difference_data",
+    "ecdf",
     "ecdf_data",
+    "evolution",
     "evolution_data",
+    "figsize",
+    "pairs",
     "pairs_data",
+    "ratings",
     "ratings_data",
+    "values",
     "values_data",
 ]

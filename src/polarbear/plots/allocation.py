@@ -8,6 +8,22 @@ from numpy.typing import ArrayLike
 from polarbear.data import grid
 from polarbear.data.frozen import Frozen
 from polarbear.data.runs import Runs
+from polarbear.errors import require
+from polarbear.plots.canvas import (
+    TINY,
+    Axes,
+    Columns,
+    Time,
+    axes,
+    bar,
+    clock_label,
+    edges,
+    fitting,
+    nothing,
+    row_height,
+    rows,
+    time_axis,
+)
 from polarbear.plots.colours import Cast
 from polarbear.plots.sources import Floats, Ints, Racing, cast_of, race_of
 
@@ -72,3 +88,43 @@ def allocation_data(source: Runs | Racing, times: ArrayLike | None = None) -> Al
         np.bincount(who, minlength=n),
         np.bincount(who, runs.until, minlength=n).astype(np.float64),
     )
+
+
+def allocation(
+    source: Runs | Racing | Allocation,
+    ax: Axes | None = None,
+    *,
+    times: ArrayLike | None = None,
+    time: Time = "auto",
+    columns: Columns = 1,
+) -> Axes:
+    """Draw on how many instances each algorithm was run, and until when; who cost most on top.
+
+    The colour of a cell says on how many instances an algorithm was run until then or longer. The
+    figures at the right are the time that all of its runs took together.
+    """
+    data = source if isinstance(source, Allocation) else allocation_data(source, times)
+    n = len(data.cast.names)
+    if not data.runs.sum():
+        return nothing(axes(ax, columns), "Nothing has been run yet.")
+    ax = axes(ax, columns, row_height(n, columns, 0.14))
+    order = np.argsort(-data.time, kind="stable")
+    log = time_axis(ax, data.times, data.clock, time)
+    cells = edges(data.times, log=log)
+    counts = np.where(data.instances[order] > 0, data.instances[order], np.nan)
+    heights = np.arange(n + 1) - 0.5
+    mesh = ax.pcolormesh(cells, heights, counts, cmap="YlGnBu", vmin=0, rasterized=True)
+    ax.hlines(np.arange(n - 1) + 0.5, cells[0], cells[-1], color="white", linewidth=1.2)
+    ax.set_xlim(cells[0], cells[-1])
+    if len(data.times) == 1:
+        ax.set_xticks(data.times, [f"{data.times[0]:,g}"])
+    rows(ax, [data.cast.names[k] for k in order], data.cast)
+    ax.set_ylim(n - 0.5, -0.5)
+    place = {"transform": ax.get_yaxis_transform(), "fontsize": fitting(ax, n), "va": "center"}
+    short = require("matplotlib.ticker", extra="plots").EngFormatter(places=1, sep="")
+    for row, k in enumerate(order):
+        ax.text(1.02, row, short(data.time[k]), color="#404040", **place)
+    heading = {"transform": ax.transAxes, "fontsize": TINY, "va": "bottom", "ha": "center"}
+    ax.text(1.06, 1.02, f"total {clock_label(data.clock).lower()}", **heading)
+    bar(ax, mesh, "Instances run at least this long", pad=0.17)
+    return ax

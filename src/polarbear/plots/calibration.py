@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from polarbear.data.frozen import Frozen
+from polarbear.plots.canvas import FAINT, SMALL, Axes, Columns, axes
+from polarbear.plots.colours import INK
 from polarbear.plots.sources import Floats
 
 Kind = Literal["ahead", "everywhere"]
@@ -94,3 +96,39 @@ def calibration_data(source: Calibrated | Counted, kind: Kind = "ahead") -> Cali
     columns = np.array(rows, dtype=np.float64).reshape(-1, 6).T
     columns[4] = np.nan_to_num(columns[4])
     return CalibrationCurve(kind, *columns)
+
+
+def calibration(
+    source: Calibrated | Counted | CalibrationCurve,
+    ax: Axes | None = None,
+    *,
+    kind: Kind = "ahead",
+    colour: str = INK,
+    marker: str = "o",
+    label: str | None = None,
+    columns: Columns = 1,
+) -> Axes:
+    """Draw what was claimed against how often it was true, with two standard errors.
+
+    Honest claims are on the diagonal; below it claims are too sure. Several curves go on the same
+    axes with a ``colour``, a ``marker`` and a ``label`` each.
+    """
+    data = source if isinstance(source, CalibrationCurve) else calibration_data(source, kind)
+    ax = axes(ax, columns, 2.9 if columns == 1 else 3.6)
+    low = 0.5 if data.kind == "ahead" else 0.0
+    if not ax.lines:  # the first curve on these axes
+        ax.plot([low, 1], [low, 1], color=FAINT, linewidth=0.8)
+        ax.fill_between([low, 1], [low, 1], color="#000000", alpha=0.05, linewidth=0)
+        place = {"transform": ax.transAxes, "fontsize": SMALL, "color": FAINT}
+        ax.text(0.95, 0.06, "too sure", ha="right", **place)
+        ax.text(0.05, 0.92, "not sure enough", **place)
+        what = "ahead" if data.kind == "ahead" else "ahead at all times"
+        ax.set_xlabel(f"P({what}), claimed")
+        ax.set_ylabel("Share of claims that were true")
+        ax.set_xlim(low, 1.0)
+        ax.set_ylim(low, 1.0)
+        ax.set_aspect("equal")
+    look = {"marker": marker, "markersize": 4, "linewidth": 1, "color": colour, "clip_on": False}
+    error = 2 * data.error
+    ax.errorbar(data.claimed, data.true, error, elinewidth=0.8, label=label, zorder=3, **look)
+    return ax

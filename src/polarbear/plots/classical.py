@@ -4,6 +4,7 @@ They need values on a common scale, which ratings do without: shares of a range 
 the same for all instances. iohinspector and moocore do the counting.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +16,21 @@ from polarbear.data.frozen import Frozen
 from polarbear.data.names import indices
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require
-from polarbear.plots.colours import Cast
+from polarbear.plots.canvas import (
+    Axes,
+    Columns,
+    Time,
+    axes,
+    bar,
+    clock_label,
+    line,
+    note,
+    row_height,
+    rows,
+    time_axis,
+)
+from polarbear.plots.colours import INK, Cast
+from polarbear.plots.labels import End, line_ends
 from polarbear.plots.sources import Floats
 
 RESAMPLES = 500
@@ -122,6 +137,7 @@ def ecdf_data(
     high: float | None = None,
     log: bool | None = None,
     times: ArrayLike | None = None,
+    pareto: Collection[str] = (),
     level: float = 0.95,
     seed: int = 0,
 ) -> Ecdf:
@@ -136,6 +152,8 @@ def ecdf_data(
         the values, and logarithmic if it is above 0.
     times
         The grid; by default :func:`polarbear.grid.from_runs`.
+    pareto
+        Who is in colour if there are many, such as ``posterior.pareto()``.
     level, seed
         Of the interval of the mean, by resampling instances.
     """
@@ -155,7 +173,7 @@ def ecdf_data(
         mean = total.sum(axis=0) / known.sum(axis=0)
         again = np.einsum("ri,int->rnt", drawn, total) / np.einsum("ri,int->rnt", drawn, known)
     lower, upper = _interval(again, mean, level)
-    cast = Cast.of(runs.algorithms)
+    cast = Cast.of(runs.algorithms, pareto)
     return Ecdf(cast, at, runs.clock, mean.T, lower.T, upper.T, scale, level)
 
 
@@ -166,6 +184,7 @@ def aocc_data(
     high: float | None = None,
     log: bool | None = None,
     until: float | None = None,
+    pareto: Collection[str] = (),
 ) -> Aocc:
     """The area over the convergence curve of each run, by iohinspector.
 
@@ -187,7 +206,7 @@ def aocc_data(
     found[watched & np.isnan(found)] = 0.0  # of a run without any value
     values = tuple(found[(runs.algorithm == k) & watched] for k in range(len(runs.algorithms)))
     mean = np.array([one.mean() if len(one) else np.nan for one in values])
-    return Aocc(Cast.of(runs.algorithms), values, mean, end, runs.clock, scale)
+    return Aocc(Cast.of(runs.algorithms, pareto), values, mean, end, runs.clock, scale)
 
 
 def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
@@ -293,3 +312,108 @@ def _interval(again: Floats, mean: Floats, level: float) -> tuple[Floats, Floats
     filled = np.where(np.isnan(again), mean, again)
     lower, upper = np.quantile(filled, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return lower, upper
+
+
+def ecdf(
+    source: Runs | Ecdf,
+    ax: Axes | None = None,
+    *,
+    time: Time = "auto",
+    columns: Columns = 1,
+    **options: Any,
+) -> Axes:
+    """Draw the mean share of a range of values that was attained by a time.
+
+    ``options`` are those of :func:`ecdf_data`.
+    """
+    data = source if isinstance(source, Ecdf) else ecdf_data(source, **options)
+    ax = axes(ax, columns)
+    styles = data.cast.styles()
+    marker = {"marker": "o", "markersize": 4} if len(data.times) == 1 else {}
+    for k, name in enumerate(data.cast.names):
+        style = styles[name]
+        ax.plot(data.times, data.mean[:, k], **line(style) | marker)
+        if not style.muted:
+            band = (data.lower[:, k], data.upper[:, k])
+            ax.fill_between(data.times, *band, color=style.colour, alpha=0.18, linewidth=0)
+    time_axis(ax, data.times, data.clock, time)
+    ax.set_ylabel("Mean attained share (ECDF)")
+    ax.set_ylim(0, 1)
+    note(ax, f"of {_range(data.scale)}; band: {data.level:.0%} confidence of the mean")
+    last = float(data.times[-1])
+    named = [k for k, name in enumerate(data.cast.names) if not styles[name].muted]
+    left = len(data.cast.names) - len(named)
+    ends = [
+        End(data.cast.names[k], last, float(data.mean[-1, k]), styles[data.cast.names[k]])
+        for k in named
+    ]
+    line_ends(ax, ends, f"+ {left} others" if left else "")
+    return ax
+
+
+def aocc(
+    source: Runs | Aocc, ax: Axes | None = None, *, columns: Columns = 1, **options: Any
+) -> Axes:
+    """Draw the area over the convergence curve: a point for each run, a stroke for the mean.
+
+    ``options`` are those of :func:`aocc_data`.
+    """
+    data = source if isinstance(source, Aocc) else aocc_data(source, **options)
+    ax = axes(ax, columns, row_height(len(data.cast.names), columns))
+    styles = data.cast.styles()
+    order = np.argsort(-np.nan_to_num(data.mean, nan=-1.0), kind="stable")
+    rng = np.random.default_rng(0)
+    for row, k in enumerate(order):
+        style, found = styles[data.cast.names[k]], data.values[k]
+        height = row + rng.uniform(-0.28, 0.28, len(found))
+        ax.plot(found, height, ".", color=style.colour, markersize=2, alpha=0.5)
+        ax.plot(data.mean[k], row, "|", color=INK, markersize=10, markeredgewidth=1.6)
+    rows(ax, [data.cast.names[k] for k in order], data.cast)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_xlabel(f"AOCC until {data.until:,g} {clock_label(data.clock).lower()}")
+    note(ax, f"mean attained share of {_range(data.scale)}; dots: runs, stroke: mean")
+    return ax
+
+
+def eaf_difference(
+    source: Runs | Attainment,
+    first: str | None = None,
+    second: str | None = None,
+    ax: Axes | None = None,
+    *,
+    time: Time = "auto",
+    columns: Columns = 1,
+) -> Axes:
+    """Draw where one of two attains values by times that the other attains less often."""
+    if isinstance(source, Attainment):
+        data = source
+    elif first is None or second is None:
+        raise DataError("eaf_difference(runs, first, second) takes the names of two algorithms")
+    else:
+        data = eaf_difference_data(source, first, second)
+    ax = axes(ax, columns)
+    colours = require("matplotlib.colors", extra="plots")
+    collections = require("matplotlib.collections", extra="plots")
+    one, two = (data.cast.styles()[name].colour for name in (data.first, data.second))
+    shades = colours.LinearSegmentedColormap.from_list("two", [two, "white", one])
+    corners = data.rectangles
+    boxes = [[(a, b), (c, b), (c, d), (a, d)] for a, b, c, d in corners.tolist()]
+    areas = collections.PolyCollection(boxes, cmap=shades, edgecolor="face", linewidth=0.1)
+    areas.set_array(data.difference)
+    areas.set_clim(-1, 1)
+    areas.set_rasterized(True)
+    ax.add_collection(areas)
+    time_axis(ax, data.times, data.clock, time)
+    values = corners[:, [1, 3]]
+    if values.size:
+        ax.set_ylim(values.min(), values.max())
+        if values.min() > 0 and values.max() >= 100 * values.min():
+            ax.set_yscale("log")
+    ax.set_ylabel(f"Value ({data.direction})")
+    scale = bar(ax, areas, "Who has attained it by then")
+    scale.set_ticks([-1, 0, 1], labels=[f"only {data.second}", "alike", f"only {data.first}"])
+    return ax
+
+
+def _range(scale: Scale) -> str:
+    return f"{scale.low:.3g} to {scale.high:.3g}{' (log)' if scale.log else ''}"

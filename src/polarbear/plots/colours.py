@@ -95,8 +95,8 @@ class Cast:
 
     @property
     def coloured(self) -> tuple[str, ...]:
-        """Who is in colour: all, or of many the Pareto set."""
-        return self.names if len(self.names) <= MANY else self.pareto
+        """Who is in colour: all, or of many the Pareto set, if that is known."""
+        return self.pareto if len(self.names) > MANY and self.pareto else self.names
 
     def styles(self) -> dict[str, Style]:
         """The look of each."""

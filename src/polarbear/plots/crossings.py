@@ -7,7 +7,8 @@ import numpy as np
 from polarbear.data.frozen import Frozen
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
-from polarbear.plots.colours import Cast
+from polarbear.plots.canvas import FAINT, SMALL, Axes, Columns, Time, axes, note, time_axis
+from polarbear.plots.colours import INK, Cast
 from polarbear.plots.sources import Floats, Source, cast_of, posterior_of
 from polarbear.verdict import Crossing
 
@@ -32,8 +33,6 @@ class CrossingMap(Frozen):
         Shape (T,): how likely the first is to beat the second on a new instance, with an interval.
     counted
         Shape (T,): how often it did on the instances that were seen, if rankings were given.
-    both
-        Shape (T, T): P(first ahead at the time of the row, second ahead at that of the column).
     crossings
         Where the lead certainly changes hands.
     everywhere, everywhere_reversed
@@ -53,7 +52,6 @@ class CrossingMap(Frozen):
     lower: Floats
     upper: Floats
     counted: Floats | None
-    both: Floats
     crossings: tuple[Crossing, ...]
     everywhere: float
     everywhere_reversed: float
@@ -86,9 +84,6 @@ def crossings_data(
     if posterior is None:
         raise DataError("this race has not decided anything: there is no pair to look at yet")
     ahead = posterior.better(first, second)
-    one, two = (posterior.algorithms.index(name) for name in (first, second))
-    lead = posterior.utilities[..., one] > posterior.utilities[..., two]
-    won = lead.astype(np.float64)
     chance, (lower, upper) = posterior.win_probability(first, second, level)
     return CrossingMap(
         cast_of(source, alpha),
@@ -102,7 +97,6 @@ def crossings_data(
         lower,
         upper,
         None if rankings is None else rankings.win_rate(first, second),
-        np.outer(ahead, 1 - ahead) if posterior.independent else won.T @ (1 - won) / len(won),
         tuple(posterior.crossings(first, second, alpha)),
         posterior.better_everywhere(first, second),
         posterior.better_everywhere(second, first),
@@ -110,3 +104,69 @@ def crossings_data(
         epsilon,
         level,
     )
+
+
+def crossings(
+    source: Source | CrossingMap,
+    first: str | None = None,
+    second: str | None = None,
+    ax: Axes | None = None,
+    *,
+    alpha: float = 0.99,
+    rankings: Rankings | None = None,
+    time: Time = "auto",
+    columns: Columns = 1,
+) -> Axes:
+    """Draw who of two is ahead when, how surely, and where the lead changes hands.
+
+    The line is P(the first is ahead): filled towards whoever leads. Bars at the top and the bottom
+    are where that is certain, and grey is where the lead changes hands.
+    """
+    if isinstance(source, CrossingMap):
+        data = source
+    elif first is None or second is None:
+        raise DataError("crossings(posterior, first, second) takes the names of two algorithms")
+    else:
+        data = crossings_data(source, first, second, alpha=alpha, rankings=rankings)
+    ax = axes(ax, columns)
+    one, two = (data.cast.styles()[name] for name in (data.first, data.second))
+    times, ahead = data.times, data.ahead
+    single = len(times) == 1
+    if single:
+        ax.plot(times, ahead, "o", color=INK, markersize=5)
+        ax.vlines(times, 0.5, ahead, color=(one if ahead[0] > 0.5 else two).colour, linewidth=4)
+        ax.set_xticks(times, [f"{times[0]:,g}"])
+    else:
+        for style, side in ((one, ahead >= 0.5), (two, ahead <= 0.5)):
+            fill = {"color": style.colour, "alpha": 0.25, "linewidth": 0, "interpolate": True}
+            ax.fill_between(times, 0.5, ahead, where=side.tolist(), **fill)
+        ax.plot(times, ahead, color=INK, linewidth=1.5)
+    if data.counted is not None:
+        ax.plot(times, data.counted, ".", color=FAINT, markersize=3)
+    time_axis(ax, times, data.clock, time)
+    for style, sure, y in ((one, ahead >= data.alpha, 1.04), (two, 1 - ahead >= data.alpha, -0.04)):
+        bar = np.where(sure, y, np.nan)
+        ax.plot(times, bar, color=style.colour, linewidth=4, solid_capstyle="butt", clip_on=False)
+        ax.plot(times[sure], bar[sure], "|", color=style.colour, markersize=4, clip_on=False)
+    ax.axhline(0.5, color=INK, linewidth=0.5)
+    ax.set_ylim(-0.08, 1.08)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    ax.set_ylabel(f"P({data.first} ahead of {data.second})")
+    _sides(ax, data)
+    return ax
+
+
+def _sides(ax: Axes, data: CrossingMap) -> None:
+    """Say which side is whose, and where the lead changes."""
+    one, two = (data.cast.styles()[name] for name in (data.first, data.second))
+    place = {"transform": ax.transAxes, "fontsize": SMALL, "va": "center", "weight": "bold"}
+    ax.text(1.02, 0.93, f"{data.first}\nahead", color=one.colour, **place)
+    ax.text(1.02, 0.07, f"{data.second}\nahead", color=two.colour, **place)
+    for change in data.crossings:
+        ax.axvspan(change.until, change.since, color="#000000", alpha=0.08, linewidth=0)
+    said = f"bars: certain (P > {data.alpha:g})"
+    if data.crossings:
+        said += ", grey: the lead changes"
+    if data.counted is not None:
+        said += ", dots: instances won"
+    note(ax, said)

@@ -1,14 +1,34 @@
 """How did the race get there? Dominance over rounds, who was out or resolved when."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from polarbear.data.frozen import Frozen
-from polarbear.plots.colours import Cast
+from polarbear.errors import require
+from polarbear.plots.canvas import (
+    FAINT,
+    SMALL,
+    TEXT,
+    TINY,
+    UNDECIDED,
+    Axes,
+    Columns,
+    axes,
+    ink,
+    line,
+    nothing,
+    points,
+)
+from polarbear.plots.colours import INK, Cast
+from polarbear.plots.labels import End, line_ends, spread
 from polarbear.plots.sources import Bools, Floats, Ints, Racing, cast_of, race_of
 from polarbear.racing.core import Race
 from polarbear.selection.ratings import thinned
+
+TURN, TOP = 0.9, 0.9999
+"""From where on the axis of probabilities is logarithmic, and where it ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,4 +127,152 @@ def _row(race: Race, cast: Cast, place: dict[str, int], refit: bool) -> tuple[ob
         [name in state.eliminated for name in cast.names],
         [name in state.racing and name not in open_ones for name in cast.names],
         1 - len(state.open) / pairs if pairs else 1.0,
+    )
+
+
+def evolution(source: Racing | Evolution, ax: Axes | None = None, *, columns: Columns = 1) -> Axes:
+    """Draw how a race went: how close each algorithm was to being dominated, round by round.
+
+    The axis of probabilities is linear up to 0.9 and logarithmic above, as in the paper. A cross is
+    an elimination; a diamond, that an algorithm is known to belong to the Pareto set. The black
+    line is the share of pairs whose relation is known, on the axis at the right.
+    """
+    data = source if isinstance(source, Evolution) else evolution_data(source)
+    ax = axes(ax, columns)
+    if not len(data):
+        return nothing(ax, UNDECIDED)
+    rounds = np.arange(1, len(data) + 1)
+    _split_axis(ax)
+    _share_axis(ax, data, rounds)
+    styles = data.cast.styles()
+    for k, name in enumerate(data.cast.names):
+        seen = ~np.isnan(data.dominance[:, k])
+        height = np.minimum(data.dominance[:, k], TOP)
+        dots = {"marker": styles[name].marker, "markersize": 2.2 if seen.sum() < 40 else 0}
+        ax.plot(rounds[seen], height[seen], **line(styles[name]) | dots)
+        for mark, when in (("X", data.eliminated[:, k]), ("D", data.resolved[:, k])):
+            begins = np.flatnonzero(np.diff(when.astype(int), prepend=0) > 0)
+            look = {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.5}
+            ax.plot(
+                rounds[begins], height[begins], mark, color=styles[name].colour, zorder=5, **look
+            )
+    certainty = np.minimum(data.certainty, TOP)
+    ax.plot(rounds, certainty, color=INK, linewidth=0.8, linestyle=(0, (1, 1.5)))
+    ax.set_xlabel("Round")
+    ax.set_ylabel("P(dominated)")
+    _name_racing(ax, data)
+    step = max(1, len(data) // 6)
+    ax.set_xticks(range(1 if step == 1 else step, len(data) + 1, step))
+    _name_eliminated(ax, data)
+    _legend(ax)
+    return ax
+
+
+def _split_axis(ax: Axes) -> None:
+    """Half of the axis is linear, up to ``TURN``, and half of it logarithmic in what is left."""
+    decades = np.log10((1 - TURN) / (1 - TOP))
+
+    def up(p: Any) -> Any:
+        left = np.log10((1 - TURN) / np.clip(1 - np.asarray(p), 1e-12, None))
+        return np.where(np.asarray(p) <= TURN, 0.5 * np.asarray(p) / TURN, 0.5 + left / decades / 2)
+
+    def down(y: Any) -> Any:
+        left = 1 - (1 - TURN) * 10.0 ** (-2 * decades * (np.asarray(y) - 0.5))
+        return np.where(np.asarray(y) <= 0.5, TURN * np.asarray(y) / 0.5, left)
+
+    ax.set_yscale("function", functions=(up, down))
+    ax.set_ylim(-0.02, 1 - (1 - TOP) / 1.5)
+    ax.set_yticks([0, 0.3, 0.6, 0.9, 0.99, 0.999, 0.9999])
+    ax.set_yticklabels(["0", "0.3", "0.6", "0.9", "0.99", "0.999", "0.9999"])
+    ax.axhspan(TURN, 1.0, color="#000000", alpha=0.04, linewidth=0)
+
+
+def _share_axis(ax: Axes, data: Evolution, rounds: Ints) -> None:
+    right = ax.twinx()
+    right.step(rounds, 100 * data.share, where="mid", color=INK, linewidth=1.2, zorder=1)
+    right.set_ylim(-1, 104)
+    right.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    right.tick_params(labelsize=SMALL)
+    right.set_ylabel("Pairs resolved (black)", fontsize=TEXT)
+    right.spines["top"].set_visible(False)
+    # The lines of algorithms are what one looks at: above those of the other axes.
+    ax.set_zorder(right.get_zorder() + 1)
+    ax.patch.set_visible(False)
+
+
+def _name_racing(ax: Axes, data: Evolution) -> None:
+    """Names of those who are racing at the end, inside of the axes at the right."""
+    last, styles = len(data), data.cast.styles()
+    racing = [
+        k
+        for k, name in enumerate(data.cast.names)
+        if not (styles[name].muted or data.eliminated[-1, k] or np.isnan(data.dominance[-1, k]))
+    ]
+    names = [data.cast.names[k] for k in racing]
+    longest = max(map(len, names), default=0)
+    share = min(0.4, (0.6 * SMALL * longest + 12) / points(ax)[0])
+    ax.set_xlim(0.6, last + 0.4 + share / (1 - share) * max(1, last - 0.2))
+    ends = [
+        End(
+            name,
+            last,
+            min(float(data.dominance[-1, data.cast.names.index(name)]), TOP),
+            styles[name],
+        )
+        for name in names
+    ]
+    end_of_lines = (ax.transData + ax.transAxes.inverted()).transform((last, 0.5))[0]
+    line_ends(ax, ends, x=float(end_of_lines) + 0.03, low=0.04)
+
+
+def _name_eliminated(ax: Axes, data: Evolution) -> None:
+    """Names of those who are out, above the round in which that was decided."""
+    styles = data.cast.styles()
+    out = np.diff(data.eliminated.astype(int), axis=0, prepend=0) > 0
+    rounds = np.flatnonzero(out.any(axis=1))
+    if not len(rounds):
+        return
+    stacks = [[data.cast.names[k] for k in np.flatnonzero(out[r])] for r in rounds]
+    longest = max(len(name) for stack in stacks for name in stack)
+    to_axes = ax.transData + ax.transAxes.inverted()
+    wanted = np.array([to_axes.transform((r + 1, 0.5))[0] for r in rounds.tolist()])
+    places = spread(wanted, 0.62 * SMALL * max(longest, 6) / points(ax)[0], 0.03, 0.97)
+    faint = {"color": FAINT, "linewidth": 0.4, "clip_on": False}
+    for stack, at, place in zip(stacks, wanted, places, strict=True):
+        shown = stack if len(stack) <= 3 else [*stack[:2], f"{len(stack) - 2} more"]
+        ax.plot([at, place], [1.0, 1.03], transform=ax.transAxes, **faint)
+        for level, name in enumerate(reversed(shown)):
+            ax.annotate(
+                name,
+                (place, 1.03),
+                (0, 1 + level * SMALL * 1.05),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                ha="center",
+                fontsize=SMALL - 0.5,
+                color=ink(styles[name]) if name in styles else FAINT,
+            )
+
+
+def _legend(ax: Axes) -> None:
+    """What the marks mean, below the label of the axis."""
+    lines, transforms = require("matplotlib.lines"), require("matplotlib.transforms")
+    grey = {"color": FAINT, "linestyle": "none", "markersize": 5}
+    marks = [
+        lines.Line2D([], [], marker="X", label="eliminated", **grey),
+        lines.Line2D([], [], marker="D", label="in the Pareto set", **grey),
+        lines.Line2D([], [], color=INK, linestyle=(0, (1, 1.5)), linewidth=0.8, label="limit"),
+    ]
+    below = transforms.offset_copy(ax.transAxes, ax.figure, y=-27, units="points")
+    ax.legend(
+        handles=marks,
+        fontsize=TINY,
+        frameon=False,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=below,
+        ncols=3,
+        handletextpad=0.3,
+        columnspacing=1.0,
+        borderaxespad=0,
     )

@@ -7,9 +7,27 @@ import numpy as np
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import span
 from polarbear.errors import DataError
+from polarbear.plots.canvas import (
+    SMALL,
+    TINY,
+    UNDECIDED,
+    Axes,
+    Columns,
+    at_time,
+    axes,
+    bar,
+    fitting,
+    ink,
+    nothing,
+    row_height,
+    rows,
+)
 from polarbear.plots.colours import Cast
 from polarbear.plots.sources import Bools, Floats, Source, cast_of, posterior_of, times_of
 from polarbear.posterior import check_alpha
+
+WRITTEN = 12
+"""Of so many algorithms probabilities are written into the matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +110,69 @@ def _nearest(times: Floats, time: float, clock: str) -> int:
             f"the time {time:,g} lies outside of what is known, {span(times[0], times[-1], clock)}"
         )
     return int(np.argmin(np.abs(times - time)))
+
+
+def pairs(
+    source: Source | Pairs,
+    time: float | None = None,
+    ax: Axes | None = None,
+    *,
+    alpha: float = 0.99,
+    columns: Columns = 1,
+) -> Axes:
+    """Draw all pairs as a matrix: P(row ahead of column), at a time or at all times at once.
+
+    What is certain is framed. Over all times "x" says that two certainly change places.
+    """
+    data = source if isinstance(source, Pairs) else pairs_data(source, time, alpha=alpha)
+    if not data.algorithms:
+        return nothing(axes(ax, columns), UNDECIDED)
+    n = len(data.algorithms)
+    ax = axes(ax, columns, row_height(n, columns, 0.25 if n <= WRITTEN else 0.12))
+    shown = np.ma.masked_invalid(data.ahead)
+    mesh = ax.imshow(
+        shown, cmap="PuOr_r" if data.time is not None else "YlOrBr", vmin=0, vmax=1, aspect="equal"
+    )
+    rows(ax, data.algorithms, data.cast)
+    styles, size = data.cast.styles(), fitting(ax, n)
+    ax.set_xticks(range(n), data.algorithms, rotation=90, fontsize=size)
+    ax.tick_params(axis="x", length=0, top=False, labeltop=True, labelbottom=False)
+    for tick, name in zip(ax.xaxis.get_major_ticks(), data.algorithms, strict=True):
+        tick.label2.set_color(ink(styles[name]))
+    ax.set_ylim(n - 0.5, -0.5)
+    ax.spines[:].set_visible(False)
+    _mark(ax, data)
+    when = "at all times" if data.time is None else at_time(data.time, data.clock)
+    said = f"P(row is ahead of column) {when}"
+    marks = f"bold: P > {data.alpha:g}" if n <= WRITTEN else f"dots: P > {data.alpha:g}"
+    ax.set_xlabel(f"{said}\n{marks}{', x: they change places' if data.time is None else ''}")
+    ax.xaxis.label.set_fontsize(SMALL)
+    bar(ax, mesh, "")
+    return ax
+
+
+def _mark(ax: Axes, data: Pairs) -> None:
+    """Write probabilities where there is room, and mark what is certain."""
+    n = len(data.algorithms)
+    for i in range(n):
+        for j in range(n):
+            value = data.ahead[i, j]
+            if i == j or np.isnan(value):
+                continue
+            dark = value > 0.75 or (data.time is not None and value < 0.25)
+            colour = "white" if dark else "#262626"
+            if n <= WRITTEN:
+                said = "x" if data.crosses[i, j] else _short(value)
+                weight = "bold" if data.certain[i, j] else "normal"
+                place = {"ha": "center", "va": "center", "fontsize": TINY}
+                ax.text(j, i, said, color=colour, weight=weight, **place)
+            elif data.certain[i, j] or data.crosses[i, j]:
+                mark = "." if data.certain[i, j] else "x"
+                ax.plot(j, i, mark, color=colour, markersize=2, markeredgewidth=0.4)
+
+
+def _short(probability: float) -> str:
+    """Two digits, and never a flat 0 or 1."""
+    if probability > 0.995:
+        return ">.99"
+    return "<.01" if probability < 0.005 else f"{probability:.2f}".lstrip("0")

@@ -7,7 +7,22 @@ from numpy.typing import ArrayLike
 
 from polarbear.data.frozen import Frozen
 from polarbear.errors import DataError
-from polarbear.plots.colours import Cast
+from polarbear.plots.canvas import (
+    UNDECIDED,
+    Axes,
+    Columns,
+    Time,
+    at_time,
+    axes,
+    line,
+    note,
+    nothing,
+    row_height,
+    rows,
+    time_axis,
+)
+from polarbear.plots.colours import INK, Cast
+from polarbear.plots.labels import End, line_ends
 from polarbear.plots.sources import Floats, Source, cast_of, posterior_of, times_of
 
 
@@ -97,3 +112,94 @@ def _ratings(utilities: ArrayLike, shape: tuple[int, ...]) -> Floats:
         )
     rating = np.exp(mu - mu.max(axis=1, keepdims=True))
     return rating / rating.sum(axis=1, keepdims=True)
+
+
+def ratings(
+    source: Source | RatingCurves,
+    ax: Axes | None = None,
+    *,
+    level: float = 0.95,
+    truth: ArrayLike | None = None,
+    alpha: float = 0.99,
+    time: Time = "auto",
+    columns: Columns = 1,
+) -> Axes:
+    """Draw ratings over time: mean and credible band, and the truth dotted where it is known.
+
+    Parameters
+    ----------
+    source
+        A posterior, a race, or what :func:`ratings_data` made of one.
+    ax
+        Where to draw; by default in a new figure.
+    level, truth, alpha
+        As in :func:`ratings_data`.
+    time
+        Whether the axis of time is "log" or "linear"; "auto" is log over a factor of 100.
+    columns
+        Of a paper, that a new figure fits.
+    """
+    data = source
+    if not isinstance(data, RatingCurves):
+        data = ratings_data(data, level=level, truth=truth, alpha=alpha)
+    if not data.algorithms:
+        return nothing(axes(ax, columns), UNDECIDED)
+    if len(data.times) == 1:
+        return _at_one_time(data, ax, columns)
+    ax = axes(ax, columns)
+    styles = data.cast.styles()
+    for k, name in enumerate(data.algorithms):
+        style = styles[name]
+        ax.plot(data.times, data.mean[:, k], **line(style))
+        if not style.muted:
+            band = (data.lower[:, k], data.upper[:, k])
+            ax.fill_between(data.times, *band, color=style.colour, alpha=0.18, linewidth=0)
+        if data.truth is not None and not style.muted:
+            dots = {"linestyle": (0, (0.8, 1.2)), "linewidth": 1.8, "zorder": 4}
+            ax.plot(data.times, data.truth[:, k], color=style.colour, **dots)
+    time_axis(ax, data.times, data.clock, time)
+    ax.set_ylabel("Rating = P(comes first)")
+    ax.set_ylim(0, min(1.0, 1.05 * max(data.upper.max(), data.mean.max())))
+    _name_lines(ax, data)
+    _say_what_is_what(ax, data)
+    return ax
+
+
+def _name_lines(ax: Axes, data: RatingCurves) -> None:
+    styles = data.cast.styles()
+    shown = [k for k, name in enumerate(data.algorithms) if not styles[name].muted]
+    left = len(data.algorithms) - len(shown)
+    last = float(data.times[-1])
+    ends = [
+        End(data.algorithms[k], last, float(data.mean[-1, k]), styles[data.algorithms[k]])
+        for k in shown
+    ]
+    line_ends(ax, ends, f"+ {left} dominated" if left else "")
+
+
+def _say_what_is_what(ax: Axes, data: RatingCurves) -> None:
+    means, spans = ("line", "band") if len(data.times) > 1 else ("mark", "bar")
+    said = f"{means}: mean, {spans}: {data.level:.0%} credible"
+    if data.truth is not None:
+        said += ", dotted: truth" if len(data.times) > 1 else ", stroke: truth"
+    note(ax, said)
+
+
+def _at_one_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
+    """At a single time there are no curves: a row for each algorithm."""
+    ax = axes(ax, columns, row_height(len(data.algorithms), columns))
+    styles = data.cast.styles()
+    order = np.argsort(-data.mean[0], kind="stable")
+    names = [data.algorithms[k] for k in order]
+    for row, (k, name) in enumerate(zip(order, names, strict=True)):
+        style = styles[name]
+        ax.plot([data.lower[0, k], data.upper[0, k]], [row, row], color=style.colour, linewidth=2)
+        ax.plot(data.mean[0, k], row, style.marker, color=style.colour, markersize=5)
+        if data.truth is not None:
+            ax.plot(data.truth[0, k], row, "|", color=INK, markersize=11)
+    rows(ax, names, data.cast)
+    when = at_time(float(data.times[0]), data.clock)
+    ax.set_xlabel(f"Rating = P(comes first) {when}")
+    ax.set_xlim(left=0)
+    _say_what_is_what(ax, data)
+    return ax

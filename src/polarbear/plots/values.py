@@ -7,6 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data.frozen import Frozen
+from polarbear.plots.canvas import (
+    TINY,
+    UNDECIDED,
+    Axes,
+    Columns,
+    axes,
+    fitting,
+    ink,
+    note,
+    nothing,
+    row_height,
+    rows,
+)
 from polarbear.plots.colours import Cast
 from polarbear.plots.sources import Floats, Source, cast_of, posterior_of
 from polarbear.posterior import Posterior
@@ -15,6 +28,9 @@ from polarbear.selection.ratings import thinned
 
 POINTS = 256
 """At so many values a density is given."""
+
+RIDGES = 12
+"""Of so many algorithms densities are drawn; of more, only means and intervals."""
 
 MOST_DRAWS = 2000
 """A density is made from so many draws."""
@@ -40,6 +56,8 @@ class Values(Frozen):
         Of the interval.
     preference
         In words.
+    linear
+        Whether values are mean ratings.
     """
 
     cast: Cast
@@ -52,6 +70,7 @@ class Values(Frozen):
     best: Floats
     level: float
     preference: str
+    linear: bool
 
 
 def values_data(
@@ -69,11 +88,12 @@ def values_data(
     'a3'
     """
     wanted = resolved(preference)
+    linear = isinstance(wanted, Linear)
     posterior, cast = posterior_of(source), cast_of(source, alpha)
     if posterior is None:
         none, empty = np.zeros(0), np.zeros((0, POINTS))
         grid = np.linspace(0.0, 1.0, POINTS)
-        return Values(cast, (), grid, empty, none, none, none, none, level, wanted.says)
+        return Values(cast, (), grid, empty, none, none, none, none, level, wanted.says, linear)
     drawn = _drawn(posterior, wanted)
     order = np.argsort(-drawn.mean(axis=0), kind="stable")
     drawn = drawn[:, order]
@@ -89,6 +109,7 @@ def values_data(
         best,
         level,
         wanted.says,
+        linear,
     )
 
 
@@ -115,3 +136,56 @@ def _densities(drawn: Floats) -> tuple[Floats, Floats]:
         kernel = np.exp(-0.5 * ((grid[:, None] - column[None, :]) / one) ** 2)
         found[k] = kernel.mean(axis=1) / (one * np.sqrt(2 * np.pi))
     return grid, found
+
+
+def values(
+    source: Source | Values,
+    preference: Preference | Callable[[Floats], ArrayLike] | None = None,
+    ax: Axes | None = None,
+    *,
+    level: float = 0.95,
+    alpha: float = 0.99,
+    columns: Columns = 1,
+) -> Axes:
+    """Draw what each algorithm is worth under a preference: a row each, the best on top.
+
+    The parameters are those of :func:`values_data`; ``ax`` and ``columns`` say where to draw.
+    """
+    data = source
+    if not isinstance(data, Values):
+        data = values_data(data, preference, level=level, alpha=alpha)
+    if not data.algorithms:
+        return nothing(axes(ax, columns), UNDECIDED)
+    n = len(data.algorithms)
+    ax = axes(ax, columns, row_height(n, columns, 0.26 if n <= RIDGES else 0.13))
+    styles = data.cast.styles()
+    tallest = data.density.max(axis=1, keepdims=True)
+    for row, name in enumerate(data.algorithms):
+        style = styles[name]
+        if n <= RIDGES:
+            height = data.density[row] / tallest[row]
+            ridge = row - 0.8 * np.where(height > 0.01, height, np.nan)
+            ax.fill_between(data.grid, row, ridge, color=style.colour, alpha=0.25, linewidth=0)
+            ax.plot(data.grid, ridge, color=style.colour, linewidth=0.8)
+        ax.plot([data.lower[row], data.upper[row]], [row, row], color=style.colour, linewidth=1.8)
+        ax.plot(data.mean[row], row, style.marker, color=style.colour, markersize=4)
+    rows(ax, data.algorithms, data.cast)
+    if n <= RIDGES:
+        ax.set_ylim(n - 0.6, -1.0)
+    ax.set_xlabel(f"{'Mean rating' if data.linear else 'Value'}: {data.preference}")
+    _chances(ax, data)
+    what = "density, " if n <= RIDGES else ""
+    note(ax, f"{what}mark: mean, bar: {data.level:.0%} credible")
+    return ax
+
+
+def _chances(ax: Axes, data: Values) -> None:
+    """How likely each is the best, at the right."""
+    styles, size = data.cast.styles(), fitting(ax, len(data.algorithms))
+    place = {"transform": ax.get_yaxis_transform(), "ha": "right", "fontsize": size}
+    for row, name in enumerate(data.algorithms):
+        chance = data.best[row]
+        said = f"{chance:.2f}" if chance >= 0.005 else ("<.01" if chance > 0 else "0")
+        ax.text(1.09, row, said, va="center", color=ink(styles[name]), **place)
+    heading = {"transform": ax.transAxes, "ha": "right", "va": "bottom", "fontsize": TINY}
+    ax.text(1.09, 1.02, "P(best)", **heading)

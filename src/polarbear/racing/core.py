@@ -46,7 +46,7 @@ from polarbear.racing.evidence import Evidence
 from polarbear.racing.jobs import Job, derived
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules
-from polarbear.racing.standing import Standing
+from polarbear.racing.standing import Standing, shown
 from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
 
 
@@ -360,6 +360,11 @@ class Race:
         time += sum(need * until for need, until in zip(needs, last.values(), strict=True))
         return Standing(name, "undecided", open=last, instances=instances, time=time)
 
+    def standings(self) -> list[Standing]:
+        """The same of everybody: who is racing, then who is out, then who has left."""
+        removed = sorted(self._state.removed, key=natural)
+        return [self.verdict(name) for name in (*self.pareto, *self._state.eliminated, *removed)]
+
     def __str__(self) -> str:
         state = self._state
         unit = "" if state.clock == "time" else f" {state.clock}"
@@ -373,6 +378,9 @@ class Race:
         )
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return shown(str(self), self.standings())
 
     # Inside
 

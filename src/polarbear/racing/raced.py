@@ -4,7 +4,7 @@ from polarbear.data.runs import Runs
 from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
 from polarbear.racing.events import Eliminated, Event, Outlook
-from polarbear.racing.standing import Standing
+from polarbear.racing.standing import Standing, shown
 from polarbear.racing.state import Spent
 
 
@@ -67,6 +67,9 @@ class Raced:
     def spent(self) -> Spent:
         """How many runs were asked for, and how long they took together."""
         return self.race.spent
+
+    def _repr_html_(self) -> str:
+        return shown(str(self), self.race.standings())
 
     def verdict(self, algorithm: str) -> Standing:
         """Whether an algorithm is dominated, in the set or undecided, and what is missing."""

@@ -1,10 +1,11 @@
 """``Standing``: what a race has to say about an algorithm."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from polarbear.data.names import listing
+from polarbear.notebook import card
 
 
 class Standing(NamedTuple):
@@ -38,3 +39,9 @@ class Standing(NamedTuple):
                 f"{self.algorithm} is undecided: not settled with {listing(list(self.open))}{cost}"
             )
         return f"{self.algorithm} is {self.standing}"
+
+
+def shown(text: str, standings: Iterable[Standing]) -> str:
+    """What a notebook shows of a race."""
+    rows = [[one.algorithm, one.standing, f"{one}."] for one in standings]
+    return card(text, ["algorithm", "standing", "verdict"], rows)

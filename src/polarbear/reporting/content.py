@@ -122,9 +122,12 @@ def _verdict(
         spoken.append(
             {"algorithm": names.index(name), "standing": found.standing, "text": f"{found}."}
         )
-    stay = f"{len(race.pareto)} of {count(len(names), 'algorithm')} stay in the anytime Pareto set."
     state = stands(racing)
-    return {"sentences": spoken, "summary": f"{stay} {state[:1].upper()}{state[1:]}."}
+    said_last = f"{state[:1].upper()}{state[1:]}."
+    if race.rounds:
+        of = count(len(names), "algorithm")
+        said_last = f"{len(race.pareto)} of {of} stay in the anytime Pareto set. {said_last}"
+    return {"sentences": spoken, "summary": said_last}
 
 
 def _looks(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:

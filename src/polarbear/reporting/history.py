@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear.data.names import count
+from polarbear.data.names import count, listing
 from polarbear.data.runs import Runs
 from polarbear.plots.allocation import allocation_data
 from polarbear.plots.evolution import evolution_data
@@ -86,16 +86,17 @@ def _facts(source: Racing) -> dict[str, str]:
     state = race.state
     unit = "" if state.clock == "time" else f" {state.clock}"
     spent = f"{count(race.spent.runs, 'run')}, {race.spent.time:,.7g}{unit}"
-    facts = {"stands": stands(source)}
+    facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
     if isinstance(source, Replay):
         facts["spent"] = f"{spent} of {source.full.runs:,} runs, {source.full.time:,.7g}{unit}"
         facts["saved"] = f"{100 * source.saved:.0f} % of the time"
     else:
         facts["spent"] = spent
-    facts["rounds"] = f"{count(race.rounds, 'round')} on {count(len(state.order), 'instance')}"
+    if race.rounds:
+        facts["rounds"] = f"{count(race.rounds, 'round')} on {count(len(state.order), 'instance')}"
     if state.wanted:
         facts["under way"] = count(len(state.wanted), "run")
-    if state.open:
+    if state.open and race.rounds:
         known = len(state.racing) * (len(state.racing) - 1) // 2
         facts["open"] = f"{len(state.open):,} of {count(known, 'pair')} of those who are racing"
         if race.outlook is not None:

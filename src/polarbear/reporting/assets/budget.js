@@ -39,9 +39,13 @@ function setUpBudget() {
 }
 
 function typed(end, input) {
-  const value = Number(input.value);
-  if (input.value !== "" && Number.isFinite(value)) moveEnd(end, value);
-  else placeBudget();
+  const value = Number(input.value), now = budget();
+  if (input.value !== "" && Number.isFinite(value)) {
+    // Who types a range begins with either end: the other one gives way.
+    if (end === "low" && value > now.high) state.high = value;
+    if (end === "high" && value < now.low) state.low = value;
+    moveEnd(end, value);
+  } else placeBudget();
 }
 
 function leveled(input) {
@@ -134,6 +138,8 @@ function placeBudget() {
   const [from, to] = state.kind === "fixed" ? [now.likely, now.likely] : [now.low, now.high];
   const left = frame.x(from), wide = Math.max(frame.x(to) - left, 1.5);
   const area = byId("window"), between = byId("track").querySelector(".span"), rail = byId("track").querySelector(".rail");
+  // Of the whole grid there is nothing to point out.
+  area.classList.toggle("all", left <= frame.x.ends[0] && left + wide >= frame.x.ends[1] - 0.5);
   area.setAttribute("x", left);
   area.setAttribute("width", wide);
   Object.assign(between.style, { left: `${left}px`, width: `${wide}px` });

@@ -47,7 +47,7 @@ function drawChoices(found) {
     html("th", { scope: "row" }, swatch(one.code), named(one.code)),
     html("td", {}, interval(one, most)),
     html("td", { class: "number" }, figure(one.expected)),
-    careful && html("td", { class: "number" }, one.shown ? figure(one.shown.cautious) : "–"),
+    careful && html("td", { class: "number" }, one.shown ? figure(one.shown.cautious) : "none"),
     html("td", { class: "number" }, chance(one.best)),
     html("td", { class: "number" }, figure(one.regret))));
   byId("choices").replaceChildren(

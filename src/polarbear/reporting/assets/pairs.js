@@ -5,7 +5,7 @@ const RELATIONS = ["dominates", "is dominated by", "crosses", "equals", "undecid
 
 const COLUMNS = [
   ["first", "first"], ["relation", ""], ["second", "second"],
-  ["everywhere", "P(first always ahead)"], ["reversed", "P(second always ahead)"],
+  ["everywhere", "P(first ahead at all times)"], ["reversed", "P(second ahead at all times)"],
   ["when", "who is ahead when"],
 ];
 
@@ -14,8 +14,9 @@ function drawPairs() {
   byId("pairs").hidden = !pairs || !pairs.first.length;
   if (byId("pairs").hidden) return;
   byId("pairs-lead").replaceChildren(
-    `What is said of a pair has a certainty of ${plain(100 * alpha)} %. Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: `,
-    key("first", "the first is ahead"), key("second", "the second is ahead"), key("open", "not certain"));
+    `What is said of a pair has a certainty of ${plain(100 * alpha)} %. `,
+    model.times.length > 1 ? `Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: ` : "",
+    key("first", "the first is ahead"), " ", key("second", "the second is ahead"), " ", key("open", "not certain"));
   drawFilter(pairs);
   const rows = sortedPairs(pairs);
   const few = shortList(byId("all-pairs"), "pairs", rows.length, FEW_PAIRS, "pairs", drawPairs);
@@ -29,7 +30,7 @@ function drawPairs() {
     html("tbody", {}, ...rows.slice(0, few).map((row) => pairRow(pairs, row))));
 }
 
-const key = (side, text) => html("span", { class: "key" }, html("span", { class: `block ${side}`, "aria-hidden": "true" }), ` ${text} `);
+const key = (side, text) => html("span", { class: "key" }, html("span", { class: `block ${side}`, "aria-hidden": "true" }), ` ${text}`);
 
 function sortBy(column) {
   const numeric = ["everywhere", "reversed"].includes(column);
@@ -74,14 +75,14 @@ function drawFilter(pairs) {
 }
 
 function pairRow(pairs, row) {
-  const relation = { equals: "is practically equal to", crosses: "changes places with", undecided: "is undecided against" }[pairs.relation[row]] ?? pairs.relation[row];
+  const relation = { equals: "practically equals", crosses: "changes places with", undecided: "undecided against" }[pairs.relation[row]] ?? pairs.relation[row];
   return html("tr", {},
     html("th", { scope: "row" }, swatch(pairs.first[row]), named(pairs.first[row])),
-    html("td", {}, relation),
+    html("td", { class: "relation" }, relation),
     html("th", { scope: "row" }, swatch(pairs.second[row]), named(pairs.second[row])),
-    html("td", { class: "number" }, chance(pairs.everywhere[row])),
-    html("td", { class: "number" }, chance(pairs.reversed[row])),
-    html("td", {}, ...whenAhead(pairs, row)));
+    html("td", { class: "number", "data-says": "P(first at all times) " }, chance(pairs.everywhere[row])),
+    html("td", { class: "number", "data-says": "P(second) " }, chance(pairs.reversed[row])),
+    html("td", { class: "when" }, ...whenAhead(pairs, row)));
 }
 
 // Stretches of time in which one of the two is certainly ahead.
@@ -111,10 +112,10 @@ function whenAhead(pairs, row) {
     return `${model.algorithms[code]} from ${range(times[from], times[to])}`;
   });
   const crossed = (pairs.crossings[row] ?? []).map(({ until, since, probability }) =>
-    `cross from ${range(until, since)} (${saying(probability)})`);
+    `between ${roughly(until)} and ${roughly(since)} (${saying(probability)})`);
   return [
     svg("svg", { class: "stretches", width: 160, height: 12, viewBox: "0 0 160 12", role: "img", "aria-label": says.join("; ") || "nobody for certain" },
       svg("title", {}, says.join("; ") || "nobody for certain"), ...bars),
-    html("span", { class: "soft" }, crossed.join("; ")),
+    html("span", { class: "soft" }, crossed.length ? `they cross ${crossed.join(", and ")}` : ""),
   ];
 }

@@ -55,11 +55,13 @@ function drawDominance(race, width) {
     ...race.settled.map(({ round, algorithm }) => [round, algorithm, values[(round - 1) * n + algorithm]])
       .filter(([, , p]) => Number.isFinite(p)).map(([round, algorithm, p]) => mark("settled", x(round), y(p), algorithm)),
   ];
+  // Whoever is out has a cross where its line ends, and a name above it.
   const order = codes.slice().reverse().filter((code) => inSet(code) || codes.length <= 16).slice(0, 18);
   const places = order.map((code) => codes.indexOf(code));
   const heights = spread(places.map((k) => ends[k][1]), 15, 14, bottom - 4);
-  const labels = labelled ? order.map((code, i) => svg("text", { class: inSet(code) ? "label" : "label other", x: width - right + 12, y: heights[i] + 4 },
-    shortened(model.algorithms[code], 20))) : [];
+  const labels = labelled ? order.map((code, i) => svg("g", {},
+    svg("path", { class: "leader tinted", d: line([ends[places[i]], [width - right + 14, heights[i]]]), look: tint(code) }),
+    svg("text", { class: inSet(code) ? "label" : "label other", x: width - right + 18, y: heights[i] + 4 }, shortened(model.algorithms[code], 20)))) : [];
   return html("figure", {},
     html("figcaption", {}, html("strong", {}, "How close is anybody to being dominated? "),
       "The highest probability that some other algorithm is ahead at all times. ",
@@ -101,7 +103,7 @@ function drawOut(race) {
     html("td", {}, swatch(by), named(by)),
     html("td", { class: "number" }, chance(probability))));
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?")),
-    html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {},
+    html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
       ...[["round", "number"], ["out", ""], ["dominated by", ""], ["P", "number"]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
     html("tbody", {}, ...rows))));
 }
@@ -118,6 +120,6 @@ function drawAllocation(race) {
     html("td", { class: "number" }, instances.toLocaleString("en-US"))));
   const head = [["algorithm", ""], ["", ""], [model.clock === "time" ? "time" : model.clock, "number"], ["runs", "number"], ["instances", "number"]];
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "What was spent on whom?")),
-    html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+    html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
       html("tbody", {}, ...rows))));
 }

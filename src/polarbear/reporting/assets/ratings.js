@@ -87,7 +87,7 @@ function drawPlot() {
   const banded = state.view === "rating" ? codes.filter((code) => inSet(code) || codes.length <= 8) : [];
   const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": described() },
     axes(x, y, width, height, right, log, highest),
-    svg("rect", { id: "window", y: 10, height: height - 52 }),
+    svg("rect", { id: "window", y: 10, height: Math.max(height - 52, 0) }),
     banded.map(band), codes.map(curve),
     labelled ? labels(codes, values, x, y, height, last) : [],
     svg("g", { id: "cross" }));
@@ -127,7 +127,8 @@ function axes(x, y, width, height, right, log, highest) {
 // Names at the ends of their lines, as many as fit; those that stay come first.
 function labels(codes, values, x, y, height, last) {
   const fit = Math.floor((height - 50) / 15);
-  const some = codes.slice().reverse().slice(0, fit);
+  const all = codes.slice().reverse();
+  const some = (all.length > 16 ? all.filter(inSet) : all).slice(0, fit);
   const heights = spread(some.map((code) => y(values[code][last])), 15, 14, height - 46);
   const from = x(model.times[last]);
   return some.map((code, i) => svg("g", { "data-code": code },

@@ -12,6 +12,9 @@ const unit = () => (model.clock === "time" ? "" : ` ${model.clock}`);
 const moment = (time) => plain(time) + unit();
 const range = (from, to) => (from === to ? moment(from) : `${plain(from)} to ${moment(to)}`);
 
+// As fine as a time of a grid needs to be in a sentence.
+const roughly = (time) => plain(Number(time.toPrecision(4)));
+
 // For an axis: 20k, 3M
 function short(value) {
   const size = Math.abs(value);

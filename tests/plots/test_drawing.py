@@ -1,0 +1,201 @@
+"""Drawing: every figure comes out of every kind of data, without a warning, on the axes given."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polarbear as pb
+from polarbear import plots
+from polarbear.plots.labels import spread
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_a_screen():
+    pyplot.switch_backend("Agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def runs_of(n, times, instances=24):
+    truth, _ = pb.testing.draw_truth(pb.testing.PAPER, times, n, 2)
+    return pb.testing.simulate_runs(truth, instances, 2, times, persistence=0.5)
+
+
+CASES = {
+    "five": runs_of(5, np.linspace(0, 1, 6)),
+    "two": runs_of(2, np.geomspace(1, 1000, 4)),
+    "ten": runs_of(10, np.geomspace(1, 1000, 3)),
+    "one time": runs_of(3, np.array([60.0])),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    runs = CASES[request.param]
+    return runs, pb.fit(runs), pb.replay(runs, pb.Rules(alpha=0.9))
+
+
+def texts(ax):
+    return " ".join(text.get_text() for text in ax.figure.findobj(match=pyplot.Text))
+
+
+def overlapping(ax):
+    """Names at line ends that lie on top of each other."""
+    ax.figure.canvas.draw()
+    names = [text for text in ax.texts if text.get_text() in ax.names]
+    boxes = [pyplot.Text.get_window_extent(name) for name in names]  # without leader lines
+    return [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+
+
+def test_every_figure_is_drawn(case):
+    runs, posterior, race = case
+    first, second = posterior.algorithms[:2]
+    for ax in (
+        plots.ratings(posterior),
+        plots.ratings(race),
+        plots.values(posterior),
+        plots.values(race, pb.preferences.final()),
+        plots.evolution(race),
+        plots.allocation(race),
+        plots.allocation(runs),
+        plots.pairs(posterior),
+        plots.pairs(posterior, posterior.times[0]),
+        plots.crossings(posterior, first, second, rankings=pb.rank(runs)),
+    ):
+        ax.figure.canvas.draw()
+        assert first in texts(ax)
+
+
+def test_the_classical_views_are_drawn(case):
+    pytest.importorskip("iohinspector")
+    pytest.importorskip("moocore")
+    runs, posterior, _ = case
+    first, second = posterior.algorithms[:2]
+    for ax in (
+        plots.ecdf(runs, pareto=posterior.pareto()),
+        plots.aocc(runs),
+        plots.eaf_difference(runs, first, second),
+    ):
+        ax.figure.canvas.draw()
+        assert first in texts(ax)
+
+
+@pytest.mark.parametrize("name", ["ratings", "values", "evolution", "allocation", "pairs"])
+def test_a_race_that_has_not_begun_says_so(name):
+    race = pb.Race(["a", "b"], [1, 2], direction="minimize")
+    ax = getattr(plots, name)(race)
+    ax.figure.canvas.draw()
+    assert "yet" in texts(ax)
+
+
+def test_figures_go_where_they_are_put_and_take_data_as_well():
+    posterior = pb.fit(CASES["five"])
+    _, (left, right) = pyplot.subplots(1, 2)
+    assert plots.ratings(plots.ratings_data(posterior), left) is left
+    assert plots.values(plots.values_data(posterior), ax=right) is right
+    figure = pyplot.figure()
+    inside = figure.subfigures(1, 2)[0].subplots()
+    assert plots.ratings(posterior, inside) is inside
+
+
+def test_calibration_curves_share_axes():
+    found = pb.calibrate(CASES["two"], replicates=4)
+    ax = plots.calibration(found, label="one")
+    assert plots.calibration(found.tally, ax, colour="#b68e00", label="two") is ax
+    assert len(ax.containers) == 2
+    assert texts(ax).count("too sure") == 1
+
+
+@pytest.mark.parametrize("size", ["five", "ten"])
+def test_names_at_line_ends_do_not_overlap(size):
+    posterior = pb.fit(CASES[size])
+    data = plots.ratings_data(posterior)
+    ax = plots.ratings(data)
+    ax.names = set(data.algorithms)
+    assert overlapping(ax) == []
+    shown = {text.get_text() for text in ax.texts} & ax.names
+    assert shown == set(data.cast.coloured)
+
+
+def test_thirty_names_fit_beside_a_figure_of_two_columns():
+    names = [f"algorithm {k}" for k in range(30)]
+    times, flat = np.array([1.0, 2.0]), np.full((2, 30), 1 / 30)
+    data = plots.RatingCurves(plots.Cast.of(names), tuple(names), times, "time", *[flat] * 3, 0.95)
+    ax = plots.ratings(data, columns=2)
+    ax.names = set(names)
+    assert overlapping(ax) == []
+    assert sum(text.get_text() in ax.names for text in ax.texts) == 30
+
+
+def test_more_names_than_fit_are_not_written_on_top_of_each_other():
+    names = [f"a{k}" for k in range(80)]
+    times, flat = np.array([1.0, 2.0]), np.full((2, 80), 1 / 80)
+    data = plots.RatingCurves(plots.Cast.of(names), tuple(names), times, "time", *[flat] * 3, 0.95)
+    ax = plots.ratings(data)
+    ax.names = set(names)
+    assert overlapping(ax) == []
+    assert "..." in texts(ax)
+
+
+@given(
+    st.lists(st.floats(-0.5, 1.5), max_size=20), st.floats(0.001, 0.3), st.sampled_from([0.0, 0.2])
+)
+def test_spread_keeps_order_room_and_distance(wanted, gap, low):
+    found = spread(wanted, gap, low)
+    assert len(found) == len(wanted)
+    if wanted:
+        room = min(gap, (1 - low) / max(1, len(wanted) - 1))
+        assert np.all(np.diff(np.sort(found)) >= room - 1e-9)
+        assert found.min() >= low - 1e-9
+        assert found.max() <= 1 + 1e-9
+        assert np.all(np.diff(found[np.argsort(wanted, kind="stable")]) >= 0)
+
+
+def test_spread_leaves_alone_what_has_room():
+    assert spread([0.9, 0.1, 0.5], 0.2).tolist() == [0.9, 0.1, 0.5]
+
+
+def test_log_and_linear_time():
+    posterior = pb.fit(CASES["two"])
+    assert plots.ratings(posterior).get_xscale() == "log"
+    assert plots.ratings(posterior, time="linear").get_xscale() == "linear"
+    with pytest.raises(pb.DataError, match="a log axis has no place for 0: use time='linear'"):
+        plots.ratings(pb.fit(CASES["five"]), time="log")
+    with pytest.raises(pb.DataError, match="time='cubic': expected"):
+        plots.ratings(posterior, time="cubic")
+
+
+def test_sizes_fit_columns():
+    assert plots.figsize(1)[0] < 3.5 < 6.5 < plots.figsize(2)[0] <= 7.2
+    ax = plots.ratings(pb.fit(CASES["two"]), columns=2)
+    assert tuple(ax.figure.get_size_inches()) == plots.figsize(2)
+    with pytest.raises(pb.DataError, match="columns=3"):
+        plots.figsize(3)
+
+
+def test_data_needs_no_matplotlib_and_drawing_says_how_to_get_it():
+    code = """
+import sys
+import numpy as np
+sys.modules["matplotlib"] = None
+import polarbear as pb
+posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 9))
+pb.plots.ratings_data(posterior), pb.plots.values_data(posterior), pb.plots.pairs_data(posterior)
+try:
+    pb.plots.ratings(posterior)
+except pb.MissingDependency as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'polarbear-race[plots]'" in said.stdout

@@ -1,0 +1,384 @@
+"""The page in a real browser: what it shows, how it is used, and what it must not do."""
+
+import contextlib
+import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import browsers
+import polarbear as pb
+from polarbear.reporting.page import document, page_of
+
+pytestmark = pytest.mark.skipif(bool(browsers.why_not()), reason=browsers.why_not())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsers.opened() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    runs = pb.read("examples/mabbob_d5.csv", direction="minimize", clock="evaluations")
+    return pb.fit(runs)
+
+
+@pytest.fixture(scope="module")
+def report(posterior, tmp_path_factory):
+    return pb.report(posterior, tmp_path_factory.mktemp("report") / "report.html", alpha=0.95)
+
+
+@pytest.fixture
+def visit(browser, report):
+    """The report, opened from disk; whatever is done with it, nothing goes wrong silently."""
+    with browsers.Visit(browser, report.as_uri()) as found:
+        yield found
+        assert found.errors == []
+        assert found.requests == [report.as_uri()]
+
+
+@pytest.fixture
+def page(visit):
+    return visit.page
+
+
+def ask(page, kind, risk, *, level=None, **ends):
+    """Say what is known about the budget, as a reader does."""
+    page.check(f"[name=kind][value={kind}]")
+    page.check(f"[name=risk][value={risk}]")
+    for place, value in {**ends, **({"level": level} if level else {})}.items():
+        page.fill(f"#{place}-input", str(value))
+        page.press(f"#{place}-input", "Tab")
+
+
+def answer(page):
+    """Who is chosen, and the figures of the table by name."""
+    rows = page.evaluate(
+        """() => [...document.querySelectorAll("#choices tbody tr")].map((row) =>
+        [...row.children].filter((_, k) => k !== 1).map((cell) => cell.textContent))"""
+    )
+    chosen = page.text_content("#choice strong")
+    assert chosen == rows[0][0]
+    return chosen, {row[0]: row[1:] for row in rows}
+
+
+def test_it_opens_and_says_the_verdict_first(page, posterior):
+    said = page.locator("main section").first.locator("li bdi").all_text_contents()
+    summary = page.text_content("#summary")
+    assert "\n".join([*said, summary]) == posterior.verdict(0.95)
+    assert page.locator("#plot .curve").count() == 7
+    assert page.locator("#pair-table tbody tr").count() == 21
+    assert "Nothing speaks against" in page.text_content("#trusted")
+    assert "SHA-256" in page.text_content("#origin")
+
+
+PREFERENCES = [
+    ("uniform", {}, None),
+    ("uniform", {"low": 100, "high": 200}, pb.preferences.between(100, 200)),
+    ("uniform", {"low": 3000, "high": 10000}, pb.preferences.between(3000, 10000)),
+    ("loguniform", {"low": 150, "high": 5000}, pb.preferences.between(150, 5000, scale="log")),
+    ("fixed", {"likely": 130}, pb.preferences.at(130)),
+    ("fixed", {"likely": 7000}, pb.preferences.at(7000)),
+    (
+        "triangular",
+        {"low": 100, "high": 400, "likely": 150},
+        pb.preferences.distribution(scipy.stats.triang(1 / 6, 100, 300)),
+    ),
+]
+RISKS = [("expected", None), ("best", None), ("careful", 0.05)]
+SETTINGS = [*product(PREFERENCES, RISKS)]
+
+
+def test_it_selects_what_select_selects(page, posterior):
+    assert len(SETTINGS) > 20
+    for (kind, ends, preference), (risk, level) in SETTINGS:
+        ask(page, kind, risk, level=level, **ends)
+        chosen, figures = answer(page)
+        found = pb.select(posterior, preference, risk=level or risk)
+        exact = {choice.algorithms[0]: choice for choice in found.choices}
+        # Two that are as good as each other but for rounding may change places.
+        assert found.choice.score - exact[chosen].score < 0.003, (kind, risk)
+        assert found.choice.score - found.choices[1].score < 0.003 or chosen == found.algorithms[0]
+        for name, (expected, *quantile, best, regret) in figures.items():
+            assert float(expected) == pytest.approx(exact[name].expected, abs=6e-4)
+            assert float(best.strip("<> ")) == pytest.approx(exact[name].best, abs=0.02)
+            assert float(regret) == pytest.approx(exact[name].regret, abs=1e-3)
+            if quantile and quantile[0] != "none":
+                assert float(quantile[0]) == pytest.approx(exact[name].score, abs=0.004)
+
+
+def test_algorithms_are_toggled(page):
+    chip = page.locator("#names .chip", has_text="RS")
+    chip.focus()
+    page.keyboard.press("Space")
+    assert page.locator("#plot .curve").count() == 6
+    assert page.evaluate("document.activeElement.textContent") == "RS"
+    assert page.locator("#names .chip", has_text="RS").get_attribute("aria-pressed") == "false"
+    page.click("#names >> text=Pareto set only")
+    assert page.locator("#plot .curve").count() == 6
+    page.click("#names >> text=All")
+    assert page.locator("#plot .curve").count() == 7
+
+
+def test_axes_and_views_change(page):
+    before = page.get_attribute("#plot .curve", "d")
+    page.click("text=Linear time")
+    assert page.get_attribute("#plot .curve", "d") != before
+    page.click("text=Chance to be the best")
+    assert page.locator("#plot .band").count() == 0
+    assert "Probability to have the highest rating" in page.get_attribute("#plot svg", "aria-label")
+
+
+def test_the_budget_is_dragged(page):
+    assert page.text_content("#choice strong") == "CSA"
+    page.locator("#track").scroll_into_view_if_needed()
+    handle = page.locator("#high-handle").bounding_box()
+    rail = page.locator("#track .rail").bounding_box()
+    middle = handle["y"] + handle["height"] / 2
+    page.mouse.move(handle["x"] + handle["width"] / 2, middle)
+    page.mouse.down()
+    page.mouse.move(rail["x"] + rail["width"] * 0.12, middle, steps=8)
+    page.mouse.up()
+    assert page.text_content("#choice strong") == "MXNES"
+    high = float(page.input_value("#high-input"))
+    assert high == pytest.approx(100 * 100**0.12, rel=0.02)
+    assert float(page.get_attribute("#high-handle", "aria-valuenow")) == high
+    assert f"between(100, {high:g})" in page.text_content("#code")
+    span = page.locator("#track .span").bounding_box()
+    page.mouse.move(span["x"] + span["width"] / 2, middle)
+    page.mouse.down()
+    page.mouse.move(rail["x"] + rail["width"] + 50, middle, steps=8)
+    page.mouse.up()
+    assert page.input_value("#high-input") == "10000"
+    assert float(page.input_value("#low-input")) > 5000
+    assert page.text_content("#choice strong") in ("XNES", "MSR")
+
+
+def test_the_budget_is_moved_by_keys(page):
+    page.focus("#high-handle")
+    for _ in range(9):
+        page.keyboard.press("PageDown")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "high-handle"
+    assert float(page.input_value("#high-input")) == pytest.approx(100 * 100**0.13, rel=0.03)
+    assert page.text_content("#choice strong") == "MXNES"
+    page.keyboard.press("Home")
+    assert page.input_value("#high-input") == "100"
+    page.keyboard.press("End")
+    assert page.get_attribute("#high-handle", "aria-valuetext") == "10,000 evaluations"
+    page.focus("#plot")
+    page.keyboard.press("End")
+    assert "10,000 evaluations" in page.text_content("#tip")
+
+
+def test_everything_is_reached_by_tab(page):
+    seen = []
+    for _ in range(70):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
+    assert {"plot", "low-handle", "high-handle", "chip", "option", "sort", "low-input"} <= set(seen)
+
+
+def test_figures_show_where_one_points(page):
+    page.locator("#plot").scroll_into_view_if_needed()
+    box = page.locator("#plot svg").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.3)
+    assert page.is_visible("#tip")
+    assert page.locator("#tip tr").count() == 7
+    page.mouse.move(5, 5)
+    assert page.is_hidden("#tip")
+    page.click("text=The same as a table")
+    assert page.locator("#figures tbody tr").count() == 30
+
+
+def test_pairs_are_sorted_and_filtered(page):
+    page.click(".sort[data-value=everywhere]")
+    shares = page.locator("#pair-table tbody tr td:nth-child(4)").all_text_contents()
+    assert shares[0] == "> 0.999"
+    assert shares[-1] == "< 0.001"
+    column = page.locator("#pair-table th", has=page.locator("[data-value=everywhere]"))
+    assert column.get_attribute("aria-sort") == "descending"
+    page.select_option("#pairs-filter select", label="RS")
+    assert page.locator("#pair-table tbody tr").count() == 6
+
+
+def contrast(page, selector):
+    """Of the text of an element with what is behind it (WCAG 2)."""
+    found = page.evaluate(
+        """(selector) => {
+        const element = document.querySelector(selector);
+        const ground = (one) => {
+            const said = getComputedStyle(one).backgroundColor;
+            const clear = said === "rgba(0, 0, 0, 0)" && one.parentElement;
+            return clear ? ground(one.parentElement) : said;
+        };
+        return [getComputedStyle(element).color, ground(element)];
+        }""",
+        selector,
+    )
+
+    def light(colour):
+        levels = np.array([float(part) for part in colour[4:].strip("()").split(",")[:3]]) / 255
+        linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    low, high = sorted(light(colour) for colour in found)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_on_light_and_on_dark(browser, report, scheme):
+    with browsers.Visit(browser, report.as_uri(), color_scheme=scheme) as visit:
+        ground = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+        for part in (
+            "#summary", ".lead", "#about", ".chip", ".quiet", ".option[aria-pressed=true]",
+            ".option[aria-pressed=false]", ".hint", "#choices thead th", ".sort", "code",
+            ".standing.in-the-set", ".standing.undecided", ".standing.dominated", "dt", "summary",
+        ):  # fmt: skip
+            assert contrast(visit.page, part) >= 4.5, part
+        assert visit.errors == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("case", ["usual", "one time", "empty race", "two"])
+def test_nothing_is_wider_than_the_screen(browser, report, tmp_path, width, case):
+    if case == "one time":
+        truth = np.array([[1.0, 0.0, -1.0]])
+        rankings = pb.testing.simulate_rankings(truth, 30, times=np.array([60.0]))
+        report = pb.report(pb.fit(rankings), tmp_path / "one.html")
+    elif case == "empty race":
+        race = pb.Race(["a", "b"], [1.0, 2.0], direction="minimize")
+        report = pb.report(race, tmp_path / "race.html")
+    elif case == "two":
+        truth = np.linspace(0, 2, 4)[:, None] * [0.0, 1.0]
+        report = pb.report(pb.fit(pb.testing.simulate_rankings(truth, 30)), tmp_path / "two.html")
+    with browsers.Visit(browser, report.as_uri(), width=width) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert visit.errors == []
+        if case == "one time":
+            assert visit.page.is_hidden("#track")
+            assert visit.page.text_content("#choice strong") == "a1"
+            assert visit.page.text_content("#code") == "pb.select(posterior)"
+
+
+def test_it_prints_without_controls(page):
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.is_hidden("#controls")
+    assert page.is_visible("#choice")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.pdf().startswith(b"%PDF")
+
+
+HOSTILE = [
+    "</script><script>window.pwned = 1</script>",
+    "<img src=x onerror='window.pwned = 1'>",
+    "\"' onmouseover=window.pwned=1 \n\t&lt;b&gt;",
+    "🦄 \u202egnp.exe",
+    "{{script}}",
+    "__proto__",
+    "javascript:window.pwned=1",
+    "a" * 300,
+]
+
+
+def test_names_are_data_and_never_markup(browser, tmp_path):
+    rng = np.random.default_rng(1)
+    plain = pb.fit(pb.testing.simulate_rankings(rng.normal(0, 1, (4, 8)), 30), draws=400)
+    posterior = pb.Posterior(**_renamed(plain, HOSTILE))
+    path = pb.report(posterior, tmp_path / "hostile.html", title=HOSTILE[0])
+    with browsers.Visit(browser, path.as_uri(), width=390) as visit:
+        page = visit.page
+        names = page.evaluate("[...document.querySelectorAll('#names .chip')].map((c) => c.title)")
+        assert sorted(names) == sorted(HOSTILE)
+        assert page.text_content("h1") == HOSTILE[0]
+        for button in page.locator("#names .chip, .sort").all():
+            button.click()
+        page.select_option("#pairs-filter select", value=f"a:{HOSTILE[1]}")
+        assert page.locator("#pair-table tbody tr").count() == 7
+        assert page.locator("img, iframe, object, a").count() == 0
+        assert page.evaluate("window.pwned") is None
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert visit.errors == []
+        assert visit.requests == [path.as_uri()]
+
+
+def _renamed(posterior, names):
+    fields = ("times", "draws", "weight", "mixture", "hyper", "diagnostics", "prior", "method")
+    return {"algorithms": tuple(names), **{name: getattr(posterior, name) for name in fields}}
+
+
+def test_thirty_algorithms_show_the_set_in_colour(browser, tmp_path):
+    rng = np.random.default_rng(2)
+    truth = rng.normal(0, 2, 30) + np.linspace(-1, 1, 5)[:, None] * rng.normal(0, 1, 30)
+    posterior = pb.fit(pb.testing.simulate_rankings(truth, 40), draws=600)
+    path = pb.report(posterior, tmp_path / "thirty.html")
+    assert path.stat().st_size < 700_000
+    with browsers.Visit(browser, path.as_uri()) as visit:
+        page = visit.page
+        stay = len(posterior.pareto())
+        assert page.locator("#plot .curve").count() == 30
+        assert page.locator("#plot .curve:not(.other)").count() == stay
+        greys = page.locator("#plot .curve.other").evaluate_all(
+            "(all) => new Set(all.map((one) => getComputedStyle(one).stroke)).size"
+        )
+        assert greys == 1
+        assert page.locator("#plot .label").count() <= 24
+        assert page.locator("#sentences li").count() == 12
+        page.click("#all-sentences")
+        assert page.locator("#sentences li").count() == 30
+        assert visit.errors == []
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def served(folder):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_live_page_follows_and_keeps_what_was_set(browser, posterior, tmp_path):
+    waiting = document(pb.Race(posterior.algorithms, [1.0, 2.0], direction="minimize"))
+    (tmp_path / "index.html").write_text(page_of(waiting, live=True), "utf-8")
+    (tmp_path / "data.json").write_text(json.dumps(waiting), "utf-8")
+    with served(tmp_path) as url, browsers.Visit(browser, f"{url}/index.html") as visit:
+        page = visit.page
+        page.wait_for_selector("#live:has-text('Live: as of')")
+        assert page.text_content("#summary") == "Nothing is decided yet."
+        assert page.is_hidden("#ratings")
+        (tmp_path / "data.json").write_text(json.dumps(document(posterior)), "utf-8")
+        page.wait_for_selector("#plot .curve")
+        ask(page, "uniform", "best", high=200)
+        assert page.text_content("#choice strong") == "MXNES"
+        page.locator("#names .chip", has_text="RS").click()
+        page.focus("#low-handle")
+        (tmp_path / "data.json").write_text(json.dumps(document(posterior, alpha=0.9)), "utf-8")
+        page.wait_for_selector("#pairs-lead:has-text('90 %')")
+        assert page.input_value("#high-input") == "200"
+        assert page.is_checked("[name=risk][value=best]")
+        assert page.locator("#plot .curve").count() == 6
+        assert page.evaluate("document.activeElement.id") == "low-handle"
+        assert visit.errors == []
+        assert {request.split("?")[0] for request in visit.requests} == {
+            f"{url}/index.html",
+            f"{url}/data.json",
+        }

@@ -1,0 +1,144 @@
+"""What is on the page, as data: before any browser sees it."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import polarbear as pb
+from polarbear.reporting.content import document
+from polarbear.reporting.packing import candidates, packed_draws
+from polarbear.reporting.page import page_of, render
+
+TYPES = {"f4": "<f4", "u2": "<u2", "u1": "u1"}
+
+
+def unpacked(packed):
+    flat = np.frombuffer(base64.b64decode(packed["base64"]), TYPES[packed["kind"]])
+    return flat.reshape(packed["shape"])
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    mu = np.stack([np.linspace(1, -1, 6), np.linspace(-1, 1, 6), np.full(6, -3.0)], axis=1)
+    return pb.fit(pb.testing.simulate_rankings(mu, 60, times=np.geomspace(1, 1e4, 6)))
+
+
+@pytest.fixture(scope="module")
+def replay():
+    truth = np.array([[2.0, 0.0, -2.0]] * 3)
+    return pb.replay(pb.testing.simulate_runs(truth, 60, persistence=np.inf))
+
+
+def test_a_posterior_is_all_there(posterior):
+    found = document(posterior, alpha=0.95)
+    assert found["algorithms"] == list(posterior.algorithms)
+    assert [found["algorithms"][k] for k in found["pareto"]] == list(posterior.pareto(0.95))
+    said = [one["text"] for one in found["verdict"]["sentences"]]
+    assert "\n".join([*said, found["verdict"]["summary"]]) == posterior.verdict(0.95)
+    assert_allclose(unpacked(found["ratings"]["mean"]), posterior.mean(), atol=1e-6)
+    assert_allclose(unpacked(found["ratings"]["best"]) / 65535, posterior.best(), atol=1e-5)
+    ahead = unpacked(found["pairs"]["ahead"]) / 65535
+    assert_allclose(ahead[0], posterior.better("a1", "a2"), atol=1e-5)
+    assert found["pairs"]["relation"] == posterior.pairs(0.95)["relation"]
+    (crossing,) = posterior.crossings("a1", "a2", 0.95)
+    shipped = found["pairs"]["crossings"]["0"][0]
+    assert (shipped["until"], shipped["since"]) == (crossing.until, crossing.since)
+    assert shipped["up"] is False
+    assert found["race"] is None
+
+
+def test_draws_keep_means_and_spreads_and_leave_out_who_is_never_chosen(posterior):
+    ratings = posterior.ratings
+    codes = candidates(ratings, posterior.better_everywhere_matrix())
+    assert codes == [0, 1]  # a3 is behind in every draw
+    packed = packed_draws(ratings[::2], [0, 1, 2])
+    level = unpacked(packed["levels"]).astype(float)
+    draws = unpacked(packed["offset"])[..., None] + unpacked(packed["step"])[..., None] * level
+    assert_allclose(draws.mean(axis=-1).T, ratings[::2].mean(axis=0), atol=1e-6)
+    assert_allclose(draws.std(axis=-1).T, ratings[::2].std(axis=0), atol=1e-6)
+    exact = np.moveaxis(ratings[::2], 0, -1).swapaxes(0, 1)
+    wide = np.ptp(exact, axis=-1, keepdims=True)
+    assert np.max(np.abs(draws - exact) / wide) < 0.01
+
+
+def test_the_same_posterior_gives_the_same_identity(posterior):
+    one, two = document(posterior), document(posterior)
+    assert one["identity"] == two["identity"]
+    assert document(posterior, alpha=0.9)["identity"] != one["identity"]
+
+
+def test_a_race_tells_its_history(replay):
+    found = document(replay, refits=5)
+    assert found["race"]["rounds"]["share"][-1] == 1.0
+    assert {one["algorithm"] for one in found["race"]["out"]} == {
+        found["algorithms"].index(name) for name in replay.eliminated
+    }
+    assert unpacked(found["race"]["dominance"]).shape == (replay.rounds, 3)
+    assert {one["standing"] for one in found["verdict"]["sentences"]} == {"in the set", "dominated"}
+    assert sum(one["runs"] for one in found["race"]["allocation"]) == replay.n_runs
+    assert document(replay)["race"]["dominance"] is None  # no refits, no time spent
+    assert document(replay.race)["race"]["rounds"] == found["race"]["rounds"]
+
+
+def test_a_race_that_has_not_decided_anything(tmp_path):
+    race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
+    found = document(race)
+    assert found["algorithms"] == ["a", "b"]
+    assert found["verdict"] == {"sentences": [], "summary": "Nothing is decided yet."}
+    for job in race.ask()[:3]:
+        race.tell(job.run([1, 2], [2.0, 1.0]))
+    assert document(race)["race"]["facts"]["under way"] == "13 runs"
+    assert pb.report(race, tmp_path / "race.html").exists()
+
+
+def test_what_is_no_posterior_is_refused():
+    with pytest.raises(pb.DataError, match=r"not of dict: fit\(...\) makes a posterior of runs"):
+        pb.report({}, "report.html")  # type: ignore[arg-type]
+
+
+def test_a_report_replaces_another_when_it_is_complete(posterior, tmp_path, monkeypatch):
+    path = pb.report(posterior, tmp_path / "report.html", title="first", provenance={"data": "x"})
+    before = path.read_text("utf-8")
+    assert "<title>first</title>" in before
+    assert '"data": "x"' in before
+    monkeypatch.setattr("polarbear.reporting.page.page_of", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pb.report(posterior, path)
+    assert path.read_text("utf-8") == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_pairs_are_those_that_matter(monkeypatch):
+    rng = np.random.default_rng(0)
+    posterior = pb.fit(pb.testing.simulate_rankings(rng.normal(0, 2, (3, 9)), 60), draws=400)
+    whole = document(posterior)["pairs"]
+    monkeypatch.setattr("polarbear.reporting.content.MOST_PAIRS", 20)
+    some = document(posterior)["pairs"]
+    assert len(whole["first"]) == 36
+    assert len(some["first"]) <= 20
+    assert some["left_out"] == 36 - len(some["first"])
+    pairs = set(zip(some["first"], some["second"], strict=True))
+    stays = [posterior.algorithms.index(name) for name in posterior.pareto()]
+    inside = {(a, b) for a in stays for b in stays if a < b}
+    assert inside <= pairs or len(inside) > 20
+
+
+def test_names_cannot_end_the_script_they_are_in():
+    hostile = ["</script><script>alert(1)</script>", "{{script}}", "<!--", "a\u2028b"]
+    race = pb.Race(hostile, [1.0], direction="minimize")
+    page = render(race, title="</title><script>alert(2)</script>{{data}}")
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "alert(2)" in page  # in the title, escaped
+    data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    assert set(json.loads(data[1])["algorithms"]) == set(hostile)
+
+
+def test_a_live_page_may_ask_its_server_and_a_file_nobody():
+    content = document(pb.Race(["a", "b"], [1.0], direction="minimize"))
+    assert "connect-src 'none'" in page_of(content)
+    assert "connect-src 'self'" in page_of(content, live=True)
