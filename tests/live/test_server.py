@@ -153,6 +153,16 @@ def test_no_more_goes_into_it_than_it_can_afford(store, monkeypatch):
     assert 5 <= len(made) <= 16
 
 
+def test_a_race_in_a_database_is_served_without_its_password(server):
+    race = drive(race_of(fit=pb.fit, rules=pb.Rules(alpha=0.9, max_runs=30)))
+    where = f"{server.url}#served"
+    with pb.open_store(where) as store:
+        store.append(race.events)
+    found = json.loads(Snapshots(where).latest().data)
+    assert found["title"] == "Race served"
+    assert server.url not in json.dumps(found)
+
+
 def test_a_store_that_goes_away_is_said_and_comes_back(store):
     with served(store) as address:
         kept = {path: path.read_bytes() for path in store.parent.glob("race.db*")}

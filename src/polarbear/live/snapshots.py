@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from polarbear.data.rankings import Rankings
@@ -38,8 +39,8 @@ class Snapshots:
     3. What took long to make is not made again soon, so that no more than ``SHARE`` goes into it.
     """
 
-    def __init__(self, store: str, *, alpha: float | None = None, title: str | None = None) -> None:
-        self._store, self._alpha, self._title = store, alpha, title
+    def __init__(self, store: str, *, title: str | None = None) -> None:
+        self._store, self._title = store, title
         self._making = threading.Lock()
         self._last: Snapshot | None = None
         self._next = 0.0
@@ -68,8 +69,7 @@ class Snapshots:
                 if self._last is not None and self._last.events == events:
                     return self._last
                 race = Race.from_events(store.read(arrays=True), fit=self._fit)
-            title = self._title or f"Race {store.name}"
-            content = document(race, alpha=self._alpha, title=title)
+            content = document(race, title=self._title or f"Race {_short(store.name)}")
             data = json.dumps(content, allow_nan=False).encode()
             return Snapshot(events, data, page_of(content, live=True).encode())
         finally:
@@ -82,3 +82,12 @@ class Snapshots:
         if self._fitted is None or self._fitted[0] != key:
             self._fitted = key, fit(rankings, seed=seed)
         return self._fitted[1]
+
+
+def _short(name: str) -> str:
+    """What people call a store: browsers need not know where it is.
+
+    >>> _short("/home/ann/night.db"), _short("postgresql://host/races#night")
+    ('night.db', 'night')
+    """
+    return name.rpartition("#")[2] if "://" in name else Path(name).name

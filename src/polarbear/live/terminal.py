@@ -61,7 +61,8 @@ class Screen:
             self._text("starting"), console=self._console, screen=True, auto_refresh=False
         )
         self._live.start()
-        self._before = signal.signal(signal.SIGWINCH, self._resized)
+        if hasattr(signal, "SIGWINCH"):  # not on Windows
+            self._before = signal.signal(signal.SIGWINCH, self._resized)
         self._caught = warnings.catch_warnings()
         self._caught.__enter__()
         warnings.showwarning = lambda message, *_: self.note(str(message))
@@ -74,7 +75,8 @@ class Screen:
         trace: TracebackType | None,
     ) -> None:
         self._caught.__exit__(kind, error, trace)
-        signal.signal(signal.SIGWINCH, self._before)
+        if hasattr(signal, "SIGWINCH"):
+            signal.signal(signal.SIGWINCH, self._before)
         self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
@@ -177,7 +179,7 @@ class Screen:
         made, wanted = sum(progress.runs.values()), sum(progress.wanted.values())
         facts = {
             "Pareto set": listing([shown(name) for name in progress.pareto]),
-            "open": f"{count(progress.open, 'pair')} of algorithms",
+            "open": f"{count(progress.open, 'pair')} not settled yet",
             "runs": f"{made:,} made, {wanted:,} asked for and not in yet",
             "to go": _to_go(self._pace.remaining(progress), progress),
             "spent": _spent(progress),
