@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -107,6 +108,23 @@ def test_names_are_not_obeyed():
     said = drawn(progress_of(2, racing=(name,), runs={name: 3}), news=[f"{name} failed"])
     assert "\x1b" not in said
     assert r"\x1b[2Jx\n" in said
+
+
+def test_warnings_are_on_the_screen_and_said_again_when_it_is_gone(monkeypatch):
+    rich = pytest.importorskip("rich.console")
+    from polarbear.live.terminal import Screen
+
+    said = []
+    monkeypatch.setattr("warnings.showwarning", lambda message, *_: said.append(str(message)))
+    console = rich.Console(file=io.StringIO(), force_terminal=True, width=90, height=24)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with Screen("race.toml", "Ctrl-C stops", console) as screen:
+            warnings.warn("round 3 decides nothing", stacklevel=1)
+            screen(progress_of(3))
+            assert not said
+    assert "round 3 decides nothing" in console.file.getvalue()
+    assert said == ["round 3 decides nothing"]
 
 
 def test_a_race_that_has_not_begun_is_drawn():

@@ -1,6 +1,7 @@
 """Commands that run solvers: check, race, worker."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -82,7 +83,8 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
         if not wanted.json:
             print(shown("\n".join(map(str, [found, *standings]))))
         else:
-            plain = {"verdict": standings, "failures": found.failures, "store": store}
+            kept = without_password(store)
+            plain = {"verdict": standings, "failures": found.failures, "store": kept}
             print(to_json({**_summary(found), **plain}, indent=None), flush=True)
 
 
@@ -100,7 +102,7 @@ def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
         yield False
     elif wanted.json:
         yield writer(lambda line: print(line, flush=True))
-    elif not (sys.stderr.isatty() and _is_there("rich")):
+    elif not _is_drawable():
         yield True
     else:
         from polarbear.live.terminal import Screen
@@ -111,10 +113,12 @@ def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
             yield screen
 
 
-def _is_there(module: str) -> bool:
+def _is_drawable() -> bool:
+    """Whether there is a terminal that can move its cursor, and what draws on it."""
     from importlib.util import find_spec
 
-    return find_spec(module) is not None
+    able = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return able and find_spec("rich") is not None
 
 
 class _Terminated(BaseException):

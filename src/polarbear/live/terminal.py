@@ -53,6 +53,7 @@ class Screen:
         self._start = time.monotonic()
         self._events: deque[tuple[str, str]] = deque(maxlen=EVENTS)
         self._last: Progress | None = None
+        self._warnings: dict[str, tuple[Any, ...]] = {}
         self._drawing = False
         self._before: Any = None
 
@@ -65,7 +66,7 @@ class Screen:
             self._before = signal.signal(signal.SIGWINCH, self._resized)
         self._caught = warnings.catch_warnings()
         self._caught.__enter__()
-        warnings.showwarning = lambda message, *_: self.note(str(message))
+        warnings.showwarning = self._warned
         return self
 
     def __exit__(
@@ -78,6 +79,8 @@ class Screen:
         if hasattr(signal, "SIGWINCH"):
             signal.signal(signal.SIGWINCH, self._before)
         self._live.stop()
+        for told in self._warnings.values():  # they are gone with the screen
+            warnings.showwarning(*told)
 
     def __call__(self, progress: Progress) -> None:
         """Show this."""
@@ -90,6 +93,11 @@ class Screen:
     def note(self, line: str) -> None:
         """Something happened."""
         self._events.append((time.strftime("%H:%M:%S"), shown(line)))
+
+    def _warned(self, message: Any, *more: Any) -> None:
+        if str(message) not in self._warnings:
+            self._warnings[str(message)] = (message, *more)
+            self.note(str(message))
 
     def _resized(self, _signal: int, _frame: FrameType | None) -> None:
         # In the middle of drawing: what is being drawn is the old size, and is drawn again at once.
