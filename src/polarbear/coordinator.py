@@ -253,9 +253,8 @@ class Result(Raced):
         jobs = self.race.ask(time.time())
         self._keep()
         news = [str(self.verdict(name)) for name in self.eliminated if name not in out]
-        news += [
-            f"{name} was removed: too many of its runs failed" for name in self.race.removed - left
-        ]
+        gone = sorted(self.race.removed - left)
+        news += [f"{name} was removed: too many of its runs failed" for name in gone]
         if self.race.rounds > before:
             outlook = f"; {self.outlook}" if self.outlook and not self.resolved else ""
             news.append(

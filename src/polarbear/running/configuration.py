@@ -100,7 +100,7 @@ def _about(*place: str, keys: Mapping[str, Any]) -> Iterator[None]:
         yield
     except _Misplaced:
         raise
-    except (SolverError, DataError, TypeError) as error:
+    except (SolverError, TypeError, ValueError) as error:
         said = str(error).removeprefix("limits: ")
         word = _WORD.match(said)
         named = [key for key in keys if word and key == word[0]]
@@ -147,6 +147,8 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     _known(rules, [field.name for field in fields(Rules)], "rules")
     _known(limits, [field.name for field in fields(Limits)], "limits")
     with _about("rules", keys=rules):
+        if not isinstance(rules.get("batch", []), list):
+            raise SolverError(f"batch={rules['batch']!r}: expected two numbers, as in [8, 64]")
         by = Rules.from_plain(rules)
     with _about("limits", keys=limits):
         most = Limits(**limits)
