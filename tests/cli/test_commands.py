@@ -316,7 +316,7 @@ def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch,
     script.write_text(capsys.readouterr().out)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "race.toml").touch()
-    assert completed(script, "polarbear", "s") == ["select", "status", "salvage"]
+    assert completed(script, "polarbear", "s") == ["select", "serve", "status", "salvage"]
     assert completed(script, "polarbear", "select", "--bet") == ["--between"]
     assert "HSGP" in completed(script, "polarbear", "analyse", "--prior", "")
     assert completed(script, "polarbear", "race", "rac") == ["race.toml"]
