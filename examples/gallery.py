@@ -103,8 +103,8 @@ def sheet(case: Case) -> Any:
     _, axes = pyplot.subplots(2, 2, figsize=plots.figsize(2, height=5.2), layout="constrained")
     plots.ratings(case.posterior, axes[0, 0])
     plots.values(case.posterior, pb.preferences.between(3_000, 10_000), axes[0, 1])
-    plots.evolution(case.race, axes[1, 0])
-    return plots.crossings(case.posterior, "CSA", "XNES", axes[1, 1], alpha=0.95)
+    plots.crossings(case.posterior, "CSA", "XNES", axes[1, 0], alpha=0.95)
+    return plots.evolution(case.race, axes[1, 1])
 
 
 def draw() -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 MOST_ROWS = 20
 
-WIDE, HIGH = 120, 24
+WIDE, HIGH = 120, 36
 """Pixels of a small curve."""
 
 Cell = str | NDArray[np.floating]

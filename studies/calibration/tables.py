@@ -298,7 +298,7 @@ def figure(found: Mapping[str, Results], folder: Path) -> None:
             axis.set_title(f"{title}, {EVIDENCE[kind]}", fontsize=9)
     fullest = max(axes.flat, key=lambda axis: len(axis.get_legend_handles_labels()[0]))
     if fullest.get_legend_handles_labels()[0]:
-        fullest.legend(fontsize=7)
+        fullest.legend(fontsize=7, loc="upper left", bbox_to_anchor=(0.0, 0.9))
     sheet.tight_layout()
     sheet.savefig(folder / "curve.svg", metadata={"Date": None})
     pyplot.close(sheet)

@@ -80,11 +80,13 @@ def test_a_name_looks_the_same_in_any_order_and_whoever_is_in_the_set():
     assert len({style.colour for style in one.values()}) == len(names)
 
 
-def test_of_many_the_pareto_set_is_in_colour():
+def test_of_many_the_pareto_set_is_in_colour_and_nobody_changes_colour_when_it_shrinks():
     names = [f"a{k}" for k in range(30)]
-    styles = Cast.of(names, ["a3", "a20"]).styles()
-    assert [name for name, style in styles.items() if not style.muted] == ["a3", "a20"]
-    assert styles["a3"].colour, styles["a20"].colour == ON_PAPER[:2]
+    before = Cast.of(names, ["a3", "a20", "a7"]).styles()
+    after = Cast.of(names, ["a3", "a20"]).styles()
+    assert [name for name, style in after.items() if not style.muted] == ["a3", "a20"]
+    assert (before["a3"], before["a20"]) == (after["a3"], after["a20"])
+    assert after["a3"].colour == ON_PAPER[3]
 
 
 def test_thirty_in_the_set_still_look_like_thirty():

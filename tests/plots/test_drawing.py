@@ -91,6 +91,16 @@ def test_the_classical_views_are_drawn(case):
         assert first in texts(ax)
 
 
+def test_an_ecdf_ends_where_all_runs_of_an_algorithm_were_cut():
+    pytest.importorskip("iohinspector")
+    short = pb.Run("short", "1", [1, 2], [3.0, 2.0], until=2)
+    long = pb.Run("long", "1", [1, 4], [3.0, 1.0], until=4)
+    runs = pb.Runs.from_records([short, long], direction="minimize")
+    ax = plots.ecdf(runs, times=[1, 2, 4])
+    ax.figure.canvas.draw()
+    assert {"short", "long"} <= {text.get_text() for text in ax.texts}
+
+
 @pytest.mark.parametrize("name", ["ratings", "values", "evolution", "allocation", "pairs"])
 def test_a_race_that_has_not_begun_says_so(name):
     race = pb.Race(["a", "b"], [1, 2], direction="minimize")
@@ -164,6 +174,24 @@ def test_spread_keeps_order_room_and_distance(wanted, gap, low):
 
 def test_spread_leaves_alone_what_has_room():
     assert spread([0.9, 0.1, 0.5], 0.2).tolist() == [0.9, 0.1, 0.5]
+
+
+def test_names_are_arbitrary_text():
+    names = ("$x_1^2$", r"$\frac", "_hidden", "a\nb", "very " * 20)
+    position = np.tile(np.arange(5, dtype=np.int16), 4)[None]
+    offset, one = np.arange(5) * 5, np.ones(4)
+    instances = ("1", "2", "3", "4")
+    who = np.tile(np.arange(5, dtype=np.int32), 4)
+    rankings = pb.Rankings(names, instances, np.ones(1), position, who, offset, np.arange(4), one)
+    posterior = pb.fit(rankings)
+    for ax in (
+        plots.ratings(posterior),
+        plots.values(posterior),
+        plots.pairs(posterior),
+        plots.crossings(posterior, *names[:2]),
+    ):
+        ax.figure.canvas.draw()
+        assert r"\$x_1^2\$" in texts(ax)
 
 
 def test_log_and_linear_time():

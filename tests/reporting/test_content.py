@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -63,6 +64,36 @@ def test_draws_keep_means_and_spreads_and_leave_out_who_is_never_chosen(posterio
     exact = np.moveaxis(ratings[::2], 0, -1).swapaxes(0, 1)
     wide = np.ptp(exact, axis=-1, keepdims=True)
     assert np.max(np.abs(draws - exact) / wide) < 0.01
+
+
+class Shipped:
+    """What a page selects from."""
+
+    def __init__(self, posterior):
+        found = document(posterior)["draws"]
+        offset, step = unpacked(found["offset"])[..., None], unpacked(found["step"])[..., None]
+        curves = offset + step * unpacked(found["levels"])
+        self.ratings = curves.transpose(2, 1, 0).astype(np.float32)
+        self.algorithms = tuple(posterior.algorithms[k] for k in found["algorithms"])
+        self.times, self.clock = posterior.times, posterior.clock
+
+
+@pytest.mark.parametrize("most", [300_000, 6_000])
+def test_the_shipped_draws_select_what_all_draws_select(posterior, monkeypatch, most):
+    monkeypatch.setattr("polarbear.reporting.packing.MOST_BYTES", most)
+    shipped = Shipped(posterior)
+    assert len(shipped.ratings) == min(len(posterior.draws), most // 12)
+    near = 0.005 if most > 6_000 else 0.02
+    for start, stop in combinations(np.geomspace(1, 1e4, 5), 2):
+        for risk in ("expected", "best", 0.05):
+            ask = pb.preferences.between(start, stop)
+            exact, ours = (pb.select(one, ask, risk=risk) for one in (posterior, shipped))
+            by_name = {choice.algorithms: choice for choice in exact.choices}
+            assert exact.choice.score - by_name[ours.algorithms].score < near
+            assert ours.choice.expected == pytest.approx(by_name[ours.algorithms].expected)
+            for choice in ours.choices:
+                assert choice.score == pytest.approx(by_name[choice.algorithms].score, abs=4 * near)
+                assert choice.regret == pytest.approx(by_name[choice.algorithms].regret, abs=near)
 
 
 def test_the_same_posterior_gives_the_same_identity(posterior):

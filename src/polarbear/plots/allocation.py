@@ -78,13 +78,16 @@ def allocation_data(source: Runs | Racing, times: ArrayLike | None = None) -> Al
     code = np.array([cast.names.index(name) for name in runs.algorithms], dtype=np.intp)
     who = code[runs.algorithm]
     # Of several runs on an instance the longest says how far it was seen.
-    longest = np.full((n, len(runs.instances)), -np.inf)
-    np.maximum.at(longest, (who, runs.instance), runs.until)
+    pair = who * len(runs.instances) + runs.instance
+    order = np.argsort(pair, kind="stable")
+    first = np.flatnonzero(np.diff(pair[order], prepend=-1))
+    longest = np.maximum.reduceat(runs.until[order], first)
+    whose = who[order][first]
     return Allocation(
         cast,
         at,
         runs.clock,
-        (longest[:, :, None] >= at).sum(axis=1),
+        np.stack([np.bincount(whose[longest >= t], minlength=n) for t in at], axis=1),
         np.bincount(who, minlength=n),
         np.bincount(who, runs.until, minlength=n).astype(np.float64),
     )

@@ -129,6 +129,7 @@ def calibration(
         ax.set_ylim(low, 1.0)
         ax.set_aspect("equal")
     look = {"marker": marker, "markersize": 4, "linewidth": 1, "color": colour, "clip_on": False}
-    error = 2 * data.error
+    room = np.stack([data.true - low, 1 - data.true]).clip(0)
+    error = np.minimum(2 * data.error, room)  # a share is a share
     ax.errorbar(data.claimed, data.true, error, elinewidth=0.8, label=label, zorder=3, **look)
     return ax

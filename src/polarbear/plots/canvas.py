@@ -43,7 +43,7 @@ CLOCKS = {
 def figsize(columns: Columns = 1, height: float | None = None) -> tuple[float, float]:
     """Width and height in inches of a figure for one or two columns of a paper.
 
-    >>> figsize(), figsize(2, height=3)
+    >>> figsize(), figsize(2, height=3.0)
     ((3.4, 2.4), (7.0, 3.0))
     """
     if columns not in WIDTHS:
@@ -95,9 +95,9 @@ def clock_label(clock: str) -> str:
     return CLOCKS.get(clock, clock[:1].upper() + clock[1:])
 
 
-def at_time(time: float, clock: str) -> str:
+def moment(time: float, clock: str) -> str:
     """A time, in words."""
-    return f"at time {time:,g}" if clock == "time" else f"at {span(time, time, clock)}"
+    return f"time {time:,g}" if clock == "time" else span(time, time, clock)
 
 
 def edges(times: Floats, *, log: bool) -> Floats:
@@ -126,12 +126,24 @@ def rows(ax: Axes, names: Sequence[str], cast: Cast) -> None:
     """Names of rows at the left, the first on top, in the colours of the cast."""
     styles = cast.styles()
     size = fitting(ax, len(names))
-    ax.set_yticks(range(len(names)), names, fontsize=size)
+    ax.set_yticks(range(len(names)), list(map(shown, names)), fontsize=size)
     for label, name in zip(ax.get_yticklabels(), names, strict=True):
         label.set_color(ink(styles[name]))
     ax.set_ylim(len(names) - 0.4, -0.75)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
+
+
+def dots(
+    ax: Axes, names: Sequence[str], mean: Floats, lower: Floats, upper: Floats, cast: Cast
+) -> None:
+    """A row for each name: a mark at the mean, a bar for the interval."""
+    styles = cast.styles()
+    for row, name in enumerate(names):
+        style = styles[name]
+        ax.plot([lower[row], upper[row]], [row, row], color=style.colour, linewidth=1.8)
+        ax.plot(mean[row], row, style.marker, color=style.colour, markersize=4)
+    rows(ax, names, cast)
 
 
 def fitting(ax: Axes, lines: int) -> float:
@@ -143,6 +155,17 @@ def points(ax: Axes) -> tuple[float, float]:
     """Width and height of axes in points, as they are laid out by now."""
     box = ax.get_window_extent()
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
+
+
+def shown(name: str, most: int = 24) -> str:
+    r"""A name as matplotlib should write it: as it is, but not too long, and never as mathematics.
+
+    >>> shown("a$b$"), shown("x" * 30)
+    ('a\\$b\\$', 'xxxxxxxxxxxxxxxxxxxxxxx…')
+    """
+    short = " ".join(name.split())
+    short = short if len(short) <= most else short[: most - 1] + "…"
+    return short.replace("$", r"\$")
 
 
 def ink(style: Style) -> str:

@@ -17,16 +17,20 @@ from polarbear.data.names import indices
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require
 from polarbear.plots.canvas import (
+    LOG_FROM,
     Axes,
     Columns,
     Time,
     axes,
     bar,
-    clock_label,
+    dots,
     line,
+    moment,
     note,
+    nothing,
     row_height,
     rows,
+    shown,
     time_axis,
 )
 from polarbear.plots.colours import INK, Cast
@@ -327,12 +331,13 @@ def ecdf(
     ``options`` are those of :func:`ecdf_data`.
     """
     data = source if isinstance(source, Ecdf) else ecdf_data(source, **options)
+    if len(data.times) == 1:
+        return _at_one_time(data, ax, columns)
     ax = axes(ax, columns)
     styles = data.cast.styles()
-    marker = {"marker": "o", "markersize": 4} if len(data.times) == 1 else {}
     for k, name in enumerate(data.cast.names):
         style = styles[name]
-        ax.plot(data.times, data.mean[:, k], **line(style) | marker)
+        ax.plot(data.times, data.mean[:, k], **line(style))
         if not style.muted:
             band = (data.lower[:, k], data.upper[:, k])
             ax.fill_between(data.times, *band, color=style.colour, alpha=0.18, linewidth=0)
@@ -340,14 +345,28 @@ def ecdf(
     ax.set_ylabel("Mean attained share (ECDF)")
     ax.set_ylim(0, 1)
     note(ax, f"of {_range(data.scale)}; band: {data.level:.0%} confidence of the mean")
-    last = float(data.times[-1])
     named = [k for k, name in enumerate(data.cast.names) if not styles[name].muted]
     left = len(data.cast.names) - len(named)
-    ends = [
-        End(data.cast.names[k], last, float(data.mean[-1, k]), styles[data.cast.names[k]])
-        for k in named
-    ]
+    ends = []
+    for k in named:
+        known = np.flatnonzero(~np.isnan(data.mean[:, k]))  # runs may all be cut before the end
+        for t in known[-1:]:
+            here = float(data.times[t]), float(data.mean[t, k])
+            ends.append(End(data.cast.names[k], *here, styles[data.cast.names[k]]))
     line_ends(ax, ends, f"+ {left} others" if left else "")
+    return ax
+
+
+def _at_one_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
+    """At a single time there are no curves: a row for each algorithm."""
+    ax = axes(ax, columns, row_height(len(data.cast.names), columns))
+    order = np.argsort(-np.nan_to_num(data.mean[0], nan=-1.0), kind="stable")
+    names = [data.cast.names[k] for k in order]
+    mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
+    dots(ax, names, mean, lower, upper, data.cast)
+    ax.set_xlim(0, 1)
+    ax.set_xlabel(f"Mean attained share at {moment(float(data.times[0]), data.clock)}")
+    note(ax, f"of {_range(data.scale)}; bar: {data.level:.0%} confidence of the mean")
     return ax
 
 
@@ -370,7 +389,7 @@ def aocc(
         ax.plot(data.mean[k], row, "|", color=INK, markersize=10, markeredgewidth=1.6)
     rows(ax, [data.cast.names[k] for k in order], data.cast)
     ax.set_xlim(-0.02, 1.02)
-    ax.set_xlabel(f"AOCC until {data.until:,g} {clock_label(data.clock).lower()}")
+    ax.set_xlabel(f"AOCC until {moment(data.until, data.clock)}")
     note(ax, f"mean attained share of {_range(data.scale)}; dots: runs, stroke: mean")
     return ax
 
@@ -392,6 +411,9 @@ def eaf_difference(
     else:
         data = eaf_difference_data(source, first, second)
     ax = axes(ax, columns)
+    if not len(data.difference):
+        two = f"{shown(data.first)} and {shown(data.second)}"
+        return nothing(ax, f"After the first time\nnothing tells {two} apart.")
     colours = require("matplotlib.colors", extra="plots")
     collections = require("matplotlib.collections", extra="plots")
     one, two = (data.cast.styles()[name].colour for name in (data.first, data.second))
@@ -400,18 +422,19 @@ def eaf_difference(
     boxes = [[(a, b), (c, b), (c, d), (a, d)] for a, b, c, d in corners.tolist()]
     areas = collections.PolyCollection(boxes, cmap=shades, edgecolor="face", linewidth=0.1)
     areas.set_array(data.difference)
-    areas.set_clim(-1, 1)
+    most = float(np.abs(data.difference).max(initial=0.01))
+    areas.set_clim(-most, most)
     areas.set_rasterized(True)
     ax.add_collection(areas)
     time_axis(ax, data.times, data.clock, time)
     values = corners[:, [1, 3]]
-    if values.size:
-        ax.set_ylim(values.min(), values.max())
-        if values.min() > 0 and values.max() >= 100 * values.min():
-            ax.set_yscale("log")
+    ax.set_ylim(values.min(), values.max())
+    if values.min() > 0 and values.max() >= LOG_FROM * values.min():
+        ax.set_yscale("log")
     ax.set_ylabel(f"Value ({data.direction})")
-    scale = bar(ax, areas, "Who has attained it by then")
-    scale.set_ticks([-1, 0, 1], labels=[f"only {data.second}", "alike", f"only {data.first}"])
+    scale = bar(ax, areas, "Who has attained it more often by then")
+    more = [f"{shown(name)}\n+{most:.0%}" for name in (data.second, data.first)]
+    scale.set_ticks([-most, 0, most], labels=[more[0], "alike", more[1]])
     return ax
 
 

@@ -99,9 +99,9 @@ class Cast:
         return self.pareto if len(self.names) > MANY and self.pareto else self.names
 
     def styles(self) -> dict[str, Style]:
-        """The look of each."""
-        shown = {name: _style(k) for k, name in enumerate(self.coloured)}
-        return {name: shown.get(name, MUTED) for name in self.names}
+        """The look of each: it hangs on the names alone, so nobody changes colour in a race."""
+        shown = set(self.coloured)
+        return {name: _style(k) if name in shown else MUTED for k, name in enumerate(self.names)}
 
 
 def _style(k: int) -> Style:

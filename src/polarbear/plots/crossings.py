@@ -7,7 +7,18 @@ import numpy as np
 from polarbear.data.frozen import Frozen
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
-from polarbear.plots.canvas import FAINT, SMALL, Axes, Columns, Time, axes, note, time_axis
+from polarbear.plots.canvas import (
+    FAINT,
+    SMALL,
+    Axes,
+    Columns,
+    Time,
+    axes,
+    edges,
+    note,
+    shown,
+    time_axis,
+)
 from polarbear.plots.colours import INK, Cast
 from polarbear.plots.sources import Floats, Source, cast_of, posterior_of
 from polarbear.verdict import Crossing
@@ -143,15 +154,18 @@ def crossings(
         ax.plot(times, ahead, color=INK, linewidth=1.5)
     if data.counted is not None:
         ax.plot(times, data.counted, ".", color=FAINT, markersize=3)
-    time_axis(ax, times, data.clock, time)
+    cells = edges(times, log=time_axis(ax, times, data.clock, time))
+    if not single:
+        cells = np.clip(cells, times[0], times[-1])
     for style, sure, y in ((one, ahead >= data.alpha, 1.04), (two, 1 - ahead >= data.alpha, -0.04)):
-        bar = np.where(sure, y, np.nan)
-        ax.plot(times, bar, color=style.colour, linewidth=4, solid_capstyle="butt", clip_on=False)
-        ax.plot(times[sure], bar[sure], "|", color=style.colour, markersize=4, clip_on=False)
+        turns = np.flatnonzero(np.diff(sure.astype(int), prepend=0, append=0))
+        look = {"color": style.colour, "linewidth": 4, "clip_on": False}
+        for start, stop in turns.reshape(-1, 2):
+            ax.hlines(y, cells[start], cells[stop], **look)
     ax.axhline(0.5, color=INK, linewidth=0.5)
     ax.set_ylim(-0.08, 1.08)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    ax.set_ylabel(f"P({data.first} ahead of {data.second})")
+    ax.set_ylabel(f"P({shown(data.first)} ahead of {shown(data.second)})")
     _sides(ax, data)
     return ax
 
@@ -160,8 +174,8 @@ def _sides(ax: Axes, data: CrossingMap) -> None:
     """Say which side is whose, and where the lead changes."""
     one, two = (data.cast.styles()[name] for name in (data.first, data.second))
     place = {"transform": ax.transAxes, "fontsize": SMALL, "va": "center", "weight": "bold"}
-    ax.text(1.02, 0.93, f"{data.first}\nahead", color=one.colour, **place)
-    ax.text(1.02, 0.07, f"{data.second}\nahead", color=two.colour, **place)
+    ax.text(1.02, 0.93, f"{shown(data.first)}\nahead", color=one.colour, **place)
+    ax.text(1.02, 0.07, f"{shown(data.second)}\nahead", color=two.colour, **place)
     for change in data.crossings:
         ax.axvspan(change.until, change.since, color="#000000", alpha=0.08, linewidth=0)
     said = f"bars: certain (P > {data.alpha:g})"

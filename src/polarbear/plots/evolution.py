@@ -20,6 +20,7 @@ from polarbear.plots.canvas import (
     line,
     nothing,
     points,
+    shown,
 )
 from polarbear.plots.colours import INK, Cast
 from polarbear.plots.labels import End, line_ends, spread
@@ -29,6 +30,9 @@ from polarbear.selection.ratings import thinned
 
 TURN, TOP = 0.9, 0.9999
 """From where on the axis of probabilities is logarithmic, and where it ends."""
+
+DOTTED: dict[str, Any] = {"color": INK, "linestyle": (0, (1, 1.5)), "linewidth": 0.8}
+"""The line above which one is certain enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +147,7 @@ def evolution(source: Racing | Evolution, ax: Axes | None = None, *, columns: Co
         return nothing(ax, UNDECIDED)
     rounds = np.arange(1, len(data) + 1)
     _split_axis(ax)
-    _share_axis(ax, data, rounds)
+    _share_axis(ax, data)
     styles = data.cast.styles()
     for k, name in enumerate(data.cast.names):
         seen = ~np.isnan(data.dominance[:, k])
@@ -156,8 +160,7 @@ def evolution(source: Racing | Evolution, ax: Axes | None = None, *, columns: Co
             ax.plot(
                 rounds[begins], height[begins], mark, color=styles[name].colour, zorder=5, **look
             )
-    certainty = np.minimum(data.certainty, TOP)
-    ax.plot(rounds, certainty, color=INK, linewidth=0.8, linestyle=(0, (1, 1.5)))
+    _steps(ax, np.minimum(data.certainty, TOP), **DOTTED)
     ax.set_xlabel("Round")
     ax.set_ylabel("P(dominated)")
     _name_racing(ax, data)
@@ -187,9 +190,9 @@ def _split_axis(ax: Axes) -> None:
     ax.axhspan(TURN, 1.0, color="#000000", alpha=0.04, linewidth=0)
 
 
-def _share_axis(ax: Axes, data: Evolution, rounds: Ints) -> None:
+def _share_axis(ax: Axes, data: Evolution) -> None:
     right = ax.twinx()
-    right.step(rounds, 100 * data.share, where="mid", color=INK, linewidth=1.2, zorder=1)
+    _steps(right, 100 * data.share, color=INK, linewidth=1.2, zorder=1)
     right.set_ylim(-1, 104)
     right.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     right.tick_params(labelsize=SMALL)
@@ -198,6 +201,11 @@ def _share_axis(ax: Axes, data: Evolution, rounds: Ints) -> None:
     # The lines of algorithms are what one looks at: above those of the other axes.
     ax.set_zorder(right.get_zorder() + 1)
     ax.patch.set_visible(False)
+
+
+def _steps(ax: Axes, heights: Floats, **look: Any) -> None:
+    """A height for each round, as wide as the round, so that one round is a line as well."""
+    ax.stairs(heights, np.arange(len(heights) + 1) + 0.5, baseline=None, **look)
 
 
 def _name_racing(ax: Axes, data: Evolution) -> None:
@@ -209,17 +217,12 @@ def _name_racing(ax: Axes, data: Evolution) -> None:
         if not (styles[name].muted or data.eliminated[-1, k] or np.isnan(data.dominance[-1, k]))
     ]
     names = [data.cast.names[k] for k in racing]
-    longest = max(map(len, names), default=0)
-    share = min(0.4, (0.6 * SMALL * longest + 12) / points(ax)[0])
-    ax.set_xlim(0.6, last + 0.4 + share / (1 - share) * max(1, last - 0.2))
+    longest = max((len(shown(name)) for name in names), default=0)
+    share = min(0.4, (0.62 * SMALL * longest + 16) / points(ax)[0])
+    ax.set_xlim(0.5, last + 0.5 + share / (1 - share) * max(1, last - 0.2))
     ends = [
-        End(
-            name,
-            last,
-            min(float(data.dominance[-1, data.cast.names.index(name)]), TOP),
-            styles[name],
-        )
-        for name in names
+        End(name, last, min(float(data.dominance[-1, k]), TOP), styles[name])
+        for k, name in zip(racing, names, strict=True)
     ]
     end_of_lines = (ax.transData + ax.transAxes.inverted()).transform((last, 0.5))[0]
     line_ends(ax, ends, x=float(end_of_lines) + 0.03, low=0.04)
@@ -233,17 +236,17 @@ def _name_eliminated(ax: Axes, data: Evolution) -> None:
     if not len(rounds):
         return
     stacks = [[data.cast.names[k] for k in np.flatnonzero(out[r])] for r in rounds]
-    longest = max(len(name) for stack in stacks for name in stack)
+    longest = max(len(shown(name)) for stack in stacks for name in stack)
     to_axes = ax.transData + ax.transAxes.inverted()
     wanted = np.array([to_axes.transform((r + 1, 0.5))[0] for r in rounds.tolist()])
     places = spread(wanted, 0.62 * SMALL * max(longest, 6) / points(ax)[0], 0.03, 0.97)
     faint = {"color": FAINT, "linewidth": 0.4, "clip_on": False}
     for stack, at, place in zip(stacks, wanted, places, strict=True):
-        shown = stack if len(stack) <= 3 else [*stack[:2], f"{len(stack) - 2} more"]
+        lines = stack if len(stack) <= 3 else [*stack[:2], f"{len(stack) - 2} more"]
         ax.plot([at, place], [1.0, 1.03], transform=ax.transAxes, **faint)
-        for level, name in enumerate(reversed(shown)):
+        for level, name in enumerate(reversed(lines)):
             ax.annotate(
-                name,
+                shown(name),
                 (place, 1.03),
                 (0, 1 + level * SMALL * 1.05),
                 xycoords="axes fraction",
@@ -261,7 +264,7 @@ def _legend(ax: Axes) -> None:
     marks = [
         lines.Line2D([], [], marker="X", label="eliminated", **grey),
         lines.Line2D([], [], marker="D", label="in the Pareto set", **grey),
-        lines.Line2D([], [], color=INK, linestyle=(0, (1, 1.5)), linewidth=0.8, label="limit"),
+        lines.Line2D([], [], label="certain enough", **DOTTED),
     ]
     below = transforms.offset_copy(ax.transAxes, ax.figure, y=-27, units="points")
     ax.legend(

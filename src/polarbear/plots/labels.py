@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.plots.canvas import FAINT, LEAST, SMALL, Axes, ink, lay_out, points
+from polarbear.plots.canvas import FAINT, LEAST, SMALL, Axes, ink, lay_out, points, shown
 from polarbear.plots.colours import Style
 from polarbear.plots.sources import Floats
 
-LEADING = 1.12
+LEADING = 1.3
 """From one line of text to the next, in sizes of the text."""
 
 
@@ -59,9 +59,9 @@ def line_ends(
 ) -> None:
     """Write names beside the ends of their lines, at ``x`` in widths of the axes.
 
-    None of them is below ``low``, in heights of the axes.
-    Of more names than fit, those of the highest lines are written. ``others`` stands for lines
-    without a name. The limits of the axes must be final.
+    None of them is below ``low``, in heights of the axes. Of more names than fit, those of the
+    highest lines are written. ``others`` stands for lines without a name. The limits of the axes
+    must be final.
     """
     if not ends and not others:
         return
@@ -69,7 +69,7 @@ def line_ends(
     height = points(ax)[1]
     size = float(np.clip(height / (LEADING * (len(ends) + bool(others))), LEAST, SMALL))
     gap = LEADING * size / height
-    room = max(1, int(1 / gap + 1e-9) + 1 - bool(others))
+    room = max(1, int((1 - low) / gap + 1e-9) + 1 - bool(others))
     if len(ends) > room:
         ends = sorted(ends, key=lambda end: -end.y)[: room - (not others)]
         others = others or "..."
@@ -81,7 +81,7 @@ def line_ends(
     for end, point, place, far in zip(ends, at, places, moved, strict=True):
         leader = {"arrowstyle": "-", "color": ink(end.style), "linewidth": 0.4}
         ax.annotate(
-            end.name,
+            shown(end.name),
             tuple(point),
             (x, place),
             xycoords="axes fraction",

@@ -13,14 +13,15 @@ from polarbear.plots.canvas import (
     UNDECIDED,
     Axes,
     Columns,
-    at_time,
     axes,
     bar,
     fitting,
     ink,
+    moment,
     nothing,
     row_height,
     rows,
+    shown,
 )
 from polarbear.plots.colours import Cast
 from polarbear.plots.sources import Bools, Floats, Source, cast_of, posterior_of, times_of
@@ -129,20 +130,23 @@ def pairs(
         return nothing(axes(ax, columns), UNDECIDED)
     n = len(data.algorithms)
     ax = axes(ax, columns, row_height(n, columns, 0.25 if n <= WRITTEN else 0.12))
-    shown = np.ma.masked_invalid(data.ahead)
     mesh = ax.imshow(
-        shown, cmap="PuOr_r" if data.time is not None else "YlOrBr", vmin=0, vmax=1, aspect="equal"
+        np.ma.masked_invalid(data.ahead),
+        cmap="PuOr_r" if data.time is not None else "YlOrBr",
+        vmin=0,
+        vmax=1,
+        aspect="equal",
     )
     rows(ax, data.algorithms, data.cast)
     styles, size = data.cast.styles(), fitting(ax, n)
-    ax.set_xticks(range(n), data.algorithms, rotation=90, fontsize=size)
+    ax.set_xticks(range(n), list(map(shown, data.algorithms)), rotation=90, fontsize=size)
     ax.tick_params(axis="x", length=0, top=False, labeltop=True, labelbottom=False)
     for tick, name in zip(ax.xaxis.get_major_ticks(), data.algorithms, strict=True):
         tick.label2.set_color(ink(styles[name]))
     ax.set_ylim(n - 0.5, -0.5)
     ax.spines[:].set_visible(False)
     _mark(ax, data)
-    when = "at all times" if data.time is None else at_time(data.time, data.clock)
+    when = "at all times" if data.time is None else f"at {moment(data.time, data.clock)}"
     said = f"P(row is ahead of column) {when}"
     marks = f"bold: P > {data.alpha:g}" if n <= WRITTEN else f"dots: P > {data.alpha:g}"
     ax.set_xlabel(f"{said}\n{marks}{', x: they change places' if data.time is None else ''}")

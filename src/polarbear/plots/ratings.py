@@ -12,13 +12,13 @@ from polarbear.plots.canvas import (
     Axes,
     Columns,
     Time,
-    at_time,
     axes,
+    dots,
     line,
+    moment,
     note,
     nothing,
     row_height,
-    rows,
     time_axis,
 )
 from polarbear.plots.colours import INK, Cast
@@ -188,18 +188,13 @@ def _say_what_is_what(ax: Axes, data: RatingCurves) -> None:
 def _at_one_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
     """At a single time there are no curves: a row for each algorithm."""
     ax = axes(ax, columns, row_height(len(data.algorithms), columns))
-    styles = data.cast.styles()
     order = np.argsort(-data.mean[0], kind="stable")
     names = [data.algorithms[k] for k in order]
-    for row, (k, name) in enumerate(zip(order, names, strict=True)):
-        style = styles[name]
-        ax.plot([data.lower[0, k], data.upper[0, k]], [row, row], color=style.colour, linewidth=2)
-        ax.plot(data.mean[0, k], row, style.marker, color=style.colour, markersize=5)
-        if data.truth is not None:
-            ax.plot(data.truth[0, k], row, "|", color=INK, markersize=11)
-    rows(ax, names, data.cast)
-    when = at_time(float(data.times[0]), data.clock)
-    ax.set_xlabel(f"Rating = P(comes first) {when}")
+    mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
+    dots(ax, names, mean, lower, upper, data.cast)
+    if data.truth is not None:
+        ax.plot(data.truth[0, order], range(len(order)), "|", color=INK, markersize=11)
+    ax.set_xlabel(f"Rating = P(comes first) at {moment(float(data.times[0]), data.clock)}")
     ax.set_xlim(left=0)
     _say_what_is_what(ax, data)
     return ax

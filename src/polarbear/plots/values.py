@@ -13,12 +13,12 @@ from polarbear.plots.canvas import (
     Axes,
     Columns,
     axes,
+    dots,
     fitting,
     ink,
     note,
     nothing,
     row_height,
-    rows,
 )
 from polarbear.plots.colours import Cast
 from polarbear.plots.sources import Floats, Source, cast_of, posterior_of
@@ -158,18 +158,9 @@ def values(
         return nothing(axes(ax, columns), UNDECIDED)
     n = len(data.algorithms)
     ax = axes(ax, columns, row_height(n, columns, 0.26 if n <= RIDGES else 0.13))
-    styles = data.cast.styles()
-    tallest = data.density.max(axis=1, keepdims=True)
-    for row, name in enumerate(data.algorithms):
-        style = styles[name]
-        if n <= RIDGES:
-            height = data.density[row] / tallest[row]
-            ridge = row - 0.8 * np.where(height > 0.01, height, np.nan)
-            ax.fill_between(data.grid, row, ridge, color=style.colour, alpha=0.25, linewidth=0)
-            ax.plot(data.grid, ridge, color=style.colour, linewidth=0.8)
-        ax.plot([data.lower[row], data.upper[row]], [row, row], color=style.colour, linewidth=1.8)
-        ax.plot(data.mean[row], row, style.marker, color=style.colour, markersize=4)
-    rows(ax, data.algorithms, data.cast)
+    if n <= RIDGES:
+        _ridges(ax, data)
+    dots(ax, data.algorithms, data.mean, data.lower, data.upper, data.cast)
     if n <= RIDGES:
         ax.set_ylim(n - 0.6, -1.0)
     ax.set_xlabel(f"{'Mean rating' if data.linear else 'Value'}: {data.preference}")
@@ -177,6 +168,16 @@ def values(
     what = "density, " if n <= RIDGES else ""
     note(ax, f"{what}mark: mean, bar: {data.level:.0%} credible")
     return ax
+
+
+def _ridges(ax: Axes, data: Values) -> None:
+    """The densities, each above its row."""
+    styles = data.cast.styles()
+    for row, name in enumerate(data.algorithms):
+        colour, height = styles[name].colour, data.density[row] / data.density[row].max()
+        ridge = row - 0.8 * np.where(height > 0.01, height, np.nan)
+        ax.fill_between(data.grid, row, ridge, color=colour, alpha=0.25, linewidth=0)
+        ax.plot(data.grid, ridge, color=colour, linewidth=0.8)
 
 
 def _chances(ax: Axes, data: Values) -> None:

@@ -76,7 +76,11 @@ def document(
     times, clock = times_of(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]
-    made_of = {**_origin(posterior), **(origin(racing) if racing else {}), **(provenance or {})}
+    made_of = {
+        **_origin(posterior, alpha),
+        **(origin(racing) if racing else {}),
+        **(provenance or {}),
+    }
     content: dict[str, Any] = {
         "kind": KIND,
         "version": VERSION,
@@ -117,7 +121,7 @@ def _verdict(
     if racing is None:
         return {"sentences": spoken, "summary": summary(facts) if facts else ""}
     race = race_of(racing)
-    for name in names[len(spoken) :] if posterior else ():
+    for name in names[len(spoken) :] if race.rounds else ():
         found = race.verdict(name)
         spoken.append(
             {"algorithm": names.index(name), "standing": found.standing, "text": f"{found}."}
@@ -202,7 +206,8 @@ def _that_matter(
     """All pairs; if they are too many, of those who stay, and of the others with who beats them."""
     if len(first) <= MOST_PAIRS:
         return np.arange(len(first))
-    stays = np.isin(posterior.algorithms, posterior.pareto(alpha))
+    kept = set(posterior.pareto(alpha))
+    stays = np.array([name in kept for name in posterior.algorithms])
     beater = np.argmax(posterior.better_everywhere_matrix(), axis=0)
     inside = stays[first] & stays[second]
     by_second = ~stays[first] & (beater[first] == second)
@@ -211,7 +216,7 @@ def _that_matter(
     return np.sort(order[(inside | by_first | by_second)[order]][:MOST_PAIRS])
 
 
-def _origin(posterior: Posterior | None) -> dict[str, str]:
+def _origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
     """Where it comes from, as far as the posterior knows."""
     packages = [f"{name} {version(name)}" for name in ("polarbear-race", "numpy", "scipy")]
     found = {"software": ", ".join([*packages, f"Python {platform.python_version()}"])}
@@ -222,7 +227,8 @@ def _origin(posterior: Posterior | None) -> dict[str, str]:
     return {
         **found,
         "method": f"{posterior.method}, {posterior.prior}",
-        "evidence": f"{posterior.evidence}, {count(posterior.instances, 'instance')}",
+        "evidence": f"{posterior.evidence}, of {count(posterior.instances, 'instance')}",
+        "certainty": f"alpha = {alpha:g}",
         "draws": f"{len(posterior.draws):,}",
         "posterior (SHA-256)": digest(*content),
     }

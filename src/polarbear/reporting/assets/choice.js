@@ -26,7 +26,8 @@ function reasons(first, second, now) {
     ` (${figure(low)} to ${figure(high)} with a probability of 95 %)`];
   if (state.risk === "careful") said.push(` and above ${figure(cautious)} in ${plain(100 * (1 - state.level))} of 100 cases`);
   said.push(`. It is the best choice with ${saying(first.best)}. `);
-  said.push(`Not to know the ratings better costs ${figure(first.regret)} on average: ${worth(first)}.`);
+  said.push(first.regret < 5e-6 ? "To know the ratings better would change nothing."
+    : `Not to know the ratings better costs ${figure(first.regret)} on average: ${worth(first)}.`);
   if (second && second.shown) said.push(" Next comes ", named(second.code), ".");
   return said;
 }
@@ -47,7 +48,7 @@ function drawChoices(found) {
     html("th", { scope: "row" }, swatch(one.code), named(one.code)),
     html("td", {}, interval(one, most)),
     html("td", { class: "number" }, figure(one.expected)),
-    careful && html("td", { class: "number" }, one.shown ? figure(one.shown.cautious) : "none"),
+    careful && html("td", { class: "number" }, one.shown ? figure(one.shown.cautious) : "lower"),
     html("td", { class: "number" }, chance(one.best)),
     html("td", { class: "number" }, figure(one.regret))));
   byId("choices").replaceChildren(

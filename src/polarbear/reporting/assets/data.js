@@ -26,7 +26,11 @@ function unpacked({ kind, base64 }) {
 }
 
 // Shares of one, in two bytes each.
-const shares = (packed) => Float64Array.from(unpacked(packed), (level) => level / 65535);
+function shares(packed) {
+  const found = new Float64Array(unpacked(packed));
+  for (let i = 0; i < found.length; i++) found[i] /= 65535;
+  return found;
+}
 
 // An array of shape (times, algorithms) as a curve for each algorithm.
 function curves(values, n) {
@@ -42,9 +46,9 @@ function drawsOf(packed, n) {
   const found = Array(n).fill(null);
   packed.algorithms.forEach((code, row) => {
     found[code] = Array.from({ length: times }, (_, t) => {
-      const at = row * times + t;
-      const some = levels.subarray(at * count, (at + 1) * count);
-      return Float64Array.from(some, (level) => offset[at] + step[at] * level);
+      const at = row * times + t, start = at * count, draws = new Float64Array(count);
+      for (let d = 0; d < count; d++) draws[d] = offset[at] + step[at] * levels[start + d];
+      return draws;
     });
   });
   return found;

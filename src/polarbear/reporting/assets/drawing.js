@@ -64,8 +64,8 @@ function logTicks(first, last, about) {
   const found = [];
   const parts = decades < 2.2 ? [1, 2, 5] : [1];
   const every = Math.max(1, Math.ceil(decades / about));
-  for (let power = Math.floor(Math.log10(first)); power <= Math.log10(last) + 1e-9; power++) {
-    if (power % every) continue;
+  const start = decades < 2.2 ? Math.floor(Math.log10(first)) : Math.ceil(Math.log10(first) - 1e-9);
+  for (let power = start; power <= Math.log10(last) + 1e-9; power += every) {
     found.push(...parts.map((part) => part * 10 ** power));
   }
   return found.filter((tick) => tick >= first * 0.999 && tick <= last * 1.001);

@@ -34,27 +34,38 @@ new ResizeObserver(() => {
   drawWidths();
 }).observe(document.documentElement);
 
+// What is drawn anew must not take the keyboard away from whoever is using it.
+function keepingFocus(draw) {
+  const held = document.activeElement, home = held?.closest("[id]")?.id, value = held?.dataset.value;
+  draw();
+  if (held && !held.isConnected && home && value !== undefined) {
+    byId(home).querySelector(`[data-value="${CSS.escape(value)}"]`)?.focus();
+  }
+}
+
 // A live page asks for news, and says when it heard of them last.
 const EVERY = 2000;
 
 async function listen() {
   const says = byId("live");
+  const content = await news();
   says.hidden = false;
+  says.classList.toggle("lost", !content);
+  says.textContent = content ? `Live: as of ${content.made}.` : `No answer from the server: this is as of ${model.made}.`;
+  setTimeout(listen, EVERY);
+  if (content && content.identity !== model.identity) {
+    model = opened(content);
+    keepingFocus(drawAll);
+  }
+}
+
+async function news() {
   try {
     const answer = await fetch("data.json", { cache: "no-store" });
-    if (!answer.ok) throw new Error(answer.statusText);
-    const content = await answer.json();
-    if (content.identity !== model.identity) {
-      model = opened(content);
-      drawAll();
-    }
-    says.textContent = `Live: as of ${content.made}.`;
-    says.classList.remove("lost");
+    return answer.ok ? await answer.json() : null;
   } catch {
-    says.textContent = `No answer from the server: this is as of ${model.made}.`;
-    says.classList.add("lost");
+    return null;
   }
-  setTimeout(listen, EVERY);
 }
 
 if (document.querySelector("main").dataset.mode === "live") listen();

@@ -55,13 +55,17 @@ function drawDominance(race, width) {
     ...race.settled.map(({ round, algorithm }) => [round, algorithm, values[(round - 1) * n + algorithm]])
       .filter(([, , p]) => Number.isFinite(p)).map(([round, algorithm, p]) => mark("settled", x(round), y(p), algorithm)),
   ];
-  // Whoever is out has a cross where its line ends, and a name above it.
-  const order = codes.slice().reverse().filter((code) => inSet(code) || codes.length <= 16).slice(0, 18);
+  // Names stand at the end for those who came so far, and beside their cross for those who are out.
+  const lasts = (code) => of(code).at(-1)[0] === rounds;
+  const order = codes.slice().reverse().filter((code) => lasts(code) && (inSet(code) || codes.length <= 16)).slice(0, 18);
   const places = order.map((code) => codes.indexOf(code));
   const heights = spread(places.map((k) => ends[k][1]), 15, 14, bottom - 4);
   const labels = labelled ? order.map((code, i) => svg("g", {},
     svg("path", { class: "leader tinted", d: line([ends[places[i]], [width - right + 14, heights[i]]]), look: tint(code) }),
     svg("text", { class: inSet(code) ? "label" : "label other", x: width - right + 18, y: heights[i] + 4 }, shortened(model.algorithms[code], 20)))) : [];
+  const gone = codes.length <= 16 ? codes.filter((code) => !lasts(code)) : [];
+  labels.push(...gone.map((code) => svg("text", { class: "label other", x: ends[codes.indexOf(code)][0] + 9, y: ends[codes.indexOf(code)][1] + 4 },
+    shortened(model.algorithms[code], 20))));
   return html("figure", {},
     html("figcaption", {}, html("strong", {}, "How close is anybody to being dominated? "),
       "The highest probability that some other algorithm is ahead at all times. ",
