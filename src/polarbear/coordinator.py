@@ -30,6 +30,7 @@ from polarbear.inference import fit as default_fit
 from polarbear.racing.core import Fit, Race
 from polarbear.racing.events import Event, Started
 from polarbear.racing.jobs import Job, Key
+from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import Standing
@@ -47,6 +48,11 @@ PATIENCE = 3
 WAIT = 1.0
 """Seconds after which one looks at the deadline again."""
 
+BLINK = 0.2
+"""Seconds between two looks of whoever watches, if there is no news."""
+
+Watch = Callable[[Progress], None]
+
 
 def race(
     solvers: Mapping[str, Solver] | Iterable[Solver],
@@ -61,7 +67,7 @@ def race(
     limits: Limits | None = None,
     seed: int = 0,
     fit: Fit = default_fit,
-    progress: bool | None = None,
+    progress: bool | Watch | None = None,
 ) -> "Result":
     """Race solvers until it is settled who belongs to the anytime Pareto set.
 
@@ -93,7 +99,8 @@ def race(
     fit
         How to make a posterior, as in :class:`Race`.
     progress
-        Whether to tell standard error about each decision; by default if it is a terminal.
+        Whether to tell standard error what happens; by default if it is a terminal. Or a function
+        that is called with a :class:`~polarbear.racing.progress.Progress` several times a second.
 
     Examples
     --------
@@ -125,13 +132,13 @@ def conducted(
     executor: Any = None,
     seed: int = 0,
     fit: Fit = default_fit,
-    progress: bool | None = None,
+    progress: bool | Watch | None = None,
 ) -> "Result":
     """The same as :func:`race`, of a setup."""
     kept = None if store is None else open_store(store)
     try:
         running = _begin(setup, rules, seed, fit, kept)
-        found = Result(running, setup, kept, executor, _teller(progress))
+        found = Result(running, setup, kept, executor, _watcher(progress))
         found.go_on()
     except BaseException:
         if kept is not None:
@@ -149,13 +156,15 @@ class Result(Raced):
         setup: Setup,
         store: Store | None,
         executor: Any,
-        tell: Callable[[str], None],
+        watch: Watch | None,
     ) -> None:
         self.race = race
         self._setup = setup
         self._store = store
         self._executor = executor
-        self._tell = tell
+        self._watch = watch
+        self._made = Counter(key.algorithm for key in race.state.told)
+        self._again = 0.0  # when to tell without news
         self.failures: dict[str, str] = {}
 
     @property
@@ -241,16 +250,28 @@ class Result(Raced):
     # Inside
 
     def _ask(self) -> tuple[Job, ...]:
-        before = self.race.rounds
+        before, out, left = self.race.rounds, set(self.eliminated), self.race.removed
         jobs = self.race.ask(time.time())
         self._keep()
+        news = [str(self.verdict(name)) for name in self.eliminated if name not in out]
+        gone = sorted(self.race.removed - left)
+        news += [f"{name} was removed: too many of its runs failed" for name in gone]
         if self.race.rounds > before:
             outlook = f"; {self.outlook}" if self.outlook and not self.resolved else ""
-            self._tell(
+            news.append(
                 f"round {self.race.rounds}: {self.spent.runs:,} runs, racing "
                 f"{listing(self.pareto)}{outlook}"
             )
+        self._say(*news, ended=None if jobs else self.ended)
         return jobs
+
+    def _say(self, *news: str, ended: str | None = None) -> None:
+        """Tell whoever watches; without news no more often than one can see or afford."""
+        start = time.monotonic()
+        if self._watch is not None and (news or ended or start >= self._again):
+            self._watch(Progress.of(self.race.state, self._made, news, ended))
+            end = time.monotonic()
+            self._again = end + max(BLINK, 20 * (end - start))
 
     def _keep(self) -> None:
         """What has happened is durable from here on."""
@@ -271,12 +292,15 @@ class Result(Raced):
                 killed = made.job.run([], [], until=0.0, status=Status.KILLED)
                 self._take(Outcome(made.job, killed, why=made.why))
         self._keep()
+        self._say()
 
     def _take(self, made: Outcome) -> None:
+        known = self.race.n_runs
         self.race.tell(made.run)
+        self._made[made.job.algorithm] += self.race.n_runs - known
         if made.why and made.run.status in FAILED:
             if made.job.algorithm not in self.failures:
-                self._tell(f"{made.job.algorithm} failed on {made.job.instance}: {made.why}")
+                self._say(f"{made.job.algorithm} failed on {made.job.instance}: {made.why}")
             self.failures[made.job.algorithm] = made.why
 
     def _recall(self, engine: Engine, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
@@ -345,8 +369,15 @@ def _short(value: object) -> str:
     return said if len(said) < 60 else said[:57] + "..."
 
 
-def _teller(progress: bool | None, to: TextIO | None = None) -> Callable[[str], None]:
+def _watcher(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
     stream = sys.stderr if to is None else to
+    if callable(progress):
+        return progress
     if progress is False or (progress is None and not stream.isatty()):
-        return lambda _: None
-    return lambda line: print(shown(line), file=stream, flush=True)
+        return None
+
+    def told(progress: Progress) -> None:
+        for line in progress.news:
+            print(shown(line), file=stream, flush=True)
+
+    return told

@@ -86,7 +86,7 @@ def test_the_command_says_what_was_saved(capsys):
     assert "RS is dominated by" in said
     assert "4,200,000 evaluations" in said
     assert main(["replay", str(MABBOB), *options, "--alpha", "2"]) == 1
-    assert "alpha=2.0" in capsys.readouterr().err
+    assert "--alpha 2.0" in capsys.readouterr().err
 
 
 def test_a_notebook_shows_how_everybody_stands():

@@ -1,13 +1,21 @@
 """A race as a TOML file: what it may say, and what is refused."""
 
+import dataclasses
+import json
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from polarbear.cli.main import main
 from polarbear.errors import SolverError
-from polarbear.running.configuration import load
+from polarbear.racing.rules import Rules
+from polarbear.running.configuration import _COMMAND, _TOP, load
+from polarbear.running.setup import Limits
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "race.schema.json"
 
 RACE = """
 times = {{ from = 1, to = 100, n = 3 }}
@@ -65,7 +73,7 @@ def test_a_file_says_what_to_run(race, capsys):
         ('direction = "minimize"', "", "direction is missing"),
         ("alpha", "alhpa", "[rules] there is no 'alhpa'; did you mean 'alpha'?"),
         ("wall = 60", "walls = 60", "[limits] there is no 'walls'"),
-        ("wall = 60", "wall = -1", "wall=-1, expected a number above 0"),
+        ("wall = 60", "wall = -1", "wall = -1, expected a number above 0"),
         ("pattern", "pattren", "[solvers.program] there is no 'pattren'"),
         ("mine:solve", "mine", 'expected "module:name"'),
         ("mine:solve", "mine:slove", "AttributeError"),
@@ -73,11 +81,19 @@ def test_a_file_says_what_to_run(race, capsys):
         ("{instance}", "{instanze}", "[solvers.program] "),
         ('"*.txt"', '"*.cnf"', "there is no such file"),
         ('"*.txt"', '"/etc/*"', "Non-relative"),
-        ("n = 3", "m = 3", "times there is no 'm'"),
+        ("n = 3", "m = 3", "[times] there is no 'm'"),
         ("seed = 7", "seed = 'x'", "expected a whole number"),
         ("[limits]", "[[limits]]", "expected a table [limits]"),
         ("[limits]", "[", "is not TOML"),
-        ("alpha = 0.9", "alpha = 3", "alpha=3: expected a probability"),
+        ('"minimize"', '"minimise"', "direction must be 'minimize' or 'maximize'"),
+        ('clock = "reported"', 'clock = "watch"', "clock = 'watch': expected one of"),
+        ("n = 3", 'n = "x"', "[times] "),
+        ("times = {", 'times = ["a"] # {', "[times] could not convert"),
+        ("batch = [2, 4]", "batch = 4", "[rules] batch = 4: expected two numbers"),
+        ("from = 1,", "from = 200,", "a grid from 200 must end later"),
+        ("files =", "flies =", "[instances] there is no 'flies'; did you mean 'files'?"),
+        ('store = "race.db"', "seed = 8", "is not TOML: Cannot overwrite a value"),
+        ("alpha = 0.9", "alpha = 3", "alpha = 3: expected a probability"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
@@ -86,8 +102,14 @@ def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
     race.write_text(text.replace(old, new))
     with pytest.raises(SolverError) as caught:
         load(race)
-    assert str(caught.value).startswith(f"{race}: ")
-    assert message in str(caught.value)
+    said = str(caught.value)
+    assert said.startswith(f"{race}")
+    assert message in said
+    # The line is that of the mistake, wherever a line is to blame.
+    if message not in ("direction is missing", "is not TOML"):
+        changed = race.read_text().splitlines()
+        line = next(k for k, now in enumerate(changed, 1) if new and new in now)
+        assert said.startswith(f"{race}, line {line}: ")
 
 
 @pytest.mark.parametrize(
@@ -108,3 +130,34 @@ def test_absurd_files_are_refused_at_once(tmp_path, content):
     assert time.monotonic() - start < 5
     with pytest.raises(SolverError, match="cannot be read"):
         load(tmp_path / "none.toml")
+
+
+def test_the_schema_has_what_the_program_has():
+    schema = json.loads(SCHEMA.read_text())["properties"]
+    assert set(schema) == set(_TOP)
+    for name, kind in (("rules", Rules), ("limits", Limits)):
+        told = schema[name]["properties"]
+        assert list(told) == [field.name for field in dataclasses.fields(kind)]
+        for field in dataclasses.fields(kind):
+            default = list(field.default) if field.name == "batch" else field.default
+            assert told[field.name].get("default") == default, field.name
+    assert set(schema["solvers"]["additionalProperties"]["oneOf"][1]["properties"]) == {*_COMMAND}
+
+
+def test_the_schema_accepts_what_the_program_accepts(race):
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(
+        json.loads(SCHEMA.read_text())
+    )
+    text = race.read_text()
+    assert validator.is_valid(tomllib.loads(text))
+    for old, new in (
+        ("direction =", "directoin ="),
+        ("alpha = 0.9", "alpha = 3"),
+        ("batch = [2, 4]", "batch = [2]"),
+        ("wall = 60", "walls = 60"),
+        ("pattern", "pattren"),
+        ("mine:solve", "mine"),
+        ('files = "*.txt"', 'files = "*.txt"\nnames = ["a"]'),
+    ):
+        assert old in text
+        assert not validator.is_valid(tomllib.loads(text.replace(old, new))), new

@@ -1,23 +1,22 @@
-"""Commands about runs that are there: calibration, replay."""
+"""Commands that ask more of results: calibration, replay."""
 
 import argparse
-from concurrent.futures import ProcessPoolExecutor
-from typing import Any
 
 import polarbear
-
-PRIORS = (
-    "Dirichlet",
-    "HierarchicalDirichlet",
-    "BSpline",
-    "RandomWalk",
-    "SparseGP",
-    "HSGP",
-    "GP",
+from polarbear.cli.options import (
+    add_alpha,
+    add_file,
+    add_json,
+    add_prior,
+    add_reading,
+    add_seed,
+    add_workers,
+    command,
 )
+from polarbear.cli.output import say
+from polarbear.cli.sources import prior_of, runs_of, times_of
 
-
-COLUMNS = ("algorithm", "instance", "time", "value", "repetition", "until")
+RESULTS = "results (a file, folder or archive), or the store of a race"
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -27,74 +26,114 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_calibration(commands: argparse._SubParsersAction) -> None:
-    about = "how far can certainty be trusted on data like yours?"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "calibration",
-        help=about,
-        description=about.capitalize()
-        + " Data sets are drawn from your instances and fitted, and what is claimed is counted "
+        "how far can certainty be trusted on data like yours?",
+        "Data sets are drawn from your instances and fitted, and what is claimed is counted "
         "against what is true of all your instances.",
+        takes="SOURCE",
+        examples=("calibration results/ --direction minimize --replicates 50",),
+        run=_calibration,
     )
-    parser.add_argument("source", help="a file, folder or archive of results")
-    _add_reading(parser)
-    parser.add_argument("--prior", choices=PRIORS, default="Dirichlet")
-    parser.add_argument("--instances", type=int, help="of each data set (as many as yours)")
-    parser.add_argument("--replicates", type=int, default=100, help="data sets (100)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.set_defaults(run=_calibration)
+    add_file(parser, "source", help=RESULTS)
+    add_prior(parser)
+    parser.add_argument(
+        "--instances", type=int, metavar="N", help="of each data set (as many as yours)"
+    )
+    parser.add_argument("--replicates", type=int, default=100, metavar="N", help="data sets (100)")
+    add_seed(parser)
+    add_json(parser)
+    add_reading(parser)
+
+
+def _calibration(wanted: argparse.Namespace) -> int:
+    runs = runs_of(wanted)
+    found = polarbear.calibrate(
+        runs,
+        times=times_of(runs, wanted),
+        prior=prior_of(wanted),
+        instances=wanted.instances,
+        replicates=wanted.replicates,
+        seed=wanted.seed,
+    )
+    plain = {
+        "algorithms": found.algorithms,
+        "clock": found.clock,
+        "times": found.times,
+        "instances": found.instances,
+        "drawn": found.drawn,
+        "replicates": len(found.tally),
+        "prior": found.prior,
+        "coverage": found.tally.coverage,
+        "claims": found.tally.claims(0.95),
+        "everywhere": found.tally.claims(0.95, 1.0, "everywhere"),
+        "verdict": found.verdict,
+        "assumption_holds": found.assumption_holds,
+    }
+    say(wanted, found, plain)
+    return 0
 
 
 def _add_replay(commands: argparse._SubParsersAction) -> None:
-    about = "what would racing have saved on your results?"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "replay",
-        help=about,
-        description=about.capitalize()
-        + " A race over recorded runs: what it would have asked for is looked up.",
+        "what would racing have saved on your results?",
+        "A race over recorded runs: what it would have asked for is looked up.",
+        takes="SOURCE",
+        examples=(
+            "replay results/ --direction minimize --alpha 0.95",
+            "replay results/ --direction minimize --repeat 20 --workers 4",
+        ),
+        run=_replay,
     )
-    parser.add_argument("source", help="a file, folder or archive of results")
-    _add_reading(parser)
-    parser.add_argument("--alpha", type=float, default=0.99, help="how sure to be (0.99)")
+    add_file(parser, "source", help=RESULTS)
+    add_alpha(parser)
     parser.add_argument("--epsilon", type=float, default=0.05, help="what is the same (0.05)")
-    parser.add_argument("--elimination", choices=("joint", "pointwise"), default="joint")
-    parser.add_argument("--resolution", choices=("crossing", "strict"), default="crossing")
+    parser.add_argument(
+        "--elimination",
+        choices=("joint", "pointwise"),
+        default="joint",
+        help="out is who is dominated at all times at once (joint), or at each by itself",
+    )
+    parser.add_argument(
+        "--resolution",
+        choices=("crossing", "strict"),
+        default="crossing",
+        help="a pair is settled when neither dominates (crossing), or when all times are",
+    )
     parser.add_argument(
         "--looks",
         choices=("fixed", "shared", "betting"),
         default="fixed",
         help="whether alpha holds for each look (fixed), or for all looks together",
     )
-    parser.add_argument("--allocation", choices=("focused", "paper"), default="focused")
-    parser.add_argument("--batch", type=int, nargs=2, default=(8, 64), metavar=("LEAST", "MOST"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeat", type=int, default=1, help="replay with so many seeds (1)")
-    parser.add_argument("--jobs", type=int, default=1, help="so many at once (1)")
-    parser.set_defaults(run=_replay)
-
-
-def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--direction", choices=("minimize", "maximize"), help="which values are good"
+        "--allocation",
+        choices=("focused", "paper"),
+        default="focused",
+        help="who runs next: the cheapest way to know (focused), or the rule of the paper",
     )
-    parser.add_argument("--format", help="of the files, if it is not found out")
-    parser.add_argument("--clock", help="what times count: evaluations, seconds, ...")
-    for name in COLUMNS:
-        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"the column of the {name}")
-    parser.add_argument("--times", type=int, metavar="N", help="rank at N times (where data are)")
-
-
-def _runs(wanted: argparse.Namespace) -> polarbear.Runs:
-    options = ("direction", "format", "clock", *COLUMNS)
-    named = {name: getattr(wanted, name) for name in options}
-    return polarbear.read(wanted.source, **{k: v for k, v in named.items() if v is not None})
-
-
-def _times(runs: polarbear.Runs, wanted: argparse.Namespace) -> Any:
-    return None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times)
+    parser.add_argument(
+        "--batch",
+        type=int,
+        nargs=2,
+        default=(8, 64),
+        metavar=("LEAST", "MOST"),
+        help="instances of a round (8 64)",
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="replay with N seeds (1)"
+    )
+    add_workers(parser, "1")
+    add_seed(parser)
+    add_json(parser)
+    add_reading(parser)
 
 
 def _replay(wanted: argparse.Namespace) -> int:
-    runs = _runs(wanted)
+    runs = runs_of(wanted)
     rules = polarbear.Rules(
         wanted.alpha,
         wanted.epsilon,
@@ -105,30 +144,30 @@ def _replay(wanted: argparse.Namespace) -> int:
         batch=tuple(wanted.batch),
     )
     if wanted.repeat > 1:
-        seeds = range(wanted.seed, wanted.seed + wanted.repeat)
-        with ProcessPoolExecutor(wanted.jobs) as pool:
-            print(
-                polarbear.replay_many(
-                    runs, rules, times=_times(runs, wanted), seeds=seeds, map=pool.map
-                )
-            )
-        return 0
-    found = polarbear.replay(runs, rules, times=_times(runs, wanted), seed=wanted.seed)
-    print(found)
-    for name in found.eliminated:
-        print(found.race.verdict(name))
+        return _replay_many(wanted, runs, rules)
+    found = polarbear.replay(runs, rules, times=times_of(runs, wanted), seed=wanted.seed)
+    said = [str(found), *(str(found.race.verdict(name)) for name in found.eliminated)]
+    plain = {
+        "pareto": found.pareto,
+        "eliminated": found.eliminated,
+        "ended": found.ended,
+        "rounds": found.rounds,
+        "spent": found.spent,
+        "full": found.full,
+        "saved": found.saved,
+    }
+    say(wanted, "\n".join(said), plain)
     return 0
 
 
-def _calibration(wanted: argparse.Namespace) -> int:
-    runs = _runs(wanted)
-    found = polarbear.calibrate(
-        runs,
-        times=_times(runs, wanted),
-        prior=getattr(polarbear.priors, wanted.prior)(),
-        instances=wanted.instances,
-        replicates=wanted.replicates,
-        seed=wanted.seed,
-    )
-    print(found)
+def _replay_many(
+    wanted: argparse.Namespace, runs: "polarbear.Runs", rules: "polarbear.Rules"
+) -> int:
+    from concurrent.futures import ProcessPoolExecutor
+
+    seeds, times = range(wanted.seed, wanted.seed + wanted.repeat), times_of(runs, wanted)
+    with ProcessPoolExecutor(wanted.workers or 1) as pool:
+        found = polarbear.replay_many(runs, rules, times=times, seeds=seeds, map=pool.map)
+    plain = {"full": found.full, "saved": found.saved, "replays": found.outcomes}
+    say(wanted, found, plain)
     return 0

@@ -1,10 +1,21 @@
 """Commands that run solvers: check, race, worker."""
 
 import argparse
+import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from polarbear.cli.options import add_file, add_json, add_workers, command
+from polarbear.cli.output import complain, say, shown, to_json, typed, without_password
 from polarbear.errors import SolverError
+
+if TYPE_CHECKING:
+    from polarbear.coordinator import Result, Watch
+    from polarbear.running.configuration import Configuration
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -15,23 +26,25 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_race(commands: argparse._SubParsersAction) -> None:
-    about = "race solvers until it is settled who belongs to the Pareto set"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "race",
-        help=about,
-        description=about.capitalize() + ". The same command goes on where it was.",
+        "race solvers until it is settled who belongs to the Pareto set",
+        "What was found is kept in a store; the same command goes on where it was.",
+        takes="FILE",
+        examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
+        run=_race,
     )
-    parser.add_argument("file", help="a TOML file that says what to run")
-    parser.add_argument("--workers", type=int, help="how many runs at once (one for each core)")
-    parser.add_argument("--store", help="where to keep the race, if not where the file says")
+    add_file(parser, "file", help="a TOML file that says what to run")
+    add_workers(parser, "one for each core")
+    add_file(parser, "--store", help="where to keep the race, if not where the file says")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the cluster of this scheduler")
-    parser.add_argument("--spool", metavar="FOLDER", help="run by workers that share this folder")
+    add_file(parser, "--spool", metavar="FOLDER", help="run by workers that share this folder")
     parser.add_argument("--quiet", action="store_true", help="say nothing on the way")
-    parser.set_defaults(run=_race)
+    add_json(parser, "a line of JSON for each thing that happens, and the answer")
 
 
 def _race(wanted: argparse.Namespace) -> int:
-    from polarbear.coordinator import conducted
     from polarbear.running.configuration import load
 
     ways = {"--workers": wanted.workers, "--dask": wanted.dask, "--spool": wanted.spool}
@@ -44,18 +57,84 @@ def _race(wanted: argparse.Namespace) -> int:
         raise SolverError(
             f"{wanted.file} has no store, and there is no --store: nothing would last"
         )
-    with conducted(
-        race.setup,
-        race.rules,
-        store=store,
-        executor=_executor(wanted),
-        seed=race.seed,
-        progress=not wanted.quiet,
-    ) as found:
-        print(found)
-        for name in (*found.eliminated, *found.pareto):
-            print(found.verdict(name))
+    try:
+        with _ended_by(signal.SIGTERM):
+            _conduct(wanted, race, store)
+    except (KeyboardInterrupt, _Terminated) as ended:
+        complain(f"interrupted: all that came in is in {store}. To go on: {typed(wanted)}")
+        return 143 if isinstance(ended, _Terminated) else 130
     return 0
+
+
+def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> None:
+    from polarbear.coordinator import conducted
+
+    with _view(wanted, store) as watch:
+        found = conducted(
+            race.setup,
+            race.rules,
+            store=store,
+            executor=_executor(wanted),
+            seed=race.seed,
+            progress=watch,
+        )
+    with found:
+        standings = [found.verdict(name) for name in (*found.eliminated, *found.pareto)]
+        if not wanted.json:
+            print(shown("\n".join(map(str, [found, *standings]))))
+        else:
+            kept = without_password(store)
+            plain = {"verdict": standings, "failures": found.failures, "store": kept}
+            print(to_json({**_summary(found), **plain}, indent=None), flush=True)
+
+
+def _summary(found: "Result") -> dict[str, object]:
+    names = ("pareto", "eliminated", "resolved", "ended", "rounds", "n_runs", "spent")
+    return {name: getattr(found, name) for name in names}
+
+
+@contextmanager
+def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
+    """What shows the race: a screen if there is one, and else lines."""
+    from polarbear.live.lines import writer
+
+    if wanted.quiet:
+        yield False
+    elif wanted.json:
+        yield writer(lambda line: print(line, flush=True))
+    elif not _is_drawable():
+        yield True
+    else:
+        from polarbear.live.terminal import Screen
+
+        named = without_password(store)
+        hint = f"Ctrl-C stops; the same command goes on. In a browser: polarbear serve {named}"
+        with Screen(f"race {Path(wanted.file).name}", hint) as screen:
+            yield screen
+
+
+def _is_drawable() -> bool:
+    """Whether there is a terminal that can move its cursor, and what draws on it."""
+    from importlib.util import find_spec
+
+    able = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return able and find_spec("rich") is not None
+
+
+class _Terminated(BaseException):
+    """Somebody wants this process to end, as batch systems do when the time is over."""
+
+
+@contextmanager
+def _ended_by(number: int) -> Iterator[None]:
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _executor(wanted: argparse.Namespace) -> object:
@@ -71,46 +150,73 @@ def _executor(wanted: argparse.Namespace) -> object:
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:
-    about = "run each solver of a race once, for a moment"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "check",
-        help=about,
-        description=about.capitalize() + ", and say what was understood, before it gets expensive.",
+        "run each solver of a race once, for a moment",
+        "Says what was understood, before it gets expensive.",
+        takes="FILE",
+        examples=("check race.toml --seconds 5",),
+        run=_check,
     )
-    parser.add_argument("file", help="the race, as TOML")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each solver (2)")
-    parser.set_defaults(run=_check)
+    add_file(parser, "file", help="a TOML file that says what to run")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, metavar="S", help="for each solver (2)"
+    )
+    add_json(parser)
 
 
 def _check(wanted: argparse.Namespace) -> int:
     from polarbear.running.checking import checked
     from polarbear.running.configuration import load
+    from polarbear.running.outcomes import Outcome
 
     race = load(wanted.file)
     found = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
-    print(found)
+    plain = {
+        "solvers": {
+            name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
+            for name, made in found.outcomes.items()
+            if isinstance(made, Outcome)
+        },
+        "direction": race.setup.direction,
+        "clock": race.setup.clock,
+        "times": race.setup.times,
+        "problems": found.problems,
+    }
+    say(wanted, found, plain)
     return 1 if found.problems else 0
 
 
 def _add_worker(commands: argparse._SubParsersAction) -> None:
-    about = "make the runs of a race that shares a folder with you"
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "worker",
-        help=about,
-        description=about.capitalize() + ": one run at a time, in a process of its own.",
+        "make the runs of a race that shares a folder with you",
+        "One run at a time, in a process of its own.",
+        takes="--solvers FILE FOLDER",
+        examples=(
+            "worker /scratch/race --solvers race.toml",
+            "worker /scratch/race --solvers solvers.py --most 100",
+        ),
+        run=_worker,
     )
-    parser.add_argument("folder", help="the folder of the race: executor=Spool(folder)")
-    parser.add_argument(
+    add_file(parser, "folder", help="the folder that `polarbear race --spool` was given")
+    add_file(
+        parser,
         "--solvers",
         required=True,
         metavar="FILE",
-        help="a Python file or module that has `solvers` and `instances`",
+        help="race.toml, or a Python file or module that has `solvers` and `instances`",
     )
     parser.add_argument(
-        "--idle", type=float, default=600.0, help="leave after so many seconds without a job (600)"
+        "--idle",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="leave after so many seconds without a job (600)",
     )
-    parser.add_argument("--most", type=int, help="leave after so many runs")
-    parser.set_defaults(run=_worker)
+    parser.add_argument("--most", type=int, metavar="N", help="leave after so many runs")
 
 
 def _worker(wanted: argparse.Namespace) -> int:

@@ -27,9 +27,11 @@ r"""A race as a TOML file: what to run, for those who would rather not write Pyt
 Paths are relative to the file. Python is imported, and nothing else is run.
 """
 
+import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -42,12 +44,20 @@ from polarbear.racing.rules import Rules
 from polarbear.running.child import described
 from polarbear.running.commands import Command
 from polarbear.running.instances import Instances
+from polarbear.running.places import LINE, line_of
 from polarbear.running.setup import Limits, Setup
 
 LARGEST = 1_000_000
 """Bytes of a file beyond which it is refused before it is parsed: some parse for hours."""
 
 _TOP = ("times", "direction", "clock", "store", "seed", "solvers", "instances", "rules", "limits")
+_MISSING = {
+    "times": "the times at which one asks who is ahead, as in times = [1, 10, 100]",
+    "direction": 'direction = "minimize" or direction = "maximize"',
+    "solvers": "a table for each, as in [solvers.mine]",
+    "instances": 'what to run on, as in [instances] with files = "*.cnf"',
+}
+_WORD, _PARAMETER = re.compile(r"\w+"), re.compile(r"^(\w+)=")
 _COMMAND = ("command", "pattern", "clock", "exits", "errors", "terminal")
 
 
@@ -61,107 +71,166 @@ class Configuration:
     seed: int
 
 
+class _Misplaced(SolverError):  # noqa: N818 (it says what is the case)
+    """Something is wrong in a file, about this key or in this line."""
+
+    def __init__(self, message: str, *place: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.place, self.line = place, line
+
+
 def load(path: str | Path) -> Configuration:
-    """Read a file; an error names what is wrong and where."""
+    """Read a file; an error names what is wrong, and the line."""
     path = Path(path)
+    text = ""
     try:
-        return _configuration(_parsed(path), path.parent)
+        text = _read(path)
+        return _configuration(_parsed(text), path.parent)
+    except _Misplaced as error:
+        line = error.line or line_of(text, error.place)
+        raise SolverError(f"{path}{f', line {line}' if line else ''}: {error}") from None
     except (SolverError, DataError) as error:
         raise SolverError(f"{path}: {error}") from None
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+@contextmanager
+def _about(*place: str, keys: Mapping[str, Any]) -> Iterator[None]:
+    """What goes wrong inside is about this place, and the key that the message begins with."""
+    try:
+        yield
+    except _Misplaced:
+        raise
+    except (SolverError, TypeError, ValueError) as error:
+        said = str(error).removeprefix("limits: ")
+        word = _WORD.match(said)
+        named = [key for key in keys if word and key == word[0]]
+        named += [key for key, value in keys.items() if said.startswith(repr(value))]
+        where = f"[{'.'.join(place)}] " if place else ""
+        raise _Misplaced(where + _PARAMETER.sub(r"\1 = ", said), *place, *named[:1]) from None
+
+
+def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise SolverError(f"cannot be read: {error.strerror}") from None
+    if content.startswith(b"SQLite format"):
+        raise SolverError("is the store of a race: what is meant is the TOML file that names it")
     if len(content) > LARGEST:
         raise SolverError(f"has more than {LARGEST:,} bytes, which no race needs")
     # One name of very many parts takes the parser very long, however small the file is.
     if any(line.partition(b"=")[0].count(b".") > 100 for line in content.splitlines()):
         raise SolverError("a name has more than 100 parts")
     try:
-        return tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise SolverError(f"is not TOML: {error}") from None
+        return content.decode()
+    except ValueError as error:
+        raise SolverError(f"is not text: {error}") from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise SolverError("is not TOML: brackets in brackets without end") from None
+    except tomllib.TOMLDecodeError as error:
+        line = LINE.search(str(error))
+        raise _Misplaced(f"is not TOML: {error}", line=int(line[1]) if line else None) from None
 
 
 def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
-    _known(plain, _TOP, "")
+    _known(plain, _TOP)
     for name in ("times", "direction", "solvers", "instances"):
         if name not in plain:
-            raise SolverError(f"{name} is missing")
-    rules = _table(plain, "rules")
-    limits = _table(plain, "limits")
-    _known(rules, [field.name for field in fields(Rules)], "[rules] ")
-    _known(limits, [field.name for field in fields(Limits)], "[limits] ")
+            raise SolverError(f"{name} is missing: {_MISSING[name]}")
+    rules, limits = _table(plain, "rules"), _table(plain, "limits")
+    _known(rules, [field.name for field in fields(Rules)], "rules")
+    _known(limits, [field.name for field in fields(Limits)], "limits")
+    with _about("rules", keys=rules):
+        if not isinstance(rules.get("batch", []), list):
+            raise SolverError(f"batch={rules['batch']!r}: expected two numbers, as in [8, 64]")
+        by = Rules.from_plain(rules)
+    with _about("limits", keys=limits):
+        most = Limits(**limits)
+    with _about("times", keys={}):
+        times = grid.increasing(_times(plain["times"]))
     solvers = {
-        name: _solver(_table(plain["solvers"], name, "solvers."), name, folder)
+        name: _solver(_table(plain["solvers"], name, "solvers"), name, folder)
         for name in _table(plain, "solvers")
     }
-    setup = Setup.of(
-        solvers,
-        _instances(_table(plain, "instances"), folder),
-        times=_times(plain["times"]),
-        direction=plain["direction"],
-        clock=plain.get("clock"),
-        limits=Limits(**limits),
-    )
+    instances = _instances(_table(plain, "instances"), folder)
+    with _about(keys=plain):
+        setup = Setup.of(
+            solvers,
+            instances,
+            times=times,
+            direction=plain["direction"],
+            clock=plain.get("clock"),
+            limits=most,
+        )
+    return Configuration(setup, by, _store(plain, folder), _seed(plain))
+
+
+def _store(plain: Mapping[str, Any], folder: Path) -> str | None:
     store = plain.get("store")
     if store is not None and not isinstance(store, str):
-        raise SolverError(f"store = {store!r}: expected a path or an address")
+        raise _Misplaced(f"store = {store!r}: expected a path or an address", "store")
+    return store if store is None or "://" in store else str(folder / store)
+
+
+def _seed(plain: Mapping[str, Any]) -> int:
     seed = plain.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool):
-        raise SolverError(f"seed = {seed!r}: expected a whole number")
-    if store is not None and "://" not in store:
-        store = str(folder / store)
-    return Configuration(setup, Rules.from_plain(rules), store, seed)
+        raise _Misplaced(f"seed = {seed!r}: expected a whole number", "seed")
+    return seed
 
 
 def _solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
-    where = f"[solvers.{name}] "
+    place = ("solvers", name)
     if ("command" in table) == ("python" in table):
-        raise SolverError(f'{where}needs either command = [...] or python = "module:function"')
+        raise _Misplaced(
+            f'[solvers.{name}] needs either command = [...] or python = "module:function"', *place
+        )
     if "python" in table:
-        _known(table, ("python",), where)
-        return _imported(table["python"], where, folder)
-    _known(table, _COMMAND, where)
+        _known(table, ("python",), *place)
+        return _imported(table["python"], folder, *place)
+    _known(table, _COMMAND, *place)
     if "pattern" not in table:
-        raise SolverError(f"{where}needs a pattern that finds values in the output")
-    try:
-        options: dict[str, Any] = {k: v for k, v in table.items() if k != "command"}
+        raise _Misplaced(
+            f"[solvers.{name}] needs a pattern that finds values in the output", *place
+        )
+    options: dict[str, Any] = {k: v for k, v in table.items() if k != "command"}
+    with _about(*place, keys=table):
         if "exits" in options:
             options["exits"] = tuple(options["exits"])
         return Command(table["command"], **options)
-    except (SolverError, TypeError) as error:
-        raise SolverError(f"{where}{error}") from None
 
 
 def _instances(table: Mapping[str, Any], folder: Path) -> Any:
-    _known(table, ("files", "names", "python"), "[instances] ")
+    _known(table, ("files", "names", "python"), "instances")
     if len(table) != 1:
-        raise SolverError("[instances] needs one of files, names and python")
+        raise _Misplaced("[instances] needs one of files, names and python", "instances")
     if "python" in table:
-        return _imported(table["python"], "[instances] ", folder)
-    if "names" in table:
-        return Instances.of(_texts(table["names"], "[instances] names"))
-    pattern = table["files"]
-    if isinstance(pattern, list):
-        return Instances.of([str(folder / name) for name in _texts(pattern, "[instances] files")])
-    try:
-        found = sorted(str(path) for path in folder.glob(pattern) if path.is_file())
-    except (ValueError, NotImplementedError, TypeError) as error:
-        raise SolverError(f"[instances] files = {pattern!r}: {error}") from None
-    if not found:
-        raise SolverError(f"[instances] files = {pattern!r}: there is no such file in {folder}")
-    return Instances.of(found)
+        return _imported(table["python"], folder, "instances")
+    with _about("instances", keys=table):
+        if "names" in table:
+            return Instances.of(_texts(table["names"], "names"))
+        pattern = table["files"]
+        if isinstance(pattern, list):
+            return Instances.of([str(folder / name) for name in _texts(pattern, "files")])
+        try:
+            found = sorted(str(path) for path in folder.glob(pattern) if path.is_file())
+        except (ValueError, NotImplementedError, TypeError) as error:
+            raise SolverError(f"files = {pattern!r}: {error}") from None
+        if not found:
+            raise SolverError(f"files = {pattern!r}: there is no such file in {folder}")
+        return Instances.of(found)
 
 
 def _times(times: Any) -> Any:
     if not isinstance(times, dict):
         return times
-    _known(times, ("from", "to", "n", "spacing"), "times ")
+    _known(times, ("from", "to", "n", "spacing"), "times")
     spacing = times.get("spacing", "log")
     if spacing not in ("log", "linear") or not {"from", "to"} <= set(times):
         raise SolverError('times = {from = 1, to = 100, n = 30, spacing = "log" or "linear"}')
@@ -169,37 +238,41 @@ def _times(times: Any) -> Any:
     return made(times["from"], times["to"], times.get("n", 50))
 
 
-def _imported(name: Any, where: str, folder: Path) -> Any:
+def _imported(name: Any, folder: Path, *place: str) -> Any:
     """What "module:name" names; modules beside the file are found."""
     module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not (module and colon and attribute):
-        raise SolverError(f'{where}python = {name!r}: expected "module:name"')
-    place = str(folder.resolve())
-    if place not in sys.path:
-        sys.path.insert(0, place)
+        raise _Misplaced(f'python = {name!r}: expected "module:name"', *place, "python")
+    beside = str(folder.resolve())
+    if beside not in sys.path:
+        sys.path.insert(0, beside)
     try:
         found: Any = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
     except Exception as error:
-        raise SolverError(f"{where}python = {name!r}: {described(error)}") from None
+        raise _Misplaced(f"python = {name!r}: {described(error)}", *place, "python") from None
     return found
 
 
-def _table(plain: Mapping[str, Any], name: str, before: str = "") -> Mapping[str, Any]:
+def _table(plain: Mapping[str, Any], name: str, *before: str) -> Mapping[str, Any]:
     found = plain.get(name, {}) if isinstance(plain, dict) else None
     if not isinstance(found, dict):
-        raise SolverError(f"{before}{name} = {found!r}: expected a table [{before}{name}]")
+        head = ".".join((*before, name))
+        raise _Misplaced(f"{head} = {found!r}: expected a table [{head}]", *before, name)
     return found
 
 
-def _texts(found: Any, where: str) -> list[str]:
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise SolverError(f"{where} = {found!r}: expected a list of texts")
+def _texts(found: Any, name: str) -> list[str]:
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise SolverError(f"{name} = {found!r}: expected a list of texts")
     return found
 
 
-def _known(table: Mapping[str, Any], names: Any, where: str) -> None:
+def _known(table: Mapping[str, Any], names: Iterable[str], *place: str) -> None:
     for name in table:
         if name not in names:
-            raise SolverError(f"{where}there is no {name!r}; {guess(name, list(names))}")
+            where = f"[{'.'.join(place)}] " if place else ""
+            raise _Misplaced(
+                f"{where}there is no {name!r}; {guess(name, list(names))}", *place, name
+            )

@@ -20,6 +20,7 @@ from polarbear.data.names import listing, shown
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.child import described
+from polarbear.running.configuration import load
 from polarbear.running.outcomes import to_plain
 from polarbear.running.setup import Limits, Setup
 from polarbear.running.slots import Slot, SlotGone
@@ -46,7 +47,7 @@ def work_on(
         The folder of a :class:`~polarbear.running.spool.Spool`.
     solvers
         A Python file ("race.py") or an importable module ("project.race") that has ``solvers`` and
-        ``instances``.
+        ``instances``, or the race as a TOML file ("race.toml").
     idle
         Leave after so many seconds without a job.
     most
@@ -166,7 +167,10 @@ def _setup(place: Path, solvers: str, idle: float, pause: float) -> tuple[Setup,
 
 
 def code_of(solvers: str) -> Mapping[str, Any]:
-    """The names that a Python file or module defines."""
+    """The names that a Python file or module defines, or those of a race as a TOML file."""
+    if solvers.endswith(".toml"):
+        setup = load(solvers).setup
+        return {"solvers": setup.solvers, "instances": setup.instances}
     try:
         if solvers.endswith(".py"):
             found: Mapping[str, Any] = runpy.run_path(solvers, run_name="polarbear_worker")

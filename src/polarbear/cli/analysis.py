@@ -1,0 +1,314 @@
+"""Commands that answer the question: analyse, select, report."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import polarbear
+from polarbear.cli.options import (
+    add_alpha,
+    add_file,
+    add_json,
+    add_prior,
+    add_reading,
+    add_seed,
+    command,
+)
+from polarbear.cli.output import check_target, say, typed
+from polarbear.cli.sources import fitted, kind_of, race_of, rated, source_of
+from polarbear.errors import DataError
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add these commands."""
+    _add_analyse(commands)
+    _add_select(commands)
+    _add_report(commands)
+
+
+def _add_analyse(commands: argparse._SubParsersAction) -> None:
+    parser = command(
+        commands,
+        "analyse",
+        "which algorithms are worth running, and when?",
+        "Reads results, rates the algorithms over time, and says who belongs to the anytime "
+        "Pareto set.",
+        takes="SOURCE",
+        examples=(
+            "analyse --example --report report.html --open",
+            "analyse results/ --direction minimize --clock evaluations",
+        ),
+        run=_analyse,
+    )
+    _add_source(parser)
+    add_alpha(parser)
+    add_prior(parser)
+    add_seed(parser)
+    add_file(parser, "--report", metavar="FILE", help="write a report as a web page (.html)")
+    _add_showing(parser)
+    add_file(
+        parser,
+        "--save",
+        metavar="FILE",
+        help="keep the posterior, for `select` and `report`; as FILE.json only the ratings",
+    )
+    add_json(parser)
+    add_reading(parser)
+
+
+def _add_showing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--title", help="what the report is called")
+    parser.add_argument("--open", action="store_true", help="show the report in a browser")
+
+
+def _add_source(parser: argparse.ArgumentParser, more: str = "a posterior, or a store") -> None:
+    add_file(
+        parser,
+        "source",
+        nargs="?",
+        help=f"results (a file, folder or archive), {more}",
+    )
+    parser.add_argument(
+        "--example",
+        action="store_true",
+        help="take the results that come with the package: 7 algorithms on 60 problems",
+    )
+
+
+def _analyse(wanted: argparse.Namespace) -> int:
+    from polarbear.posterior import check_alpha
+
+    if wanted.open and wanted.report is None:
+        raise DataError("--open shows the report: say where to write it with --report FILE")
+    check_alpha(wanted.alpha)
+    for path in filter(None, (wanted.report, wanted.save)):
+        check_target(path)
+    runs, posterior = fitted(wanted)
+    verdict = posterior.verdict(wanted.alpha)
+    if wanted.save:
+        _save(posterior, wanted.save)
+    if wanted.report:
+        _write(posterior, wanted.report, wanted, wanted.alpha)
+    said = [str(posterior if runs is None else runs), "", verdict, "", _table(posterior)]
+    for name, path in (("report", wanted.report), ("saved", wanted.save)):
+        said += ["", f"{name}: {path}"] if path else []
+    plain = {
+        "algorithms": posterior.algorithms,
+        "clock": posterior.clock,
+        "times": posterior.times,
+        "instances": posterior.instances,
+        "alpha": wanted.alpha,
+        "pareto": posterior.pareto(wanted.alpha),
+        "in_pareto": posterior.in_pareto(),
+        "mistaken": posterior.mistaken(wanted.alpha),
+        "verdict": verdict.splitlines(),
+        "best": dict(zip(posterior.algorithms, posterior.best().T, strict=True)),
+        "pairs": posterior.pairs(wanted.alpha),
+        "trusted": posterior.diagnostics.trusted,
+        "problems": posterior.diagnostics.problems,
+        "report": wanted.report,
+        "saved": wanted.save,
+    }
+    say(wanted, "\n".join(said), plain)
+    return 0
+
+
+def _table(posterior: "polarbear.Posterior") -> str:
+    """How likely each belongs to the set, and is the best at a few times."""
+    times, best, free = posterior.times, posterior.best(), posterior.in_pareto()
+    at = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
+    head = ["", "P(in the set)", *(f"{times[k]:,.6g}" for k in at)]
+    rows = [
+        [name, _share(free[name]), *(_share(best[k, code]) for k in at)]
+        for code, name in enumerate(posterior.algorithms)
+    ]
+    rows.sort(key=lambda row: -free[row[0]])
+    wide = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    unit = "" if posterior.clock == "time" else f" ({posterior.clock})"
+    above = f"{'':{wide[0] + wide[1] + 4}}P(best) at time{unit}"
+    lines = [
+        f"{row[0]:<{wide[0]}}  "
+        + "  ".join(f"{cell:>{w}}" for cell, w in zip(row[1:], wide[1:], strict=True))
+        for row in [head, *rows]
+    ]
+    return "\n".join([above, *lines])
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}" if 0.005 <= value < 0.995 else ("0" if value < 0.5 else "1")
+
+
+def _save(posterior: "polarbear.Posterior", path: str) -> None:
+    if path.endswith(".json"):
+        polarbear.Ratings.of(posterior).save(path)
+    else:
+        posterior.save(path)
+
+
+def _write(thing: Any, path: str, wanted: argparse.Namespace, alpha: float | None = None) -> None:
+    polarbear.report(
+        thing, path, alpha=alpha, title=wanted.title, provenance={"command": typed(wanted)}
+    )
+    if wanted.open:
+        import webbrowser
+
+        webbrowser.open(Path(path).resolve().as_uri())
+
+
+def _add_select(commands: argparse._SubParsersAction) -> None:
+    parser = command(
+        commands,
+        "select",
+        "which algorithm should I run, given what I know about my budget?",
+        "Without a preference every unit of time counts the same.",
+        takes="SOURCE",
+        examples=(
+            "select --example --between 3000 10000",
+            "select race.db --around 3600 --risk 0.05",
+            "select ratings.json --at 500 --size 2 --no-repeats",
+        ),
+        run=_select,
+    )
+    _add_source(parser, "a posterior, ratings, or the store of a race")
+    when = parser.add_argument_group("when you will stop, one of").add_mutually_exclusive_group()
+    when.add_argument(
+        "--between",
+        nargs=2,
+        type=float,
+        metavar=("A", "B"),
+        help="any time from A to B is as likely",
+    )
+    when.add_argument("--at", type=float, metavar="T", help="at this time")
+    when.add_argument(
+        "--around",
+        type=float,
+        metavar="T",
+        help="about then: log-normal, half to twice of it nineteen times of twenty",
+    )
+    when.add_argument("--final", action="store_true", help="at the last time that was looked at")
+    parser.add_argument(
+        "--scale",
+        choices=("linear", "log"),
+        default=None,
+        help="of time, for --between: on log, 10 to 100 counts as much as 100 to 1000",
+    )
+    parser.add_argument(
+        "--risk",
+        default="expected",
+        metavar="RISK",
+        help="'expected' value, P of being 'best', or a quantile such as 0.05 (expected)",
+    )
+    parser.add_argument(
+        "--size", type=int, default=1, metavar="N", help="how many runs in parallel (1)"
+    )
+    parser.add_argument(
+        "--repeats",
+        action=argparse.BooleanOptionalAction,
+        help="whether runs of the same algorithm find different things, as with other seeds",
+    )
+    parser.add_argument(
+        "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
+    )
+    add_prior(parser)
+    add_seed(parser)
+    add_json(parser)
+    add_reading(parser)
+
+
+def _select(wanted: argparse.Namespace) -> int:
+    found = polarbear.select(
+        rated(wanted),
+        _preference(wanted),
+        risk=_risk(wanted.risk),
+        size=wanted.size,
+        among=wanted.among,
+        repeats=wanted.repeats,
+    )
+    plain = {
+        "algorithms": found.algorithms,
+        "preference": found.preference,
+        "risk": found.risk,
+        "choices": found.choices,
+        "exact": found.exact,
+        "limit": found.limit,
+    }
+    say(wanted, found, plain)
+    return 0
+
+
+def _preference(wanted: argparse.Namespace) -> Any:
+    from polarbear.selection import preferences
+
+    if wanted.scale is not None and (wanted.at is not None or wanted.around is not None):
+        raise DataError("--scale is for --between: the other preferences have a time of their own")
+    scale = wanted.scale or "linear"
+    if wanted.between is not None:
+        low, high = wanted.between
+        if not low <= high:
+            raise DataError(f"--between {low:g} {high:g}: the range is empty; swap its ends")
+        return preferences.between(low, high, scale=scale)
+    if wanted.at is not None:
+        return preferences.at(wanted.at)
+    if wanted.around is not None:
+        return _around(wanted.around)
+    return preferences.final() if wanted.final else preferences.between(scale=scale)
+
+
+def _around(time: float) -> Any:
+    """Log-normal around a time, by quantiles: no distribution needs to be loaded for it."""
+    import math
+    from statistics import NormalDist
+
+    from polarbear.selection import preferences
+
+    if not (math.isfinite(time) and time > 0):
+        raise DataError(f"--around {time:g}: expected a time above 0")
+    normal = NormalDist(math.log(time), math.log(2) / 1.96)
+    stops = [math.exp(normal.inv_cdf((k + 0.5) / 200)) for k in range(200)]
+    found = preferences.distribution(stops)
+    return preferences.Linear(f"around {time:,g}, within a factor of 2", found.weights)
+
+
+def _risk(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _add_report(commands: argparse._SubParsersAction) -> None:
+    parser = command(
+        commands,
+        "report",
+        "everything about results or a race in one web page",
+        "The page is one file that needs no network: the verdict, pictures to explore, "
+        "and how it was made.",
+        takes="SOURCE TARGET",
+        examples=(
+            "report race.db report.html --open",
+            "report results/ report.html --direction minimize",
+        ),
+        run=_report,
+    )
+    add_file(
+        parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
+    )
+    add_file(parser, "target", help="the page to write (.html)")
+    _add_showing(parser)
+    parser.add_argument(
+        "--alpha", type=float, help="how sure to be (0.99, or what the rules of the race say)"
+    )
+    add_prior(parser)
+    add_seed(parser)
+    add_json(parser, "what was written as JSON")
+    add_reading(parser)
+
+
+def _report(wanted: argparse.Namespace) -> int:
+    check_target(wanted.target)
+    source = source_of(wanted)
+    thing = race_of(source) if kind_of(source) == "store" else fitted(wanted)[1]
+    _write(thing, wanted.target, wanted, wanted.alpha)
+    size = Path(wanted.target).stat().st_size
+    say(wanted, f"{wanted.target}: {size / 1e3:,.0f} kB", {"report": wanted.target, "bytes": size})
+    return 0

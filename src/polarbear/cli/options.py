@@ -1,0 +1,158 @@
+"""Options that several commands have: one name, one meaning, said once."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+"""What a shell completes where a file is expected; shtab looks for it."""
+
+PRIORS = (
+    "Dirichlet",
+    "HierarchicalDirichlet",
+    "BSpline",
+    "RandomWalk",
+    "SparseGP",
+    "HSGP",
+    "GP",
+)
+
+COLUMNS = ("algorithm", "instance", "time", "value", "repetition")
+
+MANY = "may be given again"
+
+STORE = "the store of a race: a file, or a postgresql:// URL; it may be in use"
+
+
+class Option(argparse.Action):
+    """An option that takes a value, and remembers that it was given.
+
+    Commands that take several kinds of files refuse options that a file has no use for, which needs
+    to be told from defaults.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Keep the value."""
+        if self.nargs is None and self.const == MANY:
+            values = (*(getattr(namespace, self.dest) or ()), values)
+        setattr(namespace, self.dest, values)
+        namespace.given = {*getattr(namespace, "given", ()), self.dest}
+
+
+def command(
+    commands: argparse._SubParsersAction,
+    name: str,
+    about: str,
+    more: str,
+    *,
+    takes: str,
+    examples: tuple[str, ...],
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """Add a command: what it answers in a line, what else to know, what it takes, and examples."""
+    shown = "\n".join(f"  polarbear {example}" for example in examples)
+    parser = commands.add_parser(
+        name,
+        help=about,
+        usage=f"polarbear {name} [OPTIONS] {takes}",
+        description=f"{about[0].upper()}{about[1:]}{'' if about.endswith('?') else '.'} {more}",
+        epilog=f"{'example' if len(examples) == 1 else 'examples'}:\n{shown}",
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run, command=name)
+    return parser
+
+
+class _Help(argparse.HelpFormatter):
+    """Texts are filled, examples are left as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example"):
+            return "\n".join(indent + line for line in text.splitlines())
+        return super()._fill_text(text, width, indent)
+
+
+def add_file(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
+    """An argument that is a file: shells complete it."""
+    parser.add_argument(*names, **more).complete = FILES  # type: ignore[attr-defined]
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How to read results."""
+    group = parser.add_argument_group("how to read results")
+    group.add_argument(
+        "--direction",
+        choices=("minimize", "maximize"),
+        action=Option,
+        help="whether small or large values are good",
+    )
+    group.add_argument("--format", action=Option, help="of the files, if it is not found out")
+    group.add_argument(
+        "--clock", action=Option, help="what times count, for what is said: evaluations, seconds"
+    )
+    for name in COLUMNS:
+        many = name == "instance"
+        group.add_argument(
+            f"--{name}",
+            metavar="COLUMN",
+            action=Option,
+            const=MANY if many else None,
+            help=f"the column of the {name}{f'; {MANY}' if many else ''}",
+        )
+    group.add_argument(
+        "--until",
+        metavar="WHEN",
+        action=Option,
+        help="until when runs were watched: a column, a time, 'last' or 'instance'",
+    )
+    group.add_argument(
+        "--pattern", metavar="REGEX", action=Option, help="finds times and values in solver logs"
+    )
+    group.add_argument(
+        "--names", metavar="REGEX", action=Option, help="finds algorithm and instance in file names"
+    )
+    group.add_argument(
+        "--times", type=int, metavar="N", action=Option, help="rank at N times (where data are)"
+    )
+
+
+def add_prior(parser: argparse.ArgumentParser) -> None:
+    """How ratings may move over time."""
+    parser.add_argument(
+        "--prior",
+        choices=PRIORS,
+        default="Dirichlet",
+        metavar="PRIOR",
+        action=Option,
+        help=f"how ratings may move over time: {', '.join(PRIORS)} (Dirichlet: each time speaks "
+        "for itself)",
+    )
+
+
+def add_alpha(parser: argparse.ArgumentParser) -> None:
+    """How sure to be."""
+    parser.add_argument("--alpha", type=float, default=0.99, help="how sure to be (0.99)")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """The same seed, the same answer."""
+    parser.add_argument(
+        "--seed", type=int, default=0, action=Option, help="the same seed, the same answer (0)"
+    )
+
+
+def add_workers(parser: argparse.ArgumentParser, default: str) -> None:
+    """How many at once."""
+    parser.add_argument("--workers", type=int, metavar="N", help=f"how many at once ({default})")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "the answer as JSON") -> None:
+    """For programs."""
+    parser.add_argument("--json", action="store_true", help=f"{what}, for programs")

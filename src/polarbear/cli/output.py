@@ -1,0 +1,119 @@
+"""What commands say: text for people, JSON for programs, and messages in words of the shell."""
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from polarbear.errors import DataError
+
+
+def say(wanted: argparse.Namespace, text: object, plain: Mapping[str, Any]) -> None:
+    """Print an answer: the text, or with ``--json`` what it is made from, as one object."""
+    print(to_json(plain) if wanted.json else shown(text))
+
+
+def shown(text: object) -> str:
+    r"""Text without anything that a terminal would obey: names of algorithms may hold it.
+
+    >>> print(shown("a\x1b[2J"))
+    a\x1b[2J
+    """
+    plain = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(text))
+    return "".join(plain)
+
+
+def to_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:
+    r"""Names, numbers and lists as JSON, which has no infinities: these are null.
+
+    >>> print(to_json({"pareto": ("a", "b"), "need": float("inf")}, indent=None))
+    {"pareto": ["a", "b"], "need": null}
+    """
+    import json
+
+    return json.dumps(_plain(plain), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # numpy, which need not be loaded to ask
+        value = value.tolist()
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(part) for key, part in value.items()}
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    return value
+
+
+def typed(wanted: argparse.Namespace) -> str:
+    """The command as it was typed, without passwords: it is shown, and kept in reports.
+
+    >>> wanted = argparse.Namespace(words=["status", "postgresql://ann:secret@host/races#night"])
+    >>> typed(wanted)
+    "polarbear status 'postgresql://ann@host/races#night'"
+    """
+    return without_password(shlex.join(["polarbear", *wanted.words]))
+
+
+def without_password(text: str) -> str:
+    """Text with URLs in it, as others may see it."""
+    return _PASSWORD.sub(r"\1", text)
+
+
+def check_target(path: str) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise DataError(f"{path}: there is no folder {folder}")
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder: name a file in it")
+
+
+def complain(message: object, wanted: argparse.Namespace | None = None) -> None:
+    """Say on standard error what is wrong."""
+    print(
+        f"polarbear: {shown(without_password(in_options(str(message), wanted)))}", file=sys.stderr
+    )
+
+
+def in_options(message: str, wanted: argparse.Namespace | None) -> str:
+    """A message about parameters, said of the options of a command.
+
+    >>> wanted = argparse.Namespace(direction=None, alpha=2.0, repeats=None, instance=None)
+    >>> in_options("alpha=2.0: expected less", wanted)
+    '--alpha 2.0: expected less'
+    >>> in_options("pass direction='minimize' or direction='maximize'", wanted)
+    'pass --direction minimize or --direction maximize'
+    >>> in_options("say repeats=True, or name it with instance=('...', '...')", wanted)
+    'say --repeats, or name it with --instance NAME --instance NAME'
+    """
+    options = set(vars(wanted)) if wanted is not None else set()
+
+    def option(found: re.Match[str]) -> str:
+        name, value = f"--{found['name'].replace('_', '-')}", found["value"]
+        if found["name"] not in options:
+            return found[0]
+        if value in ("True", "False"):
+            return name if value == "True" else f"--no-{name[2:]}"
+        parts = _QUOTED.findall(value) or [value]
+        return " ".join(f"{name} {'NAME' if part == '...' else part}" for part in parts)
+
+    return _PARAMETER.sub(option, message)
+
+
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
+_QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
+_PARAMETER = re.compile(
+    r"\b(?P<name>[a-z_]+)=(?P<value>\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
+)

@@ -1,0 +1,145 @@
+"""What a command is given: results, a posterior, ratings or the store of a race."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import polarbear
+from polarbear.cli.options import COLUMNS
+from polarbear.errors import DataError
+
+if TYPE_CHECKING:
+    from polarbear.racing.core import Race
+
+Kind = Literal["results", "posterior", "ratings", "store"]
+
+READING = ("direction", "format", "clock", *COLUMNS, "until", "pattern", "names")
+_SQLITE = b"SQLite format 3\0"
+_RATINGS = b'"kind": "polarbear ratings"'
+
+
+def kind_of(source: str) -> Kind:
+    """What a path or a URL leads to, by its first bytes; whatever is nothing else are results."""
+    if source.startswith(("postgresql://", "postgres://")):
+        return "store"
+    path = Path(source)
+    if not path.is_file():
+        return "results"
+    with path.open("rb") as file:
+        first = file.read(256)
+    if first.startswith(_SQLITE):
+        return "store"
+    if _RATINGS in first:
+        return "ratings"
+    if first.startswith(b"PK") and _is_posterior(path):
+        return "posterior"
+    return "results"
+
+
+def _is_posterior(path: Path) -> bool:
+    import json
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as file:
+            header = json.loads(file.read("header.json"))
+    except (zipfile.BadZipFile, KeyError, ValueError):
+        return False
+    return isinstance(header, dict) and "kind" in header
+
+
+def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
+    """The runs of results, or of a store."""
+    source = source_of(wanted)
+    if kind_of(source) == "store":
+        _refuse(wanted, READING, f"{source} is the store of a race, which knows it")
+        with polarbear.open_store(source, read_only=True) as store:
+            return store.runs()
+    if not Path(source).exists():
+        raise DataError(f"{source}: there is no such file or folder")
+    if source.endswith(".toml"):
+        raise DataError(
+            f"{source} says what to run, and is no results: try `polarbear race {source}`, and "
+            "then this command with its store"
+        )
+    named = {name: getattr(wanted, name) for name in READING}
+    if named["until"] is not None:
+        named["until"] = _time_or_name(named["until"])
+    return polarbear.read(source, **{k: v for k, v in named.items() if v is not None})
+
+
+def source_of(wanted: argparse.Namespace) -> str:
+    """The path, or the example that comes with the package."""
+    if not getattr(wanted, "example", False):
+        if wanted.source is None:
+            raise DataError(
+                "there is nothing to look at: name a file or a folder, or try --example"
+            )
+        return wanted.source
+    if wanted.source is not None:
+        raise DataError(f"--example comes with its own data: leave out {wanted.source}")
+    wanted.direction, wanted.clock = wanted.direction or "minimize", "evaluations"
+    return str(Path(polarbear.__file__).parent / "examples" / "mabbob_d5.csv")
+
+
+def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
+    """The times to rank at."""
+    return None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times)
+
+
+def prior_of(wanted: argparse.Namespace) -> Any:
+    """The prior that was named."""
+    return getattr(polarbear.priors, wanted.prior)()
+
+
+def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbear.Posterior]":
+    """A posterior that was saved, or one of runs, with the runs."""
+    source = source_of(wanted)
+    if kind_of(source) == "posterior":
+        _refuse(wanted, (*READING, "times", "prior", "seed"), f"{source} is a posterior already")
+        return None, polarbear.Posterior.load(source)
+    if kind_of(source) == "ratings":
+        raise DataError(f"{source} holds ratings, which `polarbear select` takes; this needs more")
+    runs = runs_of(wanted)
+    posterior = polarbear.fit(
+        runs, prior=prior_of(wanted), times=times_of(runs, wanted), seed=wanted.seed
+    )
+    return runs, posterior
+
+
+def rated(wanted: argparse.Namespace) -> Any:
+    """Whatever one can select from: ratings, a posterior, or that of a race or of results."""
+    source = source_of(wanted)
+    kind = kind_of(source)
+    if kind == "ratings":
+        _refuse(wanted, (*READING, "times", "prior", "seed"), f"{source} holds ratings already")
+        return polarbear.Ratings.load(source)
+    if kind == "store":
+        _refuse(wanted, (*READING, "times", "prior", "seed"), f"{source} is a race, which knows it")
+        race = race_of(source)
+        if race.posterior is None:
+            raise DataError(
+                f"{source}: nothing is decided yet of two or more who race: there are no ratings; "
+                f"see `polarbear status {source}`"
+            )
+        return race.posterior
+    return fitted(wanted)[1]
+
+
+def race_of(source: str) -> "Race":
+    """The race of a store, which may be running meanwhile."""
+    with polarbear.open_store(source, read_only=True) as store:
+        return polarbear.Race.from_events(store.read(arrays=True))
+
+
+def _refuse(wanted: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+    given = [name for name in names if name in getattr(wanted, "given", ())]
+    if given:
+        raise DataError(f"--{given[0].replace('_', '-')} is for results: {why}")
+
+
+def _time_or_name(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

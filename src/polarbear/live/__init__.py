@@ -1,0 +1,1 @@
+"""A race while it runs: in a terminal, as lines for programs, in a browser."""

@@ -1,0 +1,250 @@
+"""``Screen``: a race in a terminal, drawn anew when something happens or the window changes.
+
+Nothing here has a thread of its own: a race forks, and threads and forks do not go together. The
+race calls several times a second, and the system calls when the window changes.
+"""
+
+import signal
+import time
+import warnings
+from collections import deque
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from polarbear.data.names import count, listing
+from polarbear.errors import require
+from polarbear.live.pace import Pace, Remaining, duration
+from polarbear.racing.progress import Progress
+from polarbear.running.job import UNITS
+from polarbear.store.overview import shown
+
+EVENTS = 100
+"""So many things that happened are kept; as many are shown as there is space for."""
+
+MARKS, PLAIN = "●◆✗-", "*+x-"
+"""Of those who race, are settled, are dominated, and left; for terminals of any age."""
+
+ROOMY = 20
+"""From so many lines on, some may be empty."""
+
+
+class Screen:
+    """Shows the progress of a race: a context, inside of which it is called with each progress.
+
+    Parameters
+    ----------
+    title
+        What is raced.
+    hint
+        How to stop, and what else one can do meanwhile.
+    console
+        Where to draw, if not on standard error.
+    """
+
+    def __init__(self, title: str, hint: str, console: Any = None) -> None:
+        self._live_module = require("rich.live", extra="live")
+        self._text = require("rich.text", extra="live").Text
+        self._table = require("rich.table", extra="live").Table
+        self._group = require("rich.console", extra="live").Group
+        made = require("rich.console", extra="live").Console
+        self._console = made(stderr=True) if console is None else console
+        self._title, self._hint = title, hint
+        self._pace = Pace()
+        self._start = time.monotonic()
+        self._events: deque[tuple[str, str]] = deque(maxlen=EVENTS)
+        self._last: Progress | None = None
+        self._warnings: dict[str, tuple[Any, ...]] = {}
+        self._drawing = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._live = self._live_module.Live(
+            self._text("starting"), console=self._console, screen=True, auto_refresh=False
+        )
+        self._live.start()
+        if hasattr(signal, "SIGWINCH"):  # not on Windows
+            self._before = signal.signal(signal.SIGWINCH, self._resized)
+        self._caught = warnings.catch_warnings()
+        self._caught.__enter__()
+        warnings.showwarning = self._warned
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._caught.__exit__(kind, error, trace)
+        if hasattr(signal, "SIGWINCH"):
+            signal.signal(signal.SIGWINCH, self._before)
+        self._live.stop()
+        for told in self._warnings.values():  # they are gone with the screen
+            warnings.showwarning(*told)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show this."""
+        self._pace.seen(time.monotonic(), sum(progress.runs.values()))
+        for line in progress.news:
+            self.note(line)
+        self._last = progress
+        self._draw()
+
+    def note(self, line: str) -> None:
+        """Something happened."""
+        self._events.append((time.strftime("%H:%M:%S"), shown(line)))
+
+    def _warned(self, message: Any, *more: Any) -> None:
+        if str(message) not in self._warnings:
+            self._warnings[str(message)] = (message, *more)
+            self.note(str(message))
+
+    def _resized(self, _signal: int, _frame: FrameType | None) -> None:
+        # In the middle of drawing: what is being drawn is the old size, and is drawn again at once.
+        if not self._drawing:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._drawing = True
+        try:
+            size = self._console.size
+            if self._last is not None:
+                self._live.update(self.picture(self._last, size.height), refresh=True)
+                if self._console.size != size:
+                    self._live.update(self.picture(self._last, self._console.height), refresh=True)
+        finally:
+            self._drawing = False
+
+    # What is drawn
+
+    def picture(self, progress: Progress, height: int) -> Any:
+        """Everything, in so many lines: algorithms first, then what happened last."""
+        rows = self._rows(progress)
+        room = height - 3  # without the first line, that of columns, and the last
+        facts = self._facts(progress)[-max(room - 2, 1) :]
+        blank = [self._text("")] if height >= ROOMY else []
+        free = room - len(facts) - 3 * len(blank)
+        most = max(min(len(rows), max(free - 3, free // 2 + 1)), 1)
+        events = list(self._events)[-(free - most) :] if free > most else []
+        lines = [
+            self._head(progress),
+            *blank,
+            self._algorithms(progress, rows, most),
+            *blank,
+            *facts,
+            *blank,
+            *(self._event(*one) for one in events),
+            self._line(self._hint, "dim"),
+        ]
+        return self._group(*lines)
+
+    def _head(self, progress: Progress) -> Any:
+        head = self._line()
+        head.append(f"polarbear {shown(self._title)}", style="bold")
+        head.append(f"  round {progress.rounds + 1}" if not progress.ended else "  ended")
+        head.append(f"  {duration(time.monotonic() - self._start)}", style="dim")
+        return head
+
+    def _algorithms(self, progress: Progress, rows: list[tuple[str, str, str]], most: int) -> Any:
+        """A line for each, those that still race first; the last line tells of those left out."""
+        table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
+        for name in ("algorithm", "standing"):
+            table.add_column(name, overflow="ellipsis", header_style="dim")
+        for name in ("runs", "asked for"):
+            table.add_column(name, justify="right", no_wrap=True, header_style="dim")
+        kept = rows if len(rows) <= most else rows[: most - 1]
+        for name, standing, style in kept:
+            wanted = progress.wanted.get(name, 0)
+            table.add_row(
+                self._line(shown(name), style),
+                self._line(shown(standing), style),
+                self._text(f"{progress.runs.get(name, 0):,}", style=style),
+                self._text(f"{wanted:,}" if wanted else "", style=style),
+            )
+        if len(kept) < len(rows):
+            table.add_row(self._line(f"and {len(rows) - len(kept)} more", "dim"))
+        return table
+
+    def _line(self, text: str = "", style: str = "") -> Any:
+        """Text that is cut and not wrapped: a line is a line."""
+        return self._text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+    def _rows(self, progress: Progress) -> list[tuple[str, str, str]]:
+        """Name, standing, style: the latest of those that are out first."""
+        racing, settled, out, left = MARKS if self._console.encoding.startswith("utf") else PLAIN
+        dominated = [
+            (name, f"{out} dominated by {one.by} (P = {one.probability:.3f})", "dim")
+            for name, one in progress.eliminated.items()
+        ]
+        return [
+            *((name, f"{racing} racing", "bold cyan") for name in progress.racing),
+            *((name, f"{settled} in the set", "bold green") for name in progress.settled),
+            *reversed(dominated),
+            *((name, f"{left} removed", "dim") for name in progress.removed),
+        ]
+
+    def _facts(self, progress: Progress) -> list[Any]:
+        made, wanted = sum(progress.runs.values()), sum(progress.wanted.values())
+        facts = {
+            "Pareto set": listing([shown(name) for name in progress.pareto]),
+            "open": f"{count(progress.open, 'pair')} not settled yet",
+            "runs": f"{made:,} made, {wanted:,} asked for and not in yet",
+            "to go": _to_go(self._pace.remaining(progress), progress),
+            "spent": _spent(progress),
+        }
+        lines = []
+        for name, said in facts.items():
+            line = self._line()
+            line.append(f"{name:<12}", style="dim")
+            line.append(said)
+            lines.append(line)
+        return lines
+
+    def _event(self, when: str, what: str) -> Any:
+        line = self._line()
+        line.append(f"{when}    ", style="dim")
+        line.append(what)
+        return line
+
+
+def _to_go(left: Remaining | None, progress: Progress) -> str:
+    if progress.ended or not progress.open:
+        return "nothing" if progress.ended else "the last runs of this round"
+    if left is None:
+        return "that can be told after the first rounds"
+    when = "" if left.seconds is None else f", about {duration(left.seconds)} at this pace"
+    if left.limit == "max_runs":
+        return f"{_many(left.runs)} runs{when}, until max_runs; more would settle more"
+    runs = f"about {_many(left.runs)} runs ({_many(left.least)} to {_many(left.most)})"
+    few = "; there may be too few instances to settle it" if left.limit else ""
+    return f"{runs}{when}{few}"
+
+
+def _many(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e9 else "endlessly many"
+
+
+def _spent(progress: Progress) -> str:
+    units: dict[str, str] = {**UNITS}
+    unit = f" {units.get(progress.clock, progress.clock)}"
+    rules, spent = progress.rules, progress.spent
+    parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
+    if rules.deadline is not None:
+        parts.append(f"{duration(max(rules.deadline - time.time(), 0))} until the deadline")
+    return ", ".join(parts)
+
+
+def _of(value: float, limit: float | None, unit: str) -> str:
+    if limit is None:
+        return f"{_number(value)}{unit}"
+    share = f"{100 * value / limit if limit else 100:.0f} %"
+    return f"{_number(value)} of {_number(limit)}{unit} ({share})"
+
+
+def _number(value: float) -> str:
+    """With three digits after the point at most.
+
+    >>> _number(1e6), _number(12.3456), _number(0.0123)
+    ('1,000,000', '12.346', '0.0123')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.5g}"

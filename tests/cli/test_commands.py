@@ -1,0 +1,324 @@
+"""Commands as somebody types them: what they say, to people and to programs, and how they end."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.cli.main import main, parser
+from racers import drive, race_of
+
+MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
+READ = ("--direction", "minimize", "--clock", "evaluations")
+
+
+def commands():
+    (found,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return found.choices
+
+
+def answer(capsys, *words):
+    """What a command says to a program."""
+    assert main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refusal(capsys, *words, code=1):
+    """What a command complains about."""
+    assert main([*map(str, words)]) == code
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.startswith("polarbear: ")
+    return said.err
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder with the example as a posterior and as ratings, and a race in a store."""
+    folder = tmp_path_factory.mktemp("kept")
+    assert main(["analyse", "--example", "--save", str(folder / "posterior.pb")]) == 0
+    posterior = pb.Posterior.load(folder / "posterior.pb")
+    pb.Ratings.of(posterior).save(folder / "ratings.json")
+    with pb.open_store(folder / "race.db") as store:
+        store.append(drive(race_of(fit=pb.fit, rules=pb.Rules(alpha=0.9, max_runs=60))).events)
+    (folder / "race.toml").touch()
+    return folder
+
+
+# The same everywhere
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_explains_itself(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert f"  polarbear {name}" in said.partition("example")[2]
+    for action in commands()[name]._actions:
+        assert action.help, action.dest
+
+
+def test_an_option_means_the_same_in_every_command():
+    meaning = {}
+    for name, one in commands().items():
+        for action in one._actions:
+            for option in action.option_strings:
+                if option not in (
+                    "--json",
+                    "--workers",
+                    "--alpha",
+                ):  # these say more, or have no default
+                    told = (action.help, action.default, action.nargs, type(action))
+                    assert meaning.setdefault(option, told) == told, (name, option)
+
+
+def test_to_start_loads_no_numbers():
+    code = "import sys, polarbear.cli.main as m; m.parser(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert not {"numpy", "scipy", "json", "rich", "starlette"} & set(loaded.split())
+
+
+def test_wrong_words_end_with_2(capsys):
+    for words in (["fly"], ["analyse", "--fast"], ["select", "x", "--at", "soon"], ["merge"]):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        assert end.value.code == 2
+        assert "Traceback" not in capsys.readouterr().err
+
+
+# analyse
+
+
+def test_the_example_is_analysed(capsys):
+    assert main(["analyse", "--example"]) == 0
+    said = capsys.readouterr().out
+    assert "420 runs: 7 algorithms on 60 instances" in said
+    assert "RS is dominated by CSA at every time from 100 to 10,000 evaluations" in said
+    assert "P(in the set)" in said
+
+
+def test_a_program_gets_the_same(capsys):
+    found = answer(capsys, "analyse", MABBOB, *READ, "--alpha", 0.95, "--times", 6)
+    runs = pb.read(MABBOB, direction="minimize", clock="evaluations")
+    posterior = pb.fit(runs, times=pb.grid.from_runs(runs, 6))
+    assert found["pareto"] == [*posterior.pareto(0.95)]
+    assert found["verdict"] == posterior.verdict(0.95).splitlines()
+    assert found["times"] == posterior.times.tolist()
+    assert found["in_pareto"] == posterior.in_pareto()
+    assert np.allclose(found["best"]["CSA"], posterior.best()[:, 0])
+
+
+def test_a_posterior_and_a_store_are_analysed(kept, capsys):
+    found = answer(capsys, "analyse", kept / "posterior.pb")
+    assert found["instances"] == 60
+    assert set(answer(capsys, "analyse", kept / "race.db")["algorithms"]) > {"early", "late"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "there is nothing to look at: name a file or a folder, or try --example"),
+        (["nothing"], "nothing: there is no such file or folder"),
+        (["--example", "here.csv"], "--example comes with its own data: leave out here.csv"),
+        ([MABBOB], "pass --direction minimize or --direction maximize"),
+        ([MABBOB, *READ, "--alpha", "0.3"], "--alpha 0.3: expected a probability"),
+        ([MABBOB, *READ, "--algorithm", "solver"], "say which one it is with --algorithm NAME"),
+        ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
+        (["{kept}/race.toml"], "says what to run, and is no results: try `polarbear race"),
+        (["{kept}/posterior.pb", *READ], "--direction is for results: "),
+        (["{kept}/race.db", "--clock", "s"], "--clock is for results: "),
+        (["{kept}/ratings.json"], "holds ratings, which `polarbear select` takes"),
+        ([MABBOB, *READ, "--open"], "say where to write it with --report FILE"),
+        ([MABBOB, *READ, "--save", "/nowhere/x"], "/nowhere/x: there is no folder /nowhere"),
+    ],
+)
+def test_mistakes_are_said_in_words_of_the_command_line(kept, words, message, capsys):
+    said = refusal(capsys, "analyse", *(str(word).format(kept=kept) for word in words))
+    assert message in said
+    assert "=" not in said.replace("min=", "")
+
+
+def test_what_the_data_leave_open_is_noted(tmp_path, capsys):
+    path = tmp_path / "results.csv"
+    rows = [f"{a},{i},{t},{v}" for i in range(9) for a, t, v in (("a", 1, 3), ("b", 1, 2))]
+    path.write_text("algorithm,instance,time,value\n" + "\n".join([*rows, "a,0,5,1"]))
+    assert main(["analyse", str(path), "--direction", "minimize"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("polarbear: note: the table does not say until when")
+    assert "--until last, --until instance or --until 1e5" in said
+    assert main(["analyse", str(path), "--direction", "minimize", "--until", "9.5"]) == 0
+    assert not capsys.readouterr().err
+
+
+# report
+
+
+def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "a report.html"
+    found = answer(capsys, "analyse", kept / "posterior.pb", "--report", page, "--open")
+    assert found["report"] == str(page)
+    assert opened == [page.as_uri()]
+    said = page.read_text("utf-8")
+    assert "RS is dominated by CSA" in said
+    assert "polarbear analyse" in said  # the command that made it
+    for source in ([kept / "race.db"], [MABBOB, *READ, "--times", 4]):
+        found = answer(capsys, "report", *source, page, "--title", "Nightly")
+        assert found["bytes"] == page.stat().st_size
+        assert "Nightly" in page.read_text("utf-8")
+    assert "--alpha 7.0: expected" in refusal(capsys, "report", MABBOB, *READ, page, "--alpha", 7)
+    assert "is a folder" in refusal(capsys, "report", kept / "race.db", tmp_path)
+
+
+# select
+
+
+@pytest.mark.parametrize(
+    ("words", "preference", "more"),
+    [
+        ((), None, {}),
+        (("--at", 200, "--risk", 0.05), pb.preferences.at(200), {"risk": 0.05}),
+        (
+            ("--between", 100, 900, "--scale", "log"),
+            pb.preferences.between(100, 900, scale="log"),
+            {},
+        ),
+        (("--final", "--risk", "best"), pb.preferences.final(), {"risk": "best"}),
+        (
+            (
+                "--between",
+                200,
+                9000,
+                "--size",
+                2,
+                "--no-repeats",
+                "--among",
+                "CSA",
+                "--among",
+                "RS",
+            ),
+            pb.preferences.between(200, 9000),
+            {"size": 2, "repeats": False, "among": ["CSA", "RS"]},
+        ),
+    ],
+)
+def test_a_choice_is_that_of_select(kept, words, preference, more, capsys):
+    wanted = pb.select(pb.Posterior.load(kept / "posterior.pb"), preference, **more)
+    found = answer(capsys, "select", kept / "posterior.pb", *words)
+    assert found["algorithms"] == [*wanted.algorithms]
+    assert found["preference"] == wanted.preference
+    assert [one["regret"] for one in found["choices"]] == [c.regret for c in wanted.choices]
+
+
+def test_everything_can_be_selected_from(kept, capsys):
+    when = ("--around", 5000)
+    first = answer(capsys, "select", kept / "posterior.pb", *when)
+    assert first["preference"] == "around 5,000, within a factor of 2, in evaluations"
+    for source in ([kept / "ratings.json"], [MABBOB, *READ], ["--example"]):
+        assert answer(capsys, "select", *source, *when)["algorithms"] == first["algorithms"]
+    assert answer(capsys, "select", kept / "race.db", "--at", 1)["algorithms"] == ["early"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--at", 5), "the time 5 "),
+        (("--between", 9, 3), "--between 9 3: the range is empty; swap its ends"),
+        (("--around", -3), "--around -3: expected a time above 0"),
+        (("--risk", "low"), "--risk low: expected 'expected', 'best'"),
+        (("--risk", 7), "--risk 7.0: the level of a quantile lies between 0 and 1"),
+        (("--size", 0), "--size 0: expected how many runs"),
+        (("--size", 9, "--no-repeats"), "say --repeats, or choose fewer"),
+        (("--among", "CSB"), "did you mean 'CSA'"),
+        (("--at", 500, "--scale", "log"), "--scale is for --between"),
+    ],
+)
+def test_what_cannot_be_selected_by_is_said(kept, words, message, capsys):
+    assert message in refusal(capsys, "select", kept / "ratings.json", *words)
+
+
+# The others, for programs
+
+
+def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):
+    found = answer(capsys, "status", kept / "race.db")
+    assert found["n_runs"] == sum(sum(own.values()) for own in found["ended"].values())
+    found = answer(capsys, "replay", MABBOB, *READ, "--times", 4, "--alpha", 0.95)
+    assert set(found["eliminated"]) == {"RS"}
+    few = ("--times", 3, "--repeat", 2, "--workers", 2)
+    assert len(answer(capsys, "replay", MABBOB, *READ, *few)["replays"]) == 2
+    found = answer(capsys, "calibration", MABBOB, *READ, "--times", 3, "--replicates", 3)
+    assert found["replicates"] == 3
+    assert found["verdict"] in ("honest", "too sure", "too timid", "unknown")
+    found = answer(capsys, "salvage", kept / "race.db", tmp_path / "new.db")
+    assert found["lost"] == {}
+    found = answer(capsys, "merge", kept / "race.db", tmp_path / "new.db", tmp_path / "all.db")
+    assert found["conflicts"] == []
+    pytest.importorskip("pyarrow")
+    found = answer(capsys, "export", kept / "race.db", tmp_path / "runs.parquet")
+    assert found["runs"] == answer(capsys, "status", kept / "race.db")["n_runs"]
+
+
+def test_a_store_is_no_race_as_a_file(kept, capsys):
+    said = refusal(capsys, "race", kept / "race.db")
+    assert "what is meant is the TOML file" in said
+
+
+# How it ends
+
+
+def test_whoever_stops_listening_is_left_alone(kept):
+    command = [sys.executable, "-m", "polarbear", "status", str(kept / "race.db")]
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_nothing_said_is_obeyed_by_a_terminal(tmp_path, capsys):
+    path = tmp_path / "results.csv"
+    rows = [f"{a},{i},1,{v}" for i in range(9) for a, v in (("\x1b[2Ja", i), ("b", 5))]
+    path.write_text("algorithm,instance,time,value\n" + "\n".join(rows))
+    assert main(["analyse", str(path), "--direction", "minimize"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"\x1b[2Ja" in said
+
+
+# Completion
+
+
+def completed(script, *words):
+    asked = " ".join(f"'{word}'" for word in words)
+    code = (
+        f"source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; "
+        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
+        "_shtab_polarbear; printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    said = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert not said.stderr
+    return said.stdout.split()
+
+
+def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion.bash"
+    script.write_text(capsys.readouterr().out)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "race.toml").touch()
+    assert completed(script, "polarbear", "s") == ["select", "serve", "status", "salvage"]
+    assert completed(script, "polarbear", "select", "--bet") == ["--between"]
+    assert "HSGP" in completed(script, "polarbear", "analyse", "--prior", "")
+    assert completed(script, "polarbear", "race", "rac") == ["race.toml"]
+    assert main(["completion", "zsh"]) == 0
+    assert "#compdef polarbear" in capsys.readouterr().out

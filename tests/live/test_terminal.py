@@ -1,0 +1,233 @@
+"""A race in a terminal: what is drawn at any size, and real ones that are disturbed."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+import warnings
+from dataclasses import replace
+
+import pytest
+
+import polarbear as pb
+from course import decisions, told
+from polarbear.cli.main import main
+from polarbear.live.lines import plain
+from polarbear.live.pace import Pace
+from polarbear.racing.events import Eliminated, Outlook
+from polarbear.racing.progress import Progress
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Spent
+from racers import drive, race_of
+from typed import command, prepared
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The same race in one go: its events."""
+    path = prepared(tmp_path_factory.mktemp("undisturbed"), 0)
+    subprocess.run(command("race", path, "--workers", 2, "--quiet"), check=True)
+    return kept(path)
+
+
+def kept(path):
+    with pb.open_store(path.parent / "race.db", read_only=True) as store:
+        return list(store.read())
+
+
+# What is drawn
+
+
+def progress_of(n, *, out=0, **more):
+    names = [f"algorithm {k}" for k in range(n)]
+    done = {name: Eliminated(name, names[-1], 0.995) for name in names[:out]}
+    basis = Progress(
+        racing=tuple(names[out:-1]),
+        settled=tuple(names[-1:]),
+        eliminated=done,
+        removed=(),
+        runs=dict.fromkeys(names, 40),
+        wanted=dict.fromkeys(names[out:], 3),
+        rounds=4,
+        open=n,
+        spent=Spent(900, 123_456.0),
+        rules=Rules(max_runs=5000, max_time=1e6),
+        clock="evaluations",
+        outlook=Outlook((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
+        since=10,
+        instances=None,
+    )
+    return replace(basis, **more)
+
+
+def drawn(progress, rows=24, columns=90, news=()):
+    rich = pytest.importorskip("rich.console")
+    from polarbear.live.terminal import Screen
+
+    console = rich.Console(file=io.StringIO(), width=columns, height=rows, record=True)
+    screen = Screen("race.toml", "Ctrl-C stops", console)
+    for line in news:
+        screen.note(line)
+    console.print(screen.picture(progress, rows))
+    return console.export_text().rstrip("\n")
+
+
+def test_everything_is_on_the_screen():
+    said = drawn(progress_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
+    for text in (
+        "algorithm 2  ● racing",
+        "algorithm 4  ◆ in the set",
+        "✗ dominated by algorithm 4 (P = 0.995)",
+        "Pareto set  algorithm 2, algorithm 3, algorithm 4",
+        "200 made, 9 asked for",
+        "about 190 runs (90 to 890)",
+        "900 of 5,000 runs (18 %), 123,456 of 1,000,000 evaluations (12 %)",
+        "algorithm 1 is dominated by algorithm 4",
+        "Ctrl-C stops",
+    ):
+        assert text in said, said
+
+
+@pytest.mark.parametrize("rows", [6, 10, 14, 24, 60])
+@pytest.mark.parametrize("columns", [20, 60, 200])
+@pytest.mark.parametrize("n", [2, 7, 30, 300])
+def test_it_fits_every_window(rows, columns, n):
+    said = drawn(progress_of(n, out=n // 2), rows, columns, [f"round {k}" for k in range(50)])
+    lines = said.splitlines()
+    assert len(lines) <= rows
+    assert max(map(len, lines)) <= columns
+    assert "racing" in said or "in the set" in said or columns < 60
+    if rows == 24 and n > 7 and columns > 20:
+        assert f"and {n - sum('● racing' in line for line in lines)} more" in said
+
+
+def test_names_are_not_obeyed():
+    name = "\x1b[2Jx\n"
+    said = drawn(progress_of(2, racing=(name,), runs={name: 3}), news=[f"{name} failed"])
+    assert "\x1b" not in said
+    assert r"\x1b[2Jx\n" in said
+
+
+def test_warnings_are_on_the_screen_and_said_again_when_it_is_gone(monkeypatch):
+    rich = pytest.importorskip("rich.console")
+    from polarbear.live.terminal import Screen
+
+    said = []
+    monkeypatch.setattr("warnings.showwarning", lambda message, *_: said.append(str(message)))
+    console = rich.Console(file=io.StringIO(), force_terminal=True, width=90, height=24)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with Screen("race.toml", "Ctrl-C stops", console) as screen:
+            warnings.warn("round 3 decides nothing", stacklevel=1)
+            screen(progress_of(3))
+            assert not said
+    assert "round 3 decides nothing" in console.file.getvalue()
+    assert said == ["round 3 decides nothing"]
+
+
+def test_a_race_that_has_not_begun_is_drawn():
+    race = race_of()
+    said = drawn(Progress.of(race.state, {}))
+    assert "0 made" in said
+    assert "that can be told after the first rounds" in said
+    race = drive(race)
+    said = drawn(Progress.of(race.state, {}, ended=race.ended))
+    assert "ended" in said
+
+
+def test_what_is_left_follows_from_the_pace_and_the_limits():
+    pace, progress = Pace(), progress_of(3)
+    assert pace.remaining(replace(progress, outlook=None)) is None
+    for second in range(11):
+        pace.seen(float(second), 5 * second)
+    left = pace.remaining(progress)
+    assert (left.runs, left.least, left.most) == (190, 90, 890)
+    assert left.seconds == pytest.approx(38)
+    left = pace.remaining(replace(progress, rules=Rules(max_runs=950)))
+    assert (left.runs, left.limit) == (50 + 9, "max_runs")
+    assert pace.remaining(replace(progress, instances=15)).limit == "instances"
+    endless = Outlook((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
+    found = plain(replace(progress, outlook=endless, rules=Rules()), pace)
+    assert found["remaining"]["seconds"] is None
+    assert json.dumps(found, allow_nan=False)
+
+
+# A real one
+
+
+def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbed):
+    pytest.importorskip("pyte")
+    pytest.importorskip("rich")
+    from terminals import Terminal
+
+    path = prepared(tmp_path, 0.03)
+    words = command("race", path, "--workers", 2)
+    with Terminal(words, rows=24, columns=90) as terminal:
+        said = terminal.shows("asked for and not in yet")
+        assert "early      ● racing" in said
+        terminal.resize(12, 50)
+        end, small = time.monotonic() + 30, [""]
+        while not (small[0].startswith("polarbear") and small[-1].startswith("Ctrl-C")):
+            assert time.monotonic() < end, terminal.text()
+            terminal.read(0.2)
+            small = terminal.text().splitlines() or [""]
+        assert len(small) <= 12
+        assert small[1].split() == ["algorithm", "standing", "runs", "asked", "for"]
+        terminal.resize(30, 110)
+        terminal.shows("is dominated by")
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+    said = terminal.text()
+    assert "Traceback" not in said
+    assert f"all that came in is in {tmp_path / 'race.db'}" in said.replace("\n", "")
+    assert f"polarbear race {path} --workers 2" in said.replace("\n", "")
+    # The store is sound, holds a part, and the same command makes the whole of it.
+    events = kept(path)
+    some = len(told(events))
+    assert 0 < some < len(told(undisturbed))
+    assert pb.Race.from_events(events).ask()
+    with Terminal(words) as again:
+        assert again.wait() == 0
+        assert "ended       max_runs" in again.text()
+    assert decisions(kept(path)) == decisions(undisturbed)
+    assert told(kept(path)) == told(undisturbed)
+
+
+def test_whoever_ends_the_process_is_told_the_same(tmp_path):
+    path = prepared(tmp_path, 0.05)
+    words = command("race", path, "--workers", 2)
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / "race.db").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.kill(running.pid, signal.SIGTERM)
+    said = running.communicate(timeout=60)[1]
+    assert running.returncode == 143
+    assert "To go on: polarbear race" in said
+    assert "Traceback" not in said
+
+
+def test_lines_if_there_is_no_terminal(tmp_path, capfd):
+    path = prepared(tmp_path, 0)
+    assert main(["race", str(path), "--workers", "2"]) == 0
+    said = capfd.readouterr()
+    assert "\x1b" not in said.err
+    assert "worst is dominated by" in said.err
+    assert "round 1: " in said.err
+    assert "ended       max_runs" in said.out
+
+
+def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
+    path = prepared(tmp_path, 0)
+    assert main(["race", str(path), "--workers", "2", "--json"]) == 0
+    said = capfd.readouterr()
+    assert not said.err
+    *lines, last = map(json.loads, said.out.splitlines())
+    assert any("round 1: " in text for line in lines for text in line["news"])
+    assert lines[-1]["ended"] == last["ended"] == "max_runs"
+    assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
+    assert set(last["eliminated"]) == {"worst"}
+    assert last["verdict"][0]["standing"] == "dominated"
