@@ -1,7 +1,7 @@
 """Modular CMA-ES (modcma, C++) as solvers of a race, configured as the paper says (appendix B).
 
-An instance is a function of points in the box [-5, 5]^d with an attribute ``dimension``. The search
-is in the unit cube with an initial step of 0.2: in [-5, 5]^d the bound correction COTN of modcma 1.2
+An instance is a function of points in the box [-5, 5]^d with an attribute ``dimension``. The
+search is in the unit cube, with an initial step of 0.2: in [-5, 5]^d the correction COTN of modcma
 multiplies an offset in units of the domain by a step size that is not, most points then lie outside
 the box, and restarts follow each other within a few hundred evaluations.
 
