@@ -27,6 +27,8 @@ class ManyAffine:
 
     def __call__(self, x: Floats) -> float | Floats:
         """The value, of which 0 is the best there can be."""
+        if not np.all(np.isfinite(x)):  # a search that has gone astray
+            return np.inf
         total = 0.0
         for part, shift, best, scale, weight in self._parts:
             value = np.clip(np.asarray(part(x + shift)) - best, 1e-12, 1e20)

@@ -1,0 +1,46 @@
+"""Proposals of the design loop, and the fixed evaluator that it is compared with."""
+
+import numpy as np
+import pytest
+from design.space import SPACE, by_chance, by_optuna
+
+
+def test_chance_proposes_by_number():
+    one, two = by_chance(3, []), by_chance(4, [])
+    assert one == by_chance(3, [({}, 1.0)])
+    assert one != two
+    assert {name: value in SPACE[name] for name, value in one.items()} == dict.fromkeys(SPACE, True)
+
+
+def test_optuna_proposes_by_what_it_was_told():
+    pytest.importorskip("optuna")
+    told = [(by_chance(k, []), k / 20) for k in range(20)]
+    assert by_optuna(20, told) == by_optuna(20, told)
+    good = [({**options, "ssa": "TPA"}, 1.0) for options, _ in told[:10]]
+    bad = [({**options, "ssa": "MSR"}, 0.0) for options, _ in told[10:]]
+    assert [by_optuna(k, good + bad)["ssa"] for k in range(8)].count("TPA") >= 4
+
+
+def test_the_fixed_evaluator_sees_how_the_runs_of_the_race_go_on():
+    pytest.importorskip("ioh")
+    pytest.importorskip("modcma")
+    from design.fixed import _run
+    from mabbob.problem import ManyAffine
+    from tools.modular import cma_es
+
+    import polarbear as pb
+
+    times = np.array([50.0, 100.0, 200.0])
+    found = pb.race(
+        {"a": cma_es(ssa="CSA"), "b": cma_es(ssa="MSR")},
+        pb.Instances(("1", "2"), lambda name: ManyAffine(int(name), 2)),
+        times,
+        direction="minimize",
+        clock="evaluations",
+        executor=1,
+    )
+    for run, values in zip(found.runs, found.runs.at(times), strict=True):
+        options = {"ssa": "CSA" if run.algorithm == "a" else "MSR"}
+        ours = _run(run.algorithm, options, lambda n: ManyAffine(int(n), 2), times, run.instance)
+        seen = times <= run.until
+        np.testing.assert_array_equal(ours[seen], values[seen])
