@@ -28,7 +28,7 @@ from tools.records import Records
 
 ALPHA = (0.95, 0.99)
 RACES = 20
-INSTANCES = 400
+INSTANCES = 1000
 """Of a simulated race; whoever is not sure by then stays undecided."""
 
 COURSES: dict[str, Callable[[int], Course]] = {
