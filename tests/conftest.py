@@ -33,6 +33,7 @@ def pytest_collection_modifyitems(items):
         "tests/faults",
         "tests/test_coordinator",
         "tests/store",
+        "tests/studies/test_design",
         "README",
         "docs",
     )

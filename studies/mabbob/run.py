@@ -3,6 +3,7 @@
 python studies/mabbob/run.py                       # d = 10; goes on where it was
 python studies/mabbob/run.py --dimension 30 --times 200   # as in the paper
 python studies/mabbob/run.py --hours 2             # no new round after so long
+python studies/mabbob/run.py --fixed 1000          # and all to the end, for ECDF and AOCC
 python studies/mabbob/run.py --table               # the tables again from results/
 python studies/mabbob/run.py --quick               # seconds: does it run at all?
 """
@@ -17,8 +18,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from mabbob import classical
 from mabbob.problem import ManyAffine
 from mabbob.tables import write
+from tools.fixed import complete
 from tools.modular import cma_es, random_search
 from tools.races import keep
 
@@ -69,6 +72,7 @@ def main() -> None:
     parser.add_argument("--allocation", choices=("focused", "paper"), default="focused")
     parser.add_argument("--hours", type=float, help="ask for nothing new after so long")
     parser.add_argument("--slots", type=int, default=2, help="runs at once")
+    parser.add_argument("--fixed", type=int, help="run all to the end on so many instances, too")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
     wanted = parser.parse_args()
@@ -88,7 +92,17 @@ def main() -> None:
         store = folder / f"{name}.db"
         found = race(dimension, last, n_times, store, rules, wanted.slots)
         print(found)
-        keep(found, store, folder / "results" / name, dimension=dimension)
+        place = folder / "results" / name
+        keep(found, store, place, dimension=dimension)
+        number = 4 if wanted.quick else wanted.fixed or 0
+        if number:
+            times = pb.grid.log(FIRST, last, n_times)
+            problem, names = (
+                partial(build, dimension=dimension),
+                [str(k + 1) for k in range(number)],
+            )
+            runs = complete(place / "fixed.npz", solvers(), problem, names, times, wanted.slots)
+            classical.keep(runs, times, place)
         print(write(folder))
 
 

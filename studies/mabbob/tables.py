@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from mabbob.classical import section
 from tools.markdown import table
 from tools.races import load, tables
 
@@ -27,6 +28,7 @@ def write(folder: Path) -> str:
     ]
     for name, facts in races.items():
         parts += [f"## {name}", *tables(facts, "evaluations"), _chosen(facts)]
+        parts += section(folder / "results" / name)
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text

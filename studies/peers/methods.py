@@ -13,6 +13,7 @@ from scipy import stats
 
 import polarbear as pb
 from polarbear.racing.core import Race
+from polarbear.racing.events import Decided, Told
 from polarbear.racing.rules import Allocation
 
 DRAWS = 2000
@@ -26,10 +27,15 @@ Summary = Literal["at the end", "mean over time"]
 
 
 class Found(NamedTuple):
-    """Whom a method keeps, what it spent, and whether it ended by itself."""
+    """Whom a method keeps, what it spent, and whether it ended by itself.
+
+    ``last``: what was spent when the last algorithm was left out; the rest went into knowing that
+    nobody else is, or into nothing.
+    """
 
     kept: frozenset[str]
     spent: float
+    last: float
     runs: int
     instances: int
     ended: bool
@@ -44,9 +50,12 @@ def ours(course: Course, alpha: float, seed: int, allocation: Allocation = "focu
     fit = partial(pb.fit, draws=DRAWS)
     with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
         found = pb.replay(course.runs(), rules, times=course.times, seed=seed, fit=fit)
-    spent = found.spent
+    spent, last = 0.0, 0.0
+    for event in found.race.events:
+        spent += event.run.until if isinstance(event, Told) else 0.0
+        last = spent if isinstance(event, Decided) and event.eliminated else last
     instances = len(found.runs.instances)
-    return Found(frozenset(found.pareto), spent.time, spent.runs, instances, found.resolved)
+    return Found(frozenset(found.pareto), spent, last, found.spent.runs, instances, found.resolved)
 
 
 def uniform(course: Course, alpha: float, seed: int) -> Found:
@@ -54,7 +63,7 @@ def uniform(course: Course, alpha: float, seed: int) -> Found:
     runs, order = course.runs(), _order(course, seed)
     names = [f"i{k}" for k in order]
     rules = pb.Rules(alpha=alpha)
-    kept, resolved, seen = course.algorithms, False, 0
+    kept, resolved, seen, last = course.algorithms, False, 0, 0.0
     for seen in _looks(len(order)):
         race = Race(
             kept,
@@ -68,10 +77,12 @@ def uniform(course: Course, alpha: float, seed: int) -> Found:
         race.load(runs.filter(algorithms=kept, instances=names[:seen]))
         with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
             race.ask()
+        last = _cost(course, seen) if race.eliminated else last
         kept, resolved = race.pareto, race.resolved
         if resolved:
             break
-    return Found(frozenset(kept), *_all(course, seen), resolved)
+    runs_made = seen * len(course.algorithms)
+    return Found(frozenset(kept), _cost(course, seen), last, runs_made, seen, resolved)
 
 
 def f_race(course: Course, alpha: float, seed: int, summary: Summary | None = None) -> Found:
@@ -82,7 +93,7 @@ def f_race(course: Course, alpha: float, seed: int, summary: Summary | None = No
     """
     values = course.values if summary is None else _summed(course, summary)[None]
     order, alive = _order(course, seed), np.arange(len(course.algorithms))
-    spent, runs, seen = 0.0, 0, 0
+    spent, last, runs, seen = 0.0, 0.0, 0, 0
     for start in range(0, len(order), BATCH):
         seen = min(start + BATCH, len(order))
         runs += (seen - start) * len(alive)
@@ -93,11 +104,12 @@ def f_race(course: Course, alpha: float, seed: int, summary: Summary | None = No
         if summary is not None:
             best = int(np.argmin(stats.rankdata(now[0], axis=-1).sum(axis=0)))
             beaten = beaten[[best]]
-        alive = alive[~beaten.any(axis=0)]
+        if beaten.any():
+            last, alive = spent, alive[~beaten.any(axis=0)]
         if len(alive) == 1:
             break
     kept = frozenset(course.algorithms[k] for k in alive)
-    return Found(kept, spent, runs, seen, len(alive) == 1)
+    return Found(kept, spent, last, runs, seen, len(alive) == 1)
 
 
 def wilcoxon_pruner(course: Course, alpha: float, seed: int, summary: Summary) -> Found:
@@ -115,8 +127,8 @@ def wilcoxon_pruner(course: Course, alpha: float, seed: int, summary: Summary) -
                 yield -1, float(values[order[: k + 1], algorithm].mean())
 
     kept, steps = _trials(course, seed, pruner, reports)
-    total = sum(steps)
-    return Found(kept, total * float(course.times[-1]), total, max(steps), ended=True)
+    spent = sum(steps) * float(course.times[-1])
+    return Found(kept, spent, spent, sum(steps), max(steps), ended=True)
 
 
 def halving(course: Course, alpha: float, seed: int, over: Literal["instances", "time"]) -> Found:
@@ -144,11 +156,11 @@ def halving(course: Course, alpha: float, seed: int, over: Literal["instances", 
                 yield k, float(values[order[:k], algorithm].mean())
 
     kept, steps = _trials(course, seed, pruner, reports)
-    last = float(course.times[-1])
     if not by_time:
-        return Found(kept, sum(steps) * last, sum(steps), max(steps), ended=True)
+        spent = sum(steps) * float(course.times[-1])
+        return Found(kept, spent, spent, sum(steps), max(steps), ended=True)
     spent = len(some) * float(sum(course.times[s - 1] for s in steps))
-    return Found(kept, spent, len(some) * len(steps), len(some), ended=True)
+    return Found(kept, spent, spent, len(some) * len(steps), len(some), ended=True)
 
 
 def _trials(
@@ -213,9 +225,9 @@ def _looks(instances: int) -> Iterator[int]:
     yield instances
 
 
-def _all(course: Course, seen: int) -> tuple[float, int, int]:
-    runs = seen * len(course.algorithms)
-    return runs * float(course.times[-1]), runs, seen
+def _cost(course: Course, seen: int) -> float:
+    """Of everybody on so many instances to the end."""
+    return seen * len(course.algorithms) * float(course.times[-1])
 
 
 METHODS: dict[str, Method] = {

@@ -11,7 +11,8 @@ from tools.markdown import quartiles, table
 HEAD = [
     "method",
     "races",
-    "% of all evaluations spent",
+    "% of all evaluations",
+    "... by the last elimination",
     "instances",
     "ended by itself",
     "members lost",
@@ -42,6 +43,7 @@ def _row(method: str, rows: list[dict[str, Any]]) -> list[object]:
         method,
         len(rows),
         quartiles([100 * row["spent"] for row in rows]),
+        quartiles([100 * row["last"] for row in rows]),
         quartiles([row["instances"] for row in rows]),
         f"{np.mean([row['ended'] for row in rows]):.2f}",
         f"{lost} of {members}",

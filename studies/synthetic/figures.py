@@ -1,30 +1,42 @@
 """Figures of an example: ratings at key rounds, how the race went, what algorithms are worth."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from examples import Raced, Round
+from examples import Floats, Raced, Round
 
 import polarbear as pb
 
-PANELS = 4
-"""Rounds that are shown before the last."""
+PANELS = 5
+"""Rounds that are shown, at most."""
+
+WIDTH, HEIGHT = 3.7, 3.2
+"""Of a panel, in inches."""
 
 
 def draw(found: Raced, path: Path) -> None:
-    """Ratings at key rounds with the truth dotted, and values if any time may be the last."""
+    """Two files: the panels of the paper's figures 3, 5 and 6, and how the race went (figure 4)."""
+    # Loaded here: without matplotlib there is a table, and no figures.
     import matplotlib.pyplot as plt
+    from polarbear.plots.sources import cast_of
 
+    cast = cast_of(found.race)  # so that an algorithm has one colour in all panels
     rounds = found.key_rounds(PANELS)
-    last = found.rounds[-1]
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
-    places = axes.ravel().tolist()
-    for ax, one in zip(places, [*rounds, last][: PANELS + 1], strict=False):
-        pb.plots.ratings(one.posterior, ax, truth=_truth(found, one))
-        ax.set_title(_said(one, last), fontsize=9)
-    for ax in places[min(len(rounds), PANELS) + 1 : -1]:
+    columns = 2 if len(rounds) < 4 else 3
+    rows = -(-(len(rounds) + 1) // columns)
+    size = (WIDTH * columns, HEIGHT * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    places: list[Any] = axes.ravel().tolist()
+    for ax, one in zip(places, rounds, strict=False):
+        data = pb.plots.ratings_data(one.posterior, truth=_truth(found, one))
+        pb.plots.ratings(replace(data, cast=cast), ax)
+        _title(ax, _said(one))
+    worth = pb.plots.values_data(found.rounds[-1].posterior, pb.preferences.between())
+    pb.plots.values(replace(worth, cast=cast), ax=places[len(rounds)])
+    _title(places[len(rounds)], "any time may be the last")
+    for ax in places[len(rounds) + 1 :]:
         ax.set_visible(False)
-    pb.plots.values(last.posterior, pb.preferences.between(), places[-1])
-    places[-1].set_title("what they are worth if any time may be the last", fontsize=9)
     figure.savefig(path.with_suffix(".png"), dpi=150)
     plt.close(figure)
     figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -33,15 +45,17 @@ def draw(found: Raced, path: Path) -> None:
     plt.close(figure)
 
 
-def _said(one: Round, last: Round) -> str:
+def _title(ax: Any, said: str) -> None:
+    ax.set_title(said, fontsize=9, loc="left", pad=16)  # above what the figure says about itself
+
+
+def _said(one: Round) -> str:
     what = f"round {one.number}, {one.instances} instances"
     if one.eliminated:
-        what += f": {', '.join(one.eliminated)} out"
-    elif one.settled:
-        what += f": {', '.join(one.settled)} settled"
-    return what if one is not last else f"the end: {what}"
+        return f"{what}: {', '.join(one.eliminated)} out"
+    return f"{what}: {', '.join(one.settled)} settled" if one.settled else what
 
 
-def _truth(found: Raced, one: Round):
+def _truth(found: Raced, one: Round) -> Floats:
     """Of those who are rated."""
     return found.truth[:, ["ABCDEFGHIJ".index(name) for name in one.posterior.algorithms]]

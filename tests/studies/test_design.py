@@ -24,8 +24,8 @@ def test_optuna_proposes_by_what_it_was_told():
 def test_the_fixed_evaluator_sees_how_the_runs_of_the_race_go_on():
     pytest.importorskip("ioh")
     pytest.importorskip("modcma")
-    from design.fixed import _run
     from mabbob.problem import ManyAffine
+    from tools.fixed import run as complete_run
     from tools.modular import cma_es
 
     import polarbear as pb
@@ -40,7 +40,8 @@ def test_the_fixed_evaluator_sees_how_the_runs_of_the_race_go_on():
         executor=1,
     )
     for run, values in zip(found.runs, found.runs.at(times), strict=True):
-        options = {"ssa": "CSA" if run.algorithm == "a" else "MSR"}
-        ours = _run(run.algorithm, options, lambda n: ManyAffine(int(n), 2), times, run.instance)
+        solver = cma_es(ssa="CSA" if run.algorithm == "a" else "MSR")
+        build = lambda name: ManyAffine(int(name), 2)  # noqa: E731
+        ours = complete_run(run.algorithm, solver, build, times, run.instance)
         seen = times <= run.until
         np.testing.assert_array_equal(ours[seen], values[seen])
