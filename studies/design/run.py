@@ -108,7 +108,7 @@ def loop(size: Size, proposer: str, folder: Path, slots: int) -> None:
                     "pareto": list(found.pareto),
                     "spent": found.spent.time,
                     "runs": found.spent.runs,
-                    "full": size.candidates * size.instances * size.evaluations,
+                    "full": len(options) * size.instances * size.evaluations,
                 }
             )
 

@@ -46,8 +46,8 @@ def _course(verdicts: list[dict[str, Any]]) -> str:
 def _ended(row: dict[str, Any], fixed: list[dict[str, Any]]) -> str:
     saved = 100 * (1 - row["spent"] / row["full"])
     said = (
-        f"{row['candidates']} candidates: {row['spent']:,.0f} evaluations, against "
-        f"{row['full']:,.0f} of the fixed evaluator: {saved:.0f} % saved."
+        f"{row['candidates']} candidates and the baseline: {row['spent']:,.0f} evaluations, "
+        f"against {row['full']:,.0f} of the fixed evaluator: {saved:.0f} % saved."
     )
     same = [one for one in fixed if one["candidates"] == row["candidates"]]
     if not same:

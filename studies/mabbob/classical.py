@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import trapezoid
 from tools.markdown import table
 from tools.records import Records
 
@@ -28,7 +29,7 @@ def attained(runs: pb.Runs, times: Floats) -> dict[str, Floats]:
 
 def aocc(share: Floats, times: Floats) -> Floats:
     """The area under the share attained, of each run, on a linear axis."""
-    return np.trapezoid(share, times, axis=1) / (times[-1] - times[0])
+    return trapezoid(share, times, axis=1) / (times[-1] - times[0])
 
 
 def keep(runs: pb.Runs, times: Floats, folder: Path) -> None:

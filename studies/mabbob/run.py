@@ -87,8 +87,8 @@ def main() -> None:
         dimension, last, n_times = wanted.dimension, PER_DIMENSION * wanted.dimension, wanted.times
         if wanted.quick:
             folder, dimension, last, n_times = Path(scratch), 2, 400, 8
-            rules = replace(rules, max_runs=7 * 24)
-        name = f"d{dimension}-{wanted.allocation}"
+            rules = replace(rules, max_runs=7 * 12)
+        name = f"d{dimension}-T{n_times}-{wanted.allocation}"
         store = folder / f"{name}.db"
         found = race(dimension, last, n_times, store, rules, wanted.slots)
         print(found)
@@ -97,10 +97,8 @@ def main() -> None:
         number = 4 if wanted.quick else wanted.fixed or 0
         if number:
             times = pb.grid.log(FIRST, last, n_times)
-            problem, names = (
-                partial(build, dimension=dimension),
-                [str(k + 1) for k in range(number)],
-            )
+            problem = partial(build, dimension=dimension)
+            names = [str(k) for k in range(1, number + 1)]
             runs = complete(place / "fixed.npz", solvers(), problem, names, times, wanted.slots)
             classical.keep(runs, times, place)
         print(write(folder))
