@@ -34,6 +34,7 @@ def pytest_collection_modifyitems(items):
         "tests/test_coordinator",
         "tests/store",
         "tests/studies/test_design",
+        "tests/studies/test_races",
         "README",
         "docs",
     )
