@@ -33,6 +33,31 @@ def test_frames_runs_and_rankings_give_the_same_posterior():
     assert from_frame.better("a", "b")[0] > 0.8
 
 
+def test_columns_of_a_frame_go_by_any_name():
+    frame = {"solver": ["a", "b"] * 4, "case": [k // 2 for k in range(8)], "time": [1] * 8}
+    frame["cost"] = [1, 2, 1, 3, 2, 1, 1, 4]
+    names = {"algorithm": "solver", "instance": "case", "value": "cost"}
+    posterior = pb.fit(frame, direction="minimize", **names, draws=200)
+    assert posterior.algorithms == ("a", "b")
+    assert len(posterior.draws) == 200
+    runs = pb.Runs.from_frame(frame, direction="minimize", **names)
+    with pytest.raises(pb.DataError, match="algorithm='solver' is for data frames"):
+        pb.fit(runs, algorithm="solver")
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        (pb.rank, "Runs.from_frame"),
+        (pb.replay, "Runs.from_frame"),
+        (pb.select, r"select\(fit\(data\)"),
+    ],
+)
+def test_what_does_not_take_a_frame_says_what_to_do(verb, said):
+    with pytest.raises(pb.DataError, match=said):
+        verb({"algorithm": ["a"]})
+
+
 def test_frames_of_a_library_are_taken_too():
     pandas = pytest.importorskip("pandas")
     assert pb.fit(pandas.DataFrame(frame()), direction="minimize").algorithms == ("a", "b")

@@ -57,22 +57,22 @@ class Weighted:
         return found
 
     def _at(self, t: int, row: Ints, column: Ints, margin: float) -> Floats:
-        at = self.draws[:, t]
-        ahead = at[:, row] - at[:, column] > margin
+        at = np.ascontiguousarray(self.draws[:, t].T)  # draws of an algorithm side by side
+        ahead = at[row] - at[column] > margin
         weight = self.weight[:, t if self.weight.shape[1] > 1 else 0].astype(np.float64)
         weight /= weight.sum()
         if self.mixture is None or not self.mixture.holds[t]:
-            return ahead.mean(axis=0) if np.ptp(weight) == 0 else weight @ ahead
+            return ahead.mean(axis=1) if np.ptp(weight) == 0 else ahead @ weight
         mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
         spread = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
         score = (mean[:, row] - mean[:, column] - margin) / np.sqrt(np.maximum(spread, 1e-300))
         twin = ahead
         if self.mixture.bent.size > 1:
-            plain = at - self.mixture.bent[:, t]
-            twin = plain[:, row] - plain[:, column] > margin
+            at -= self.mixture.bent[:, t].T
+            twin = at[row] - at[column] > margin
         exact = self.mixture.weight @ ndtr(score)
         # Draws cannot tell less than half of one in so many from never.
-        least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / len(at))
+        least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / at.shape[1])
         corrected = exact + _correction(weight, ahead, twin, exact)
         return np.clip(corrected, least, 1 - least)
 
@@ -80,7 +80,7 @@ class Weighted:
 def _correction(
     weight: Floats, ahead: NDArray[np.bool_], twin: NDArray[np.bool_], exact: Floats
 ) -> Floats:
-    """What weighted draws (D, pairs) add to the exact shares (pairs,) of their Gaussian twins.
+    """What weighted draws (pairs, D) add to the exact shares (pairs,) of their Gaussian twins.
 
     A control variate: how far the twins are off their exact share is taken off the draws, as far as
     the two go together. Then shrunk by its own noise, for in many dimensions a correction can be
@@ -88,9 +88,9 @@ def _correction(
     """
     draws = len(weight)
     each = np.full(draws, 1 / draws)
-    counted, squares = np.stack([weight, weight**2]) @ ahead.astype(np.float64)
-    twins, weighted_twins = np.stack([each, weight]) @ twin.astype(np.float64)
-    both = weight @ (ahead & twin).astype(np.float64)
+    counted, squares = (ahead.astype(np.float64) @ np.stack([weight, weight**2], axis=1)).T
+    twins, weighted_twins = (twin.astype(np.float64) @ np.stack([each, weight], axis=1)).T
+    both = (ahead & twin).astype(np.float64) @ weight
     # Sums over draws of off^2, off * twin_off and twin_off^2, multiplied out, where off is
     # draws * weight * (ahead - counted) and twin_off is twin - twins: ones and noughts are cheap.
     off = draws**2 * (squares * (1 - 2 * counted) + counted**2 * np.sum(weight**2))

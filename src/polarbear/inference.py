@@ -1,6 +1,7 @@
 """``fit``: from data and a prior to a posterior, by the engine of your choice."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
@@ -14,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from polarbear.data.names import count, listing, span
 from polarbear.data.rankings import UNKNOWN, Rankings, rank
 from polarbear.data.runs import Runs
+from polarbear.data.table import Naming
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.posterior import Evidence, Posterior
 from polarbear.priors.any import Prior
@@ -74,8 +76,10 @@ def fit(
     direction
         Whether small or large values are good; for data frames.
     options
-        Passed on to the engine: ``draws`` for all; ``start``, an earlier posterior to start from,
-        for "laplace"; ``sampler``, ``chains``, ``tune`` and more for "nuts".
+        For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
+        ``algorithm="solver"``. All others are for the engine: ``draws`` for all; ``start``, an
+        earlier posterior to start from, for "laplace"; ``sampler``, ``chains``, ``tune`` and more
+        for "nuts".
 
     Examples
     --------
@@ -89,7 +93,8 @@ def fit(
     >>> posterior.diagnostics.trusted
     True
     """
-    rankings = as_rankings(data, times, direction)
+    columns, options = apart(options)
+    rankings = as_rankings(data, times, direction, columns)
     if len(rankings.algorithms) < 2:
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
     _warn_of_gaps(rankings)
@@ -127,8 +132,20 @@ def _check_prior(prior: Any) -> None:
             )
 
 
-def as_rankings(data: object, times: ArrayLike | None = None, direction: Any = None) -> Rankings:
-    """Rankings of whatever :func:`fit` takes."""
+def apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What names columns of a data frame, and what is for an engine."""
+    naming = {"clock", *(field.name for field in fields(Naming))}
+    columns = {name: value for name, value in options.items() if name in naming}
+    return columns, {name: value for name, value in options.items() if name not in naming}
+
+
+def as_rankings(
+    data: object, times: ArrayLike | None, direction: Any, columns: Mapping[str, Any]
+) -> Rankings:
+    """Rankings of whatever :func:`fit` takes; ``columns`` are named for a data frame only."""
+    if columns and isinstance(data, Rankings | Runs):
+        (name, value), *_ = columns.items()
+        raise DataError(f"{name}={value!r} is for data frames, and these are {type(data).__name__}")
     if isinstance(data, Rankings):
         if times is not None or direction is not None:
             raise DataError("rankings have their times and direction: pass neither with them")
@@ -143,7 +160,7 @@ def as_rankings(data: object, times: ArrayLike | None = None, direction: Any = N
         raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
     if direction is None:
         raise DataError("are small values good or large ones? direction='minimize' or 'maximize'")
-    return rank(Runs.from_frame(data, direction=direction), times)
+    return rank(Runs.from_frame(data, direction=direction, **columns), times)
 
 
 def _engine(method: str, options: Mapping[str, Any]) -> Engine:

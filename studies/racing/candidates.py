@@ -5,6 +5,7 @@ them. Candidates get better by and by, as those of an automated design do: the l
 while each has a curve of its own, so most are dominated, some get into the set, and old ones leave.
 """
 
+import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -69,6 +70,8 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
         for k in range(1, candidates):
             race.add(f"c{k}")
             rows.append(_settled(race, answer))
+            if k % 50 == 0:
+                print(f"{k} candidates, {rows[-1][2]} race", file=sys.stderr, flush=True)
     slowest, rounds, racing, runs = zip(*rows, strict=True)
     best = ~(truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
     lost = sum(best[int(name[1:])] for name in race.eliminated)

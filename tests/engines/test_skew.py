@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose
 
 from polarbear.engines.independent import independent
 from polarbear.engines.mixture import Parts, _place, _slope
-from polarbear.engines.skew import Skew
+from polarbear.engines.skew import NODES, Skew
 from polarbear.likelihood.choices import choices
+from polarbear.likelihood.table import SetTable
 from polarbear.testing import simulate_rankings
 
 
@@ -31,8 +32,15 @@ def sweep():
     return simulate_rankings(utilities, 6)
 
 
+class Precise(SetTable):
+    """Differences of single precision would drown in rounding."""
+
+    def single(self):
+        return self
+
+
 def test_the_slope_is_that_of_the_density():
-    one = independent(choices(sweep()), 0.5, 2, 4)
+    one = independent(Precise(**vars(SetTable.of(sweep()))), 0.5, 2, 4)
     assert one.skew is not None
     noise = np.random.default_rng(1).standard_normal((5, 2, 3))
     component = np.zeros(5, dtype=np.intp)
@@ -55,3 +63,15 @@ def test_a_sweep_needs_no_more_than_a_few_draws():
     bent = _place(plain.components, np.zeros(4000, dtype=np.intp), noise)[1]
     straight = one.ratio(noise, one.place(noise))
     assert np.exp(bent).std() < 0.5 * np.exp(straight).std()
+
+
+@pytest.mark.parametrize("third", [-0.15, 0.9, -2.0])
+def test_many_are_bent_as_few_are(third):
+    """Between the nodes, at the edge and beyond: a map that few draws get exactly."""
+    skew = Skew(np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.array([[third]]))
+    noise = np.concatenate([np.random.default_rng(1).normal(size=997), [-7.0, 7.0, -7.3]])
+    many = skew.bend(noise[:, None, None])
+    few = [skew.bend(noise[k : k + 100, None, None]) for k in range(0, 1000, 100)]
+    assert len(noise) > len(NODES) > 100
+    assert_allclose(many.noise, np.concatenate([one.noise for one in few]), atol=2e-6)
+    assert_allclose(many.log_ratio, np.concatenate([one.log_ratio for one in few]), atol=2e-5)

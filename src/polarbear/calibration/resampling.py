@@ -13,7 +13,7 @@ from polarbear.calibration.pool import contested, nearest_utilities
 from polarbear.calibration.tally import Estimate, Tally, judge
 from polarbear.data.names import count, span
 from polarbear.errors import DataError, DataWarning, FitWarning
-from polarbear.inference import as_rankings, fit
+from polarbear.inference import apart, as_rankings, fit
 from polarbear.priors.any import Prior
 from polarbear.priors.dirichlet import Dirichlet
 
@@ -220,7 +220,8 @@ def calibrate(
     >>> found.tally.coverage.value > 0.8
     True
     """
-    rankings = as_rankings(data, times, direction)
+    columns, options = apart(options)
+    rankings = as_rankings(data, times, direction, columns)
     pool = len(rankings.instances)
     if pool < LEAST_INSTANCES:
         raise DataError(

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.data import grid
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import Codes, count, indices, listing, natural, span
-from polarbear.data.runs import Runs
+from polarbear.data.runs import Runs, check_runs
 from polarbear.data.table import dense
 from polarbear.data.trajectories import Floats, Ints, costs_at, gather
 from polarbear.errors import DataError
@@ -293,8 +293,7 @@ def rank(
         raise DataError("tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1")
     if unit not in ("instance", "run"):
         raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
-    if not isinstance(runs, Runs):
-        raise DataError(f"rank takes Runs, not {type(runs).__name__}: read it first with read(...)")
+    check_runs(runs, "rank")
     if times is None:
         times = grid.from_runs(runs)
     elif np.ndim(times) == 0:

@@ -1,7 +1,7 @@
 """``Runs``: best-so-far trajectories of many runs; what one run means is said in ``run.py``."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from operator import index
@@ -464,3 +464,13 @@ def _labels(names: Iterable[str]) -> Labels:
     place: dict[str, int] = {}
     codes = [place.setdefault(text(name), len(place)) for name in names]
     return Labels(np.array(codes, dtype=np.int32), list(place))
+
+
+def check_runs(found: object, verb: str) -> None:
+    """Refuse what is not runs, and say how runs are made of it."""
+    if isinstance(found, Runs):
+        return
+    how = "read it first with read(...)"
+    if isinstance(found, Mapping) or hasattr(found, "columns"):
+        how = "make them with Runs.from_frame(frame, direction='minimize')"
+    raise DataError(f"{verb} takes Runs, not {type(found).__name__}: {how}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from polarbear.data import grid
 from polarbear.data.names import count, listing
 from polarbear.data.run import Run, Status
-from polarbear.data.runs import Runs
+from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
 from polarbear.inference import fit as default_fit
 from polarbear.racing.core import Fit, Race
@@ -96,10 +96,7 @@ def replay(
     >>> found.saved > 0.5
     True
     """
-    if not isinstance(runs, Runs):
-        raise DataError(
-            f"replay takes Runs, not {type(runs).__name__}: read it first with read(...)"
-        )
+    check_runs(runs, "replay")
     at = grid.from_runs(runs) if times is None else grid.increasing(times)
     place: dict[tuple[str, str], list[int]] = {}
     for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):

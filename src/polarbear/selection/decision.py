@@ -67,6 +67,11 @@ def select(
     >>> pb.select(posterior, size=2, repeats=False).algorithms
     ('a1', 'a2')
     """
+    if not hasattr(posterior, "ratings"):
+        raise DataError(
+            f"select takes a Posterior or Ratings, not {type(posterior).__name__}: "
+            "fit the data first, select(fit(data), ...)"
+        )
     wanted = resolved(preference)
     codes = _codes(posterior, among)
     _check(risk, size, len(codes), repeats)
