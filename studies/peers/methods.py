@@ -123,7 +123,7 @@ def wilcoxon_pruner(course: Course, alpha: float, seed: int, summary: Summary) -
     def reports(algorithm: int) -> Iterator[tuple[int, float]]:
         for k, instance in enumerate(order.tolist()):
             yield instance, float(values[instance, algorithm])
-            if k % BATCH == BATCH - 1:
+            if k % BATCH == BATCH - 1 or k == len(order) - 1:
                 yield -1, float(values[order[: k + 1], algorithm].mean())
 
     kept, steps = _trials(course, seed, pruner, reports)
@@ -168,7 +168,8 @@ def _trials(
 ) -> tuple[frozenset[str], list[int]]:
     """One trial of a study for each algorithm, in an order of chance: who is not pruned, and steps.
 
-    A step of -1 asks whether to prune; otherwise every report does, if none asks.
+    A step of -1 is no report: it asks whether to prune, with the value so far. If there is none,
+    every report asks.
     """
     import optuna
 
