@@ -33,15 +33,26 @@ def test_files_are_read_back(tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("program", ["highs.py", "search.py"])
-def test_programs_find_the_best_and_say_when(program, knapsack):
-    if program == "highs.py":
-        pytest.importorskip("highspy")
-    command = [sys.executable, HERE / program, knapsack, "--seconds=0.5", "--seed=1"]
+def said_by(program, knapsack, seconds):
+    """When it says what."""
+    command = [sys.executable, HERE / program, knapsack, f"--seconds={seconds}", "--seed=1"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in said.splitlines()]
     assert {row[0] for row in rows} == {"o"}
     times, values = np.array([row[1:] for row in rows], dtype=float).T
     assert np.all(np.diff(times) >= 0)
-    assert times[-1] < 5
+    assert np.all(np.diff(values) <= 0)
+    return times, values
+
+
+def test_highs_ends_when_it_has_found_the_best(knapsack):
+    pytest.importorskip("highspy")
+    times, values = said_by("highs.py", knapsack, 60)
     assert values[-1] == best(knapsack)
+    assert times[-1] < 60
+
+
+def test_the_search_goes_on_to_its_end(knapsack):
+    times, values = said_by("search.py", knapsack, 0.3)
+    assert best(knapsack) <= values[-1] < 0
+    assert times[-1] >= 0.3
