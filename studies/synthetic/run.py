@@ -100,7 +100,8 @@ def main() -> None:
         for name in chosen if not wanted.table else ():
             for believed in wanted.believed:
                 path = folder / "figures" / f"{name}-{believed}"
-                if (name, believed) in kept and path.with_suffix(".png").exists():
+                drawn = path.with_suffix(".png").exists() or not drawing
+                if (name, believed) in kept and drawn:
                     continue
                 began = time.process_time()
                 found = raced(name, believed, **options)
