@@ -34,6 +34,8 @@ def pytest_collection_modifyitems(items):
         "tests/test_coordinator",
         "tests/store",
         "tests/live",
+        "tests/studies/test_design",
+        "tests/studies/test_races",
         "README",
         "docs",
     )

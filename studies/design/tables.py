@@ -1,0 +1,69 @@
+"""table.md, from what is in results/."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tools.markdown import table
+from tools.records import Records
+
+EVERY = 25
+"""A row for so many candidates."""
+
+
+def write(folder: Path) -> str:
+    """Write the tables, and give back what is in them."""
+    parts = ["Made by `python studies/design/run.py`; README.md says what is compared."]
+    for place in sorted((folder / "results").glob("*")):
+        ended = Records(place / "ended.jsonl", ("candidates",)).rows
+        verdicts = Records(place / "verdicts.jsonl", ("name",)).rows
+        options = {
+            row["name"]: row["options"]
+            for row in Records(place / "proposals.jsonl", ("name",)).rows
+        }
+        fixed = Records(place / "fixed.jsonl", ("candidates",)).rows
+        parts += [f"## Proposed by {place.name}", _course(verdicts)]
+        parts += [_ended(row, fixed) for row in ended[-1:]]
+        if ended:
+            parts.append(_members(ended[-1]["pareto"], options))
+    text = "\n\n".join(parts) + "\n"
+    (folder / "table.md").write_text(text)
+    return text
+
+
+def _course(verdicts: list[dict[str, Any]]) -> str:
+    rows = []
+    for k, row in enumerate(verdicts, start=1):
+        if k % EVERY == 0 or k == len(verdicts):
+            said = Counter(one["standing"] for one in verdicts[:k])
+            counts = [said[what] for what in ("dominated", "in the set", "undecided", "removed")]
+            spent = row["spent"]
+            rows.append([k, *counts, row["racing"], f"{spent:,.0f}", f"{spent / k:,.0f}"])
+    head = ["candidates", "dominated at once", "in the set", "undecided", "failed", "racing now"]
+    return table([*head, "evaluations", "for each candidate"], rows)
+
+
+def _ended(row: dict[str, Any], fixed: list[dict[str, Any]]) -> str:
+    saved = 100 * (1 - row["spent"] / row["full"])
+    said = (
+        f"{row['candidates']} candidates and the baseline: {row['spent']:,.0f} evaluations, "
+        f"against {row['full']:,.0f} of the fixed evaluator: {saved:.0f} % saved."
+    )
+    same = [one for one in fixed if one["candidates"] == row["candidates"]]
+    if not same:
+        return said + " The fixed evaluator was not run, so its set is not known."
+    ours, theirs = set(row["pareto"]), set(same[0]["pareto"])
+    return said + (
+        f" Both keep {len(ours & theirs)}, the race alone {len(ours - theirs)}, the fixed "
+        f"evaluator alone {len(theirs - ours)}."
+    )
+
+
+def _members(names: list[str], options: dict[str, dict[str, Any]]) -> str:
+    rows = []
+    for name in names:
+        given = options[name]
+        on = [key for key, value in given.items() if value is True]
+        named = [str(value) for value in given.values() if isinstance(value, str)]
+        rows.append([name, ", ".join(named), ", ".join(on)])
+    return table(["in the set", "modules", "switched on"], rows)

@@ -1,0 +1,108 @@
+"""Case study 2 of the paper: seven algorithms on MA-BBOB, raced for real. Writes table.md.
+
+python studies/mabbob/run.py                       # d = 10; goes on where it was
+python studies/mabbob/run.py --dimension 30 --times 200   # as in the paper
+python studies/mabbob/run.py --hours 2             # no new round after so long
+python studies/mabbob/run.py --fixed 1000          # and all to the end, for ECDF and AOCC
+python studies/mabbob/run.py --table               # the tables again from results/
+python studies/mabbob/run.py --quick               # seconds: does it run at all?
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mabbob import classical
+from mabbob.problem import ManyAffine
+from mabbob.tables import write
+from tools.fixed import complete
+from tools.modular import cma_es, random_search
+from tools.races import keep
+
+import polarbear as pb
+
+STEP_SIZES = ("CSA", "MSR", "TPA", "XNES", "MXNES", "LPXNES")
+FIRST, PER_DIMENSION = 100, 2000
+"""The paper's grid: from 100 to 2,000 d evaluations."""
+
+RULES = pb.Rules(
+    alpha=0.99,
+    epsilon=0.05,
+    elimination="pointwise",
+    resolution="strict",
+    batch=(8, 128),
+)
+
+
+def solvers() -> dict:
+    found = {name: cma_es(ssa=name, matrix_adaptation="COVARIANCE") for name in STEP_SIZES}
+    return {**found, "RS": random_search}
+
+
+def build(name: str, dimension: int) -> ManyAffine:
+    return ManyAffine(int(name), dimension)
+
+
+def race(dimension: int, last: int, n_times: int, store: Path, rules: pb.Rules, slots: int):
+    instances = [str(k) for k in range(1, 10_001)]
+    return pb.race(
+        solvers(),
+        pb.Instances(tuple(instances), partial(build, dimension=dimension)),
+        pb.grid.log(FIRST, last, n_times),
+        direction="minimize",
+        clock="evaluations",
+        rules=rules,
+        store=store,
+        executor=slots,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--dimension", type=int, default=10)
+    parser.add_argument("--times", type=int, default=50, help="on the grid; the paper has 200")
+    parser.add_argument("--allocation", choices=("focused", "paper"), default="focused")
+    parser.add_argument("--hours", type=float, help="ask for nothing new after so long")
+    parser.add_argument("--slots", type=int, default=2, help="runs at once")
+    parser.add_argument("--fixed", type=int, help="run all to the end on so many instances, too")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    wanted = parser.parse_args()
+    folder = Path(__file__).parent
+    if wanted.table:
+        print(write(folder))
+        return
+    rules = replace(RULES, allocation=wanted.allocation)
+    if wanted.hours is not None:
+        rules = replace(rules, deadline=time.time() + 3600 * wanted.hours)
+    with tempfile.TemporaryDirectory() as scratch:
+        dimension, last, n_times = wanted.dimension, PER_DIMENSION * wanted.dimension, wanted.times
+        if wanted.quick:
+            folder, dimension, last, n_times = Path(scratch), 2, 400, 8
+            rules = replace(rules, max_runs=7 * 12)
+        name = f"d{dimension}-T{n_times}-{wanted.allocation}"
+        store = folder / f"{name}.db"
+        found = race(dimension, last, n_times, store, rules, wanted.slots)
+        print(found)
+        place = folder / "results" / name
+        keep(found, store, place, dimension=dimension)
+        number = 4 if wanted.quick else wanted.fixed or 0
+        if number:
+            times = pb.grid.log(FIRST, last, n_times)
+            problem = partial(build, dimension=dimension)
+            names = [str(k) for k in range(1, number + 1)]
+            runs = complete(place / "fixed.npz", solvers(), problem, names, times, wanted.slots)
+            classical.keep(runs, times, place)
+        print(write(folder))
+
+
+if __name__ == "__main__":
+    main()

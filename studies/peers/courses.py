@@ -1,0 +1,110 @@
+"""What all methods race on: values of all algorithms on all instances at all times, and the truth.
+
+Two kinds of simulated races whose truth is known, and the two recorded pools of MA-BBOB, whose
+truth is the Plackett-Luce model nearest to all of the pool.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tools.records import seeded
+
+import polarbear as pb
+from polarbear.calibration.pool import nearest_utilities
+from polarbear.testing import PAPER, draw_truth, noisy_utilities, rankings_of
+
+Floats = NDArray[np.float64]
+
+POOLS = Path(__file__).parents[1] / "calibration" / "pools"
+TIMES = np.linspace(0.05, 1.0, 20)
+PERSISTENCE = 0.5
+"""Whoever is lucky stays so for about half of a run, as real runs do."""
+
+
+class Course(NamedTuple):
+    """Values (T, instances, n), of which the smallest is best, and true log-utilities (T, n)."""
+
+    algorithms: tuple[str, ...]
+    times: Floats
+    values: Floats
+    truth: Floats
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The true anytime Pareto set: nobody is ahead of them at all times."""
+        beaten = (self.truth[:, :, None] > self.truth[:, None, :]).all(axis=0).any(axis=0)
+        return frozenset(a for a, out in zip(self.algorithms, beaten, strict=True) if not out)
+
+    def regret(self, kept: frozenset[str]) -> float:
+        """By how much the best of those kept loses to the best of all, at the worst time.
+
+        What it wins against it, short of one half.
+        """
+        chosen = [a in kept for a in self.algorithms]
+        gap = self.truth.max(axis=1) - self.truth[:, chosen].max(axis=1)
+        return float(0.5 - 1 / (1 + np.exp(gap.max())))
+
+    def full(self) -> float:
+        """What it costs to run all algorithms on all instances to the end."""
+        return float(self.times[-1] * self.values.shape[1] * len(self.algorithms))
+
+    def runs(self) -> pb.Runs:
+        """The same as runs; a common trend makes every time an improvement and moves no ranking."""
+        trend = (np.ptp(self.values) + 1) * np.arange(len(self.times))
+        value = self.values - trend[:, None, None]
+        records = [
+            pb.Run(name, f"i{k}", self.times, value[:, k, a], float(self.times[-1]))
+            for k in range(value.shape[1])
+            for a, name in enumerate(self.algorithms)
+        ]
+        return pb.Runs.from_records(records, direction="minimize")
+
+
+def handover(number: int, instances: int) -> Course:
+    """One is ahead early, one late, one in between is never the best and never dominated.
+
+    Three more are dominated: one by little at every time, two clearly.
+    """
+    rng = seeded("handover", number)
+    t = TIMES[:, None]
+    swing = rng.uniform(1.0, 1.6)
+    sprinter, stayer = swing * (0.5 - t), swing * (t - 0.5)
+    between = 0.1 - 0.35 * swing * np.abs(t - 0.5) - 0.2
+    shadow = between - rng.uniform(0.3, 0.6)
+    rest = np.minimum(sprinter, stayer) - rng.uniform(0.5, 1.5, 2)
+    truth = np.hstack([sprinter, stayer, between, shadow, rest])
+    names = ("sprinter", "stayer", "between", "shadow", "weak", "weaker")
+    return _simulated(names, truth, instances, seeded("handover runs", number))
+
+
+def drawn(number: int, instances: int) -> Course:
+    """Eight algorithms as the paper draws its truths, of which at least three are members."""
+    rng = seeded("drawn", number)
+    names = tuple("ABCDEFGH")
+    while True:
+        truth, _ = draw_truth(PAPER, TIMES, len(names), rng)
+        course = Course(names, TIMES, np.empty((len(TIMES), 0, len(names))), truth)
+        if len(course.members) >= 3:
+            return _simulated(names, truth, instances, rng)
+
+
+def _simulated(
+    names: tuple[str, ...], truth: Floats, instances: int, rng: np.random.Generator
+) -> Course:
+    noisy = noisy_utilities(truth, instances, rng, TIMES, persistence=PERSISTENCE)
+    return Course(names, TIMES, -noisy, truth)
+
+
+@cache
+def pool(name: str, instances: int | None = None) -> Course:
+    """A recorded pool at every other of its 60 times; values are positions among the seven."""
+    with np.load(POOLS / f"{name}.npz", allow_pickle=False) as file:
+        position = file["position"][1::2, :instances].astype(np.float64)
+        algorithms, times = tuple(file["algorithms"].tolist()), file["times"][1::2].astype(float)
+    rankings = rankings_of(position, algorithms=algorithms, times=times)
+    truth = nearest_utilities(rankings)
+    at = [rankings.algorithms.index(name) for name in algorithms]
+    return Course(algorithms, times, position, truth[:, at])

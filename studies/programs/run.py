@@ -1,0 +1,117 @@
+"""Programs by the clock: HiGHS with several options, and a local search. Writes table.md.
+
+python studies/programs/run.py            # 2 s a run; about half an hour; goes on where it was
+python studies/programs/run.py --hours 1  # no new round after so long
+python studies/programs/run.py --table    # the tables again from results/
+python studies/programs/run.py --quick    # half a minute: does it run at all?
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from programs.knapsack import draw
+from programs.knapsack import write as write_instance
+from tools.markdown import table
+from tools.races import keep, load, tables
+from tools.records import seeded
+
+import polarbear as pb
+
+HERE = Path(__file__).parent
+HIGHS = {
+    "HiGHS": [],
+    "HiGHS without heuristics": ["--mip_heuristic_effort=0"],
+    "HiGHS with more heuristics": ["--mip_heuristic_effort=0.5"],
+    "HiGHS without presolve": ["--presolve=off"],
+}
+PATTERN = r"^o (?P<time>\S+) (?P<value>\S+)"
+RULES = pb.Rules(alpha=0.99, epsilon=0.05)
+
+
+def command(program: str, *options: str) -> pb.Command:
+    words = [sys.executable, str(HERE / program), "{instance}", "--seconds={horizon}"]
+    return pb.Command([*words, "--seed={seed}", *options], pattern=PATTERN)
+
+
+def solvers() -> dict[str, pb.Command]:
+    found = {name: command("highs.py", *options) for name, options in HIGHS.items()}
+    return {**found, "local search": command("search.py")}
+
+
+def instances(folder: Path, number: int, items: int) -> list[Path]:
+    """Files, made by their number: the same on every machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"knapsack-{items}-{k}.lp" for k in range(number)]
+    for path in paths:
+        if not path.exists():
+            write_instance(path, *draw(seeded(path.name), items))
+    return paths
+
+
+def write(folder: Path) -> str:
+    facts = load(folder / "results")
+    parts = ["Made by `python studies/programs/run.py`; README.md says what is raced."]
+    if facts is not None:
+        full = len(facts["algorithms"]) * facts["instances"] * facts["times"][-1]
+        row = [
+            ", ".join(facts["pareto"]),
+            len(facts["rounds"]),
+            facts["instances"],
+            facts["runs"],
+            f"{facts['spent'] / 60:.1f}",
+            f"{100 * (1 - facts['spent'] / full):.0f}",
+            facts["ended"],
+        ]
+        head = ["Pareto set", "rounds", "instances", "runs", "minutes of runs", "% saved", "ended"]
+        said = "*Saved*: against all on the same instances to the end."
+        parts += [table(head, [row]), said, *tables(facts, "seconds")]
+    text = "\n\n".join(parts) + "\n"
+    (folder / "table.md").write_text(text)
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--hours", type=float, help="ask for nothing new after so long")
+    parser.add_argument("--slots", type=int, default=2, help="runs at once, one for each idle core")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    wanted = parser.parse_args()
+    if wanted.table:
+        print(write(HERE))
+        return
+    rules = RULES
+    if wanted.hours is not None:
+        rules = replace(rules, deadline=time.time() + 3600 * wanted.hours)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, number, items, times = HERE, 300, 200, pb.grid.log(0.02, 2.0, 20)
+        if wanted.quick:
+            folder, number, items, times = Path(scratch), 4, 20, pb.grid.log(0.01, 0.1, 4)
+            rules = replace(rules, max_runs=20, batch=(4, 4))
+        store = folder / "race.db"
+        found = pb.race(
+            solvers(),
+            instances(folder / "instances", number, items),
+            times,
+            direction="minimize",
+            rules=rules,
+            store=store,
+            executor=pb.Local(wanted.slots, pin=True),
+        )
+        print(found)
+        keep(found, store, folder / "results")
+        print(write(folder))
+        if wanted.quick and found.failures:
+            raise SystemExit("not all of them work")
+
+
+if __name__ == "__main__":
+    main()

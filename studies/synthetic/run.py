@@ -1,0 +1,119 @@
+"""The paper's three synthetic examples, one race of each, with figures. Writes table.md.
+
+python studies/synthetic/run.py           # nine races with figures; goes on where it was
+python studies/synthetic/run.py --table   # the table again from results/
+python studies/synthetic/run.py --quick   # seconds: does it run at all?
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(1, str(Path(__file__).parents[1]))
+
+from examples import BELIEVED, EXAMPLES, PAPER, Raced, raced
+from figures import draw
+from tools.markdown import table
+from tools.records import Records
+
+HEAD = [
+    "example",
+    "believed",
+    "instances in the paper",
+    "instances",
+    "rounds",
+    "true members",
+    "Pareto set",
+    "lost",
+    "eliminated after so many instances",
+    "CPU s",
+]
+
+
+def measured(name: str, believed: str, found: Raced, seconds: float) -> dict[str, Any]:
+    out = {who: one.instances for one in found.rounds for who in one.eliminated}
+    return {
+        "example": name,
+        "believed": believed,
+        "instances": found.rounds[-1].instances,
+        "rounds": len(found.rounds),
+        "members": list(found.members),
+        "pareto": list(found.race.pareto),
+        "eliminated": out,
+        "ended": found.race.ended,
+        "seconds": round(seconds, 1),
+    }
+
+
+def write(folder: Path) -> str:
+    kept = Records(folder / "results" / "races.jsonl", ("example", "believed"))
+    order = [(name, believed) for name in EXAMPLES for believed in BELIEVED]
+    named = {(row["example"], row["believed"]): row for row in kept.rows}
+    rows = [_row(named[key]) for key in order if key in named]
+    said = "Made by `python studies/synthetic/run.py`; README.md says what is compared."
+    text = "\n\n".join([said, table(HEAD, rows)]) + "\n"
+    (folder / "table.md").write_text(text)
+    return text
+
+
+def _row(row: dict[str, Any]) -> list[object]:
+    out = ", ".join(f"{who} {number}" for who, number in row["eliminated"].items())
+    return [
+        row["example"],
+        row["believed"],
+        PAPER[row["example"]],
+        row["instances"],
+        row["rounds"],
+        ", ".join(row["members"]),
+        ", ".join(row["pareto"]) + ("" if row["ended"] == "resolved" else " (not resolved)"),
+        ", ".join(sorted(set(row["members"]) - set(row["pareto"]))) or "nobody",
+        out,
+        row["seconds"],
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--examples", nargs="+", choices=EXAMPLES, default=list(EXAMPLES))
+    parser.add_argument("--believed", nargs="+", choices=BELIEVED, default=list(BELIEVED))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    wanted = parser.parse_args()
+    # Without matplotlib there are tables and no figures.
+    drawing = find_spec("matplotlib") is not None and find_spec("polarbear.plots") is not None
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, chosen = Path(__file__).parent, wanted.examples
+        options: dict[str, Any] = {}
+        if wanted.quick:
+            folder, chosen, wanted.believed = Path(scratch), ["crossing"], ["default"]
+            options = {"instances": 40}
+        kept = Records(folder / "results" / "races.jsonl", ("example", "believed"))
+        for name in chosen if not wanted.table else ():
+            for believed in wanted.believed:
+                path = folder / "figures" / f"{name}-{believed}"
+                drawn = path.with_suffix(".png").exists() or not drawing
+                if (name, believed) in kept and drawn:
+                    continue
+                began = time.process_time()
+                found = raced(name, believed, **options)
+                if (name, believed) not in kept:
+                    seconds = time.process_time() - began
+                    kept.add(measured(name, believed, found, seconds))
+                if drawing:
+                    path.parent.mkdir(exist_ok=True)
+                    draw(found, path)
+                print(f"{name}, {believed}: {found.race.ended}", flush=True)
+        print(write(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What studies have in common: records that grow line by line, tables, and real optimisers."""

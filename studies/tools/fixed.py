@@ -1,0 +1,73 @@
+"""The fixed practice: every algorithm on every instance to the end.
+
+Runs have the seeds that they have in a race of :func:`polarbear.race`, so what a race saw is the
+beginning of what is seen here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import polarbear as pb
+from polarbear.racing.jobs import Key, job
+from polarbear.running.job import HorizonReached, watched
+
+Floats = NDArray[np.float64]
+
+CHUNK = 54
+"""After so many runs of an algorithm they are kept: no more than these are lost."""
+
+
+def complete(
+    path: Path,
+    solvers: Mapping[str, Callable[[Any], Any]],
+    build: Callable[[str], Any],
+    instances: Sequence[str],
+    times: Floats,
+    slots: int,
+) -> pb.Runs:
+    """Run what is missing in a file, and give back everything as runs to be minimised."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Floats] = {}
+    if path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            found = dict(file)
+    with ProcessPoolExecutor(slots) as pool:
+        for name, solver in solvers.items():
+            while (done := len(found.get(name, ()))) < len(instances):
+                once = partial(run, name, solver, build, times)
+                made = list(pool.map(once, instances[done : done + CHUNK], chunksize=4))
+                before = found.get(name, np.empty((0, len(times))))
+                found[name] = np.vstack([before, made])
+                part = path.with_suffix(".part.npz")
+                np.savez_compressed(part, **found)
+                part.replace(path)  # a file is whole or not there
+    records = [
+        pb.Run(name, instance, times, values, float(times[-1]))
+        for name in solvers
+        for instance, values in zip(instances, found[name], strict=False)
+    ]
+    return pb.Runs.from_records(records, direction="minimize", clock="evaluations")
+
+
+def run(
+    name: str,
+    solver: Callable[[Any], Any],
+    build: Callable[[str], Any],
+    times: Floats,
+    instance: str,
+) -> Floats:
+    """The best so far of one run at each time."""
+    asked = job(0, Key(name, instance, 0), float(times[-1]))
+    running = watched(build(instance), horizon=asked.horizon, seed=asked.seed)
+    with suppress(HorizonReached):
+        solver(running)
+    when, value = (np.array(part) for part in running.found)
+    at = np.searchsorted(when, times, side="right") - 1
+    return np.where(at >= 0, value[np.maximum(at, 0)], np.inf)

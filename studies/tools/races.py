@@ -1,0 +1,130 @@
+"""What a race of a study has found, as small files and a table."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polarbear as pb
+from polarbear.calibration.pool import dense_positions
+from polarbear.coordinator import Result
+from polarbear.racing.events import Asked, Decided, Event, Started
+from polarbear.racing.jobs import Job
+from polarbear.racing.state import FAILED
+from tools.markdown import table
+
+
+def keep(found: Result, store: Path, folder: Path, **facts: Any) -> dict[str, Any]:
+    """Close a race, write race.json and positions.npz, and give back what is in the former."""
+    posterior, rules = found.posterior, found.race.rules
+    found.close()
+    with pb.open_store(store) as kept:
+        started, rounds, runs = next(kept.read()), course(kept.read(arrays=True)), kept.runs()
+    assert isinstance(started, Started)
+    facts |= {
+        "algorithms": list(runs.algorithms),
+        "pareto": list(found.pareto),
+        "ended": found.ended,
+        "rules": rules.plain(),
+        "times": list(started.times),
+        "spent": found.spent.time,
+        "runs": found.spent.runs,
+        "instances": len(runs.instances),
+        "failed": sum(run.status in FAILED for run in runs),
+        "rounds": rounds,
+        "reached": reached(runs, started.times),
+        "verdict": "" if posterior is None else posterior.verdict(rules.alpha),
+        "chosen": {} if posterior is None else _chosen(posterior),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "race.json").write_text(json.dumps(facts, indent=1) + "\n")
+    rankings = pb.rank(runs, started.times)
+    np.savez_compressed(
+        folder / "positions.npz",
+        position=dense_positions(rankings).astype(np.int8),
+        algorithms=np.array(rankings.algorithms),
+        times=rankings.times,
+    )
+    return facts
+
+
+def _chosen(posterior: pb.Posterior) -> dict[str, list[str]]:
+    """Whom to run if any time is as likely to be the last, or any order of magnitude."""
+    asked = {scale: pb.preferences.between(scale=scale) for scale in ("linear", "log")}
+    return {scale: list(pb.select(posterior, one).algorithms) for scale, one in asked.items()}
+
+
+def load(folder: Path) -> dict[str, Any] | None:
+    """What :func:`keep` has written, if anything."""
+    path = folder / "race.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def course(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Round by round: instances and runs so far, who was eliminated by whom, who races."""
+    asked: list[tuple[int, Job]] = []
+    racing: set[str] = set()
+    rounds = []
+    for event in events:
+        if isinstance(event, Asked):
+            asked += [(event.round, job) for job in event.jobs]
+            racing |= {job.algorithm for job in event.jobs}
+        if isinstance(event, Decided):
+            racing -= {out.algorithm for out in event.eliminated}
+            seen = [job for number, job in asked if number <= event.round]
+            unsettled = {name for pair in event.open for name in pair[:2]}
+            rounds.append(
+                {
+                    "round": len(rounds) + 1,
+                    "instances": len({job.instance for job in seen}),
+                    "runs": len(seen),
+                    "eliminated": [[*out] for out in event.eliminated],
+                    "settled": sorted(racing - unsettled),
+                    "open": len(event.open),
+                }
+            )
+    return rounds
+
+
+def reached(runs: pb.Runs, times: Sequence[float]) -> dict[str, list[int]]:
+    """On how many instances each algorithm was run at least until each time."""
+    found = {name: [0] * len(times) for name in runs.algorithms}
+    until = Counter((run.algorithm, run.until) for run in runs)
+    for (name, last), number in until.items():
+        for k, time in enumerate(times):
+            found[name][k] += number if last >= time else 0
+    return found
+
+
+def _settled(one: dict[str, Any]) -> list[Any]:
+    return ["in the set, all pairs settled", one["round"], one["instances"]]
+
+
+def tables(facts: dict[str, Any], unit: str) -> list[str]:
+    """Who was eliminated when, and where the runs went."""
+    first_settled: dict[str, dict[str, Any]] = {}
+    for one in facts["rounds"]:
+        for name in one["settled"]:
+            first_settled.setdefault(name, one)
+    rows = [
+        [name, f"eliminated by {by} (P = {p:.3f})", one["round"], one["instances"]]
+        for one in facts["rounds"]
+        for name, by, p in one["eliminated"]
+    ]
+    for name in facts["pareto"]:
+        one = first_settled.get(name)
+        said = ["undecided", "-", "-"]
+        rows.append([name, *(said if one is None else _settled(one))])
+    half = next(k for k, t in enumerate(facts["times"]) if t >= facts["times"][-1] / 2)
+    spent = [
+        [name, number[0], number[half], number[-1]] for name, number in facts["reached"].items()
+    ]
+    last = f"{facts['times'][-1]:,.6g} {unit}"
+    return [
+        table(["algorithm", "verdict", "round", "instances so far"], rows),
+        table(["algorithm", "instances", "at least half the time", f"all {last}"], spent),
+        "```\n" + facts["verdict"] + "\n```",
+    ]

@@ -1,0 +1,69 @@
+"""MA-BBOB as it is evaluated in the study, and the optimisers of the studies."""
+
+import numpy as np
+import pytest
+
+ioh = pytest.importorskip("ioh")
+pytest.importorskip("modcma")
+
+from mabbob.problem import ManyAffine  # noqa: E402
+from tools.modular import cma_es, random_search  # noqa: E402
+
+from polarbear.running.job import HorizonReached, watched  # noqa: E402
+
+
+@pytest.mark.parametrize("instance", [1, 7, 23])
+def test_values_are_those_of_ioh(instance):
+    ours, whole = ManyAffine(instance, 4), ioh.problem.ManyAffine(instance, 4)
+    points = np.random.default_rng(instance).uniform(-5, 5, (20, 4))
+    expected = [whole(x) for x in points]
+    np.testing.assert_allclose(ours(points), expected, rtol=1e-12)
+    np.testing.assert_allclose([ours(x) for x in points], expected, rtol=1e-12)
+    assert ours(np.asarray(whole.optimum.x)) < 1e-9
+
+
+def searched(solver, seed, horizon=600, dimension=3):
+    seen = []
+    problem = ManyAffine(2, dimension)
+
+    class Watching:
+        def __init__(self):
+            self.dimension = dimension
+
+        def __call__(self, x):
+            seen.append(np.array(x))
+            return problem(x)
+
+    job = watched(Watching(), horizon=horizon, seed=seed)
+    with pytest.raises(HorizonReached):
+        solver(job)
+    return np.vstack(seen), job.found
+
+
+@pytest.mark.parametrize("ssa", ["CSA", "TPA", "MXNES"])
+def test_searches_stay_in_the_box_stop_at_the_horizon_and_repeat_exactly(ssa):
+    solver = cma_es(ssa=ssa, matrix_adaptation="COVARIANCE")
+    points, found = searched(solver, seed=5)
+    assert len(points) == 600
+    outside = np.any(np.abs(points) > 5, axis=1).mean()
+    assert outside == 0 if ssa != "TPA" else outside < 0.1  # its two probes are not corrected
+    searched(cma_es(ssa="XNES"), seed=1, horizon=37)  # leaves modcma's generator anywhere
+    assert searched(solver, seed=5)[1] == found
+    assert searched(solver, seed=6)[1] != found
+
+
+def test_a_search_beats_chance():
+    best = searched(cma_es(ssa="CSA"), seed=1, horizon=2000)[1][1][-1]
+    assert best < searched(random_search, seed=1, horizon=2000)[1][1][-1]
+
+
+def test_shares_and_areas_are_those_of_the_definition():
+    from mabbob.classical import aocc, attained
+
+    import polarbear as pb
+
+    times = np.array([1.0, 2.0, 4.0])
+    run = pb.Run("a", "1", times, [1e2, 1e-3, 1e-9], 4.0)
+    share = attained(pb.Runs.from_records([run], direction="minimize"), times)["a"]
+    np.testing.assert_allclose(share, [[0.0, 0.5, 1.0]])
+    np.testing.assert_allclose(aocc(share, times), [(0.25 + 1.5) / 3])
