@@ -48,7 +48,7 @@ def rankings_of(
 def persistent_noise(
     times: Floats, size: tuple[int, ...], persistence: float, seed: int | np.random.Generator = 0
 ) -> Floats:
-    """Gumbel noise (T, *size) that remembers itself over time.
+    """Gumbel noise of shape ``(T, *size)`` that remembers itself over time.
 
     At each time it is exactly Gumbel. Between two times it has a Gaussian copula with correlation
     ``exp(-gap / persistence)``, where the range of the times is 1 (or that of their logarithms if
