@@ -1,7 +1,7 @@
 """The site: `sphinx-build -W docs site` makes it, and a warning is an error.
 
-What the project says elsewhere (ARCHITECTURE.md, tables of studies, results of benchmarks) are pages
-of the site too. They are copied into ``docs`` when it is built, with links that lead to pages.
+What the project says elsewhere (ARCHITECTURE.md, tables of studies and benchmarks) is part of it.
+It is copied into ``docs`` when the site is built, with links that lead to pages.
 """
 
 import os
@@ -30,6 +30,7 @@ exclude_patterns = ["_static"]
 # Fields of records have the names of methods elsewhere, and link to nothing.
 suppress_warnings = ["ref.python"]
 
+highlight_language = "none"  # of blocks that do not say what they are
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
@@ -58,7 +59,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
 html_sidebars = {"index": []}
 
@@ -66,7 +67,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)#\s]+)")
 """Where a link of a Markdown file leads, unless that is elsewhere."""
 
 PATTERN = re.compile(r"^[\w/-]*\*[\w/-]*$", re.MULTILINE)
-"""A line of a list of pages that stands for all pages of such a name, also those yet to be written."""
+"""A line of a list of pages that stands for all pages of such a name, also those yet to come."""
 
 
 def brought_in() -> Iterator[tuple[Path, str, str]]:
@@ -105,7 +106,7 @@ def linked(text: str, folder: Path, page: str) -> str:
     return LINK.sub(there, text)
 
 
-def bring_in(app: object) -> None:
+def bring_in(_: object) -> None:
     """Copy what is said elsewhere in the project; what has not changed is left alone."""
     for path, page, title in brought_in():
         text = linked(path.read_text("utf-8"), path.parent, page)
@@ -131,7 +132,7 @@ def listed(text: str, folder: Path) -> str:
     return PATTERN.sub(there, text)
 
 
-def read_page(app: object, page: str, source: list[str]) -> None:
+def read_page(_: object, page: str, source: list[str]) -> None:
     """Links that lead out of ``docs`` lead to the pages that are made of what is there."""
     folder = (DOCS / page).parent
     source[0] = linked(listed(source[0], folder), folder, page)

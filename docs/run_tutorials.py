@@ -1,7 +1,7 @@
 """Do what the tutorials say, as a newcomer would, and compare what is printed with what they show.
 
-Run it as ``python docs/run_tutorials.py`` with the Python of an environment that holds nothing but the
-built wheel; it needs nothing else. A tutorial is made of
+Run it as ``python docs/run_tutorials.py`` with the Python of an environment that holds nothing but
+the built wheel; it needs nothing else. A tutorial is made of
 
 - blocks of ``python`` whose first line is a comment with a file's name: the file is written;
 - blocks of ``console``: lines after ``$`` are run, in an empty folder, and must print what follows.
@@ -36,11 +36,13 @@ def alike(shown: str, printed: str) -> bool:
     """Whether the same is printed, with numbers within a tenth or two hundredths."""
     if "..." in shown:
         return doctest.OutputChecker().check_output(shown, printed, ALIKE)
-    ours, theirs = NUMBER.findall(shown), NUMBER.findall(printed)
     if NUMBER.sub("#", shown).split() != NUMBER.sub("#", printed).split():
         return False
-    pairs = [(float(a.replace(",", "")), float(b.replace(",", ""))) for a, b in zip(ours, theirs)]
-    return all(abs(a - b) <= max(0.02, 0.1 * abs(a)) for a, b in pairs)
+    ours, theirs = (
+        [float(number.replace(",", "")) for number in NUMBER.findall(text)]
+        for text in (shown, printed)
+    )
+    return all(abs(a - b) <= max(0.02, 0.1 * a) for a, b in zip(ours, theirs, strict=True))
 
 
 def follow(tutorial: Path, folder: Path, environment: dict[str, str]) -> list[str]:
@@ -77,7 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tutorials", nargs="*", type=Path, help="by default all")
     chosen = parser.parse_args().tutorials
-    everything = sorted((Path(__file__).parent / "tutorials").glob("*.md"))
+    everything = sorted((Path(__file__).parent / "tutorials").glob("i-*.md"))
     # What the newcomer types, "python" and "polarbear", is what runs this.
     here = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": here, "PYTHONWARNINGS": "error"}
@@ -87,9 +89,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             wrong = follow(tutorial, Path(folder), environment)
         failed += bool(wrong)
-        print(f"{tutorial.name}: {'as printed' if not wrong else 'not as printed'}", end="")
-        print(f", {time.perf_counter() - start:.0f} s")
-        print(*wrong, sep="\n\n", end="\n" if wrong else "")
+        took = f"{time.perf_counter() - start:.0f} s"
+        print(f"{tutorial.name}: {'not ' if wrong else ''}as printed, {took}", flush=True)
+        for what in wrong:
+            print(f"\n{what}", flush=True)
     return failed
 
 

@@ -85,6 +85,9 @@ def noisy_utilities(
     """What each run has at each time: (T, instances, n), to be ranked with the largest first.
 
     The parameters are those of :func:`simulate_rankings`.
+
+    >>> noisy_utilities(np.zeros((3, 2)), instances=4).shape
+    (3, 4, 2)
     """
     rng = np.random.default_rng(seed)
     n_times, n = utilities.shape[0], utilities.shape[-1]
