@@ -27,8 +27,6 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_static"]
-# Fields of records have the names of methods elsewhere, and link to nothing.
-suppress_warnings = ["ref.python"]
 
 highlight_language = "none"  # of blocks that do not say what they are
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -38,9 +36,10 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # docstrings say in words what to pass
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_attr_annotations = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # several in a line, as we write them
 napoleon_use_rtype = False
-python_maximum_signature_line_length = 90
+python_maximum_signature_line_length = 120
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -138,7 +137,13 @@ def read_page(_: object, page: str, source: list[str]) -> None:
     source[0] = linked(listed(source[0], folder), folder, page)
 
 
+def skipped(*about: object) -> bool | None:
+    """Whether a member is left out: fields of records are described with the record."""
+    return True if str(about[3].__doc__).startswith("Alias for field number") else None
+
+
 def setup(app) -> None:
     """What Sphinx calls."""
+    app.connect("autodoc-skip-member", skipped)
     app.connect("builder-inited", bring_in)
     app.connect("source-read", read_page)
