@@ -77,7 +77,8 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
     for table in sorted(ROOT.glob("studies/*/table.md")):
         yield table, f"measured/{table.parent.name}", f"Study: {table.parent.name}"
     for table in sorted(ROOT.glob("benchmarks/results/*.md")):
-        yield table, f"measured/benchmark-{table.stem}", f"Benchmark: {table.stem}"
+        title = f"Benchmark: {table.stem.replace('_', ' ')}"
+        yield table, f"measured/benchmark-{table.stem}", title
 
 
 PAGES = {path: page for path, page, _ in brought_in()}
@@ -108,7 +109,10 @@ def linked(text: str, folder: Path, page: str) -> str:
 def bring_in(_: object) -> None:
     """Copy what is said elsewhere in the project; what has not changed is left alone."""
     for path, page, title in brought_in():
-        text = linked(path.read_text("utf-8"), path.parent, page)
+        # A study says in its README what its tables show.
+        parts = [path.with_name("README.md"), path] if path.name == "table.md" else [path]
+        text = "\n".join(part.read_text("utf-8") for part in parts if part.exists())
+        text = linked(text, path.parent, page)
         if not text.startswith("# "):
             text = f"# {title}\n\n{text}"
         copy = DOCS / f"{page}.md"
