@@ -53,7 +53,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "PolarBear"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
