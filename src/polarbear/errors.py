@@ -7,35 +7,86 @@ from typing import Any
 
 
 class PolarBearError(Exception):
-    """Everything this package raises on purpose."""
+    """Everything this package raises on purpose.
+
+    >>> import polarbear as pb
+    >>> try:
+    ...     pb.read("nowhere.csv", direction="minimize")
+    ... except pb.PolarBearError as error:
+    ...     print(type(error).__name__)
+    DataError
+    """
 
 
 class DataError(PolarBearError, ValueError):
-    """The data cannot be what it claims to be; the message names the place."""
+    """The data cannot be what it claims to be; the message names the place.
+
+    >>> import polarbear as pb
+    >>> pb.read({"algorithm": ["a"], "instance": ["x"], "time": [1], "value": [float("nan")]},
+    ...         direction="minimize")
+    Traceback (most recent call last):
+    polarbear.errors.DataError: column 'value', row 0: nan ...
+    """
 
 
 class FitError(PolarBearError, RuntimeError):
-    """No posterior that can be trusted; the message says what failed and what to try."""
+    """No posterior that can be trusted; the message says what failed and what to try.
+
+    >>> import polarbear as pb
+    >>> issubclass(pb.FitError, RuntimeError)
+    True
+    """
 
 
 class StoreError(PolarBearError, RuntimeError):
-    """A store cannot be opened, read or written; the message says why and what to do."""
+    """A store cannot be opened, read or written; the message says why and what to do.
+
+    >>> import polarbear as pb
+    >>> pb.open_store("nowhere.db", read_only=True)
+    Traceback (most recent call last):
+    polarbear.errors.StoreError: ...nowhere.db...
+    """
 
 
 class SolverError(PolarBearError, RuntimeError):
-    """A solver, or what runs it, is not what it should be; the message says what to change."""
+    """A solver, or what runs it, is not what it should be; the message says what to change.
+
+    >>> import polarbear as pb
+    >>> pb.race({"a": 7}, ["x"], [1], direction="minimize")
+    Traceback (most recent call last):
+    polarbear.errors.SolverError: ...
+    """
 
 
 class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
-    """An optional package is needed; the message gives the install command."""
+    """An optional package is needed; the message gives the install command.
+
+    >>> require("a_package_that_nobody_has", extra="plots")
+    Traceback (most recent call last):
+    polarbear.errors.MissingDependency: ...pip install 'polarbear-race[plots]'...
+    """
 
 
 class FitWarning(UserWarning):
-    """The posterior is not to be trusted; the message says why and what to try."""
+    """The posterior is not to be trusted; the message says why and what to try.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", FitWarning)    # rather stop than go on with such a one
+    """
 
 
 class DataWarning(UserWarning):
-    """The data leave something open that changes the answer; the message says what was assumed."""
+    """The data leave something open that changes the answer; the message says what was assumed.
+
+    >>> import polarbear as pb
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     _ = pb.read({"algorithm": ["a", "b"], "instance": ["x", "x"], "time": [1, 9],
+    ...                  "value": [3, 2]}, direction="minimize")
+    >>> [warning.category.__name__ for warning in said]    # until when was "a" watched?
+    ['DataWarning']
+    """
 
 
 def warn(message: str, category: type[Warning] = DataWarning) -> None:

@@ -101,6 +101,23 @@ class Posterior(Frozen):
         What was counted as new evidence: "instances", or "rankings" at every time, as in the paper.
     instances
         On how many instances it rests.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 200))
+    >>> posterior.better("a1", "a2").round(1)            # P(a1 has the higher rating), at each time
+    array([1., 1., 0.])
+    >>> chance, interval = posterior.win_probability("a1", "a2")
+    >>> chance.round(1)                                  # that a1 beats a2 on a new instance
+    array([0.9, 0.7, 0.3])
+    >>> posterior.pareto(), posterior.better_everywhere("a1", "a3") > 0.99
+    (('a1', 'a2'), True)
+    >>> [round(p, 1) for p in posterior.in_pareto().values()], posterior.mistaken() < 0.01
+    ([1.0, 1.0, 0.0], True)
+    >>> posterior.mean("a1").round(1), posterior.best().argmax(axis=1)
+    (array([0.8, 0.6, 0.3]), array([0, 0, 1]))
     """
 
     algorithms: tuple[str, ...]

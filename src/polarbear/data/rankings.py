@@ -63,6 +63,15 @@ class Rankings(Frozen):
         For each comparison, how much it counts. By default 1 per instance in total.
     clock
         What the times count.
+
+    Examples
+    --------
+    >>> runs = Runs.from_frame(
+    ...     {"algorithm": ["a", "b"] * 2, "instance": ["x", "x", "y", "y"], "time": [1] * 4,
+    ...      "value": [2, 1, 5, 6]}, direction="minimize")
+    >>> rankings = rank(runs)
+    >>> rankings.order("x", 1), rankings.win_rate("a", "b")
+    ([[('b',), ('a',)]], array([0.5]))
     """
 
     algorithms: tuple[str, ...]
@@ -196,7 +205,15 @@ class Rankings(Frozen):
         )
 
     def join(self, other: "Rankings") -> "Rankings":
-        """These rankings, and those of other instances at the same times."""
+        """These rankings, and those of other instances at the same times.
+
+        >>> def ranked(instance):
+        ...     table = {"algorithm": ["a", "b"], "instance": [instance] * 2, "time": [1] * 2,
+        ...              "value": [2, 1]}
+        ...     return rank(Runs.from_frame(table, direction="minimize"))
+        >>> ranked("x").join(ranked("y")).instances
+        ('x', 'y')
+        """
         names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural))
         kind = np.promote_types(self.position.dtype, other.position.dtype)
         parts = [(part, indices(part.algorithms, names, "algorithm")) for part in (self, other)]

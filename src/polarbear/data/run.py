@@ -28,7 +28,11 @@ NO_DIRECTION = (
 
 
 class Status(StrEnum):
-    """How a run ended. Only a run that was cut may still have had better values to come."""
+    """How a run ended. Only a run that was cut may still have had better values to come.
+
+    >>> Status("crashed") is Status.CRASHED, [str(status) for status in Status][:3]
+    (True, ['cut', 'finished', 'out of time'])
+    """
 
     CUT = "cut"  # watching ended at the horizon
     FINISHED = "finished"  # the algorithm stopped by itself
@@ -42,7 +46,15 @@ STATUSES = tuple(Status)
 
 
 class Run(NamedTuple):
-    """One algorithm on one instance with one seed, watched ``until`` a time."""
+    """One algorithm on one instance with one seed, watched ``until`` a time.
+
+    ``time`` and ``value`` say what was found when, in any order; ``repetition`` tells runs on the
+    same instance apart, and may be a seed.
+
+    >>> run = Run("CSA", "sphere", time=[10, 80], value=[4.0, 0.5], until=100)
+    >>> run.status, run._replace(status=Status.FINISHED).status
+    (<Status.CUT: 'cut'>, <Status.FINISHED: 'finished'>)
+    """
 
     algorithm: str
     instance: str

@@ -134,6 +134,10 @@ class Runs(Frozen):
 
         ``surely_runs``: rows of one algorithm, instance and repetition are surely of one run, so
         that no warning is due where they look like several.
+
+        >>> table = {"algorithm": ["a"], "instance": ["x"], "time": [1], "value": [2.0]}
+        >>> len(Runs.from_columns(columns_of(table), Naming(until=9), direction="minimize"))
+        1
         """
         sign = sign_of(direction)
         table = long_table(columns, naming, sign, STATUSES, surely_runs=surely_runs)
@@ -163,7 +167,13 @@ class Runs(Frozen):
 
     @classmethod
     def concat(cls, parts: Iterable["Runs"]) -> Self:
-        """All runs of several ``Runs``; the same run in two of them is an error."""
+        """All runs of several ``Runs``; the same run in two of them is an error.
+
+        >>> parts = [Runs.from_records([Run(name, "x", [1], [2.0], 9)], direction="minimize")
+        ...          for name in ("a", "b")]
+        >>> Runs.concat(parts).algorithms
+        ('a', 'b')
+        """
         parts = list(parts)
         if not parts or not all(isinstance(part, Runs) for part in parts):
             raise DataError("expected a list of at least one Runs to concatenate")
@@ -275,7 +285,11 @@ class Runs(Frozen):
         return self.status == STATUSES.index(Status.CUT)
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each run's best so far is known at each time: shape (runs, times)."""
+        """Whether each run's best so far is known at each time: shape (runs, times).
+
+        >>> Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize").known([5, 10])
+        array([[ True, False]])
+        """
         times = _times(times)
         return (times[None, :] <= self.until[:, None]) | ~self.cut[:, None]
 
@@ -336,6 +350,10 @@ class Runs(Frozen):
 
         The row of a run without a value has the value :attr:`worst`, so nothing is lost and
         :meth:`from_frame` gives the same ``Runs`` back.
+
+        >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
+        >>> runs.columns()["value"], runs.columns()["until"]
+        (array([2., 1.]), array([9., 9.]))
         """
         rows = np.maximum(np.diff(self.offset), 1)
         run = np.repeat(np.arange(len(self)), rows)
@@ -354,7 +372,12 @@ class Runs(Frozen):
         }
 
     def to_frame(self, backend: Any = "pandas") -> Any:
-        """The long table as a data frame of ``backend``: "pandas", "polars" or "pyarrow"."""
+        """The long table as a data frame of ``backend``: "pandas", "polars" or "pyarrow".
+
+        >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
+        >>> runs.to_frame("pyarrow").column_names
+        ['algorithm', 'instance', 'repetition', 'time', 'value', 'until', 'status']
+        """
         import narwhals
 
         if backend not in BACKENDS:
@@ -367,7 +390,15 @@ class Runs(Frozen):
         return narwhals.from_dict(plain, backend=backend).to_native()
 
     def to_parquet(self, path: Any) -> None:
-        """Write the long table with direction and clock, for :meth:`from_parquet` and others."""
+        """Write the long table with direction and clock, for :meth:`from_parquet` and others.
+
+        >>> import io
+        >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
+        >>> file = io.BytesIO()                       # or a path
+        >>> runs.to_parquet(file)
+        >>> Runs.from_parquet(file) == runs
+        True
+        """
         about = {"direction": self.direction, "clock": self.clock}
         parquet.write(path, self.columns(), about)
 

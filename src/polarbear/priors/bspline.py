@@ -19,6 +19,11 @@ class BSpline:
     """Splines of a ``degree`` with knots at quantiles of the times.
 
     By default half as many basis functions as times, and at least ``degree + 1``.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> pb.fit(rankings, prior=BSpline()).better("a2", "a1")[0] > 0.5
+    np.True_
     """
 
     number: int | None = None

@@ -13,6 +13,9 @@ class Dirichlet:
 
     In log-utilities the density is proportional to the product of theta_i ** alpha: it acts as
     ``alpha`` first places for each algorithm. ``alpha=1`` is uniform over all ratings.
+
+    >>> Dirichlet(alpha=0.5).concentration({}, n=3)
+    0.5
     """
 
     alpha: float = 1.0
@@ -31,7 +34,11 @@ class Dirichlet:
 
 @dataclass(frozen=True)
 class HierarchicalDirichlet:
-    """Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time."""
+    """Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time.
+
+    >>> HierarchicalDirichlet().concentration({"kappa": 6.0}, n=3)
+    2.0
+    """
 
     kappa: Hyper = field(default=Exponential(0.1))
 

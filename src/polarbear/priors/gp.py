@@ -51,7 +51,13 @@ class _Process:
 
 @dataclass(frozen=True)
 class GP(_Process):
-    """Exact Gaussian process over time (paper, 3.2.2)."""
+    """Exact Gaussian process over time (paper, 3.2.2).
+
+    >>> import polarbear as pb
+    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> pb.fit(rankings, prior=GP(kernel="matern52")).better("a2", "a1")[0] > 0.5
+    np.True_
+    """
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """The Cholesky factor of the covariance."""
@@ -64,7 +70,13 @@ class GP(_Process):
 
 @dataclass(frozen=True)
 class SparseGP(_Process):
-    """Gaussian process through inducing points at quantiles of the times (DTC)."""
+    """Gaussian process through inducing points at quantiles of the times (DTC).
+
+    >>> import polarbear as pb
+    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> pb.fit(rankings, prior=SparseGP()).better("a2", "a1")[0] > 0.5
+    np.True_
+    """
 
     inducing: int = 10
 
@@ -84,6 +96,11 @@ class HSGP(_Process):
     """Gaussian process in a Hilbert-space basis; by default as many functions as it needs.
 
     Boundary and number follow the rules of Riutort-Mayol et al. for the central 90 % of lengths.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> pb.fit(rankings, prior=HSGP()).better("a2", "a1")[0] > 0.5
+    np.True_
     """
 
     number: int | None = None

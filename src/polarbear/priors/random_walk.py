@@ -18,6 +18,11 @@ class RandomWalk:
     """Utilities move by independent steps with variance ``scale**2`` times the gap in time.
 
     ``start`` is the standard deviation at the first time.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> pb.fit(rankings, prior=RandomWalk(start=2.0)).better("a2", "a1")[0] > 0.5
+    np.True_
     """
 
     scale: Hyper = field(default=LogNormal(0.0, 1.0))

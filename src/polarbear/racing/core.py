@@ -209,14 +209,27 @@ class Race:
         self._record(Added(name))
 
     def remove(self, algorithm: str, why: str = "") -> None:
-        """Let an algorithm leave. Its runs are kept, and count again if it comes back."""
+        """Let an algorithm leave. Its runs are kept, and count again if it comes back.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> race.add("c")
+        >>> race.remove("a", "no licence")
+        >>> race.pareto
+        ('b', 'c')
+        """
         name = self._known(algorithm)
         if name in self._state.removed:
             raise DataError(f"{name!r} was removed already")
         self._record(Removed(name, why))
 
     def offer(self, instances: Iterable[str]) -> None:
-        """Add instances to be drawn from."""
+        """Add instances to be drawn from.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x"])
+        >>> race.offer(["y", "z"])
+        >>> sorted({job.instance for job in race.ask()})
+        ['x', 'y', 'z']
+        """
         if self._state.endless:
             raise DataError("the instances of this race are numbered, and do not come to an end")
         names = _names(instances, "instances")
@@ -241,6 +254,11 @@ class Race:
 
         If the rules differ in more than limits, all pairs are looked at again, and whoever was
         eliminated with less certainty than is now asked for comes back.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize", rules=Rules(max_runs=0))
+        >>> race.extend(Rules(max_runs=100))
+        >>> len(race.ask())
+        16
         """
         self._record(Extended(_rules(rules)))
 
@@ -255,6 +273,11 @@ class Race:
         """Drop the events so far from memory: whoever calls this has stored them.
 
         The race goes on as before, but :attr:`events` and :attr:`runs` begin here.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> race.forget()
+        >>> race.events, race.pareto
+        ([], ('a', 'b'))
         """
         self._events.clear()
 

@@ -130,12 +130,21 @@ class Rules:
         return min(max(batch, least), most)
 
     def plain(self) -> dict[str, Any]:
-        """As numbers and text, for a file."""
+        """As numbers and text, for a file.
+
+        >>> Rules.from_plain(Rules(alpha=0.95).plain()).alpha
+        0.95
+        """
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Back from :meth:`plain`."""
+        """Back from :meth:`plain`.
+
+        >>> Rules.from_plain({"alfa": 0.95})
+        Traceback (most recent call last):
+        polarbear.errors.DataError: there is no rule 'alfa'; there are ...
+        """
         known = {field.name for field in fields(cls)}
         strange = sorted(set(plain) - known)
         if strange:

@@ -106,7 +106,13 @@ class Command:
             raise SolverError(f"{argv[0]!r} ended with {how}" + (f" after: {last}" if last else ""))
 
     def argv(self, job: RunningJob) -> list[str]:
-        """The arguments of a run: each placeholder is replaced within its argument."""
+        """The arguments of a run: each placeholder is replaced within its argument.
+
+        >>> from polarbear.running.job import watched
+        >>> command = Command("solve --time={horizon} {instance}", pattern=r"(?P<value>.*)")
+        >>> command.argv(watched("a file.cnf", horizon=60))
+        ['solve', '--time=60', 'a file.cnf']
+        """
         instance = job.instance
         named = isinstance(instance, str | os.PathLike)
         values = {

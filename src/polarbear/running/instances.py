@@ -76,7 +76,12 @@ class Instances:
         return cls(tuple(named), _Lookup(named))
 
     def make(self, job: Job) -> Any:
-        """The instance of a job."""
+        """The instance of a job.
+
+        >>> from polarbear.racing.jobs import Key, job
+        >>> Instances(["2", "3"], int).make(job(0, Key("a", "3", 0), horizon=1))
+        3
+        """
         if self.names is None:
             return self.build(np.random.default_rng(job.instance_seed))
         return self.build(job.instance)

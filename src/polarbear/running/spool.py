@@ -48,6 +48,10 @@ class Spool:
         Seconds without a sign of life after which the job of a worker is given to another one.
     pause
         Seconds between looks into the folder.
+
+    Examples
+    --------
+    >>> where = Spool("/shared/race-1", patience=300)    # executor=where, in race or check
     """
 
     folder: str | os.PathLike[str]

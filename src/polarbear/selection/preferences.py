@@ -36,6 +36,10 @@ class Linear:
         What it is, in words.
     weights
         From the grid and its clock to a weight for each time; they sum to one.
+
+    Examples
+    --------
+    >>> first = Linear("at the first time", lambda times, clock: np.eye(len(times))[0])
     """
 
     says: str
@@ -44,7 +48,11 @@ class Linear:
 
 @dataclass(frozen=True)
 class Increasing:
-    """Any increasing function of rating curves: from shape (..., T) to shape (...)."""
+    """Any increasing function of rating curves: from shape (..., T) to shape (...).
+
+    >>> Increasing("the worst time", lambda curves: curves.min(axis=-1)).says
+    'the worst time'
+    """
 
     says: str
     function: Callable[[Floats], ArrayLike]
@@ -241,7 +249,11 @@ def resolved(preference: Any) -> Preference:
 
 
 def valued(function: Callable[[Floats], ArrayLike], curves: Floats) -> Floats:
-    """Values of curves (..., T) by a function of somebody else: checked."""
+    """Values of curves (..., T) by a function of somebody else: checked.
+
+    >>> valued(lambda curves: curves.min(axis=-1), np.array([[0.2, 0.5], [0.4, 0.3]]))
+    array([0.2, 0.3])
+    """
     found = np.asarray(function(curves), dtype=np.float64)
     if found.shape != curves.shape[:-1]:
         raise DataError(

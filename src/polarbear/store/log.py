@@ -49,6 +49,15 @@ class Remark(NamedTuple):
     """A run that was appended when another one was there already that says something else.
 
     ``event``: the number of the event that was kept.
+
+    >>> from polarbear import Race, open_store
+    >>> race = Race(["a", "b"], [1], direction="minimize")
+    >>> job, *_ = race.ask()
+    >>> with open_store(":memory:") as store:
+    ...     store.append([*race.events, Told(job.run((1.0,), (7.0,)))])
+    ...     store.append([Told(job.run((1.0,), (8.0,)))])       # the same run, another outcome
+    ...     [remark.refused.run.value for remark in store.remarks()]
+    [(8.0,)]
     """
 
     event: int

@@ -19,6 +19,9 @@ class Merged(NamedTuple):
     """What a merge added.
 
     ``conflicts``: the runs that were there already with another outcome, and were left out.
+
+    >>> print(Merged(12, 3, ()))
+    12 runs added, 3 runs known already, 0 of them with another outcome
     """
 
     runs: int
@@ -46,6 +49,22 @@ def merge(sources: Iterable[Where], target: Where) -> Merged:
     target
         A new store, which takes seed and rules of the first source, or the store of a race. Who
         takes part at any site takes part in it, and the next ``ask`` decides by all runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from polarbear import Race
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> sites = [f"{folder.name}/site-{k}.db" for k in (1, 2)]
+    >>> for site, names in zip(sites, (["a", "b"], ["b", "c"])):
+    ...     with open_store(site) as store:
+    ...         store.append(Race(names, [1, 2], direction="minimize").events)
+    >>> print(merge(sites, f"{folder.name}/all.db"))
+    0 runs added, 0 runs known already, 0 of them with another outcome
+    >>> with open_store(f"{folder.name}/all.db") as store:
+    ...     Race.from_events(store.read()).pareto
+    ('a', 'b', 'c')
+    >>> folder.cleanup()
     """
     with ExitStack() as stack:
         stores = [stack.enter_context(open_store(where, read_only=True)) for where in sources]

@@ -42,6 +42,15 @@ class Overview:
         How often the store was opened for writing, and by whom last.
     size
         In bytes.
+
+    Examples
+    --------
+    >>> from polarbear import Race, open_store
+    >>> with open_store(":memory:") as store:
+    ...     store.append(Race(["a", "b"], [1, 2], direction="minimize").events)
+    ...     status = store.status()
+    >>> status.racing, status.n_runs, status.events
+    (('a', 'b'), 0, 3)
     """
 
     name: str

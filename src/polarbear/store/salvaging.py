@@ -29,6 +29,9 @@ class Salvaged(NamedTuple):
 
     ``copied``: how many events are as they were; ``kept``: how many runs and changes of who takes
     part are from after the first damage; ``lost``: the numbers of events that are lost, and why.
+
+    >>> print(Salvaged(12, 0, {}))
+    12 events copied, nothing is lost
     """
 
     copied: int
@@ -49,6 +52,15 @@ def salvage(source: str | PathLike[str], target: str | PathLike[str]) -> Salvage
     """Copy what is sound in a store to a new one, in the present format.
 
     The source is read only. An error if there is nothing of a race in it.
+
+    >>> import tempfile
+    >>> from polarbear import Race, open_store
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with open_store(f"{folder.name}/race.db") as store:
+    ...     store.append(Race(["a", "b"], [1, 2], direction="minimize").events)
+    >>> print(salvage(f"{folder.name}/race.db", f"{folder.name}/repaired.db"))
+    3 events copied, nothing is lost
+    >>> folder.cleanup()
     """
     old, new = Path(source), Path(target)
     if new.exists():

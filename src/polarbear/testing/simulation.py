@@ -48,7 +48,7 @@ def rankings_of(
 def persistent_noise(
     times: Floats, size: tuple[int, ...], persistence: float, seed: int | np.random.Generator = 0
 ) -> Floats:
-    """Gumbel noise (T, *size) that remembers itself over time.
+    """Gumbel noise of shape ``(T, *size)`` that remembers itself over time.
 
     At each time it is exactly Gumbel. Between two times it has a Gaussian copula with correlation
     ``exp(-gap / persistence)``, where the range of the times is 1 (or that of their logarithms if
@@ -85,6 +85,9 @@ def noisy_utilities(
     """What each run has at each time: (T, instances, n), to be ranked with the largest first.
 
     The parameters are those of :func:`simulate_rankings`.
+
+    >>> noisy_utilities(np.zeros((3, 2)), instances=4).shape
+    (3, 4, 2)
     """
     rng = np.random.default_rng(seed)
     n_times, n = utilities.shape[0], utilities.shape[-1]

@@ -1,0 +1,153 @@
+"""The site: `sphinx-build -W docs site` makes it, and a warning is an error.
+
+What the project says elsewhere (ARCHITECTURE.md, tables of studies and benchmarks) is part of it.
+It is copied into ``docs`` when the site is built, with links that lead to pages.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polarbear
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+
+project = "PolarBear"
+author = "The PolarBear developers"
+copyright = author  # noqa: A001, what Sphinx calls it
+version = release = polarbear.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_static"]
+
+highlight_language = "none"  # of blocks that do not say what they are
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints = "none"  # docstrings say in words what to pass
+napoleon_google_docstring = False
+napoleon_attr_annotations = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # several in a line, as we write them
+napoleon_use_rtype = False
+python_maximum_signature_line_length = 120
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "PolarBear"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "PolarBear"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+}
+html_sidebars = {"index": []}
+
+LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)#\s]+)")
+"""Where a link of a Markdown file leads, unless that is elsewhere."""
+
+PATTERN = re.compile(r"^[\w/-]*\*[\w/-]*$", re.MULTILINE)
+"""A line of a list of pages that stands for all pages of such a name, also those yet to come."""
+
+
+def brought_in() -> Iterator[tuple[Path, str, str]]:
+    """Files of the project that are pages: the file, the page, and a title if it has none."""
+    yield ROOT / "ARCHITECTURE.md", "design/architecture", ""
+    yield ROOT / "CONTRIBUTING.md", "design/contributing", ""
+    yield ROOT / "CHANGELOG.md", "design/changelog", ""
+    for table in sorted(ROOT.glob("studies/*/table.md")):
+        yield table, f"measured/{table.parent.name}", f"Study: {table.parent.name}"
+    for table in sorted(ROOT.glob("benchmarks/results/*.md")):
+        title = f"Benchmark: {table.stem.replace('_', ' ')}"
+        yield table, f"measured/benchmark-{table.stem}", title
+
+
+PAGES = {path: page for path, page, _ in brought_in()}
+
+
+def page_of(path: Path) -> str | None:
+    """The page that a file or folder of the project is."""
+    for candidate in (path, path / "table.md", path.parent / "table.md"):
+        if candidate in PAGES:
+            return f"/{PAGES[candidate]}.md"
+    if path.suffix == ".md" and DOCS in path.parents:
+        return f"/{path.relative_to(DOCS).as_posix()}"
+    return None
+
+
+def linked(text: str, folder: Path, page: str) -> str:
+    """The text of a folder's file as a page: links lead to pages, or from there to files."""
+
+    def there(link: re.Match[str]) -> str:
+        target = (folder / link[0]).resolve()
+        if not target.exists():
+            return link[0]
+        return page_of(target) or Path(os.path.relpath(target, (DOCS / page).parent)).as_posix()
+
+    return LINK.sub(there, text)
+
+
+def bring_in(_: object) -> None:
+    """Copy what is said elsewhere in the project; what has not changed is left alone."""
+    for path, page, title in brought_in():
+        # A study says in its README what its tables show.
+        parts = [path.with_name("README.md"), path] if path.name == "table.md" else [path]
+        text = "\n".join(part.read_text("utf-8") for part in parts if part.exists())
+        text = linked(text, path.parent, page)
+        if not text.startswith("# "):
+            text = f"# {title}\n\n{text}"
+        copy = DOCS / f"{page}.md"
+        copy.parent.mkdir(exist_ok=True)
+        if not copy.exists() or copy.read_text("utf-8") != text:
+            copy.write_text(text, "utf-8")
+
+
+def listed(text: str, folder: Path) -> str:
+    """A page whose lists of pages have patterns: those that are there and not yet in a list."""
+
+    def there(pattern: re.Match[str]) -> str:
+        found = sorted(folder.glob(f"{pattern[0]}.md"))
+        names = [path.relative_to(folder).with_suffix("").as_posix() for path in found]
+        fresh = [name for name in names if name not in taken]
+        taken.update(fresh)
+        return "\n".join(fresh)
+
+    taken = {"index", *text.splitlines()}
+    return PATTERN.sub(there, text)
+
+
+def read_page(_: object, page: str, source: list[str]) -> None:
+    """Links that lead out of ``docs`` lead to the pages that are made of what is there."""
+    folder = (DOCS / page).parent
+    source[0] = linked(listed(source[0], folder), folder, page)
+
+
+def skipped(*about: object) -> bool | None:
+    """Whether a member is left out: fields of records are described with the record."""
+    return True if str(about[3].__doc__).startswith("Alias for field number") else None
+
+
+def setup(app) -> None:
+    """What Sphinx calls."""
+    app.connect("autodoc-skip-member", skipped)
+    app.connect("builder-inited", bring_in)
+    app.connect("source-read", read_page)

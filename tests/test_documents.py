@@ -1,0 +1,89 @@
+"""What is public is documented, with examples that run; what documents link to is there.
+
+The examples themselves are run with the other tests (see pyproject.toml), tutorials by
+docs/run_tutorials.py. Who has to have an example:
+
+- every public function and class, also of the public modules, in its docstring;
+- a public method of a class of the package itself: in its docstring, in that of its class or of
+  another method, or in the documents. Properties need none, nor do methods of what is in modules
+  (of priors, for instance, that engines call).
+"""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import polarbear
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\]\((?!https?:|mailto:|#|/)([^)#\s]+)")
+EXAMPLE = re.compile(r"^ *(?:>>>|\.\.\.) (.*)$", re.MULTILINE)
+
+
+def public():
+    """Functions and classes that are public, by name."""
+    for name in polarbear.__all__:
+        thing = getattr(polarbear, name)
+        if not inspect.ismodule(thing):
+            yield name, thing
+            continue
+        here = [n for n, t in vars(thing).items() if getattr(t, "__module__", "") == thing.__name__]
+        for inside in getattr(thing, "__all__", here):
+            if not inside.startswith("_"):
+                yield f"{name}.{inside}", getattr(thing, inside)
+
+
+PUBLIC = {
+    name: thing
+    for name, thing in public()
+    if isinstance(thing, type) or inspect.isroutine(thing)  # not types such as Literal["a", "b"]
+}
+CLASSES = {
+    name: thing for name, thing in PUBLIC.items() if isinstance(thing, type) and "." not in name
+}
+
+
+def examples(text):
+    return "\n".join(EXAMPLE.findall(text or ""))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_public_has_an_example(name):
+    assert examples(inspect.getdoc(PUBLIC[name])), f"{name}: its docstring has no example"
+
+
+def methods(cls):
+    """Methods of ours, by name."""
+    for name, method in inspect.getmembers(cls, inspect.isroutine):
+        if not name.startswith("_") and str(getattr(method, "__module__", "")).startswith(
+            "polarbear"
+        ):
+            yield name, method
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_methods_are_used_in_examples(name):
+    found = dict(methods(CLASSES[name]))
+    texts = [CLASSES[name].__doc__, *(inspect.getdoc(method) for method in found.values())]
+    texts += [path.read_text("utf-8") for path in DOCUMENTS]
+    shown = "\n".join(examples(text) for text in texts)
+    for method in found:
+        assert re.search(rf"\.{method}\(", shown), f"{name}.{method} is in no example"
+
+
+def test_the_reference_has_all_public_names():
+    pages = "\n".join(path.read_text("utf-8") for path in ROOT.glob("docs/reference/*.md"))
+    for name in set(polarbear.__all__) - {"__version__"}:
+        assert re.search(rf":: polarbear\.{name}\b", pages), (
+            f"{name} is public and in no page of docs/reference: add a line such as "
+            f"'.. autofunction:: polarbear.{name}' (or autoclass, automodule) to one"
+        )
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path):
+    for target in LINK.findall(path.read_text("utf-8")):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"
