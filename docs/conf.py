@@ -74,8 +74,13 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
     yield ROOT / "ARCHITECTURE.md", "design/architecture", ""
     yield ROOT / "CONTRIBUTING.md", "design/contributing", ""
     yield ROOT / "CHANGELOG.md", "design/changelog", ""
-    for table in sorted(ROOT.glob("studies/*/table.md")):
-        yield table, f"measured/{table.parent.name}", f"Study: {table.parent.name}"
+    yield ROOT / "tests/faults/results.md", "measured/faults", "Faults at full size"
+    yield ROOT / "studies/README.md", "measured/studies", "Studies"
+    for study in sorted(ROOT.glob("studies/*/")):
+        for page in (study / "table.md", study / "README.md"):
+            if page.exists():
+                yield page, f"measured/{study.name}", f"Study: {study.name}"
+                break
     for table in sorted(ROOT.glob("benchmarks/results/*.md")):
         title = f"Benchmark: {table.stem.replace('_', ' ')}"
         yield table, f"measured/benchmark-{table.stem}", title
@@ -86,7 +91,8 @@ PAGES = {path: page for path, page, _ in brought_in()}
 
 def page_of(path: Path) -> str | None:
     """The page that a file or folder of the project is."""
-    for candidate in (path, path / "table.md", path.parent / "table.md"):
+    beside = [path.parent / "table.md"] if path.name == "README.md" else []
+    for candidate in (path, path / "table.md", path / "README.md", *beside):
         if candidate in PAGES:
             return f"/{PAGES[candidate]}.md"
     if path.suffix == ".md" and DOCS in path.parents:

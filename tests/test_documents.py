@@ -3,7 +3,8 @@
 The examples themselves are run with the other tests (see pyproject.toml), tutorials by
 docs/run_tutorials.py. Who has to have an example:
 
-- every public function and class, also of the public modules, in its docstring;
+- every public function and class, also of the public modules, in its docstring; not those that
+  only hold what a function gives, without a method of their own (records of figures);
 - a public method of a class of the package itself: in its docstring, in that of its class or of
   another method, or in the documents. Properties need none, nor do methods of what is in modules
   (of priors, for instance, that engines call).
@@ -36,10 +37,17 @@ def public():
                 yield f"{name}.{inside}", getattr(thing, inside)
 
 
+def only_holds(name, thing):
+    """Whether it is a record in a public module."""
+    own = [n for n, t in vars(thing).items() if inspect.isroutine(t) and not n.startswith("_")]
+    return "." in name and isinstance(thing, type) and not own and name.startswith("plots.")
+
+
 PUBLIC = {
     name: thing
     for name, thing in public()
     if isinstance(thing, type) or inspect.isroutine(thing)  # not types such as Literal["a", "b"]
+    if not only_holds(name, thing)
 }
 CLASSES = {
     name: thing for name, thing in PUBLIC.items() if isinstance(thing, type) and "." not in name

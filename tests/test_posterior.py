@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
-from polarbear.posterior import Diagnostics, Posterior
+from polarbear.diagnostics import Diagnostics
+from polarbear.posterior import Posterior
 
 
 @pytest.fixture(scope="module", params=["Dirichlet", "GP", "moved"])

@@ -14,6 +14,7 @@ from polarbear.archive import read_arrays, write_arrays
 from polarbear.closed_form import Mixture, Weighted
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import count, indices, listing, span
+from polarbear.diagnostics import Diagnostics
 from polarbear.draws import even, matched, moments
 from polarbear.errors import DataError, require
 from polarbear.notebook import card
@@ -37,36 +38,6 @@ KIND, VERSION = "polarbear posterior", 1
 """What a saved posterior says it is, and the format; older formats are read, newer refused."""
 
 _MIXTURE = ("weight", "mean", "covariance", "holds", "bent")
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """Whether to trust a posterior: what was measured, and what is wrong, in words.
-
-    Attributes
-    ----------
-    measured
-        Figures by name, such as "k-hat" or "R-hat".
-    problems
-        What speaks against the posterior; empty if nothing does.
-    notes
-        What happened on the way and is no reason for concern.
-    """
-
-    measured: Mapping[str, float] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def trusted(self) -> bool:
-        """Whether nothing speaks against the posterior."""
-        return not self.problems
-
-    def __str__(self) -> str:
-        figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())
-        verdict = "trust it" if self.trusted else f"do not trust it: {'; '.join(self.problems)}"
-        said = [verdict, *([f"({figures})"] if figures else []), *self.notes]
-        return " ".join(said)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,7 +258,13 @@ class Posterior(Frozen):
         return verdict(self.facts(alpha))
 
     def facts(self, alpha: float = 0.99) -> Facts:
-        """What a verdict is made from, for whoever puts it into other words or on a page."""
+        """What a verdict is made from, for whoever puts it into other words or on a page.
+
+        >>> import polarbear as pb
+        >>> posterior = pb.fit(pb.testing.simulate_rankings(np.zeros((2, 3)), 9))
+        >>> posterior.facts(alpha=0.95).dominates.any()
+        np.False_
+        """
         return Facts(
             self.algorithms,
             self.times,

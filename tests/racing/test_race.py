@@ -17,8 +17,9 @@ from hypothesis.stateful import (
 
 import polarbear as pb
 from polarbear.data.run import Status
+from polarbear.diagnostics import Diagnostics
 from polarbear.errors import DataError, FitWarning
-from polarbear.posterior import Diagnostics, Posterior
+from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Decided, from_json, to_json
 from polarbear.racing.rules import Rules

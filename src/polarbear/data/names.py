@@ -145,3 +145,13 @@ def span(start: float, stop: float, clock: str) -> str:
     """
     unit = "" if clock == "time" else f" {clock}"  # "time" says nothing that is not known
     return f"{start:,g}{unit}" if start == stop else f"{start:,g} to {stop:,g}{unit}"
+
+
+def names_of(names: Iterable[str], what: str) -> tuple[str, ...]:
+    """A list of names, none of which is empty."""
+    if isinstance(names, str):
+        raise DataError(f"{what}={names!r}: expected a list of names")
+    found = tuple(check(text(name)) for name in names)
+    if "" in found:
+        raise DataError(f"{what}: a name is missing")
+    return found

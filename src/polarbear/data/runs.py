@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from operator import index
 from typing import Any, Self, cast
 
@@ -13,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, columns_of
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import Codes, canonical, count, indices, listing, span, text
+from polarbear.data.names import Codes, canonical, count, indices, listing, span
+from polarbear.data.records import columns_of_records, labels_of
 from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
 from polarbear.data.table import Naming, long_table
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
@@ -158,7 +158,7 @@ class Runs(Frozen):
         if odd is not None:
             raise DataError(f"expected a list of Run records, found {type(odd).__name__}")
         try:
-            columns = _columns_of(records)
+            columns = columns_of_records(records)
         except (TypeError, ValueError, OverflowError):
             for record in records:
                 check(record)
@@ -186,8 +186,8 @@ class Runs(Frozen):
             )
         starts = np.cumsum([0, *(len(part) for part in parts)])
         return cls._assemble(
-            _labels(part.algorithms[code] for part in parts for code in part.algorithm),
-            _labels(part.instances[code] for part in parts for code in part.instance),
+            labels_of(part.algorithms[code] for part in parts for code in part.algorithm),
+            labels_of(part.instances[code] for part in parts for code in part.instance),
             np.concatenate([part.repetition for part in parts]),
             np.concatenate([part.until for part in parts]),
             np.concatenate([part.status for part in parts]),
@@ -455,46 +455,6 @@ def _times(times: ArrayLike) -> Floats:
     if found.ndim > 1 or np.isnan(found).any():
         raise DataError("expected a time or a list of times")
     return found
-
-
-def _columns_of(records: list[Run]) -> tuple[Any, ...]:
-    """Records as arrays, checked all at once; ``ValueError`` if something is wrong with one."""
-    times = [np.asarray(record.time, dtype=np.float64).ravel() for record in records]
-    values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
-    lengths = np.array([len(time) for time in times], dtype=np.int64)
-    until = np.array([record.until for record in records], dtype=np.float64).reshape(len(records))
-    repetition = [record.repetition for record in records]
-    run = np.repeat(np.arange(len(records)), lengths)
-    time, value = (np.concatenate([np.empty(0), *parts]) for parts in (times, values))
-    sound = (
-        np.array_equal(lengths, [len(own) for own in values])
-        and np.isfinite(time).all()
-        and np.all(time >= 0)
-        and not np.isnan(value).any()
-        and np.isfinite(until).all()
-        and np.all(until >= 0)
-        and np.all(time <= until[run])
-        and all(isinstance(number, Integral) for number in repetition)
-        and all(text(record.algorithm) and text(record.instance) for record in records)
-    )
-    if not sound:
-        raise ValueError
-    return (
-        _labels(record.algorithm for record in records),
-        _labels(record.instance for record in records),
-        np.array(repetition, dtype=np.int64),
-        until,
-        np.array([STATUSES.index(record.status) for record in records], dtype=np.int8),
-        run,
-        time,
-        value,
-    )
-
-
-def _labels(names: Iterable[str]) -> Labels:
-    place: dict[str, int] = {}
-    codes = [place.setdefault(text(name), len(place)) for name in names]
-    return Labels(np.array(codes, dtype=np.int32), list(place))
 
 
 def check_runs(found: object, verb: str) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
+from polarbear.diagnostics import Diagnostics
 from polarbear.errors import require
-from polarbear.posterior import Diagnostics, Posterior
+from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
 
 Floats = NDArray[np.float64]

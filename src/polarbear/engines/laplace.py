@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from polarbear.closed_form import Mixture
 from polarbear.data.rankings import Rankings
+from polarbear.diagnostics import Diagnostics
 from polarbear.draws import even, matched, moments
 from polarbear.engines.banded import chain, local
 from polarbear.engines.conditional import Conditional
@@ -47,7 +48,7 @@ from polarbear.engines.mixture import (
 from polarbear.engines.psis import ENOUGH
 from polarbear.errors import DataError
 from polarbear.likelihood.choices import Choices, choices
-from polarbear.posterior import Diagnostics, Evidence, Posterior
+from polarbear.posterior import Evidence, Posterior
 from polarbear.priors.any import Prior
 from polarbear.priors.base import helmert, unit_times
 from polarbear.priors.dirichlet import Independent

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
+from polarbear.diagnostics import Diagnostics
 from polarbear.engines.chains import from_chains
 from polarbear.engines.psis import ENOUGH, smooth
 from polarbear.engines.pymc_model import drawn, pymc_model
 from polarbear.errors import require
-from polarbear.posterior import Diagnostics, Posterior
+from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
 
 Floats = NDArray[np.float64]

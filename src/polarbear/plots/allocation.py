@@ -105,6 +105,11 @@ def allocation(
 
     The colour of a cell says on how many instances an algorithm was run until then or longer. The
     figures at the right are the time that all of its runs took together.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> allocation(pb.replay(runs)).get_xlabel()
+    'Time'
     """
     data = source if isinstance(source, Allocation) else allocation_data(source, times)
     n = len(data.cast.names)

@@ -112,6 +112,11 @@ def calibration(
 
     Honest claims are on the diagonal; below it claims are too sure. Several curves go on the same
     axes with a ``colour``, a ``marker`` and a ``label`` each.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> calibration(pb.calibrate(runs, replicates=5)).get_ylabel()
+    'Share of claims that were true'
     """
     data = source if isinstance(source, CalibrationCurve) else calibration_data(source, kind)
     ax = axes(ax, columns, 2.9 if columns == 1 else 3.6)

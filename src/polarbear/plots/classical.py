@@ -160,6 +160,13 @@ def ecdf_data(
         Who is in colour if there are many, such as ``posterior.pareto()``.
     level, seed
         Of the interval of the mean, by resampling instances.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> ecdf_data(runs).mean.shape
+    (3, 3)
     """
     scale = _scale(runs, low, high, log)
     at = grid.from_runs(runs) if times is None else grid.increasing(times)
@@ -194,6 +201,11 @@ def aocc_data(
 
     The range of values is as in :func:`ecdf_data`. ``until``: by default the time until which all
     runs were watched; a run that was watched for less is left out.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> aocc_data(runs).mean.shape
+    (3,)
     """
     scale = _scale(runs, low, high, log)
     end = float(runs.until.min() if until is None else until)
@@ -217,6 +229,12 @@ def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
     """Where one of two attains more than the other, by moocore.
 
     The empirical attainment function is the share of runs that have found a value by a time.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> found = eaf_difference_data(runs, "a1", "a3")
+    >>> len(found.rectangles) == len(found.difference)
+    True
     """
     moocore = require("moocore", extra="classical")
     one, two = (
@@ -329,6 +347,11 @@ def ecdf(
     """Draw the mean share of a range of values that was attained by a time.
 
     ``options`` are those of :func:`ecdf_data`.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> ecdf(runs).get_ylabel()
+    'Mean attained share (ECDF)'
     """
     data = source if isinstance(source, Ecdf) else ecdf_data(source, **options)
     if len(data.times) == 1:
@@ -376,6 +399,11 @@ def aocc(
     """Draw the area over the convergence curve: a point for each run, a stroke for the mean.
 
     ``options`` are those of :func:`aocc_data`.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> aocc(runs).get_xlabel()
+    'AOCC until time 1'
     """
     data = source if isinstance(source, Aocc) else aocc_data(source, **options)
     ax = axes(ax, columns, row_height(len(data.cast.names), columns))
@@ -403,7 +431,13 @@ def eaf_difference(
     time: Time = "auto",
     columns: Columns = 1,
 ) -> Axes:
-    """Draw where one of two attains values by times that the other attains less often."""
+    """Draw where one of two attains values by times that the other attains less often.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> eaf_difference(runs, "a1", "a3").get_ylabel()
+    'Value (minimize)'
+    """
     if isinstance(source, Attainment):
         data = source
     elif first is None or second is None:

@@ -132,6 +132,12 @@ def crossings(
 
     The line is P(the first is ahead): filled towards whoever leads. Bars at the top and the bottom
     are where that is certain, and grey is where the lead changes hands.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> crossings(posterior, "a1", "a2").get_ylabel()
+    'P(a1 ahead of a2)'
     """
     if isinstance(source, CrossingMap):
         data = source

@@ -140,6 +140,11 @@ def evolution(source: Racing | Evolution, ax: Axes | None = None, *, columns: Co
     The axis of probabilities is linear up to 0.9 and logarithmic above, as in the paper. A cross is
     an elimination; a diamond, that an algorithm is known to belong to the Pareto set. The black
     line is the share of pairs whose relation is known, on the axis at the right.
+
+    >>> import polarbear as pb
+    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> evolution(pb.replay(runs)).get_ylabel()
+    'P(dominated)'
     """
     data = source if isinstance(source, Evolution) else evolution_data(source)
     ax = axes(ax, columns)

@@ -124,6 +124,12 @@ def pairs(
     """Draw all pairs as a matrix: P(row ahead of column), at a time or at all times at once.
 
     What is certain is framed. Over all times "x" says that two certainly change places.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> [label.get_text() for label in pairs(posterior).get_xticklabels()]
+    ['a1', 'a2', 'a3']
     """
     data = source if isinstance(source, Pairs) else pairs_data(source, time, alpha=alpha)
     if not data.algorithms:

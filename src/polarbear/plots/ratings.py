@@ -138,6 +138,14 @@ def ratings(
         Whether the axis of time is "log" or "linear"; "auto" is log over a factor of 100.
     columns
         Of a paper, that a new figure fits.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> ratings(posterior).get_ylabel()
+    'Rating = P(comes first)'
     """
     data = source
     if not isinstance(data, RatingCurves):

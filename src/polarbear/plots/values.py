@@ -150,6 +150,12 @@ def values(
     """Draw what each algorithm is worth under a preference: a row each, the best on top.
 
     The parameters are those of :func:`values_data`; ``ax`` and ``columns`` say where to draw.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> values(posterior).get_xlabel()
+    'Mean rating: every unit of time counts the same'
     """
     data = source
     if not isinstance(data, Values):

@@ -19,7 +19,7 @@ from typing import Protocol, Self
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import check, count, guess, listing, natural, text
+from polarbear.data.names import check, count, guess, listing, names_of, natural, text
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
@@ -45,7 +45,7 @@ from polarbear.racing.events import (
 from polarbear.racing.evidence import Evidence
 from polarbear.racing.jobs import Job, derived
 from polarbear.racing.planning import again, plan
-from polarbear.racing.rules import Rules
+from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card
 from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
 
@@ -115,12 +115,12 @@ class Race:
         sign_of(direction)
         if not isinstance(seed, Integral):
             raise DataError(f"seed={seed!r}: expected a whole number")
-        rules = Rules() if rules is None else _rules(rules)
+        rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.increasing(times).tolist())
         self._begin(Started(int(seed), at, direction, clock, instances is None, rules), fit)
         if instances is not None:
             self.offer(instances)
-        names = _names(algorithms, "algorithms")
+        names = names_of(algorithms, "algorithms")
         for name in sorted(names, key=natural):
             self.add(name)
 
@@ -145,6 +145,12 @@ class Race:
         """The race that these events are, as it stood after each of its decisions.
 
         It is one race that goes on: ask it what you want to know before you take the next.
+
+        >>> import numpy as np, polarbear as pb
+        >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+        >>> stages = Race.after_each_round(pb.replay(runs).events)
+        >>> [len(race.pareto) for race in stages][-1]
+        1
         """
         return (race for race, event in cls._replayed(events, fit) if isinstance(event, Decided))
 
@@ -232,7 +238,7 @@ class Race:
         """
         if self._state.endless:
             raise DataError("the instances of this race are numbered, and do not come to an end")
-        names = _names(instances, "instances")
+        names = names_of(instances, "instances")
         if not {*names} <= self._state.pool.keys() | self._state.used.keys():
             self._record(Offered(names))
 
@@ -260,7 +266,7 @@ class Race:
         >>> len(race.ask())
         16
         """
-        self._record(Extended(_rules(rules)))
+        self._record(Extended(check_rules(rules)))
 
     # Asking how it stands
 
@@ -384,7 +390,12 @@ class Race:
         return Standing(name, "undecided", open=last, instances=instances, time=time)
 
     def standings(self) -> list[Standing]:
-        """The same of everybody: who is racing, then who is out, then who has left."""
+        """The same of everybody: who is racing, then who is out, then who has left.
+
+        >>> race = Race(["a", "b"], [1, 2], direction="minimize")
+        >>> [str(one) for one in race.standings()]
+        ['a is undecided: not settled with b', 'b is undecided: not settled with a']
+        """
         removed = sorted(self._state.removed, key=natural)
         return [self.verdict(name) for name in (*self.pareto, *self._state.eliminated, *removed)]
 
@@ -487,18 +498,3 @@ class Race:
         if name not in names:
             raise DataError(f"no algorithm named {name!r} in this race; {guess(name, names)}")
         return name
-
-
-def _rules(rules: object) -> Rules:
-    if not isinstance(rules, Rules):
-        raise DataError(f"rules={rules!r}: expected Rules(...)")
-    return rules
-
-
-def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise DataError(f"{what}={names!r}: expected a list of names")
-    found = tuple(check(text(name)) for name in names)
-    if "" in found:
-        raise DataError(f"{what}: a name is missing")
-    return found

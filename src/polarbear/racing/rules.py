@@ -172,3 +172,10 @@ def _batch(value: object) -> bool:
 def _one_of(value: object, choices: object) -> tuple[bool, str]:
     names = get_args(choices)
     return value in names, " or ".join(map(repr, names))
+
+
+def check_rules(rules: object) -> Rules:
+    """Refuse what is not rules."""
+    if not isinstance(rules, Rules):
+        raise DataError(f"rules={rules!r}: expected Rules(...)")
+    return rules

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
+from polarbear.diagnostics import Diagnostics
 from polarbear.engines.chains import from_chains, judge
 from polarbear.engines.psis import ENOUGH, smooth
 from polarbear.engines.stan.compiler import program
 from polarbear.errors import DataError, FitError
 from polarbear.likelihood.choices import MOST_FOR_TABLE
 from polarbear.likelihood.table import SetTable
-from polarbear.posterior import Diagnostics, Posterior
+from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
 from polarbear.priors.base import unit_times
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
