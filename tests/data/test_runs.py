@@ -43,6 +43,12 @@ def test_best_so_far_agrees_with_its_slow_twin(recorded, times, direction):
     assert_array_equal(runs.at(times), np.array(expected, dtype=float))
 
 
+@given(records(), DIRECTIONS)
+def test_columns_give_the_same_runs_back(recorded, direction):
+    runs = Runs.from_records(recorded, direction=direction)
+    assert Runs.from_frame(runs.columns(), direction=direction) == runs
+
+
 @given(records(), DIRECTIONS, st.randoms(use_true_random=False))
 def test_rows_in_any_order_and_repeated_give_the_same_runs(recorded, direction, random):
     runs = Runs.from_records(recorded, direction=direction)

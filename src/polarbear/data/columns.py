@@ -166,6 +166,8 @@ class FrameColumns:
 
 def list_of(values: Any) -> Any:
     """A column of values, as a sequence or a one-dimensional numpy array of numbers."""
+    if isinstance(values, Labels):
+        return values.texts()
     if isinstance(values, list | tuple | range):
         return values
     if isinstance(values, Mapping | set | frozenset | str | bytes) or np.ndim(values) != 1:
