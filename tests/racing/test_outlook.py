@@ -58,30 +58,20 @@ def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
 
 def test_the_cheapest_way_is_taken():
     # They change places early on for sure, but for one side; late times would cost a hundredfold.
-    chosen = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN, np.inf)
+    chosen = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN)
     assert chosen.until.tolist() == [1.0, 1.0]
     # One leads everywhere, and only the last time is in doubt.
-    chosen = focus(leads([3.0, 3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN, np.inf)
+    chosen = focus(leads([3.0, 3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN)
     assert chosen.until.tolist() == [100.0, 100.0]
     assert 8 <= chosen.batch <= 64
-    strict = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(resolution="strict"), Z, MARGIN, np.inf)
+    strict = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(resolution="strict"), Z, MARGIN)
     assert strict.until.tolist() == [100.0, 100.0]
 
 
 def test_nothing_is_expected_of_a_pair_at_the_edge():
     edge = leads([MARGIN] * 3)
     edge = edge._replace(draws=np.full_like(edge.draws, -0.0))
-    assert (
-        focus(edge._replace(spread=np.full((3, 1), np.inf)), TIMES, 2, Rules(), Z, 0.0, np.inf)
-        is None
-    )
-
-
-def test_with_few_instances_left_runs_are_longer():
-    """The lead at the second time is small, but runs until then are cheap."""
-    pair = leads([-3.0, 1.0, 1.1])
-    assert focus(pair, TIMES, 2, Rules(), Z, MARGIN, np.inf).until.tolist() == [10.0, 10.0]
-    assert focus(pair, TIMES, 2, Rules(), Z, MARGIN, 2).until.tolist() == [100.0, 100.0]
+    assert focus(edge._replace(spread=np.full((3, 1), np.inf)), TIMES, 2, Rules(), Z, 0.0) is None
 
 
 def test_the_forecast_is_about_what_comes():

@@ -9,9 +9,6 @@ cost (instances times the time until which they have to run):
    all the times the cheapest will do, and late times are the dear ones.
 3. *They are the same*: until the last time at which that is not certain.
 
-Of finitely many instances, a way that needs more than are left leads nowhere: then a dearer one
-is taken that needs fewer, with longer runs.
-
 A pair is left aside as long as one of the two is expected to be eliminated by somebody else before
 the pair would be resolved: it will be settled for free. The batch ends where the first pair
 is expected to be resolved.
@@ -34,14 +31,11 @@ class Focus(NamedTuple):
 
 
 def focus(
-    leads: Leads, times: Floats, n: int, rules: Rules, z: float, margin: float, left: float
+    leads: Leads, times: Floats, n: int, rules: Rules, z: float, margin: float
 ) -> Focus | None:
-    """What is expected to resolve open pairs at the least cost; none if nothing is expected to.
-
-    ``left``: how many instances there are to run on.
-    """
+    """What is expected to resolve open pairs at the least cost; none if nothing is expected to."""
     needs = Needs.of(leads.draws.mean(axis=0), leads, z, margin)
-    need, until = _routes(needs, times, rules, left)
+    need, until = _routes(needs, times, rules)
     out = outs(needs, leads, n)
     for_free = np.minimum(out[leads.first], out[leads.second])
     by_this = (needs.over() == out[leads.second]) | (needs.under() == out[leads.first])
@@ -55,7 +49,7 @@ def focus(
     return Focus(longest, int(np.clip(np.ceil(need[kept].min()), least, most)))
 
 
-def _routes(needs: Needs, times: Floats, rules: Rules, left: float) -> tuple[Floats, Floats]:
+def _routes(needs: Needs, times: Floats, rules: Rules) -> tuple[Floats, Floats]:
     """Of the cheapest way to resolve each pair: instances (K,), and until which time."""
     at_par = np.minimum(needs.behind, needs.alike), np.minimum(needs.ahead, needs.alike)
     ways = [_throughout(each, times) for each in (needs.ahead, needs.behind, needs.alike)]
@@ -63,9 +57,9 @@ def _routes(needs: Needs, times: Floats, rules: Rules, left: float) -> tuple[Flo
         ways.append(_throughout(np.minimum(*at_par), times))
     else:
         leading = needs.ahead, needs.behind
-        ways += [_somewhere(*pair, times, left) for pair in zip(leading, at_par, strict=True)]
+        ways += [_somewhere(*pair, times) for pair in zip(leading, at_par, strict=True)]
     need, until = (np.stack(each) for each in zip(*ways, strict=True))
-    best = np.argmin(_cost(need, until, left), axis=0)[None]
+    best = np.argmin(_cost(need, until), axis=0)[None]
     return np.take_along_axis(need, best, 0)[0], np.take_along_axis(until, best, 0)[0]
 
 
@@ -75,7 +69,7 @@ def _throughout(need: Floats, times: Floats) -> tuple[Floats, Floats]:
     return need.max(axis=0), times[last]
 
 
-def _somewhere(one: Floats, other: Floats, times: Floats, left: float) -> tuple[Floats, Floats]:
+def _somewhere(one: Floats, other: Floats, times: Floats) -> tuple[Floats, Floats]:
     """Until one thing is certain at some time, and another one at some time."""
     # Running until a time adds to all times before it; what is certain anywhere stays so.
     soonest = [
@@ -83,15 +77,10 @@ def _somewhere(one: Floats, other: Floats, times: Floats, left: float) -> tuple[
         for each in (one, other)
     ]
     need = np.maximum(*soonest)
-    best = np.argmin(_cost(need, times[:, None], left), axis=0)[None]
+    best = np.argmin(_cost(need, times[:, None]), axis=0)[None]
     return np.take_along_axis(need, best, 0)[0], times[best[0]]
 
 
-def _cost(need: Floats, until: Floats, left: float) -> Floats:
-    """What a way costs; of those that need more instances than are left, rather the shorter ones.
-
-    A pair that is nearly done costs something as well: it has to be looked at once more.
-    """
-    cost = np.maximum(need, 1.0) * np.maximum(until, 1e-300)
-    hopeless = 1e100 * need  # dearer than any way that leads somewhere
-    return np.where(np.isfinite(need), np.where(need > left, hopeless, cost), np.inf)
+def _cost(need: Floats, until: Floats) -> Floats:
+    """A pair that is nearly done costs something as well: it has to be looked at once more."""
+    return np.where(np.isfinite(need), np.maximum(need, 1.0), np.inf) * np.maximum(until, 1e-300)

@@ -135,8 +135,7 @@ def _ahead(
     opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
     chosen = None
     if rules.allocation == "focused" and len(known) == len(left):
-        unused = np.inf if state.endless else len(state.pool)
-        chosen = focus(leads, posterior.times, len(names), rules, z, width, unused)
+        chosen = focus(leads, posterior.times, len(names), rules, z, width)
     decided = replace(decided, open=opened, outlook=still)
     if chosen is None:
         return decided
