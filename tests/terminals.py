@@ -10,7 +10,10 @@ import sys
 import termios
 import time
 
-import pyte
+try:
+    import pyte
+except ImportError:  # whoever uses it says so and skips
+    pyte = None
 
 # In a session of its own a program has no terminal, and Ctrl-C would not get there.
 _TAKE = """
