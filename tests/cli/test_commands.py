@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import browsers
 import polarbear as pb
 from polarbear.cli.main import main, parser
 from racers import drive, race_of
@@ -102,6 +104,21 @@ def test_the_example_is_analysed(capsys):
     assert "420 runs: 7 algorithms on 60 instances" in said
     assert "RS is dominated by CSA at every time from 100 to 10,000 evaluations" in said
     assert "P(in the set)" in said
+
+
+def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
+    """In a process of its own, from the data that come with the package."""
+    page = tmp_path / "report.html"
+    command = [sys.executable, "-m", "polarbear", "analyse", "--example", "--report", page]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 10
+    if browsers.why_not():
+        pytest.skip(browsers.why_not())
+    with browsers.opened() as browser, browsers.Visit(browser, page.as_uri()) as visit:
+        assert "RS is dominated by CSA" in visit.page.inner_text("body")
+        assert visit.errors == []
 
 
 def test_a_program_gets_the_same(capsys):
