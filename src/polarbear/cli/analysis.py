@@ -115,6 +115,8 @@ def _analyse(wanted: argparse.Namespace) -> int:
 
 def _table(posterior: "polarbear.Posterior") -> str:
     """How likely each belongs to the set, and is the best at a few times."""
+    from polarbear.data.names import unit_of
+
     times, best, free = posterior.times, posterior.best(), posterior.in_pareto()
     at = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
     head = ["", "P(in the set)", *(f"{times[k]:,.6g}" for k in at)]
@@ -124,7 +126,7 @@ def _table(posterior: "polarbear.Posterior") -> str:
     ]
     rows.sort(key=lambda row: -free[row[0]])
     wide = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    unit = "" if posterior.clock == "time" else f" ({posterior.clock})"
+    unit = f" ({unit_of(posterior.clock)})" if unit_of(posterior.clock) else ""
     above = f"{'':{wide[0] + wide[1] + 4}}P(best) at time{unit}"
     lines = [
         f"{row[0]:<{wide[0]}}  "

@@ -137,14 +137,24 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def unit_of(clock: str, otherwise: str = "") -> str:
+    """What a clock counts, for people; ``otherwise`` where that says nothing that is not known.
+
+    >>> unit_of("evaluations"), unit_of("wall"), unit_of("time")
+    ('evaluations', 'seconds', '')
+    """
+    units = {"time": otherwise, "reported": otherwise, "wall": "seconds", "cpu": "CPU seconds"}
+    return units.get(clock, clock)
+
+
 def span(start: float, stop: float, clock: str) -> str:
     """A range of time, in words.
 
-    >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "seconds")
+    >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "wall")
     ('100 to 20,000 evaluations', '1 to 2', '5 seconds')
     """
-    unit = "" if clock == "time" else f" {clock}"  # "time" says nothing that is not known
-    return f"{start:,g}{unit}" if start == stop else f"{start:,g} to {stop:,g}{unit}"
+    said = f"{start:,g}" if start == stop else f"{start:,g} to {stop:,g}"
+    return f"{said} {unit_of(clock)}".rstrip()
 
 
 def names_of(names: Iterable[str], what: str) -> tuple[str, ...]:

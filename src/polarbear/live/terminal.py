@@ -11,11 +11,10 @@ from collections import deque
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from polarbear.data.names import count, listing
+from polarbear.data.names import count, listing, unit_of
 from polarbear.errors import require
 from polarbear.live.pace import Pace, Remaining, duration
 from polarbear.racing.progress import Progress
-from polarbear.running.job import UNITS
 from polarbear.store.overview import shown
 
 EVENTS = 100
@@ -225,8 +224,7 @@ def _many(number: float) -> str:
 
 
 def _spent(progress: Progress) -> str:
-    units: dict[str, str] = {**UNITS}
-    unit = f" {units.get(progress.clock, progress.clock)}"
+    unit = f" {unit_of(progress.clock, 'time')}"
     rules, spent = progress.rules, progress.spent
     parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
     if rules.deadline is not None:

@@ -19,7 +19,7 @@ from typing import Protocol, Self
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import check, count, guess, listing, names_of, natural, text
+from polarbear.data.names import check, count, guess, listing, names_of, natural, text, unit_of
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
@@ -401,7 +401,7 @@ class Race:
 
     def __str__(self) -> str:
         state = self._state
-        unit = "" if state.clock == "time" else f" {state.clock}"
+        unit = f" {unit_of(state.clock)}".rstrip()
         return (
             f"race of {count(len(state.racing), 'algorithm')} after {count(state.round, 'round')}, "
             f"{'resolved' if self.resolved else count(len(state.open), 'pair') + ' open'}\n"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import count, listing
+from polarbear.data.names import count, listing, unit_of
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
@@ -46,7 +46,7 @@ class Replay(Raced):
 
     def __str__(self) -> str:
         runs = self.runs
-        unit = "" if runs.clock == "time" else f" {runs.clock}"
+        unit = f" {unit_of(runs.clock)}".rstrip()
         return (
             f"replay, {self.ended} after {count(self.rounds, 'round')} on "
             f"{count(len(runs.instances), 'instance')}\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear.data.names import count, listing
+from polarbear.data.names import count, listing, unit_of
 from polarbear.data.runs import Runs
 from polarbear.plots.allocation import allocation_data
 from polarbear.plots.evolution import evolution_data
@@ -84,7 +84,7 @@ def _facts(source: Racing) -> dict[str, str]:
     """Where the race stands."""
     race = race_of(source)
     state = race.state
-    unit = "" if state.clock == "time" else f" {state.clock}"
+    unit = f" {unit_of(state.clock)}".rstrip()
     spent = f"{count(race.spent.runs, 'run')}, {race.spent.time:,.7g}{unit}"
     facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
     if isinstance(source, Replay):

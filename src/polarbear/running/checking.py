@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import count
+from polarbear.data.names import count, unit_of
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import Key, job
 from polarbear.running.engines import start
-from polarbear.running.job import UNITS, Clock
+from polarbear.running.job import Clock
 from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.setup import Limits, Setup, Solver
 
@@ -38,11 +38,11 @@ class Checked(NamedTuple):
         )
         lines = [
             f"{count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
-            f"  clock  {setup.clock}, {times} {UNITS[setup.clock]}",
+            f"  clock  {setup.clock}, {times} {unit_of(setup.clock, 'time')}",
         ]
         width = max(map(len, self.outcomes))
         for name, outcome in self.outcomes.items():
-            lines.append(f"  {name:<{width}}  {_line(outcome, UNITS[setup.clock])}")
+            lines.append(f"  {name:<{width}}  {_line(outcome, unit_of(setup.clock, 'time'))}")
             if name in problems:
                 lines.append(f"  {'':<{width}}  -> {problems[name]}")
         return "\n".join(lines)

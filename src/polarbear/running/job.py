@@ -35,14 +35,6 @@ from polarbear.running.board import Board
 Clock = Literal["evaluations", "wall", "cpu", "reported"]
 CLOCKS: tuple[Clock, ...] = get_args(Clock)
 
-UNITS: dict[Clock, str] = {
-    "evaluations": "evaluations",
-    "wall": "seconds",
-    "cpu": "CPU seconds",
-    "reported": "time",
-}
-"""What a time counts, for people."""
-
 PATIENCE = 1_000
 """An optimiser may catch the end of its run; one that does so again and again is ended."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.names import indices
+from polarbear.data.names import indices, unit_of
 from polarbear.errors import DataError, warn
 from polarbear.selection.choices import Choice, Selection
 from polarbear.selection.portfolios import Found, Risk, Task, best_portfolios, reaches
@@ -146,8 +146,8 @@ def _selection(
         for k in order
     )
     limit = choices[0].score if np.isnan(found.limit) else max(found.limit, choices[0].score)
-    unit = isinstance(preference, Linear) and posterior.clock != "time"
-    says = f"{preference.says}, in {posterior.clock}" if unit else preference.says
+    unit = unit_of(posterior.clock) if isinstance(preference, Linear) else ""
+    says = f"{preference.says}, in {unit}" if unit else preference.says
     return Selection(choices, says, task.risk, values.shape[1], limit)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polarbear.data.names import count, listing, natural, shown
+from polarbear.data.names import count, listing, natural, shown, unit_of
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
@@ -77,7 +77,7 @@ class Overview:
         return sum(sum(own.values()) for own in self.ended.values())
 
     def __str__(self) -> str:
-        unit = "" if self.clock == "time" else f" of {shown(self.clock)}"
+        unit = f" of {shown(unit_of(self.clock))}" if unit_of(self.clock) else ""
         out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
         done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
         lines = [
