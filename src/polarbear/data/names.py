@@ -147,6 +147,15 @@ def unit_of(clock: str, otherwise: str = "") -> str:
     return units.get(clock, clock)
 
 
+def amount(time: float, clock: str) -> str:
+    """How much time, with all the digits that matter.
+
+    >>> amount(1_234_567, "evaluations"), amount(2.5, "wall"), amount(7, "time")
+    ('1,234,567 evaluations', '2.5 seconds', '7')
+    """
+    return f"{time:,.7g} {unit_of(clock)}".rstrip()
+
+
 def span(start: float, stop: float, clock: str) -> str:
     """A range of time, in words.
 

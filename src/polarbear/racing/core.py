@@ -19,7 +19,7 @@ from typing import Protocol, Self
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import check, count, guess, listing, names_of, natural, text, unit_of
+from polarbear.data.names import amount, check, count, guess, listing, names_of, natural, text
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
@@ -401,13 +401,13 @@ class Race:
 
     def __str__(self) -> str:
         state = self._state
-        unit = f" {unit_of(state.clock)}".rstrip()
+        spent = amount(state.spent_time, state.clock)
         return (
             f"race of {count(len(state.racing), 'algorithm')} after {count(state.round, 'round')}, "
             f"{'resolved' if self.resolved else count(len(state.open), 'pair') + ' open'}\n"
             f"  racing      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(state.eliminated))}\n"
-            f"  spent       {count(state.spent.runs, 'run')}, {state.spent_time:,.7g}{unit}"
+            f"  spent       {count(state.spent.runs, 'run')}, {spent}"
             + (f"\n  to go       {state.outlook}" if state.open and state.outlook else "")
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import count, listing, unit_of
+from polarbear.data.names import amount, count, listing
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
@@ -46,14 +46,13 @@ class Replay(Raced):
 
     def __str__(self) -> str:
         runs = self.runs
-        unit = f" {unit_of(runs.clock)}".rstrip()
         return (
             f"replay, {self.ended} after {count(self.rounds, 'round')} on "
             f"{count(len(runs.instances), 'instance')}\n"
             f"  pareto      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(self.eliminated))}\n"
             f"  spent       {self.spent.runs:,} of {count(self.full.runs, 'run')}, "
-            f"{self.spent.time:,.7g} of {self.full.time:,.7g}{unit}\n"
+            f"{self.spent.time:,.7g} of {amount(self.full.time, runs.clock)}\n"
             f"  saved       {100 * self.saved:.0f} % of the time"
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear.data.names import count, listing, unit_of
+from polarbear.data.names import amount, count, listing
 from polarbear.data.runs import Runs
 from polarbear.plots.allocation import allocation_data
 from polarbear.plots.evolution import evolution_data
@@ -84,11 +84,11 @@ def _facts(source: Racing) -> dict[str, str]:
     """Where the race stands."""
     race = race_of(source)
     state = race.state
-    unit = f" {unit_of(state.clock)}".rstrip()
-    spent = f"{count(race.spent.runs, 'run')}, {race.spent.time:,.7g}{unit}"
+    spent = f"{count(race.spent.runs, 'run')}, {amount(race.spent.time, state.clock)}"
     facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
     if isinstance(source, Replay):
-        facts["spent"] = f"{spent} of {source.full.runs:,} runs, {source.full.time:,.7g}{unit}"
+        full = amount(source.full.time, state.clock)
+        facts["spent"] = f"{spent} of {source.full.runs:,} runs, {full}"
         facts["saved"] = f"{100 * source.saved:.0f} % of the time"
     else:
         facts["spent"] = spent
