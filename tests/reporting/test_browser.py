@@ -198,6 +198,7 @@ def test_figures_show_where_one_points(page):
     page.mouse.move(5, 5)
     assert page.is_hidden("#tip")
     page.click("text=The same as a table")
+    page.locator("#figures tbody tr").nth(29).wait_for()  # a browser tells of <details> later
     assert page.locator("#figures tbody tr").count() == 30
 
 
