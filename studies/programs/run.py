@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from programs.knapsack import draw
 from programs.knapsack import write as write_instance
 from tools.markdown import table
-from tools.races import keep, load, tables
+from tools.races import keep, load
 from tools.records import seeded
+from tools.summaries import tables
 
 import polarbear as pb
 
@@ -107,7 +108,7 @@ def main() -> None:
             executor=pb.Local(wanted.slots, pin=True),
         )
         print(found)
-        keep(found, store, folder / "results")
+        keep(found, folder / "results")
         print(write(folder))
         if wanted.quick and found.failures:
             raise SystemExit("not all of them work")
