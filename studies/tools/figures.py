@@ -1,6 +1,7 @@
 """Figures of races, from what :mod:`tools.story` has kept."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,32 @@ def draw_kept(results: Path, stem: Path) -> list[Path]:
 
 def draw(story: Story, stem: Path) -> list[Path]:
     """The three pictures of a race: its rounds, how it went, and what came of it."""
-    rounds = [(said, _ratings(one)) for said, one in story.rounds.items()]
     paths = [stem.with_name(f"{stem.name}-{what}.png") for what in ("rounds", "course", "end")]
-    sheet(paths[0], rounds, 2 if len(rounds) == 4 else 3)
-    sheet(paths[1], [went(story), spent(story)], 2, width=1.3 * WIDTH, height=1.1 * HEIGHT)
+    sheet(paths[0], rounds(story), 2 if len(story.rounds) == 4 else 3)
+    draw_course(story, paths[1])
     sheet(paths[2], end(story), 2, width=1.2 * WIDTH)
     return paths
+
+
+def draw_course(story: Story, path: Path) -> None:
+    """How a race went, and where its runs went."""
+    sheet(path, [went(story), spent(story)], 2, width=1.3 * WIDTH, height=1.1 * HEIGHT)
+
+
+def overview(story: Story, path: Path, clock: str) -> None:
+    """A race in one picture: who is ahead when, what that is worth, and how it was found out.
+
+    ``clock``: what programs count that say the time themselves.
+    """
+    last = replace(list(story.rounds.values())[-1], clock=clock)
+    story = replace(story, allocation=replace(story.allocation, clock=clock))
+    panels = [("who is ahead when", _ratings(last)), worth(story, "log"), went(story), spent(story)]
+    sheet(path, panels, 2, width=1.3 * WIDTH, height=1.1 * HEIGHT)
+
+
+def rounds(story: Story) -> list[Panel]:
+    """Ratings after rounds in which something happened."""
+    return [(said, _ratings(one)) for said, one in story.rounds.items()]
 
 
 def went(story: Story) -> Panel:
