@@ -9,6 +9,9 @@ from tools.figures import possible
 from tools.markdown import table
 from tools.records import Records
 
+CAPTION = """Left: evaluations in all when each candidate had its verdict, and what the fixed
+evaluator would have spent by then. Right: the runs and the evaluations that each was given by the
+end."""
 EVERY = 25
 """A row for so many candidates."""
 
@@ -27,6 +30,7 @@ def write(folder: Path) -> str:
         parts += [f"## Proposed by {place.name}", _course(verdicts)]
         if verdicts and possible():
             draw(place, folder / "figures" / f"{place.name}.png")
+            parts.append(f"![What candidates cost](figures/{place.name}.png)\n\n*{CAPTION}*")
         parts += [_ended(row, fixed) for row in ended[-1:]]
         if ended:
             parts.append(_members(ended[-1]["pareto"], options))

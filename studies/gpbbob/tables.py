@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tools.figures import draw_kept
 from tools.races import load_all
-from tools.summaries import compared, in_words, tables
+from tools.summaries import CAPTIONS, compared, explained, in_words, pictured, tables
 
 PAPER = {
     "pareto": ("Pareto set", "NONE, SEP"),
@@ -18,6 +18,9 @@ PAPER = {
 }
 
 
+SHOWN = {what: CAPTIONS[what] for what in ("rounds", "course", "end")}
+
+
 def write(folder: Path) -> str:
     """Write the tables and the figures, and give back what is in the tables."""
     races = load_all(folder / "results")
@@ -28,10 +31,13 @@ def write(folder: Path) -> str:
     parts = [
         "Made by `python studies/gpbbob/run.py`; README.md says what is compared.",
         compared(PAPER, "the paper (d about 240, 30 s)", ours),
+        "Pictures of a race:",
+        explained(SHOWN),
     ]
     for name, facts in races.items():
         parts += [f"## {name}", *tables(facts, "seconds")]
         draw_kept(folder / "results" / name, folder / "figures" / name)
+        parts += pictured(folder, name, SHOWN)
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text

@@ -6,7 +6,7 @@ from typing import Any
 from mabbob import classical
 from tools.figures import draw_kept
 from tools.races import load_all
-from tools.summaries import compared, in_words, tables
+from tools.summaries import compared, explained, in_words, pictured, tables
 
 FIXED = 1000
 """Instances on which all are run to the end, as standard practice for MA-BBOB has it."""
@@ -32,15 +32,18 @@ def write(folder: Path) -> str:
     parts = [
         "Made by `python studies/mabbob/run.py`; README.md says what is compared.",
         compared(PAPER, "the paper (d=30, T=200)", ours),
+        "Pictures of a race:",
+        explained(),
     ]
     for name, facts in races.items():
+        results, stem = folder / "results" / name, folder / "figures" / name
         parts += [f"## {name}", *tables(facts, "evaluations")]
-        stem = folder / "figures" / name
-        draw_kept(folder / "results" / name, stem)
-        runs = classical.load(folder / "results" / name)
+        draw_kept(results, stem)
+        runs = classical.load(results)
         if runs is not None:
             parts += classical.section(runs)
             classical.draw(runs, stem)
+        parts += pictured(folder, name)
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text

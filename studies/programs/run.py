@@ -78,6 +78,7 @@ def write(folder: Path) -> str:
         if possible():
             kept = story.load(folder / "results" / story.FILE)
             overview(kept, folder / "figures" / "race.png", clock="seconds")
+            parts.append("![Who is ahead when, and how the race found out](figures/race.png)")
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text

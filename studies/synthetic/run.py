@@ -25,7 +25,13 @@ from tools import story
 from tools.figures import possible
 from tools.markdown import table
 from tools.records import Records
+from tools.summaries import CAPTIONS, explained, pictured
 
+SHOWN = {
+    "rounds": """The true ratings; ratings after rounds in which somebody was out or settled, with
+the truth dotted, both among those who are still rated; and what each is worth in the end.""",
+    "course": CAPTIONS["course"],
+}
 HEAD = [
     "example",
     "believed",
@@ -61,10 +67,14 @@ def write(folder: Path) -> str:
     order = [(name, believed) for name in EXAMPLES for believed in BELIEVED]
     named = {(row["example"], row["believed"]): row for row in kept.rows}
     rows = [_row(named[key]) for key in order if key in named]
-    for path in sorted((folder / "results").glob("*.npz")) if possible() else ():
-        draw(story.load(path), folder / "figures" / path.stem)
     said = "Made by `python studies/synthetic/run.py`; README.md says what is compared."
-    text = "\n\n".join([said, table(HEAD, rows)]) + "\n"
+    parts = [said, table(HEAD, rows), "Pictures of a race:", explained(SHOWN)]
+    for name, believed in order:
+        path = folder / "results" / f"{name}-{believed}.npz"
+        if path.exists() and possible():
+            draw(story.load(path), folder / "figures" / path.stem)
+            parts += [f"## {name}, {believed}", *pictured(folder, path.stem, SHOWN)]
+    text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
 

@@ -36,7 +36,7 @@ def draw_kept(results: Path, stem: Path) -> list[Path]:
 def draw(story: Story, stem: Path) -> list[Path]:
     """The three pictures of a race: its rounds, how it went, and what came of it."""
     paths = [stem.with_name(f"{stem.name}-{what}.png") for what in ("rounds", "course", "end")]
-    sheet(paths[0], rounds(story), 2 if len(story.rounds) == 4 else 3)
+    sheet(paths[0], rounds(story), 3)
     draw_course(story, paths[1])
     sheet(paths[2], end(story), 2, width=1.2 * WIDTH)
     return paths
@@ -99,11 +99,11 @@ def sheet(
     width: float = WIDTH,
     height: float = HEIGHT,
 ) -> None:
-    """Panels in rows, as a small PNG."""
+    """Panels in rows of so many at most, as a small PNG."""
     # Loaded here: without matplotlib there are tables, and no figures.
     from matplotlib import pyplot
 
-    columns = min(columns, len(panels))
+    columns = 2 if len(panels) == 4 else min(columns, len(panels))
     rows = -(-len(panels) // columns)
     figure, axes = pyplot.subplots(
         rows,

@@ -84,7 +84,7 @@ def key_rounds(rounds: Sequence[Mapping[str, Any]], most: int = PANELS) -> dict[
         happened = [f"{', '.join(out)} out"] if out else []
         happened += [f"{', '.join(new)} settled"] if new else []
         if happened or one is rounds[-1]:
-            said = ", ".join(happened) or "the end"
+            said = ", ".join(happened) or "the last"
             found[one["round"]] = f"round {one['round']}, {one['instances']:,} instances: {said}"
     at = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
     numbers = list(found)

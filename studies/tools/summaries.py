@@ -1,9 +1,25 @@
 """What a race has found, in words and tables."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tools.markdown import table
+
+CAPTIONS = {
+    "rounds": """Ratings after rounds in which somebody was out or settled: how likely each comes
+first among those who are still rated. Bands are narrow where many instances were run.""",
+    "course": """Left: how close each was to being dominated after every round. A cross: it is out.
+A diamond: its relation to all others is known. Black: the share of pairs of which it is known.
+Right: on how many instances each was run until when; who cost most is on top.""",
+    "end": """What is known when the race ends: ratings, and what each is worth if any time may be
+the last.""",
+    "classical": """The usual view of complete runs: the mean share of the range of values attained
+by a time (ECDF), and its mean over time for every run (AOCC).""",
+    "attained": """Where two differ: the share of runs of the one that have attained a value by a
+time, minus that of the other (EAF). Lines are what half of the runs have attained.""",
+}
+"""What one sees in pictures of races, by how their names end."""
 
 
 def in_words(facts: dict[str, Any]) -> dict[str, str]:
@@ -40,6 +56,21 @@ def compared(
         for key, (what, said) in paper.items()
     ]
     return table(["figure", head, *ours], rows)
+
+
+def pictured(folder: Path, name: str, captions: Mapping[str, str] = CAPTIONS) -> list[str]:
+    """The pictures of a race that there are, for a file in the folder, with what one sees."""
+    paths = {what: folder / "figures" / f"{name}-{what}.png" for what in captions}
+    return [
+        f"![{' '.join(captions[what].split())}](figures/{path.name})"
+        for what, path in paths.items()
+        if path.exists()
+    ]
+
+
+def explained(captions: Mapping[str, str] = CAPTIONS) -> str:
+    """What one sees in pictures, said once."""
+    return "\n".join([f"- *{what}*: {said}" for what, said in captions.items()])
 
 
 def _when(one: dict[str, Any]) -> str:

@@ -68,7 +68,7 @@ def test_key_rounds_are_those_in_which_something_happened_and_the_last():
         1: "round 1, 8 instances: d, e out",
         3: "round 3, 24 instances: b settled",
         4: "round 4, 32 instances: c out",
-        5: "round 5, 40 instances: the end",
+        5: "round 5, 40 instances: the last",
     }
     assert list(key_rounds(course, most=2)) == [1, 5]
     assert key_rounds([]) == {}
