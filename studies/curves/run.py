@@ -120,7 +120,7 @@ def write(folder: Path) -> str:
     parts = ["Made by `python studies/curves/run.py`; README.md says what is compared."]
     parts.append(table(head, lines))
     if possible():
-        sheet(folder / "figures" / "ratings.png", panels, 2, width=4.6)
+        sheet(folder / "figures" / "ratings.png", panels)
         parts.append(
             "![Ratings, with one seed and more, with all tasks and few](figures/ratings.png)"
         )

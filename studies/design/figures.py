@@ -34,7 +34,7 @@ def draw(place: Path, path: Path) -> None:
         panels.append(
             ("what each was given, and how it stands in the end", partial(_given, standings))
         )
-    sheet(path, panels, 2, width=5.0, height=3.4)
+    sheet(path, panels)
 
 
 def _course(verdicts: Rows, ax: Any) -> None:

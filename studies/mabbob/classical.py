@@ -91,11 +91,11 @@ def draw(runs: pb.Runs, stem: Path) -> None:
         ("share attained by a time", partial(pb.plots.ecdf, runs, **bounds)),
         ("its mean over time, of every run", partial(pb.plots.aocc, runs, **bounds)),
     ]
-    sheet(stem.with_name(f"{stem.name}-classical.png"), curves, 2)
+    sheet(stem.with_name(f"{stem.name}-classical.png"), curves)
     pairs: list[Panel] = [
         (f"{one} or {two}", partial(_differ, runs, one, two)) for one, two in PAIRS
     ]
-    sheet(stem.with_name(f"{stem.name}-attained.png"), pairs, 3)
+    sheet(stem.with_name(f"{stem.name}-attained.png"), pairs)
 
 
 def _differ(runs: pb.Runs, one: str, two: str, ax: Any) -> None:

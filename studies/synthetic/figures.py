@@ -19,7 +19,7 @@ def draw(story: Story, stem: Path) -> None:
     """Two files: the panels of the paper's figures 3, 5 and 6, and how the race went (figure 4)."""
     first = next(iter(story.rounds.values()))  # nobody was out before
     panels = [("true ratings", partial(_truth, first)), *rounds(story), worth(story, "linear")]
-    sheet(stem.with_name(f"{stem.name}-rounds.png"), panels, 3)
+    sheet(stem.with_name(f"{stem.name}-rounds.png"), panels)
     draw_course(story, stem.with_name(f"{stem.name}-course.png"))
 
 

@@ -15,7 +15,7 @@ from tools.story import FILE, Story, load
 Panel = tuple[str, Callable[[Any], Any]]
 """What is said above axes, and what draws on them."""
 
-WIDTH, HEIGHT, DOTS = 3.7, 3.0, 120
+WIDTH, HEIGHT, DOTS = 4.0, 3.0, 120
 """Of a panel in inches, and dots per inch."""
 
 COLOURS = 200
@@ -36,15 +36,15 @@ def draw_kept(results: Path, stem: Path) -> list[Path]:
 def draw(story: Story, stem: Path) -> list[Path]:
     """The three pictures of a race: its rounds, how it went, and what came of it."""
     paths = [stem.with_name(f"{stem.name}-{what}.png") for what in ("rounds", "course", "end")]
-    sheet(paths[0], rounds(story), 3)
+    sheet(paths[0], rounds(story))
     draw_course(story, paths[1])
-    sheet(paths[2], end(story), 2, width=1.2 * WIDTH)
+    sheet(paths[2], end(story))
     return paths
 
 
 def draw_course(story: Story, path: Path) -> None:
     """How a race went, and where its runs went."""
-    sheet(path, [went(story), spent(story)], 2, width=1.3 * WIDTH, height=1.1 * HEIGHT)
+    sheet(path, [went(story), spent(story)])
 
 
 def overview(story: Story, path: Path, clock: str) -> None:
@@ -55,7 +55,7 @@ def overview(story: Story, path: Path, clock: str) -> None:
     last = replace(list(story.rounds.values())[-1], clock=clock)
     story = replace(story, allocation=replace(story.allocation, clock=clock))
     panels = [("who is ahead when", _ratings(last)), worth(story, "log"), went(story), spent(story)]
-    sheet(path, panels, 2, width=1.3 * WIDTH, height=1.1 * HEIGHT)
+    sheet(path, panels)
 
 
 def rounds(story: Story) -> list[Panel]:
@@ -92,26 +92,14 @@ def end(story: Story) -> list[Panel]:
     ]
 
 
-def sheet(
-    path: Path,
-    panels: Sequence[Panel],
-    columns: int,
-    width: float = WIDTH,
-    height: float = HEIGHT,
-) -> None:
-    """Panels in rows of so many at most, as a small PNG."""
+def sheet(path: Path, panels: Sequence[Panel]) -> None:
+    """Panels in rows of two, as a small PNG: wider ones could not be read on a page."""
     # Loaded here: without matplotlib there are tables, and no figures.
     from matplotlib import pyplot
 
-    columns = 2 if len(panels) == 4 else min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    figure, axes = pyplot.subplots(
-        rows,
-        columns,
-        figsize=(width * columns, height * rows),
-        layout="constrained",
-        squeeze=False,
-    )
+    columns, rows = min(2, len(panels)), -(-len(panels) // 2)
+    size = (WIDTH * columns, HEIGHT * rows)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     places = axes.ravel().tolist()
     for ax, (said, drawn) in zip(places, panels, strict=False):
