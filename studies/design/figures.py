@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from design.size import Size
 from tools.figures import Panel, sheet
 from tools.records import Records
 
 Rows = list[dict[str, Any]]
 
-FIXED_RUNS, FIXED_EVALUATIONS = 216, 10_000
-"""Of a candidate, by the fixed evaluator."""
+FIXED_RUNS, FIXED_EVALUATIONS = Size().instances, Size().evaluations
+"""Of a candidate, by the fixed evaluator, and of each run."""
 
 LOOKS = {
     "dominated": ("#b4b4b4", "o"),
@@ -20,7 +21,6 @@ LOOKS = {
     "removed": ("#7e3500", "x"),
 }
 """The colour and the mark of each verdict."""
-
 
 BESIDE: dict[str, Any] = {"textcoords": "offset points", "ha": "left"}
 

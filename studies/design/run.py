@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 from design.fixed import evaluate
+from design.size import QUICK, Size
 from design.space import PROPOSERS
 from design.tables import write
 from mabbob.problem import ManyAffine
@@ -40,19 +41,6 @@ BASELINE = "baseline"
 
 OPTIONS = {"ssa": "CSA", "matrix_adaptation": "COVARIANCE"}
 DRAWS = 2000
-
-
-class Size(NamedTuple):
-    """How large a loop is; the fixed evaluator makes ``instances`` runs for each candidate."""
-
-    candidates: int = 200
-    instances: int = 216
-    dimension: int = 5
-    evaluations: int = 10_000
-    times: int = 20
-
-
-QUICK = Size(candidates=4, instances=16, dimension=2, evaluations=200, times=4)
 
 
 def build(name: str, dimension: int) -> ManyAffine:

@@ -75,9 +75,9 @@ def write(folder: Path) -> str:
         head = ["Pareto set", "rounds", "instances", "runs", "minutes of runs", "% saved", "ended"]
         said = "*Saved*: against all on the same instances to the end."
         parts += [table(head, [row]), said, *tables(facts, "seconds")]
-        if possible():
-            kept = story.load(folder / "results" / story.FILE)
-            overview(kept, folder / "figures" / "race.png", clock="seconds")
+        told = folder / "results" / story.FILE
+        if told.exists() and possible():
+            overview(story.load(told), folder / "figures" / "race.png", clock="seconds")
             parts.append("![Who is ahead when, and how the race found out](figures/race.png)")
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
