@@ -1,4 +1,4 @@
-"""Learning curves from a CSV: maximise, noisy, few seeds. Writes table.md.
+"""Learning curves from a CSV: maximise, noisy, few seeds. Writes table.md and a figure.
 
 python studies/curves/run.py          # the verdicts, from curves.csv
 python studies/curves/run.py --make   # curves.csv again, which takes a minute or two
@@ -10,6 +10,7 @@ import csv
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from curves.learning import CHECKPOINTS, LEARNERS, curve
+from tools.figures import Panel, possible, sheet
 from tools.markdown import table
 
 import polarbear as pb
@@ -88,7 +90,7 @@ def more(runs: pb.Runs) -> str:
 
 
 def write(folder: Path) -> str:
-    lines, verdicts = [], []
+    lines, verdicts, panels = [], [], list[Panel]()
     for said, runs in looks():
         posterior = pb.fit(pb.rank(runs, CHECKPOINTS))
         chosen = pb.select(posterior, pb.preferences.final()).algorithms
@@ -105,6 +107,7 @@ def write(folder: Path) -> str:
                 ", ".join(chosen),
             ]
         )
+        panels.append((said, partial(pb.plots.ratings, posterior, time="log")))
         verdicts += [f"## {said}", "```\n" + posterior.verdict(ALPHA) + "\n```"]
     head = [
         "",
@@ -115,7 +118,13 @@ def write(folder: Path) -> str:
         "to run for 20,000 steps",
     ]
     parts = ["Made by `python studies/curves/run.py`; README.md says what is compared."]
-    text = "\n\n".join([*parts, table(head, lines), *verdicts]) + "\n"
+    parts.append(table(head, lines))
+    if possible():
+        sheet(folder / "figures" / "ratings.png", panels)
+        parts.append(
+            "![Ratings, with one seed and more, with all tasks and few](figures/ratings.png)"
+        )
+    text = "\n\n".join([*parts, *verdicts]) + "\n"
     (folder / "table.md").write_text(text)
     return text
 

@@ -1,20 +1,23 @@
-"""An automated design loop: candidates join a running race, each gets its verdict. Writes table.md.
+"""An automated design loop: candidates join a running race, each gets its verdict.
+
+Writes table.md and figures/, and what both are made of to results/.
 
 python studies/design/run.py                    # 200 candidates; hours; goes on where it was
 python studies/design/run.py --proposer optuna  # a sampler that is told what candidates were worth
 python studies/design/run.py --fixed            # then: the fixed evaluator, to compare the sets
-python studies/design/run.py --table            # the tables again from results/
+python studies/design/run.py --table            # tables and figures again from results/
 python studies/design/run.py --quick            # half a minute: does it run at all?
 """
 
-import argparse
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,10 +25,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 from design.fixed import evaluate
+from design.size import QUICK, Size
 from design.space import PROPOSERS
 from design.tables import write
 from mabbob.problem import ManyAffine
 from tools.modular import cma_es
+from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
@@ -36,19 +41,6 @@ BASELINE = "baseline"
 
 OPTIONS = {"ssa": "CSA", "matrix_adaptation": "COVARIANCE"}
 DRAWS = 2000
-
-
-class Size(NamedTuple):
-    """How large a loop is; the fixed evaluator makes ``instances`` runs for each candidate."""
-
-    candidates: int = 200
-    instances: int = 216
-    dimension: int = 5
-    evaluations: int = 10_000
-    times: int = 20
-
-
-QUICK = Size(candidates=4, instances=16, dimension=2, evaluations=200, times=4)
 
 
 def build(name: str, dimension: int) -> ManyAffine:
@@ -78,8 +70,12 @@ def worth(found: Result, name: str) -> float:
     return float(np.nanmean(rate)) if np.isfinite(rate).any() else 0.0
 
 
-def loop(size: Size, proposer: str, folder: Path, slots: int) -> None:
-    """Propose, let join, and keep the verdict, until there are as many as wanted."""
+def loop(size: Size, proposer: str, folder: Path, slots: int, hours: float | None = None) -> None:
+    """Propose, let join, and keep the verdict, until there are as many as wanted.
+
+    ``hours``: nobody else is proposed after so long.
+    """
+    end = inf if hours is None else time.monotonic() + 3600 * hours
     place = folder / "results" / proposer
     proposed = Records(place / "proposals.jsonl", ("name",))
     verdicts = Records(place / "verdicts.jsonl", ("name",))
@@ -91,7 +87,7 @@ def loop(size: Size, proposer: str, folder: Path, slots: int) -> None:
         # Whoever had joined when it was stopped, and had no verdict yet, has one now.
         for name in [name for name in options if (name,) not in verdicts and name != BASELINE]:
             verdicts.add(_verdict(found, name))
-        while len(proposed.rows) <= size.candidates:
+        while len(proposed.rows) <= size.candidates and time.monotonic() < end:
             number = len(proposed.rows)
             told = [(options[row["name"]], row["worth"]) for row in verdicts.rows]
             name, one = f"c{number}", PROPOSERS[proposer](number, told)
@@ -100,17 +96,7 @@ def loop(size: Size, proposer: str, folder: Path, slots: int) -> None:
             found.add(name, cma_es(**one))
             verdicts.add(_verdict(found, name))
             print(found.verdict(name), f"{found.spent.time:,.0f} evaluations", flush=True)
-        ended = Records(place / "ended.jsonl", ("candidates",))
-        if (size.candidates,) not in ended:
-            ended.add(
-                {
-                    "candidates": size.candidates,
-                    "pareto": list(found.pareto),
-                    "spent": found.spent.time,
-                    "runs": found.spent.runs,
-                    "full": len(options) * size.instances * size.evaluations,
-                }
-            )
+        _sum_up(found, size, options, place)
 
 
 def _verdict(found: Result, name: str) -> dict[str, Any]:
@@ -126,22 +112,33 @@ def _verdict(found: Result, name: str) -> dict[str, Any]:
     }
 
 
+def _sum_up(found: Result, size: Size, options: Mapping[str, Any], place: Path) -> None:
+    """What was spent in all, how everybody stands in the end, and what was run for it."""
+    ended = Records(place / "ended.jsonl", ("candidates",))
+    if (len(options) - 1,) not in ended:
+        full = len(options) * size.instances * size.evaluations
+        row = {"candidates": len(options) - 1, "pareto": list(found.pareto)}
+        ended.add({**row, "spent": found.spent.time, "runs": found.spent.runs, "full": full})
+    runs, path = found.runs, place / "standings.jsonl"
+    path.unlink(missing_ok=True)
+    kept = Records(path, ("name",))
+    for name in options:
+        until = runs.until[runs.algorithm == runs.algorithms.index(name)]
+        row = {"name": name, "standing": found.verdict(name).standing}
+        kept.add({**row, "runs": len(until), "evaluations": float(until.sum())})
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--proposer", choices=PROPOSERS, default="chance")
-    parser.add_argument("--candidates", type=int, default=Size().candidates)
-    parser.add_argument("--fixed", action="store_true", help="run all on everything, and compare")
-    parser.add_argument("--slots", type=int, default=2, help="runs at once")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--table", action="store_true")
-    wanted = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--proposer", choices=PROPOSERS, default="chance")
+    asked.add_argument("--candidates", type=int, default=Size().candidates)
+    asked.add_argument("--fixed", action="store_true", help="run all on everything, and compare")
+    wanted = asked.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else Path(__file__).parent
         size = QUICK if wanted.quick else Size(candidates=wanted.candidates)
         if not wanted.table:
-            loop(size, wanted.proposer, folder, wanted.slots)
+            loop(size, wanted.proposer, folder, wanted.slots, wanted.hours)
         if wanted.fixed or wanted.quick:
             place = folder / "results" / wanted.proposer
             problem = partial(build, dimension=size.dimension)

@@ -1,18 +1,23 @@
-"""table.md, from what is in results/."""
+"""table.md and figures/, from what is in results/."""
 
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from design.figures import draw
+from tools.figures import possible
 from tools.markdown import table
 from tools.records import Records
 
+CAPTION = """Left: evaluations in all when each candidate had its verdict, and what the fixed
+evaluator would have spent by then. Right: the runs and the evaluations that each was given by the
+end."""
 EVERY = 25
 """A row for so many candidates."""
 
 
 def write(folder: Path) -> str:
-    """Write the tables, and give back what is in them."""
+    """Write the tables and the figures, and give back what is in the tables."""
     parts = ["Made by `python studies/design/run.py`; README.md says what is compared."]
     for place in sorted((folder / "results").glob("*")):
         ended = Records(place / "ended.jsonl", ("candidates",)).rows
@@ -23,6 +28,9 @@ def write(folder: Path) -> str:
         }
         fixed = Records(place / "fixed.jsonl", ("candidates",)).rows
         parts += [f"## Proposed by {place.name}", _course(verdicts)]
+        if verdicts and possible():
+            draw(place, folder / "figures" / f"{place.name}.png")
+            parts.append(f"![What candidates cost](figures/{place.name}.png)\n\n*{CAPTION}*")
         parts += [_ended(row, fixed) for row in ended[-1:]]
         if ended:
             parts.append(_members(ended[-1]["pareto"], options))

@@ -1,17 +1,20 @@
-"""Case study 3 of the paper: eight algorithms on GP-BBOB by the clock, raced. Writes table.md.
+"""Case study 3 of the paper: eight algorithms on GP-BBOB by the clock, raced.
+
+Writes table.md and figures/, and what both are made of to results/.
 
 python studies/gpbbob/run.py                  # d ~ N(60, 7.5), 1.2 s a run; goes on where it was
 python studies/gpbbob/run.py --mean 100 --seconds 4
+python studies/gpbbob/run.py --mean 240 --seconds 30 --first 0.1   # as in the paper
 python studies/gpbbob/run.py --clock cpu      # on a machine that is not idle
 python studies/gpbbob/run.py --hours 2        # no new round after so long
-python studies/gpbbob/run.py --table          # the tables again from results/
+python studies/gpbbob/run.py --table          # tables and figures again from results/
 python studies/gpbbob/run.py --quick          # seconds: does it run at all?
 """
 
-import argparse
 import sys
 import tempfile
-import time
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from gpbbob.generator import draw
 from gpbbob.tables import write
 from tools.modular import cma_es, random_search
+from tools.options import parser, within
 from tools.races import keep
 
 import polarbear as pb
@@ -47,11 +51,11 @@ def solvers() -> dict:
     return {**found, "RS": partial(random_search, at_once=1)}
 
 
-def race(mean: float, seconds: float, n_times: int, store: Path, rules: pb.Rules, wanted):
+def race(mean: float, times: Sequence[float], store: Path, rules: pb.Rules, wanted: Namespace):
     return pb.race(
         solvers(),
         partial(draw, dimension=(mean, SPREAD * mean)),
-        pb.grid.linear(seconds / 300, seconds, n_times),
+        times,
         direction="minimize",
         clock=wanted.clock,
         rules=rules,
@@ -62,36 +66,29 @@ def race(mean: float, seconds: float, n_times: int, store: Path, rules: pb.Rules
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--mean", type=float, default=60.0, help="of the dimension; the paper: 240")
-    parser.add_argument("--seconds", type=float, default=1.2, help="of a run; the paper: 30")
-    parser.add_argument("--times", type=int, default=30)
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
-    parser.add_argument("--hours", type=float, help="ask for nothing new after so long")
-    parser.add_argument("--slots", type=int, default=2, help="runs at once, one for each idle core")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--table", action="store_true")
-    wanted = parser.parse_args()
+    asked = parser(__doc__, slots="runs at once, one for each idle core")
+    asked.add_argument("--mean", type=float, default=60.0, help="of the dimension; the paper: 240")
+    asked.add_argument("--seconds", type=float, default=1.2, help="of a run; the paper: 30")
+    asked.add_argument("--first", type=float, default=0.04, help="time; the paper: 0.1")
+    asked.add_argument("--times", type=int, default=30)
+    asked.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    wanted = asked.parse_args()
     folder = Path(__file__).parent
     if wanted.table:
         print(write(folder))
         return
-    rules = RULES
-    if wanted.hours is not None:
-        rules = replace(rules, deadline=time.time() + 3600 * wanted.hours)
+    rules = within(RULES, wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
-        mean, seconds, n_times = wanted.mean, wanted.seconds, wanted.times
+        mean, seconds = wanted.mean, wanted.seconds
+        times = pb.grid.linear(wanted.first, seconds, wanted.times)
         if wanted.quick:
-            folder, mean, seconds, n_times = Path(scratch), 4.0, 0.05, 6
+            folder, mean, seconds, times = Path(scratch), 4.0, 0.05, pb.grid.linear(0.005, 0.05, 6)
             rules = replace(rules, max_runs=8 * 8)
         name = f"d{mean:g}-{seconds:g}s-{wanted.clock}"
-        store = folder / f"{name}.db"
-        found = race(mean, seconds, n_times, store, rules, wanted)
+        found = race(mean, times, folder / f"{name}.db", rules, wanted)
         print(found)
         facts = {"mean": mean, "seconds": seconds, "clock": wanted.clock}
-        keep(found, store, folder / "results" / name, **facts)
+        keep(found, folder / "results" / name, **facts)
         print(write(folder))
 
 

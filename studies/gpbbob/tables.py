@@ -1,38 +1,43 @@
-"""table.md, from what is in results/."""
+"""table.md and figures/, from what is in results/."""
 
 from pathlib import Path
-from typing import Any
 
-from tools.markdown import table
-from tools.races import load, tables
+from tools.figures import draw_kept
+from tools.races import load_all
+from tools.summaries import CAPTIONS, compared, explained, in_words, pictured, tables
 
-from polarbear.data.names import natural
+PAPER = {
+    "pareto": ("Pareto set", "NONE, SEP"),
+    "eliminated": (
+        "eliminated in round",
+        "NAT in 2, RS, MAT in 5, COV, CMSA in 8, CHO in 14",
+    ),
+    "rounds": ("rounds; instances until all is settled", "14; 528"),
+    "chosen": ("chosen if any time may be the last", "NONE by a little"),
+    "hours": ("hours of runs", "-"),
+}
 
-PAPER = ["the paper, d about 240, 30 s", "NONE, SEP", 14, "528", "-", "resolved"]
+
+SHOWN = {what: CAPTIONS[what] for what in ("rounds", "course", "end")}
 
 
 def write(folder: Path) -> str:
-    """Write the tables, and give back what is in them."""
-    names = sorted((path.name for path in (folder / "results").glob("*")), key=natural)
-    races = {name: facts for name in names if (facts := load(folder / "results" / name))}
-    head = ["race", "Pareto set", "rounds", "instances", "hours of runs", "ended"]
+    """Write the tables and the figures, and give back what is in the tables."""
+    races = load_all(folder / "results")
+    ours = {
+        name: {**in_words(facts), "hours": f"{facts['spent'] / 3600:.2g}"}
+        for name, facts in races.items()
+    }
     parts = [
         "Made by `python studies/gpbbob/run.py`; README.md says what is compared.",
-        table(head, [PAPER, *(_row(name, facts) for name, facts in races.items())]),
+        compared(PAPER, "the paper (d about 240, 30 s)", ours),
+        "Pictures of a race:",
+        explained(SHOWN),
     ]
     for name, facts in races.items():
         parts += [f"## {name}", *tables(facts, "seconds")]
+        draw_kept(folder / "results" / name, folder / "figures" / name)
+        parts += pictured(folder, name, SHOWN)
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
-
-
-def _row(name: str, facts: dict[str, Any]) -> list[object]:
-    return [
-        name,
-        ", ".join(facts["pareto"]),
-        len(facts["rounds"]),
-        f"{facts['instances']:,}",
-        f"{facts['spent'] / 3600:.2g}",
-        facts["ended"],
-    ]

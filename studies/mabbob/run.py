@@ -1,17 +1,17 @@
-"""Case study 2 of the paper: seven algorithms on MA-BBOB, raced for real. Writes table.md.
+"""Case study 2 of the paper: seven algorithms on MA-BBOB, raced for real.
+
+Writes table.md and figures/, and what both are made of to results/.
 
 python studies/mabbob/run.py                       # d = 10; goes on where it was
 python studies/mabbob/run.py --dimension 30 --times 200   # as in the paper
 python studies/mabbob/run.py --hours 2             # no new round after so long
-python studies/mabbob/run.py --fixed 1000          # and all to the end, for ECDF and AOCC
-python studies/mabbob/run.py --table               # the tables again from results/
+python studies/mabbob/run.py --fixed 1000          # and all to the end: ECDF, AOCC, attainment
+python studies/mabbob/run.py --table               # tables and figures again from results/
 python studies/mabbob/run.py --quick               # seconds: does it run at all?
 """
 
-import argparse
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from mabbob.problem import ManyAffine
 from mabbob.tables import write
 from tools.fixed import complete
 from tools.modular import cma_es, random_search
+from tools.options import parser, within
 from tools.races import keep
 
 import polarbear as pb
@@ -64,36 +65,27 @@ def race(dimension: int, last: int, n_times: int, store: Path, rules: pb.Rules, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--dimension", type=int, default=10)
-    parser.add_argument("--times", type=int, default=50, help="on the grid; the paper has 200")
-    parser.add_argument("--allocation", choices=("focused", "paper"), default="focused")
-    parser.add_argument("--hours", type=float, help="ask for nothing new after so long")
-    parser.add_argument("--slots", type=int, default=2, help="runs at once")
-    parser.add_argument("--fixed", type=int, help="run all to the end on so many instances, too")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--table", action="store_true")
-    wanted = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--dimension", type=int, default=10)
+    asked.add_argument("--times", type=int, default=50, help="on the grid; the paper has 200")
+    asked.add_argument("--allocation", choices=("focused", "paper"), default="focused")
+    asked.add_argument("--fixed", type=int, help="run all to the end on so many instances, too")
+    wanted = asked.parse_args()
     folder = Path(__file__).parent
     if wanted.table:
         print(write(folder))
         return
-    rules = replace(RULES, allocation=wanted.allocation)
-    if wanted.hours is not None:
-        rules = replace(rules, deadline=time.time() + 3600 * wanted.hours)
+    rules = within(replace(RULES, allocation=wanted.allocation), wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
         dimension, last, n_times = wanted.dimension, PER_DIMENSION * wanted.dimension, wanted.times
         if wanted.quick:
             folder, dimension, last, n_times = Path(scratch), 2, 400, 8
             rules = replace(rules, max_runs=7 * 12)
         name = f"d{dimension}-T{n_times}-{wanted.allocation}"
-        store = folder / f"{name}.db"
-        found = race(dimension, last, n_times, store, rules, wanted.slots)
+        found = race(dimension, last, n_times, folder / f"{name}.db", rules, wanted.slots)
         print(found)
         place = folder / "results" / name
-        keep(found, store, place, dimension=dimension)
+        keep(found, place, dimension=dimension)
         number = 4 if wanted.quick else wanted.fixed or 0
         if number:
             times = pb.grid.log(FIRST, last, n_times)

@@ -1,15 +1,15 @@
-"""Programs by the clock: HiGHS with several options, and a local search. Writes table.md.
+"""Programs by the clock: HiGHS with several options, and a local search.
+
+Writes table.md and figures/, and what both are made of to results/.
 
 python studies/programs/run.py            # 2 s a run; about half an hour; goes on where it was
 python studies/programs/run.py --hours 1  # no new round after so long
-python studies/programs/run.py --table    # the tables again from results/
+python studies/programs/run.py --table    # tables and figures again from results/
 python studies/programs/run.py --quick    # half a minute: does it run at all?
 """
 
-import argparse
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,18 +17,22 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from programs.knapsack import draw
 from programs.knapsack import write as write_instance
+from tools import story
+from tools.figures import overview, possible
 from tools.markdown import table
-from tools.races import keep, load, tables
+from tools.options import parser, within
+from tools.races import keep, load
 from tools.records import seeded
+from tools.summaries import tables
 
 import polarbear as pb
 
 HERE = Path(__file__).parent
 HIGHS = {
     "HiGHS": [],
-    "HiGHS without heuristics": ["--mip_heuristic_effort=0"],
-    "HiGHS with more heuristics": ["--mip_heuristic_effort=0.5"],
-    "HiGHS without presolve": ["--presolve=off"],
+    "no heuristics": ["--mip_heuristic_effort=0"],
+    "more heuristics": ["--mip_heuristic_effort=0.5"],
+    "no presolve": ["--presolve=off"],
 }
 PATTERN = r"^o (?P<time>\S+) (?P<value>\S+)"
 RULES = pb.Rules(alpha=0.99, epsilon=0.05)
@@ -71,43 +75,37 @@ def write(folder: Path) -> str:
         head = ["Pareto set", "rounds", "instances", "runs", "minutes of runs", "% saved", "ended"]
         said = "*Saved*: against all on the same instances to the end."
         parts += [table(head, [row]), said, *tables(facts, "seconds")]
+        told = folder / "results" / story.FILE
+        if told.exists() and possible():
+            overview(story.load(told), folder / "figures" / "race.png", clock="seconds")
+            parts.append("![Who is ahead when, and how the race found out](figures/race.png)")
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--hours", type=float, help="ask for nothing new after so long")
-    parser.add_argument("--slots", type=int, default=2, help="runs at once, one for each idle core")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--table", action="store_true")
-    wanted = parser.parse_args()
+    wanted = parser(__doc__, slots="runs at once, one for each idle core").parse_args()
     if wanted.table:
         print(write(HERE))
         return
-    rules = RULES
-    if wanted.hours is not None:
-        rules = replace(rules, deadline=time.time() + 3600 * wanted.hours)
+    rules = within(RULES, wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
         folder, number, items, times = HERE, 300, 200, pb.grid.log(0.02, 2.0, 20)
         if wanted.quick:
             folder, number, items, times = Path(scratch), 4, 20, pb.grid.log(0.01, 0.1, 4)
             rules = replace(rules, max_runs=20, batch=(4, 4))
-        store = folder / "race.db"
         found = pb.race(
             solvers(),
             instances(folder / "instances", number, items),
             times,
             direction="minimize",
             rules=rules,
-            store=store,
+            store=folder / "race.db",
             executor=pb.Local(wanted.slots, pin=True),
         )
         print(found)
-        keep(found, store, folder / "results")
+        keep(found, folder / "results")
         print(write(folder))
         if wanted.quick and found.failures:
             raise SystemExit("not all of them work")

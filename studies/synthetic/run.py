@@ -1,7 +1,9 @@
-"""The paper's three synthetic examples, one race of each, with figures. Writes table.md.
+"""The paper's three synthetic examples, one race of each.
+
+Writes table.md and figures/, and what both are made of to results/.
 
 python studies/synthetic/run.py           # nine races with figures; goes on where it was
-python studies/synthetic/run.py --table   # the table again from results/
+python studies/synthetic/run.py --table   # table and figures again from results/
 python studies/synthetic/run.py --quick   # seconds: does it run at all?
 """
 
@@ -10,7 +12,6 @@ import os
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
 from examples import BELIEVED, EXAMPLES, PAPER, Raced, raced
-from figures import draw
+from figures import PANELS, draw
+from tools import story
+from tools.figures import possible
 from tools.markdown import table
 from tools.records import Records
+from tools.summaries import CAPTIONS, explained, pictured
 
+SHOWN = {
+    "rounds": """The true ratings; ratings after rounds in which somebody was out or settled, with
+the truth dotted, both among those who are still rated; and what each is worth in the end.""",
+    "course": CAPTIONS["course"],
+}
 HEAD = [
     "example",
     "believed",
@@ -38,11 +47,11 @@ HEAD = [
 
 
 def measured(name: str, believed: str, found: Raced, seconds: float) -> dict[str, Any]:
-    out = {who: one.instances for one in found.rounds for who in one.eliminated}
+    out = {who: one["instances"] for one in found.rounds for who, *_ in one["eliminated"]}
     return {
         "example": name,
         "believed": believed,
-        "instances": found.rounds[-1].instances,
+        "instances": found.rounds[-1]["instances"],
         "rounds": len(found.rounds),
         "members": list(found.members),
         "pareto": list(found.race.pareto),
@@ -53,12 +62,19 @@ def measured(name: str, believed: str, found: Raced, seconds: float) -> dict[str
 
 
 def write(folder: Path) -> str:
+    """Write the table and the figures, and give back what is in the table."""
     kept = Records(folder / "results" / "races.jsonl", ("example", "believed"))
     order = [(name, believed) for name in EXAMPLES for believed in BELIEVED]
     named = {(row["example"], row["believed"]): row for row in kept.rows}
     rows = [_row(named[key]) for key in order if key in named]
     said = "Made by `python studies/synthetic/run.py`; README.md says what is compared."
-    text = "\n\n".join([said, table(HEAD, rows)]) + "\n"
+    parts = [said, table(HEAD, rows), "Pictures of a race:", explained(SHOWN)]
+    for name, believed in order:
+        path = folder / "results" / f"{name}-{believed}.npz"
+        if path.exists() and possible():
+            draw(story.load(path), folder / "figures" / path.stem)
+            parts += [f"## {name}, {believed}", *pictured(folder, path.stem, SHOWN)]
+    text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
 
@@ -88,8 +104,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
     wanted = parser.parse_args()
-    # Without matplotlib there are tables and no figures.
-    drawing = find_spec("matplotlib") is not None and find_spec("polarbear.plots") is not None
     with tempfile.TemporaryDirectory() as scratch:
         folder, chosen = Path(__file__).parent, wanted.examples
         options: dict[str, Any] = {}
@@ -99,18 +113,15 @@ def main() -> None:
         kept = Records(folder / "results" / "races.jsonl", ("example", "believed"))
         for name in chosen if not wanted.table else ():
             for believed in wanted.believed:
-                path = folder / "figures" / f"{name}-{believed}"
-                drawn = path.with_suffix(".png").exists() or not drawing
-                if (name, believed) in kept and drawn:
+                path = folder / "results" / f"{name}-{believed}.npz"
+                if (name, believed) in kept and path.exists():
                     continue
                 began = time.process_time()
                 found = raced(name, believed, **options)
+                seconds = time.process_time() - began
+                story.save(story.tell(found.race, found.rounds, PANELS, found.truth), path)
                 if (name, believed) not in kept:
-                    seconds = time.process_time() - began
                     kept.add(measured(name, believed, found, seconds))
-                if drawing:
-                    path.parent.mkdir(exist_ok=True)
-                    draw(found, path)
                 print(f"{name}, {believed}: {found.race.ended}", flush=True)
         print(write(folder))
 

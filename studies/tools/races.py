@@ -1,4 +1,4 @@
-"""What a race of a study has found, as small files and a table."""
+"""What a race of a study has found, as small files."""
 
 import json
 from collections import Counter
@@ -11,18 +11,20 @@ import numpy as np
 import polarbear as pb
 from polarbear.calibration.pool import dense_positions
 from polarbear.coordinator import Result
+from polarbear.data.names import natural
 from polarbear.racing.events import Asked, Decided, Event, Started
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import FAILED
-from tools.markdown import table
+from tools import story
 
 
-def keep(found: Result, store: Path, folder: Path, **facts: Any) -> dict[str, Any]:
-    """Close a race, write race.json and positions.npz, and give back what is in the former."""
-    posterior, rules = found.posterior, found.race.rules
-    found.close()
-    with pb.open_store(store) as kept:
-        started, rounds, runs = next(kept.read()), course(kept.read(arrays=True)), kept.runs()
+def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
+    """Close a race, and write what is small of it: race.json, positions.npz and story.npz.
+
+    Gives back what is in the first.
+    """
+    events, runs, posterior, rules = found.events, found.runs, found.posterior, found.race.rules
+    started, rounds = events[0], course(events)
     assert isinstance(started, Started)
     facts |= {
         "algorithms": list(runs.algorithms),
@@ -48,6 +50,8 @@ def keep(found: Result, store: Path, folder: Path, **facts: Any) -> dict[str, An
         algorithms=np.array(rankings.algorithms),
         times=rankings.times,
     )
+    story.save(story.tell(found, rounds), folder / story.FILE)
+    found.close()
     return facts
 
 
@@ -58,9 +62,15 @@ def _chosen(posterior: pb.Posterior) -> dict[str, list[str]]:
 
 
 def load(folder: Path) -> dict[str, Any] | None:
-    """What :func:`keep` has written, if anything."""
+    """What :func:`keep` has written in race.json, if anything."""
     path = folder / "race.json"
     return json.loads(path.read_text()) if path.exists() else None
+
+
+def load_all(results: Path) -> dict[str, dict[str, Any]]:
+    """The races of a study, by the names of their folders."""
+    names = sorted((path.name for path in results.glob("*")), key=natural)
+    return {name: facts for name in names if (facts := load(results / name))}
 
 
 def course(events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -97,34 +107,3 @@ def reached(runs: pb.Runs, times: Sequence[float]) -> dict[str, list[int]]:
         for k, time in enumerate(times):
             found[name][k] += number if last >= time else 0
     return found
-
-
-def _settled(one: dict[str, Any]) -> list[Any]:
-    return ["in the set, all pairs settled", one["round"], one["instances"]]
-
-
-def tables(facts: dict[str, Any], unit: str) -> list[str]:
-    """Who was eliminated when, and where the runs went."""
-    first_settled: dict[str, dict[str, Any]] = {}
-    for one in facts["rounds"]:
-        for name in one["settled"]:
-            first_settled.setdefault(name, one)
-    rows = [
-        [name, f"eliminated by {by} (P = {p:.3f})", one["round"], one["instances"]]
-        for one in facts["rounds"]
-        for name, by, p in one["eliminated"]
-    ]
-    for name in facts["pareto"]:
-        one = first_settled.get(name)
-        said = ["undecided", "-", "-"]
-        rows.append([name, *(said if one is None else _settled(one))])
-    half = next(k for k, t in enumerate(facts["times"]) if t >= facts["times"][-1] / 2)
-    spent = [
-        [name, number[0], number[half], number[-1]] for name, number in facts["reached"].items()
-    ]
-    last = f"{facts['times'][-1]:,.6g} {unit}"
-    return [
-        table(["algorithm", "verdict", "round", "instances so far"], rows),
-        table(["algorithm", "instances", "at least half the time", f"all {last}"], spent),
-        "```\n" + facts["verdict"] + "\n```",
-    ]

@@ -558,3 +558,23 @@ def test_finished_runs_take_little_memory_however_long_they_were():
     short, long = grown(10), grown(1_000)  # a long run takes 16,000 bytes where it was made
     assert long < 1.2 * short
     assert long < 2_000
+
+
+def test_instances_that_only_others_ran_on_are_new_to_those_who_come_later():
+    rng = np.random.default_rng(0)
+    names = [str(k) for k in range(16)]
+    race = pb.Race(["a", "b"], [1, 2], direction="minimize", instances=names)
+
+    def run():
+        while jobs := race.ask():
+            for job in jobs:
+                race.tell(job.run([1, 2], sorted(rng.normal(size=2))[::-1]))
+
+    run()
+    assert race.ended == "no instances left"
+    for name in "ab":
+        race.remove(name)
+    for name in "cd":
+        race.add(name)
+    run()
+    assert race.n_runs == 4 * len(names)

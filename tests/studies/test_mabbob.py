@@ -55,15 +55,3 @@ def test_searches_stay_in_the_box_stop_at_the_horizon_and_repeat_exactly(ssa):
 def test_a_search_beats_chance():
     best = searched(cma_es(ssa="CSA"), seed=1, horizon=2000)[1][1][-1]
     assert best < searched(random_search, seed=1, horizon=2000)[1][1][-1]
-
-
-def test_shares_and_areas_are_those_of_the_definition():
-    from mabbob.classical import aocc, attained
-
-    import polarbear as pb
-
-    times = np.array([1.0, 2.0, 4.0])
-    run = pb.Run("a", "1", times, [1e2, 1e-3, 1e-9], 4.0)
-    share = attained(pb.Runs.from_records([run], direction="minimize"), times)["a"]
-    np.testing.assert_allclose(share, [[0.0, 0.5, 1.0]])
-    np.testing.assert_allclose(aocc(share, times), [(0.25 + 1.5) / 3])

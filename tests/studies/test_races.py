@@ -1,7 +1,8 @@
 """What studies keep of a race."""
 
 import numpy as np
-from tools.races import course, keep, load, reached, tables
+from tools.races import course, keep, load, load_all, reached
+from tools.summaries import tables
 
 import polarbear as pb
 
@@ -34,8 +35,10 @@ def test_a_race_is_kept_in_small_files(tmp_path):
     store, folder = tmp_path / "race.db", tmp_path / "results"
     instances = [float(k) for k in range(30)]
     options = {"direction": "minimize", "store": store, "executor": 1, "clock": "evaluations"}
-    facts = keep(pb.race([good, bad], instances, [1, 2], **options), store, folder, dimension=3)
+    facts = keep(pb.race([good, bad], instances, [1, 2], **options), folder, dimension=3)
     assert load(folder)["rounds"] == facts["rounds"]
+    assert list(load_all(tmp_path)) == ["results"]
+    assert (folder / "story.npz").exists()
     assert facts["pareto"] == ["good"]
     assert facts["dimension"] == 3
     with np.load(folder / "positions.npz", allow_pickle=False) as file:

@@ -121,7 +121,9 @@ def allocation(
     cells = edges(data.times, log=log)
     counts = np.where(data.instances[order] > 0, data.instances[order], np.nan)
     heights = np.arange(n + 1) - 0.5
-    mesh = ax.pcolormesh(cells, heights, counts, cmap="YlGnBu", vmin=0, rasterized=True)
+    # By roots: where a race runs long it does so on few instances, and they are to be seen, too.
+    norm = require("matplotlib.colors", extra="plots").PowerNorm(0.5, vmin=0)
+    mesh = ax.pcolormesh(cells, heights, counts, cmap="YlGnBu", norm=norm, rasterized=True)
     ax.hlines(np.arange(n - 1) + 0.5, cells[0], cells[-1], color="white", linewidth=1.2)
     ax.set_xlim(cells[0], cells[-1])
     if len(data.times) == 1:

@@ -63,15 +63,21 @@ def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
 
 
 def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
-    """New instances for whoever was chosen, or for all in doubt until their last open time."""
-    if state.endless:
-        numbers = map(str, count(len(state.order) + 1))
-        instances = islice((name for name in numbers if name not in state.used), state.batch)
-    else:
-        instances = islice(state.pool, state.batch)
+    """New instances for whoever was chosen, or for all in doubt until their last open time.
+
+    If there are none left, those that are new to all of these: only others have run there.
+    """
     until = state.horizons or {
         name: _last(state, max(others.values())) for name, others in rivals.items()
     }
+    if state.endless:
+        numbers = map(str, count(len(state.order) + 1))
+        new = (name for name in numbers if name not in state.used)
+    else:
+        new = state.pool or (
+            instance for instance in state.order if state.known[instance].keys().isdisjoint(until)
+        )
+    instances = islice(new, state.batch)
     return [
         (_next_key(state, name, instance), until[name]) for instance in instances for name in until
     ]
