@@ -14,7 +14,6 @@ from scipy import stats
 import polarbear as pb
 from polarbear.racing.core import Race
 from polarbear.racing.events import Decided, Told
-from polarbear.racing.rules import Allocation
 
 DRAWS = 2000
 """Of a posterior."""
@@ -44,9 +43,9 @@ class Found(NamedTuple):
 Method = Callable[[Course, float, int], Found]
 
 
-def ours(course: Course, alpha: float, seed: int, allocation: Allocation = "focused") -> Found:
-    """A race by PolarBear."""
-    rules = pb.Rules(alpha=alpha, allocation=allocation)
+def ours(course: Course, alpha: float, seed: int, **options: Any) -> Found:
+    """A race by PolarBear, with options of its rules."""
+    rules = pb.Rules(alpha=alpha, **options)
     fit = partial(pb.fit, draws=DRAWS)
     with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
         found = pb.replay(course.runs(), rules, times=course.times, seed=seed, fit=fit)
@@ -233,6 +232,7 @@ def _cost(course: Course, seen: int) -> float:
 
 METHODS: dict[str, Method] = {
     "PolarBear": ours,
+    "PolarBear, batches of 8 to 16": partial(ours, batch=(8, 16)),
     "PolarBear, the paper's allocation": partial(ours, allocation="paper"),
     "uniform sampling, same rules": uniform,
     "F-Race at every time": f_race,
