@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from docutils import nodes
+
 import polarbear
 
 DOCS = Path(__file__).resolve().parent
@@ -26,7 +28,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_static"]
+exclude_patterns = ["_static", "_templates"]
+templates_path = ["_templates"]
 
 highlight_language = "none"  # of blocks that do not say what they are
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -38,6 +41,7 @@ autodoc_typehints = "none"  # docstrings say in words what to pass
 napoleon_google_docstring = False
 napoleon_attr_annotations = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # several in a line, as we write them
+napoleon_use_param = False  # parameters that are described together stay together
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 120
 
@@ -46,18 +50,20 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "PolarBear"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "PolarBear"},
+    "navbar_start": ["navbar-logo", "version"],
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["version"],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
 html_sidebars = {"index": []}
@@ -152,8 +158,36 @@ def skipped(*about: object) -> bool | None:
     return True if str(about[3].__doc__).startswith("Alias for field number") else None
 
 
+def without_last_lines(_: object, page: nodes.document) -> None:
+    """Blocks of code do not end with the empty line that doctest needs."""
+    for block in page.findall(nodes.literal_block):
+        text = block.astext()
+        if block.rawsource == text:  # else it has markup of its own
+            block.rawsource = text.rstrip("\n")
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+COLON = "\N{RATIO}"
+"""Stands for a colon of the first line of a property while Napoleon reads it."""
+
+
+def hide_colons(*about: object) -> None:
+    """Napoleon takes what is before a colon for a type; properties here say in words what they are."""
+    what, lines = about[1], about[5]
+    if what in ("property", "attribute"):
+        lines[:1] = [line.replace(":", COLON) for line in lines[:1]]
+
+
+def show_colons(*about: object) -> None:
+    """The colons again, when Napoleon is done."""
+    about[5][:] = [line.replace(COLON, ":") for line in about[5]]
+
+
 def setup(app) -> None:
     """What Sphinx calls."""
+    app.connect("autodoc-process-docstring", hide_colons, priority=400)  # Napoleon has 500
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("autodoc-skip-member", skipped)
     app.connect("builder-inited", bring_in)
+    app.connect("doctree-read", without_last_lines)
     app.connect("source-read", read_page)
