@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+collect_ignore = ["docs/gallery"]  # what the site makes of examples: to import them would run them
+
 
 @pytest.fixture(autouse=True)
 def figures_are_closed():

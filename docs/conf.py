@@ -6,10 +6,13 @@ It is copied into ``docs`` when the site is built, with links that lead to pages
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from docutils import nodes
+from matplotlib import pyplot
 
 import polarbear
 
@@ -27,6 +30,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_static", "_templates"]
 templates_path = ["_templates"]
@@ -67,6 +71,41 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
 html_sidebars = {"index": []}
+
+STRICT = ExitStack()
+
+
+def strictly(_: object, __: object, when: str) -> None:
+    """An example that warns fails, as one that raises does."""
+    if when == "before":
+        STRICT.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
+        pyplot.rcParams["figure.dpi"] = 130
+    else:
+        STRICT.close()
+
+
+# In this order: from what one has to what one does.
+EXAMPLES = """
+    read_and_rank rate pairs choose race replay solvers_python solvers_programs calibrate
+    known_truth usual_figures
+"""
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",  # all are run, here and nowhere else
+    "within_subsection_order": [f"{name}.py" for name in EXAMPLES.split()].index,
+    "reset_modules": ("matplotlib", strictly),
+    "reset_modules_order": "both",
+    "image_srcset": ["2x"],
+    "thumbnail_size": (400, 290),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 0,
+    "reference_url": {},
+}
 
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)#\s]+)")
 """Where a link of a Markdown file leads, unless that is elsewhere."""
@@ -172,7 +211,7 @@ COLON = "\N{RATIO}"
 
 
 def hide_colons(*about: object) -> None:
-    """Napoleon takes what is before a colon for a type; properties here say in words what they are."""
+    """Napoleon takes what is before a colon for a type, and properties here speak in sentences."""
     what, lines = about[1], about[5]
     if what in ("property", "attribute"):
         lines[:1] = [line.replace(":", COLON) for line in lines[:1]]
