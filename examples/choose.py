@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import polarbear as pb
 
-runs = pb.read(Path(__file__).parent / "mabbob_d5.csv", direction="minimize", clock="evaluations")
+runs = pb.example()
 posterior = pb.fit(runs)
 
 print(pb.select(posterior, pb.preferences.between(100, 200)), end="\n\n")

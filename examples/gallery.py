@@ -64,8 +64,7 @@ def simulated(name: str, n: int, instances: int, times: Any, seed: int, **more: 
 
 def cases() -> Iterator[Case]:
     """All but the empty race."""
-    here = Path(__file__).parent
-    real = pb.read(here / "mabbob_d5.csv", direction="minimize", clock="evaluations")
+    real = pb.example()
     yield Case("mabbob", real)
     yield simulated("synthetic", 5, 100, np.linspace(0, 1, 15), 3, prior=pb.priors.BSpline())
     yield simulated("thirty", 30, 40, np.geomspace(100, 1e5, 8), 2, columns=2)

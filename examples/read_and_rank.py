@@ -3,11 +3,9 @@
 Run it from the project's folder: python examples/read_and_rank.py
 """
 
-from pathlib import Path
-
 import polarbear as pb
 
-runs = pb.read(Path(__file__).parent / "mabbob_d5.csv", direction="minimize", clock="evaluations")
+runs = pb.example()
 print(runs, end="\n\n")
 
 rankings = pb.rank(runs)
