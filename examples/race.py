@@ -43,7 +43,7 @@ if __name__ == "__main__":
     found = pb.race(
         [random_search, climber, steady],
         valley,
-        times=pb.grid.log(10, 1_000, 8, whole=True),
+        times=pb.grid.log(30, 1_000, 8, whole=True),
         direction="minimize",
         rules=pb.Rules(alpha=0.95),
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from polarbear.racing.core import Race
     from polarbear.racing.recorded import replay, replay_many
     from polarbear.racing.rules import Rules
-    from polarbear.readers import read
+    from polarbear.readers import example, read
     from polarbear.reporting.page import report
     from polarbear.running.adapters import budgeted
     from polarbear.running.checking import check
@@ -89,6 +89,7 @@ _HOME = {
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
+    "example": "polarbear.readers",
     "read": "polarbear.readers",
     "report": "polarbear.reporting.page",
     "select": "polarbear.selection.decision",
@@ -123,6 +124,7 @@ __all__ = [
     "budgeted",
     "calibrate",
     "check",
+    "example",
     "fit",
     "grid",
     "open_store",

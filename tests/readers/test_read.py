@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from polarbear import DataError, Runs, read
+from polarbear import DataError, Runs, example, read
 from polarbear.readers import FORMATS
 
 LONG = "algorithm,instance,time,value\nCSA,f1,10,4.0\nCSA,f1,80,0.5\nRS,f1,10,3.0\nRS,f1,80,3.0\n"
@@ -187,3 +187,11 @@ def test_runs_written_to_parquet_are_recognised(tmp_path, long_csv):
     runs.to_parquet(tmp_path / "runs.parquet")
     assert read(tmp_path / "runs.parquet") == runs
     assert isinstance(runs, Runs)
+
+
+def test_the_example_comes_with_the_package_and_its_path_says_so():
+    assert len(example()) == 420
+    with pytest.raises(DataError, match=r"no such file .*pb\.example\(\)"):
+        read("somewhere/mabbob_d5.csv", direction="minimize")
+    with pytest.raises(DataError, match="no such file or folder$"):
+        read("somewhere/mine.csv", direction="minimize")

@@ -20,7 +20,7 @@ from polarbear.readers.coco import read_coco
 from polarbear.readers.ioh import read_ioh
 from polarbear.readers.logs import read_logs
 from polarbear.readers.nevergrad import read_nevergrad
-from polarbear.readers.source import NearlyRefused, Refused, open_source
+from polarbear.readers.source import EXAMPLE, NearlyRefused, Refused, open_source
 from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
 
 
@@ -100,6 +100,23 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
             tried.append((not isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
     reasons = "\n".join(reason for _, reason in sorted(tried, key=lambda one: one[0]))
     raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}")
+
+
+def example() -> Runs:
+    """Results to try things on, which come with the package.
+
+    Modular CMA-ES with six rules for its step size, and a random search, on 60 combinations of
+    BBOB functions (MA-BBOB) in five dimensions, 10,000 evaluations each.
+
+    >>> import polarbear as pb
+    >>> runs = pb.example()
+    >>> print(runs)
+    420 runs: 7 algorithms on 60 instances, minimize
+      algorithms  CSA, LPXNES, MSR, MXNES, RS, TPA, XNES
+      time        100 to 10,000 evaluations, 7,411 improvements
+      ended       420 cut
+    """
+    return read(EXAMPLE, direction="minimize", clock="evaluations")
 
 
 def _takes(reader: Callable[..., Runs]) -> set[str]:

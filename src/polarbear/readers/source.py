@@ -24,6 +24,9 @@ from polarbear.errors import DataError
 MOST_BYTES = 1 << 28
 """The most that a packed file, or a whole tar archive, may unpack to: not all of the memory."""
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
+"""The results that come with the package: seven algorithms on 60 problems."""
+
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
     """A reader's answer that this is not its format, and why."""
@@ -112,7 +115,9 @@ def open_source(path: str | PathLike[str]) -> Source:
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: {error}") from None
     if not exists:
-        raise DataError(f"{path}: no such file or folder")
+        there = path.name == EXAMPLE.name
+        hint = "; the example comes with the package: runs = pb.example()" if there else ""
+        raise DataError(f"{path}: no such file or folder{hint}")
     with unpacking(str(path)):
         if folder:
             source = _folder(path)
