@@ -32,6 +32,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
+suppress_warnings = ["config.cache"]  # of the gallery, which has functions
 exclude_patterns = ["_static", "_templates"]
 templates_path = ["_templates"]
 

@@ -24,7 +24,7 @@ def random_search(job):
         f(job.rng.uniform(-5, 5, 4))
 
 
-def climber(job, step=2.0, shrink=0.98):
+def climber(job, step=2.0, shrink=0.95):
     """Looks near the best it knows, and nearer if that does not help."""
     f, x = job.track(job.instance), job.rng.uniform(-5, 5, 4)
     best = f(x)
@@ -36,14 +36,14 @@ def climber(job, step=2.0, shrink=0.98):
 
 def steady(job):
     """The same with steps that stay: good soon, and never exact."""
-    climber(job, step=1.0, shrink=1.0)
+    climber(job, step=0.7, shrink=1.0)
 
 
 if __name__ == "__main__":
     found = pb.race(
         [random_search, climber, steady],
         valley,
-        times=pb.grid.log(30, 1_000, 8, whole=True),
+        times=pb.grid.log(30, 1_000, 6, whole=True),
         direction="minimize",
         rules=pb.Rules(alpha=0.95),
     )

@@ -27,8 +27,9 @@ from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError
 from polarbear.inference import fit as default_fit
-from polarbear.racing.core import Fit, Race
+from polarbear.racing.core import Race
 from polarbear.racing.events import Event, Started
+from polarbear.racing.fitting import Fit
 from polarbear.racing.jobs import Job, Key
 from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced

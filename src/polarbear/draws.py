@@ -1,5 +1,6 @@
 """Draws of curves: how to make them weigh the same, and how to move them to other moments."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+
+TILE = (256, 112)
+"""Rows and columns that are exchanged at once."""
 
 
 def even(weight: NDArray[Any], draws: int | None = None, offset: float = 0.5) -> NDArray[np.intp]:
@@ -23,6 +27,31 @@ def even(weight: NDArray[Any], draws: int | None = None, offset: float = 0.5) ->
     return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
 
 
+def turned(rows: NDArray[Any]) -> NDArray[Any]:
+    """A matrix with rows and columns exchanged, as an array of its own.
+
+    In tiles that fit into the processor's cache, which is several times faster than as a whole.
+    """
+    size, width = rows.shape
+    found = np.empty((width, size), dtype=rows.dtype)
+    for k in range(0, width, TILE[1]):
+        for i in range(0, size, TILE[0]):
+            found[k : k + TILE[1], i : i + TILE[0]] = rows[i : i + TILE[0], k : k + TILE[1]].T
+    return found
+
+
+def by_time(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Draws (D, T, n) at each time, those of an algorithm side by side: (n, D).
+
+    >>> [at.tolist() for at in by_time(np.arange(8).reshape(2, 2, 2))]
+    [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]
+    """
+    size, n_times, n = draws.shape
+    step = max(1, TILE[1] // n)
+    for t in range(0, n_times, step):
+        yield from turned(draws[:, t : t + step].reshape(size, -1)).reshape(-1, n, size)
+
+
 class Moments(NamedTuple):
     """Mean (T, n) and covariance (T, n, n) at each time."""
 
@@ -32,13 +61,17 @@ class Moments(NamedTuple):
 
 def moments(draws: NDArray[Any], weight: NDArray[Any] | None = None) -> Moments:
     """Of draws (D, T, n), that weigh the same or by (D,), or at each time by (D, T)."""
-    if weight is None:
-        weight = np.ones(len(draws))
-    share = np.broadcast_to(weight.reshape(len(draws), -1), draws.shape[:2]).astype(np.float64)
-    share = share / share.sum(axis=0)
-    mean = np.einsum("dt,dtn->tn", share, draws)
-    away = (draws - mean).transpose(1, 2, 0)
-    return Moments(mean, (away * share.T[:, None, :]) @ away.swapaxes(1, 2))
+    size, n_times, n = draws.shape
+    weight = np.ones((size, 1)) if weight is None else weight.reshape(size, -1)
+    mean, covariance = np.empty((n_times, n)), np.empty((n_times, n, n))
+    for t, single in enumerate(by_time(draws)):  # a time fits into the processor's cache
+        at = single.astype(np.float64)
+        share = weight[:, t if weight.shape[1] > 1 else 0].astype(np.float64)
+        share /= share.sum()
+        mean[t] = at @ share
+        at -= mean[t][:, None]
+        covariance[t] = (at * share) @ at.T
+    return Moments(mean, covariance)
 
 
 def matched(draws: Singles, have: Moments, want: Moments) -> Singles:
@@ -47,13 +80,13 @@ def matched(draws: Singles, have: Moments, want: Moments) -> Singles:
     By the symmetric matrix that moves them least. With too few draws for so many algorithms only
     the mean is moved.
     """
-    away = (draws - have.mean).astype(np.float32)
+    away = draws - have.mean.astype(np.float32)
     if len(draws) >= 20 * draws.shape[2]:
         root, back = _roots(have.covariance)
         middle, _ = _roots(root @ want.covariance @ root)
         move = (back @ middle @ back).astype(np.float32)
         away = (away.swapaxes(0, 1) @ move).swapaxes(0, 1)
-    return (want.mean + away).astype(np.float32)
+    return np.add(want.mean, away, dtype=np.float32)
 
 
 def _roots(covariance: Floats) -> tuple[Floats, Floats]:

@@ -31,6 +31,7 @@ from polarbear.verdict import Crossing, Facts, pair_table, sentences, summary, v
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+Ints = NDArray[np.intp]
 
 Evidence = Literal["instances", "rankings"]
 
@@ -423,7 +424,11 @@ class Posterior(Frozen):
     @cached_property
     def _ahead(self) -> Floats:
         """P(row ahead of column) at each time, 1/2 on the diagonal."""
-        return self._exceeds(0.0, 0.5)
+        row, column = np.triu_indices(len(self.algorithms), 1)
+        found = np.full((len(self.times), *2 * (len(self.algorithms),)), 0.5)
+        (found[:, row, column],) = self._exceeds(row, column, 0.0)
+        found[:, column, row] = 1 - found[:, row, column]
+        return found
 
     @cached_property
     def _everywhere(self) -> Floats:
@@ -444,21 +449,16 @@ class Posterior(Frozen):
         """P(win probability within epsilon of one half) at each time, 1 on the diagonal."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
-        above = self._exceeds(margin(epsilon), 0.0)
-        return np.clip(1 - above - above.swapaxes(1, 2), 0.0, 1.0)
-
-    def _exceeds(self, margin: float, same: float) -> Floats:
-        """P(row above column by a margin) at each time; of an algorithm and itself, ``same``."""
-        n = len(self.algorithms)
-        row, column = np.nonzero(~np.eye(n, dtype=bool))
-        if margin == 0:
-            row, column = np.triu_indices(n, 1)
-        weighted = Weighted(self.draws, self.weight, self.mixture)
-        found = np.full((len(self.times), n, n), same)
-        found[:, row, column] = weighted.exceeds(row, column, margin)
-        if margin == 0:
-            found[:, column, row] = 1 - found[:, row, column]
+        row, column = np.triu_indices(len(self.algorithms), 1)
+        found = np.ones((len(self.times), *2 * (len(self.algorithms),)))
+        above, at_least = self._exceeds(row, column, margin(epsilon), -margin(epsilon))
+        found[:, row, column] = np.clip(at_least - above, 0.0, 1.0)
+        found[:, column, row] = found[:, row, column]
         return found
+
+    def _exceeds(self, row: Ints, column: Ints, *margins: float) -> Floats:
+        """P(row above column by a margin), for each margin, at each time, of pairs."""
+        return Weighted(self.draws, self.weight, self.mixture).exceeds(row, column, margins)
 
     def _dominates(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
         check_alpha(alpha)

@@ -54,7 +54,7 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses, limit):
     evidence = special.betaln(1 + wins, 1 + losses)
     assert abs(fit.evidence - evidence) < 0.1
     mu, log_ratio = fit.draw(np.random.default_rng(0), 20_000)
-    weight = np.exp(smooth(log_ratio[:, 0]).log_weight)
+    weight = smooth(log_ratio).weight[:, 0]
     theta = special.expit(mu[:, 0, 0] - mu[:, 0, 1])
     assert abs(weight @ theta - exact.mean()) < 0.01
     assert abs(weight @ (theta > 0.5) - exact.sf(0.5)) < 0.01

@@ -32,9 +32,15 @@ with a plus if there were changes that were not committed yet.
 
 def commit():
     """Which code this is."""
-    said = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
-    found = subprocess.run(said, cwd=RESULTS.parent, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    name = git("describe", "--always", "--exclude=*")
+    changed = git("status", "--porcelain", "--", ":/", f":!{RESULTS.name}")
+    return f"{name}+" if changed else name or "unknown"
+
+
+def git(*said):
+    done = ["git", *said]
+    found = subprocess.run(done, cwd=RESULTS.parent, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
 
 
 @pytest.fixture

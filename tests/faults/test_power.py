@@ -66,6 +66,7 @@ def write(where, say, synchronous):
         for k in itertools.count(0, BATCH):
             store.append([told(k + j) for j in range(BATCH)])
             os.pwrite(say, (1 + k + BATCH).to_bytes(8, "little"), 0)
+            time.sleep(0.005)  # without durability it would fill the disk before the test ends
 
 
 def power_fails(folder, times, synchronous):

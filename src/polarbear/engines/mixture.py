@@ -86,23 +86,20 @@ def weighed(parts: Parts, component: Ints, noise: Singles, log_shift: Floats) ->
         if bent is not None:
             bent[rows] = drawn.bent
     log_ratio += log_shift[component]
-    smoothed = [smooth(log_ratio[:, b]) for b in range(noise.shape[1])]
-    weight = np.exp(np.stack([s.log_weight for s in smoothed], axis=1))
-    return Sample(component, noise, utilities, weight, np.array([s.k for s in smoothed]), bent)
-
-
-def _mirrored(rng: np.random.Generator, draws: int, shape: tuple[int, ...]) -> Floats:
-    """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
-    half = rng.standard_normal((-(-draws // 2), *shape))
-    return np.concatenate([half, -half[: draws // 2]])
+    weight, k = smooth(log_ratio)
+    return Sample(component, noise, utilities, weight, k, bent)
 
 
 def _noise(
     parts: Parts, g: int, rng: np.random.Generator, draws: int, shape: tuple[int, int]
 ) -> Floats:
-    if not parts.spreads:
-        return _mirrored(rng, draws, shape)
-    return parts.spreads[g].noise(_mirrored(rng, draws, (parts.spreads[g].width,)))
+    """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
+    half, spread = (-(-draws // 2),), parts.spreads[g] if parts.spreads else None
+    if spread is None:
+        noise = rng.standard_normal((*half, *shape))
+    else:
+        noise = spread.noise(rng.standard_normal((*half, spread.width)))
+    return np.concatenate([noise, -noise[: draws // 2]])
 
 
 def respread(parts: Parts, component: Ints, rng: np.random.Generator) -> Singles:

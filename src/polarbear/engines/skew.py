@@ -50,13 +50,13 @@ class Skew(NamedTuple):
         return slope + per_block((stretch - 1) * onto + turn, self.direction)
 
     def _mapped(self, noise: Floats) -> "_Mapped":
-        along = per_block(noise, self.direction.swapaxes(1, 2))
-        mapped = _Mapped(along, along.copy(), _log_normal(along), -along)
+        # The draws of a direction side by side: each is worked on by itself.
+        along = self.direction @ np.ascontiguousarray(noise.transpose(1, 2, 0))
+        there, log_density, slope = along.copy(), _log_normal(along), -along
         for b, r in zip(*np.nonzero(self.third), strict=True):
-            here = (slice(None), b, r)
-            found = _log_gamma(along[here], float(self.third[b, r]))
-            mapped.there[here], mapped.log_density[here], mapped.slope[here] = found
-        return mapped
+            found = _log_gamma(along[b, r], float(self.third[b, r]))
+            there[b, r], log_density[b, r], slope[b, r] = found
+        return _Mapped(*(one.transpose(2, 0, 1) for one in (along, there, log_density, slope)))
 
 
 class _Mapped(NamedTuple):

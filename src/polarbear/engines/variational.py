@@ -140,6 +140,6 @@ def _distance(
             for name, part, shape in zip(names, parts, shapes, strict=True)
         }
         ratio.append(float(log_density(values)) + 0.5 * row @ row)
-    log_weight, k = smooth(np.array(ratio))
-    variation = 0.5 * np.abs(np.exp(log_weight) - 1 / CERTIFY).sum()
-    return {"k-hat": k, "total variation": float(variation)}
+    weight, (k,) = smooth(np.array(ratio)[:, None])
+    variation = 0.5 * np.abs(weight - 1 / CERTIFY).sum()
+    return {"k-hat": float(k), "total variation": float(variation)}

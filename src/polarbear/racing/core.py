@@ -10,11 +10,10 @@ it was interrupted.
    ``tell`` nor who ran what matters.
 """
 
-import warnings
 from collections.abc import Iterable, Iterator
 from math import inf
 from numbers import Integral
-from typing import Protocol, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 
@@ -23,7 +22,7 @@ from polarbear.data.names import amount, check, count, guess, listing, names_of,
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, DataWarning, FitWarning, warn
+from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference import fit as default_fit
 from polarbear.posterior import Posterior
 from polarbear.racing.deciding import decide
@@ -43,19 +42,12 @@ from polarbear.racing.events import (
     plain_run,
 )
 from polarbear.racing.evidence import Evidence
-from polarbear.racing.jobs import Job, derived
+from polarbear.racing.fitting import Fit, fitted, glanced
+from polarbear.racing.jobs import Job
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card
 from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
-
-
-class Fit(Protocol):
-    """How a race makes a posterior of rankings: :func:`polarbear.fit`, with options or without."""
-
-    def __call__(self, data: Rankings, /, *, seed: int) -> Posterior:
-        """Fit."""
-        ...
 
 
 class Race:
@@ -362,7 +354,8 @@ class Race:
         """What the last decision rests on: ratings of those who were racing then."""
         if self._posterior is None and self._state.basis is not None:
             rankings = self._rankings(self._state.basis)
-            self._posterior = self._fitted(rankings, self._state.round - 1)
+            state = self._state
+            self._posterior = fitted(self._fit, rankings, state.seed, state.round - 1)
         return self._posterior
 
     def verdict(self, algorithm: str) -> Standing:
@@ -463,22 +456,14 @@ class Race:
             if most is not None and failing[name] > most:
                 self._record(Removed(name, f"{count(failing[name], 'run')} failed"))
         rankings = self._rankings(Basis(state.current, state.present()))
-        self._posterior = self._fitted(rankings, state.round)
-        decided = decide(state, self._posterior, rankings)
+        glance = glanced(self._fit, rankings, state)
+        # Who asks what a decision rests on gets all draws: those of a glance are not kept.
+        self._posterior = None if glance else fitted(self._fit, rankings, state.seed, state.round)
+        decided = decide(state, glance or self._posterior, rankings)
         if decided.problems:
             problems = "; ".join(decided.problems)
             warn(f"round {state.round + 1} decides nothing, for {problems}", FitWarning)
         self._record(decided)
-
-    def _fitted(self, rankings: Rankings | None, round_: int) -> Posterior | None:
-        """The posterior of a round; none if there are no two algorithms to compare."""
-        if rankings is None or len(rankings.algorithms) < 2:
-            return None
-        with warnings.catch_warnings():
-            # Gaps are of the race's making, and what cannot be trusted decides nothing.
-            warnings.simplefilter("ignore", DataWarning)
-            warnings.simplefilter("ignore", FitWarning)
-            return self._fit(rankings, seed=derived(self._state.seed, ["fit", round_]))
 
     def _rankings(self, basis: Basis) -> Rankings | None:
         """Who was ahead of whom, as far as it counts."""

@@ -52,20 +52,35 @@ class _Look(NamedTuple):
 
 def _look(state: State, posterior: Posterior, rankings: Rankings) -> _Look:
     rules, alpha = state.rules, state.certainty
-    ahead, everywhere = posterior.better_matrix(), posterior.better_everywhere_matrix()
-    alike = posterior.equivalent_matrix(rules.epsilon)
-    beats = dominates(ahead, everywhere, alpha, rules.elimination)
-    sure = everywhere if rules.elimination == "joint" else ahead.min(axis=0)
+    ahead, alike = posterior.better_matrix(), posterior.equivalent_matrix(rules.epsilon)
+    out, sure = beats(state, posterior, rankings, alpha), ahead.min(axis=0)
+    if rules.elimination == "joint" and out.any():
+        sure = posterior.better_everywhere_matrix()
     # If all times were as sure as this, they would be so together.
     short = 1 - ahead > (1 - alpha) / len(ahead)
     if rules.looks == "betting":
-        won = wins(rankings)
-        entered = [state.entered[name] for name in posterior.algorithms]
-        enough = stakes(alpha, entered, state.initial)[:, None]
-        short = log_e_values(won, won.swapaxes(1, 2)) < enough
-        beats = beats & ~short.any(axis=0)
+        short = _unpaid(state, posterior, rankings)
     settled = resolved(ahead, alike, alpha, resolution=rules.resolution)
-    return _Look(ahead, beats, sure, crosses(ahead, alike, alpha), settled, short)
+    return _Look(ahead, out, sure, crosses(ahead, alike, alpha), settled, short)
+
+
+def beats(state: State, posterior: Posterior, rankings: Rankings, alpha: float) -> Bools:
+    """Whether row eliminates column (n, n), if one asks for a certainty of alpha."""
+    ahead = posterior.better_matrix()
+    found = dominates(ahead, ahead.min(axis=0), alpha, "pointwise")
+    if state.rules.elimination == "joint" and found.any():  # else nobody is so at all times at once
+        found = posterior.better_everywhere_matrix() >= alpha
+    if state.rules.looks == "betting" and found.any():
+        found = found & ~_unpaid(state, posterior, rankings).any(axis=0)
+    return found
+
+
+def _unpaid(state: State, posterior: Posterior, rankings: Rankings) -> Bools:
+    """At which times bets on row against column have not won enough yet: (T, n, n)."""
+    won = wins(rankings)
+    entered = [state.entered[name] for name in posterior.algorithms]
+    enough = stakes(state.certainty, entered, state.initial)[:, None]
+    return log_e_values(won, won.swapaxes(1, 2)) < enough
 
 
 def _out(beats: Bools, sure: Floats) -> Bools:

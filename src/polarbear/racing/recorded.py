@@ -15,7 +15,8 @@ from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
 from polarbear.inference import fit as default_fit
-from polarbear.racing.core import Fit, Race
+from polarbear.racing.core import Race
+from polarbear.racing.fitting import Fit
 from polarbear.racing.jobs import Job
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules

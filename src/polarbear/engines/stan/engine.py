@@ -261,7 +261,8 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
         found = judge({"mu": utilities, **run.hyper}, run.divergences)
         return Diagnostics(found.measured, found.problems, (*found.notes, *warnings))
     ratios = [run.log_ratio for run in runs]
-    k = max(smooth(np.where(np.isfinite(ratio), ratio, -np.inf)).k for ratio in ratios)
+    finite = [np.where(np.isfinite(ratio), ratio, -np.inf) for ratio in ratios]
+    k = max(float(smooth(ratio[:, None]).k[0]) for ratio in finite)
     problems = []
     if k > ENOUGH:
         problems.append(f"k-hat is above {ENOUGH}: the approximation is poor, try algorithm='nuts'")

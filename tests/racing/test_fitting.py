@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.racing import fitting
+from polarbear.racing.events import Decided
+
+
+@pytest.fixture(scope="module")
+def runs():
+    rng = np.random.default_rng(4)
+    truth = np.array([1.0, 0.6, 0.0, -1.5]) + np.linspace(-1, 1, 12)[:, None] * [0.5, -0.5, 0, 0]
+    return pb.testing.simulate_runs(truth, 300, persistence=0.3, seed=int(rng.integers(99)))
+
+
+def eliminated(found):
+    decisions = [event for event in found.events if isinstance(event, Decided)]
+    return [one for event in decisions for one in event.eliminated]
+
+
+def test_a_glance_never_eliminates_and_is_followed_by_a_look(runs, monkeypatch):
+    rules = pb.Rules(alpha=0.95, batch=(8, 8))
+    thorough = pb.replay(runs, rules)
+    asked = []
+
+    def fit(rankings, *, seed, draws=None):
+        asked.append(draws)
+        return pb.fit(rankings, seed=seed, draws=draws)
+
+    monkeypatch.setattr(fitting, "WORTH", 0)
+    monkeypatch.setattr(fitting, "default_fit", fit)
+    glancing = pb.replay(runs, rules, fit=fit)
+    assert [one.algorithm for one in eliminated(glancing)] == [
+        one.algorithm for one in eliminated(thorough)
+    ]
+    looks = asked.count(None)
+    assert len(eliminated(thorough)) <= looks < asked.count(fitting.GLANCE)
+    rounds = sum(isinstance(event, Decided) for event in glancing.events)
+    assert asked.count(fitting.GLANCE) == rounds
+
+
+def test_a_race_gives_all_draws_to_whoever_asks(runs, monkeypatch):
+    monkeypatch.setattr(fitting, "WORTH", 0)
+    found = pb.replay(runs, pb.Rules(max_runs=96))
+    assert len(found.posterior.draws) > fitting.GLANCE
+    again = pb.Race.from_events(found.events)
+    assert np.array_equal(again.posterior.draws, found.posterior.draws)
