@@ -98,6 +98,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": [f"{name}.py" for name in EXAMPLES.split()].index,
     "reset_modules": ("matplotlib", strictly),
     "reset_modules_order": "both",
+    "capture_repr": (),
     "image_srcset": ["2x"],
     "thumbnail_size": (400, 290),
     "download_all_examples": False,

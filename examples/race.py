@@ -24,7 +24,7 @@ def random_search(job):
         f(job.rng.uniform(-5, 5, 4))
 
 
-def climber(job, step=2.0, shrink=0.95):
+def climber(job, step=2.0, shrink=0.98):
     """Looks near the best it knows, and nearer if that does not help."""
     f, x = job.track(job.instance), job.rng.uniform(-5, 5, 4)
     best = f(x)
@@ -36,7 +36,7 @@ def climber(job, step=2.0, shrink=0.95):
 
 def steady(job):
     """The same with steps that stay: good soon, and never exact."""
-    climber(job, step=0.7, shrink=1.0)
+    climber(job, step=0.5, shrink=1.0)
 
 
 if __name__ == "__main__":
@@ -50,5 +50,5 @@ if __name__ == "__main__":
     print(found)
 
     # Ratings over time of those that are left, and how the race came to know.
-    pb.plots.ratings(found)
+    pb.plots.ratings(found, time="log")
     pb.plots.evolution(found)

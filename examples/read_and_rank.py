@@ -33,5 +33,5 @@ _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
 for name in ["MXNES", "XNES", "RS"]:
     ax.plot(rankings.times, rankings.win_rate(name, "CSA"), label=name)
 ax.axhline(0.5, color="grey", linewidth=0.8)
-ax.set(xscale="log", ylim=(0, 1), xlabel="Evaluations", ylabel="Share of problems ahead of CSA")
+ax.set(xscale="log", ylim=(0, 1), xlabel="Evaluations", ylabel="Share ahead of CSA")
 ax.legend(frameon=False)

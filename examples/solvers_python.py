@@ -106,15 +106,14 @@ def _box(f):
     return list(zip(f.bounds.lb, f.bounds.ub, strict=True))
 
 
-def draw(found, unit):
+def draw(found, label, unit):
     """Best-so-far values over time, one line for each solver."""
     _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
     for name, outcome in found.outcomes.items():
         run = outcome.run
         ax.step([*run.time, run.until], [*run.value, run.value[-1]], where="post", label=name)
-    ax.set(xscale="log", xlabel=unit, ylabel="Best value so far")
-    ax.legend(frameon=False, fontsize="small")
-    return ax
+    ax.set(xlabel=unit, ylabel=label)
+    ax.legend(frameon=False, loc="upper right", fontsize="small")
 
 
 def main():
@@ -144,7 +143,7 @@ def main():
     print(found)
     if found.problems:
         raise SystemExit("not all of them work")
-    draw(found, "Evaluations").set_yscale("log")
+    draw(found, "Best value so far", "Evaluations")
 
 
 if __name__ == "__main__":
