@@ -25,7 +25,7 @@ from polarbear.live.terminal import Screen
 
 DOCS = Path(__file__).resolve().parent
 PORT = 8799
-SKILL = {"early": (2.0, 0.0), "late": (-0.6, 2.0), "good": (0.9, 0.9), "worst": (-1.0, -1.0)}
+SKILL = {"early": (1.3, 0.1), "late": (-0.6, 1.8), "good": (0.8, 0.9), "worst": (-1.0, -1.0)}
 
 
 def solver(early: float, late: float) -> Any:
@@ -51,11 +51,11 @@ def race(store: Path, picture: Path) -> None:
         screen._pace.seen(time.monotonic(), sum(progress.runs.values()))
         for line in progress.news:
             screen.note(line)
-        if progress.rounds == 3 and sum(progress.wanted.values()) and not progress.ended:
+        if progress.rounds in (1, 2, 3) and sum(progress.wanted.values()) and not progress.ended:
             middle[:] = [screen.picture(progress, console.height)]
 
     solvers = {name: solver(*skill) for name, skill in SKILL.items()}
-    rules = pb.Rules(max_runs=5_000)
+    rules = pb.Rules(alpha=0.95, max_runs=5_000)
     pb.race(solvers, range(1_000), [10, 100, 1_000], direction="minimize", rules=rules,
             store=store, executor=2, progress=watch).close()  # fmt: skip
     console.print(*middle)
