@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from polarbear import DataError, Runs, example, read
+from polarbear import DataError, Run, Runs, example, read, readers
 from polarbear.readers import FORMATS
 
 LONG = "algorithm,instance,time,value\nCSA,f1,10,4.0\nCSA,f1,80,0.5\nRS,f1,10,3.0\nRS,f1,80,3.0\n"
@@ -195,3 +195,25 @@ def test_the_example_comes_with_the_package_and_its_path_says_so():
         read("somewhere/mabbob_d5.csv", direction="minimize")
     with pytest.raises(DataError, match="no such file or folder$"):
         read("somewhere/mine.csv", direction="minimize")
+
+
+def test_a_function_is_a_format_too(tmp_path, long_csv):
+    def read_mine(files, *, direction="minimize", unit=1.0):
+        if not files.ending(".mine"):
+            raise readers.Refused("no file ends in .mine")
+        rows = [line.split() for line in files.lines("r.mine") if line]
+        records = [Run(who, "i", [unit * float(at)], [float(v)], 9) for who, at, v in rows]
+        return Runs.from_records(records, direction=direction)
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "r.mine").write_text("a 1 5\nb 2 4\n")
+    runs = read(tmp_path / "mine", format=read_mine, unit=3.0)
+    assert runs.time.tolist() == [3, 6]
+    with pytest.raises(DataError, match="no option 'algorithm'; there are direction, unit"):
+        read(tmp_path / "mine", format=read_mine, algorithm="solver")
+    (tmp_path / "mine" / "s.txt").write_text("")
+    (tmp_path / "mine" / "r.mine").rename(tmp_path / "mine" / "r.txt")
+    with pytest.raises(DataError, match=r"read_mine +no file ends in \.mine"):
+        read(tmp_path / "mine", format=read_mine)
+    with pytest.raises(DataError, match="a reader returns Runs, and not list"):
+        read(long_csv, format=lambda source: source.lines("long.csv"))
