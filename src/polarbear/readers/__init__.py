@@ -108,8 +108,9 @@ def read(
             _check_options(row, options)
             return _some(row.read(files, **options), files.label)
         except Refused as why:
-            tried.append((not isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
-    reasons = "\n".join(reason for _, reason in sorted(tried, key=lambda one: one[0]))
+            tried.append((isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
+    nearly = [reason for is_near, reason in tried if is_near]
+    reasons = "\n".join(nearly or [reason for _, reason in tried])
     raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}")
 
 
