@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # what type checkers take for true; typing itself would d
 if TYPE_CHECKING:
     import polarbear.plots as plots
     import polarbear.priors as priors
+    import polarbear.readers as readers
     import polarbear.store as store
     import polarbear.testing as testing
     from polarbear.calibration.resampling import calibrate
@@ -89,6 +90,7 @@ _HOME = {
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
+    "readers": "polarbear.readers",
     "example": "polarbear.readers",
     "read": "polarbear.readers",
     "report": "polarbear.reporting.page",
@@ -134,6 +136,7 @@ __all__ = [
     "race",
     "rank",
     "read",
+    "readers",
     "replay",
     "replay_many",
     "report",

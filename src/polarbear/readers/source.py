@@ -29,7 +29,12 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
 
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
-    """A reader's answer that this is not its format, and why."""
+    """A reader's answer that this is not its format, and why.
+
+    >>> def read_mine(source, *, direction="minimize"):
+    ...     if not source.ending(".mine"):
+    ...         raise Refused("no file ends in .mine")
+    """
 
 
 class NearlyRefused(Refused):
@@ -37,7 +42,21 @@ class NearlyRefused(Refused):
 
 
 class Source:
-    """Files by name. ``label`` is what messages call the whole, ``files`` what there is to read."""
+    """The files behind a path, by name, as readers see them.
+
+    Attributes
+    ----------
+    label
+        What messages call the whole.
+    files
+        The names of the files, with folders before them; hidden ones are left out.
+
+    Examples
+    --------
+    >>> source = Source("results", {"a/1.log": lambda: b"0.5 9", "a/notes.md": lambda: b""}, {})
+    >>> source.files, source.ending(".log"), source.lines("a/1.log")
+    (('a/1.log', 'a/notes.md'), ['a/1.log'], ['0.5 9'])
+    """
 
     def __init__(
         self,
