@@ -7,6 +7,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from threadpoolctl import threadpool_limits
 
 from polarbear.data.frozen import Frozen
 from polarbear.draws import by_time
@@ -56,8 +57,10 @@ class Weighted:
         for k in range(0, len(row), step):
             pairs = row[k : k + step], column[k : k + step]
             room = _Room(len(pairs[0]), draws)
-            for t, (at, bent) in enumerate(self._by_time()):
-                found[:, t, k : k + step] = self._at(t, at, bent, *pairs, margins, room)
+            # Products of long and thin matrices: more threads wait more than they compute.
+            with threadpool_limits(limits=1, user_api="blas"):
+                for t, (at, bent) in enumerate(self._by_time()):
+                    found[:, t, k : k + step] = self._at(t, at, bent, *pairs, margins, room)
         return found
 
     def _by_time(self) -> Iterator[tuple[Singles, Singles | None]]:

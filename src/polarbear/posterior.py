@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from polarbear.archive import read_arrays, write_arrays
 from polarbear.closed_form import Mixture, Weighted
@@ -121,7 +122,8 @@ class Posterior(Frozen):
         if self.independent:
             return np.stack([self.draws[even(self.weight[:, b]), b] for b in range(blocks)], axis=1)
         # To take others at some times would tear the curves apart: they are moved a little instead.
-        return matched(self.draws, moments(self.draws), moments(self.draws, self.weight))
+        with threadpool_limits(limits=1, user_api="blas"):  # as in closed_form
+            return matched(self.draws, moments(self.draws), moments(self.draws, self.weight))
 
     @property
     def ratings(self) -> Singles:

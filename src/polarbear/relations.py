@@ -5,12 +5,14 @@ the two are practically the same there, ``everywhere`` (n, n) P(row ahead of col
 The definitions are those of the paper, sections 3.5 and 3.6.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from polarbear.draws import by_time
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -37,17 +39,26 @@ def everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
     It is never more likely than to be ahead at the worst time, and never less likely than what is
     left when the times at which it is not so never come together.
     """
-    if count:
-        won = lead > 0
-    else:
-        draws = len(lead)
-        behind = np.round((1 - ahead) * draws).astype(np.intp)
-        ordered = np.sort(lead, axis=0)
-        edge = np.take_along_axis(ordered, np.maximum(behind - 1, 0)[None], axis=0)[0]
-        won = lead > np.where(behind > 0, edge, -np.inf)
+    return _together(by_time(lead), ahead, count)
+
+
+def _together(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
+    """The same from leads (pairs, D) at one time after the other."""
+    won: Any = True
+    for lead, at in zip(leads, ahead, strict=True):
+        won = won & (lead > (0.0 if count else _edge(lead, at)[:, None]))
     # What never happened in so many draws may still happen, unless the times rule it out.
-    counted = np.minimum(won.all(axis=1).mean(axis=0), 1 - 0.5 / len(lead))
+    counted = np.minimum(won.mean(axis=1), 1 - 0.5 / won.shape[1])
     return np.maximum(np.minimum(counted, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
+
+
+def _edge(lead: NDArray[Any], ahead: Floats) -> Floats:
+    """The lead above which the share of draws (pairs, D) is as likely as to be ahead."""
+    behind = np.round((1 - ahead) * lead.shape[1]).astype(np.intp)
+    edge = np.full(len(lead), -np.inf)
+    some = np.flatnonzero(behind > 0)
+    edge[some] = np.sort(lead[some], axis=1)[np.arange(len(some)), behind[some] - 1]
+    return edge
 
 
 def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
@@ -59,11 +70,12 @@ def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) ->
     least = ahead[:, row, column].min(axis=0)
     found[row, column] = least if n_times == 1 else 0.0
     wanted = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
-    step = max(1, AT_ONCE // (draws * n_times))
+    curves = list(by_time(utilities)) if len(wanted) else []
+    step = max(1, AT_ONCE // (8 * draws))
     for k in range(0, len(wanted), step):
         a, b = row[wanted[k : k + step]], column[wanted[k : k + step]]
-        lead = utilities[:, :, a] - utilities[:, :, b]
-        found[a, b] = everywhere(lead, ahead[:, a, b], count=count)
+        leads = (at[a] - at[b] for at in curves)
+        found[a, b] = _together(leads, ahead[:, a, b], count)
     return found
 
 

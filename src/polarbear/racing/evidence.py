@@ -5,6 +5,7 @@ that are there, and who comes back is put in again where it has run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,12 @@ class Evidence:
 
     def __init__(self, times: Iterable[float], direction: Direction, clock: str) -> None:
         self._times = np.asarray(tuple(times))
+        self._place = np.min_scalar_type(len(self._times))  # the smallest that can number them
         self._sign = sign_of(direction)
         self._direction: Direction = direction
         self._clock = clock
         self._new: dict[int, list[Run]] = {}  # by the round from which on they count
-        self._on: dict[str, list[Run]] = {}  # by instance
+        self._on: dict[str, list[_Packed]] = {}  # by instance
         self._by: dict[str, set[str]] = {}  # on which instances an algorithm has run
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
@@ -49,7 +51,10 @@ class Evidence:
             touched |= self._by.get(name, set())
         kept = self._kept(wanted, touched)
         runs = [
-            run for instance in touched for run in self._on[instance] if run.algorithm in wanted
+            self._unpacked(instance, run)
+            for instance in touched
+            for run in self._on[instance]
+            if run.algorithm in wanted
         ]
         if runs:
             made = Runs.from_records(runs, direction=self._direction, clock=self._clock)
@@ -65,7 +70,7 @@ class Evidence:
             for told in self._new.pop(known):
                 run = counts(told)
                 if run is not None:
-                    self._on.setdefault(run.instance, []).append(run)
+                    self._on.setdefault(run.instance, []).append(self._packed(run))
                     self._by.setdefault(run.algorithm, set()).add(run.instance)
                     touched.add(run.instance)
         return touched
@@ -98,6 +103,28 @@ class Evidence:
         return run._replace(
             time=self._times[at], value=self._sign * best[seen[at] - 1], until=until
         )
+
+    def _packed(self, run: Run) -> "_Packed":
+        place = np.searchsorted(self._times, np.asarray(run.time)).astype(self._place)
+        value = np.asarray(run.value, dtype=np.float64)
+        packed = place.tobytes(), value.tobytes()
+        return _Packed(run.algorithm, *packed, run.until, run.repetition, run.status)
+
+    def _unpacked(self, instance: str, run: "_Packed") -> Run:
+        time = self._times[np.frombuffer(run.place, dtype=self._place)]
+        value = np.frombuffer(run.value)
+        return Run(run.algorithm, instance, time, value, run.until, run.repetition, run.status)
+
+
+class _Packed(NamedTuple):
+    """A run that may be ranked again, when others run on its instance: most never are."""
+
+    algorithm: str
+    place: bytes  # at which times of the race it improved
+    value: bytes
+    until: float
+    repetition: int
+    status: Status
 
 
 def _placed(rankings: Rankings, place: Mapping[str, int]) -> Rankings:
