@@ -4,6 +4,16 @@ import sys
 
 import pytest
 
+# Examples, which would run if they were imported, and what needs Sphinx or a browser.
+collect_ignore = ["docs/gallery", "docs/conf.py", "docs/take_pictures.py"]
+
+
+@pytest.fixture(autouse=True)
+def documents_have_a_folder_of_their_own(request, monkeypatch, tmp_path_factory):
+    """What a page writes, as a reader would ("race.db"), goes to a folder that is thrown away."""
+    if request.node.path.suffix == ".md":
+        monkeypatch.chdir(tmp_path_factory.mktemp("document"))
+
 
 @pytest.fixture(autouse=True)
 def figures_are_closed():

@@ -6,8 +6,13 @@ It is copied into ``docs`` when the site is built, with links that lead to pages
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+
+from docutils import nodes
+from matplotlib import pyplot
 
 import polarbear
 
@@ -25,8 +30,11 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_static"]
+suppress_warnings = ["config.cache"]  # of the gallery, which has functions
+exclude_patterns = ["_static", "_templates"]
+templates_path = ["_templates"]
 
 highlight_language = "none"  # of blocks that do not say what they are
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -38,6 +46,7 @@ autodoc_typehints = "none"  # docstrings say in words what to pass
 napoleon_google_docstring = False
 napoleon_attr_annotations = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # several in a line, as we write them
+napoleon_use_param = False  # parameters that are described together stay together
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 120
 
@@ -46,21 +55,59 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "PolarBear"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "PolarBear"},
+    "navbar_start": ["navbar-logo", "version"],
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["version"],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
 html_sidebars = {"index": []}
+
+STRICT = ExitStack()
+
+
+def strictly(_: object, __: object, when: str) -> None:
+    """An example that warns fails, as one that raises does."""
+    if when == "before":
+        STRICT.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
+        pyplot.rcParams["figure.dpi"] = 130
+    else:
+        STRICT.close()
+
+
+# In this order: from what one has to what one does.
+EXAMPLES = """
+    read_and_rank rate pairs choose race replay solvers_python solvers_programs calibrate
+    known_truth usual_figures
+"""
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",  # all are run, here and nowhere else
+    "within_subsection_order": [f"{name}.py" for name in EXAMPLES.split()].index,
+    "reset_modules": ("matplotlib", strictly),
+    "reset_modules_order": "both",
+    "capture_repr": (),
+    "image_srcset": ["2x"],
+    "thumbnail_size": (400, 290),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 0,
+    "reference_url": {},
+}
 
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)#\s]+)")
 """Where a link of a Markdown file leads, unless that is elsewhere."""
@@ -69,20 +116,38 @@ PATTERN = re.compile(r"^[\w/-]*\*[\w/-]*$", re.MULTILINE)
 """A line of a list of pages that stands for all pages of such a name, also those yet to come."""
 
 
+TITLES = {
+    "accuracy": "Does the fast engine agree with long NUTS runs?",
+    "sbc": "Does the engine find again what it assumes? (simulation-based calibration)",
+    "racing": "What a round of a race costs",
+    "read_and_rank": "Reading and ranking millions of rows",
+    "store": "How fast runs are stored",
+    "store_kills": "Coordinators that are killed at random moments",
+    "faults": "Everything killed at random moments: workers, schedulers, jobs, power",
+}
+"""Of tables that have none of their own."""
+
+NOT_RUN = """
+:::{note}
+Not run at full size yet: there is no table, and no figure of these pages comes from here.
+:::
+"""
+
+
 def brought_in() -> Iterator[tuple[Path, str, str]]:
     """Files of the project that are pages: the file, the page, and a title if it has none."""
     yield ROOT / "ARCHITECTURE.md", "design/architecture", ""
     yield ROOT / "CONTRIBUTING.md", "design/contributing", ""
     yield ROOT / "CHANGELOG.md", "design/changelog", ""
-    yield ROOT / "tests/faults/results.md", "measured/faults", "Faults at full size"
+    yield ROOT / "tests/faults/results.md", "measured/faults", TITLES["faults"]
     yield ROOT / "studies/README.md", "measured/studies", "Studies"
     for study in sorted(ROOT.glob("studies/*/")):
         for page in (study / "table.md", study / "README.md"):
             if page.exists():
-                yield page, f"measured/{study.name}", f"Study: {study.name}"
+                yield page, f"measured/{study.name}", TITLES.get(study.name, f"Study: {study.name}")
                 break
     for table in sorted(ROOT.glob("benchmarks/results/*.md")):
-        title = f"Benchmark: {table.stem.replace('_', ' ')}"
+        title = TITLES.get(table.stem, f"Benchmark: {table.stem.replace('_', ' ')}")
         yield table, f"measured/benchmark-{table.stem}", title
 
 
@@ -119,6 +184,8 @@ def bring_in(_: object) -> None:
         parts = [path.with_name("README.md"), path] if path.name == "table.md" else [path]
         text = "\n".join(part.read_text("utf-8") for part in parts if part.exists())
         text = linked(text, path.parent, page)
+        if path.name == "README.md" and path.parent.parent.name == "studies":
+            text += NOT_RUN
         if not text.startswith("# "):
             text = f"# {title}\n\n{text}"
         copy = DOCS / f"{page}.md"
@@ -152,8 +219,36 @@ def skipped(*about: object) -> bool | None:
     return True if str(about[3].__doc__).startswith("Alias for field number") else None
 
 
+def without_last_lines(_: object, page: nodes.document) -> None:
+    """Blocks of code do not end with the empty line that doctest needs."""
+    for block in page.findall(nodes.literal_block):
+        text = block.astext()
+        if block.rawsource == text:  # else it has markup of its own
+            block.rawsource = text.rstrip("\n")
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+COLON = "\N{RATIO}"
+"""Stands for a colon of the first line of a property while Napoleon reads it."""
+
+
+def hide_colons(*about: object) -> None:
+    """Napoleon takes what is before a colon for a type, and properties here speak in sentences."""
+    what, lines = about[1], about[5]
+    if what in ("property", "attribute"):
+        lines[:1] = [line.replace(":", COLON) for line in lines[:1]]
+
+
+def show_colons(*about: object) -> None:
+    """The colons again, when Napoleon is done."""
+    about[5][:] = [line.replace(COLON, ":") for line in about[5]]
+
+
 def setup(app) -> None:
     """What Sphinx calls."""
+    app.connect("autodoc-process-docstring", hide_colons, priority=400)  # Napoleon has 500
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("autodoc-skip-member", skipped)
     app.connect("builder-inited", bring_in)
+    app.connect("doctree-read", without_last_lines)
     app.connect("source-read", read_page)

@@ -1,6 +1,8 @@
-"""Choose an algorithm, or several to run in parallel, for what is known about the time one has.
+"""
+Which one to run
+================
 
-Run it from the project's folder: python examples/choose.py
+Choose an algorithm, or several to run in parallel, for what is known about the time one has.
 """
 
 from pathlib import Path
@@ -8,17 +10,31 @@ from tempfile import TemporaryDirectory
 
 import polarbear as pb
 
-runs = pb.read(Path(__file__).parent / "mabbob_d5.csv", direction="minimize", clock="evaluations")
+runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
 posterior = pb.fit(runs)
+print(pb.select(posterior, pb.preferences.between(100, 200)))
 
-print(pb.select(posterior, pb.preferences.between(100, 200)), end="\n\n")
-print(pb.select(posterior, pb.preferences.between(5_000, 10_000), risk=0.05), end="\n\n")
+# %%
+# With more time, and a careful choice: what the choice is worth in the worst 5 % of cases counts.
 
-print("four in parallel, good even at their worst time")
+late = pb.preferences.between(5_000, 10_000)
+print(pb.select(posterior, late, risk=0.05))
+
+# %%
+# What each is worth to somebody who stops between 5,000 and 10,000 evaluations, and how sure that
+# is:
+
+pb.plots.values(posterior, late)
+
+# %%
+# Four in parallel, good even at their worst time:
+
 always = pb.preferences.increasing(lambda curves: curves.min(axis=-1))
-print(pb.select(posterior, always, size=4, repeats=True), end="\n\n")
+print(pb.select(posterior, always, size=4, repeats=True))
 
-# What goes to the machine that must choose: one small file.
+# %%
+# What goes to the machine that must choose is one small file.
+
 with TemporaryDirectory() as folder:
     path = Path(folder) / "ratings.json"
     pb.Ratings.of(posterior).save(path)

@@ -1,23 +1,23 @@
-"""Rate algorithms over time with uncertainty, and see how sure one can be.
-
-Run it from the project's folder: python examples/rate.py
 """
+How good is each, and how sure is that
+======================================
 
-from pathlib import Path
+Rate algorithms over time with uncertainty, and read who belongs to the anytime Pareto set.
+"""
 
 import polarbear as pb
 
-runs = pb.read(Path(__file__).parent / "mabbob_d5.csv", direction="minimize", clock="evaluations")
+runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
 posterior = pb.fit(runs)
-print(posterior, end="\n\n")
+print(posterior)
 
-print(f"{'evaluations':>12}  highest rating, and how sure that is")
-best = posterior.best()
-for i in [*range(0, len(posterior.times) - 1, 5), -1]:
-    leader = int(best[i].argmax())
-    name = posterior.algorithms[leader]
-    low, high = posterior.interval(name)[:, i]
-    print(
-        f"{posterior.times[i]:>12,.0f}  {name:<7} P = {best[i, leader]:.2f}, "
-        f"rating {low:.2f} to {high:.2f}"
-    )
+# %%
+# A rating is the probability to come first of all. Lines are means, and bands hold the rating with
+# a probability of 95 %.
+
+pb.plots.ratings(posterior)
+
+# %%
+# The same in words. Whatever one values about time, the best choice is among those who belong.
+
+print(posterior.verdict(alpha=0.95))

@@ -1,14 +1,20 @@
-"""Read recorded runs, rank them over time, and see how the lead changes.
+"""
+Who was ahead, and when
+=======================
 
-Run it from the project's folder: python examples/read_and_rank.py
+Read recorded runs, rank them over time, and see how the lead changes.
 """
 
-from pathlib import Path
+from matplotlib import pyplot
 
 import polarbear as pb
 
-runs = pb.read(Path(__file__).parent / "mabbob_d5.csv", direction="minimize", clock="evaluations")
-print(runs, end="\n\n")
+runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+print(runs)
+
+# %%
+# On each of the 60 problems the algorithms are ranked at each of 30 times. Who comes first most
+# often?
 
 rankings = pb.rank(runs)
 print(f"{'evaluations':>12}  most often first, alone or tied")
@@ -18,3 +24,14 @@ for i in [*range(0, len(rankings.times) - 1, 5), -1]:
     leader = max(leads, key=lambda name: leads[name])
     share = leads[leader] / len(rankings.instances)
     print(f"{rankings.times[i]:>12,.0f}  {leader:<7} on {share:.0%} of the problems")
+
+# %%
+# Against CSA the others win a share of the problems that depends on when one looks: MXNES leads it
+# at first, and XNES at the end.
+
+_, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
+for name in ["MXNES", "XNES", "RS"]:
+    ax.plot(rankings.times, rankings.win_rate(name, "CSA"), label=name)
+ax.axhline(0.5, color="grey", linewidth=0.8)
+ax.set(xscale="log", ylim=(0, 1), xlabel="Evaluations", ylabel="Share ahead of CSA")
+ax.legend(frameon=False)

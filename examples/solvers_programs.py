@@ -1,6 +1,9 @@
-"""Programs as solvers, by the clock: a MaxSAT-style solver, and HiGHS with a callback.
+"""
+Programs as solvers, by the clock
+=================================
 
-Run it from the project's folder: python examples/solvers_programs.py
+A MaxSAT-style program that prints what it finds, and HiGHS with a callback, watched for two
+seconds.
 """
 
 import sys
@@ -9,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from matplotlib import pyplot
 
 import polarbear as pb
 
@@ -75,6 +79,16 @@ def write(path, rng, variables=60, clauses=400):
     path.write_text(f"p cnf {variables} {clauses}\n{text}\n")
 
 
+def draw(found, label, unit):
+    """Best-so-far values over time, one line for each solver."""
+    _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
+    for name, outcome in found.outcomes.items():
+        run = outcome.run
+        ax.step([*run.time, run.until], [*run.value, run.value[-1]], where="post", label=name)
+    ax.set(xlabel=unit, ylabel=label)
+    ax.legend(frameon=False, loc="upper right", fontsize="small")
+
+
 def main():
     """Each solver once, for two seconds."""
     with TemporaryDirectory() as folder:
@@ -100,6 +114,7 @@ def main():
         print(found)
         if found.problems:
             raise SystemExit("not all of them work")
+        draw(found, "Clauses that are falsified", "Seconds")
 
 
 if __name__ == "__main__":

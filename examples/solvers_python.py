@@ -1,13 +1,16 @@
-"""Optimisers of well-known packages as solvers, a few lines each, on problems of ioh.
+"""
+Optimisers of well-known packages as solvers
+============================================
 
-Run it from the project's folder: python examples/solvers_python.py
-Packages that are not installed are left out.
+scipy, cma, modcma, nevergrad, optuna and a class of your own: a few lines make a solver of each.
+The problems are of ioh. Packages that are not installed are left out.
 """
 
 import warnings
 from importlib.util import find_spec
 
 import numpy as np
+from matplotlib import pyplot
 
 import polarbear as pb
 
@@ -103,6 +106,16 @@ def _box(f):
     return list(zip(f.bounds.lb, f.bounds.ub, strict=True))
 
 
+def draw(found, label, unit):
+    """Best-so-far values over time, one line for each solver."""
+    _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
+    for name, outcome in found.outcomes.items():
+        run = outcome.run
+        ax.step([*run.time, run.until], [*run.value, run.value[-1]], where="post", label=name)
+    ax.set(xlabel=unit, ylabel=label)
+    ax.legend(frameon=False, loc="upper right", fontsize="small")
+
+
 def main():
     """Each solver once, for a moment."""
     if find_spec("ioh") is None:
@@ -130,6 +143,7 @@ def main():
     print(found)
     if found.problems:
         raise SystemExit("not all of them work")
+    draw(found, "Best value so far", "Evaluations")
 
 
 if __name__ == "__main__":

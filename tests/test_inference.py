@@ -201,3 +201,14 @@ def test_an_algorithm_that_nobody_watched_late_is_named():
         pb.fit(rankings_of(costs))
     with pytest.raises(pb.DataError, match="fit takes Rankings, Runs or a data frame, not int"):
         pb.fit(3, direction="minimize")
+
+
+def test_times_that_rest_on_few_instances_are_named_with_the_remedy():
+    costs = noisy(10, 3)
+    costs[5, 2:] = np.nan
+    said = r"at 1 time \(1\) the verdict rests on 2 instances, elsewhere on up to 10: "
+    with pytest.warns(pb.DataWarning, match=said + r".*times=pb\.grid\.log\(0\.2, 0\.8, 30\)"):
+        pb.fit(rankings_of(costs))
+    costs = noisy(10, 3)
+    costs[5, 3:] = np.nan
+    pb.fit(rankings_of(costs))

@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # what type checkers take for true; typing itself would d
 if TYPE_CHECKING:
     import polarbear.plots as plots
     import polarbear.priors as priors
+    import polarbear.readers as readers
     import polarbear.store as store
     import polarbear.testing as testing
     from polarbear.calibration.resampling import calibrate
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from polarbear.racing.core import Race
     from polarbear.racing.recorded import replay, replay_many
     from polarbear.racing.rules import Rules
-    from polarbear.readers import read
+    from polarbear.readers import example, read
     from polarbear.reporting.page import report
     from polarbear.running.adapters import budgeted
     from polarbear.running.checking import check
@@ -89,6 +90,8 @@ _HOME = {
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
     "Ratings": "polarbear.selection.ratings",
+    "readers": "polarbear.readers",
+    "example": "polarbear.readers",
     "read": "polarbear.readers",
     "report": "polarbear.reporting.page",
     "select": "polarbear.selection.decision",
@@ -123,6 +126,7 @@ __all__ = [
     "budgeted",
     "calibrate",
     "check",
+    "example",
     "fit",
     "grid",
     "open_store",
@@ -132,6 +136,7 @@ __all__ = [
     "race",
     "rank",
     "read",
+    "readers",
     "replay",
     "replay_many",
     "report",

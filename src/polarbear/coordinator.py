@@ -31,10 +31,11 @@ from polarbear.racing.core import Race
 from polarbear.racing.events import Event, Started
 from polarbear.racing.fitting import Fit
 from polarbear.racing.jobs import Job, Key
+from polarbear.racing.planning import NO_INSTANCES
 from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
-from polarbear.racing.standing import Standing
+from polarbear.racing.standing import Standing, to_go
 from polarbear.racing.state import FAILED
 from polarbear.running.engines import Engine, start
 from polarbear.running.job import Clock
@@ -149,7 +150,10 @@ def conducted(
 
 
 class Result(Raced):
-    """A race that was run, and can go on: it answers, takes more solvers, and closes its store."""
+    """A race that was run, and can go on: it answers, takes more solvers, and closes its store.
+
+    :func:`race` gives one. ``failures`` says of each solver whose runs failed why the last did.
+    """
 
     def __init__(
         self,
@@ -177,7 +181,11 @@ class Result(Raced):
 
     @property
     def runs(self) -> Runs:
-        """All runs."""
+        """All runs, each as long as it was, also of those who are out.
+
+        To rate or rank them ask at :attr:`times`: by default the times of the runs would be taken,
+        and earlier ones are none of the race's.
+        """
         return self.race.runs if self._store is None else self._store.runs()
 
     def add(self, name: str, solver: Solver) -> Standing:
@@ -241,7 +249,9 @@ class Result(Raced):
         self.close()
 
     def __str__(self) -> str:
-        said = f"{self.race}\n  ended       {self.ended}"
+        more = "; with more of them the same call goes on"
+        ended = f"{self.ended}{more if self.ended == NO_INSTANCES else ''}"
+        said = f"{self.race}\n  ended       {ended}"
         for name, why in self.failures.items():
             said += f"\n  failed      {name}: {why}"
         return said
@@ -258,7 +268,8 @@ class Result(Raced):
         gone = sorted(self.race.removed - left)
         news += [f"{name} was removed: too many of its runs failed" for name in gone]
         if self.race.rounds > before:
-            outlook = f"; {self.outlook}" if self.outlook and not self.resolved else ""
+            left = to_go(self.race.state)
+            outlook = f"; {left}" if left else ""
             news.append(
                 f"round {self.race.rounds}: {self.spent.runs:,} runs, racing "
                 f"{listing(self.pareto)}{outlook}"

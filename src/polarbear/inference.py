@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -32,6 +32,9 @@ ENGINES: Mapping[str, tuple[str, str]] = {
     "advi": ("polarbear.engines.variational", "advi"),
     "stan": ("polarbear.engines.stan.engine", "stan"),
 }
+
+FEW = 0.25
+"""A time that rests on less than this part of the instances that others rest on is warned of."""
 
 
 class Engine(Protocol):
@@ -189,6 +192,7 @@ def _warn_of_gaps(rankings: Rankings) -> None:
     number, group = connected_components(together @ together.T, directed=False)
     if known.any():
         _warn_of_silence(rankings)
+        _warn_of_few(rankings, comparison)
     if number == 1:
         return
     names = np.array(rankings.algorithms, dtype=object)
@@ -215,3 +219,25 @@ def _warn_of_silence(rankings: Rankings) -> None:
             when = span(float(at[0]), float(at[-1]), rankings.clock)
             where = f"{count(len(at), 'time')}, {when}"
             warn(f"nothing is known of {who} at {where}: what is said there is the prior's")
+
+
+def _warn_of_few(rankings: Rankings, comparison: NDArray[np.intp]) -> None:
+    """Say which times rest on far fewer instances than others, such as after most were cut."""
+    n = len(rankings.instances)
+    rests = np.empty(len(rankings.times), dtype=np.intp)
+    for t, row in enumerate(rankings.position):
+        together = np.bincount(comparison, row != UNKNOWN, minlength=len(rankings.instance)) > 1
+        rests[t] = np.count_nonzero(np.bincount(rankings.instance, together, minlength=n))
+    few = (rests > 0) & (rests < FEW * rests.max())
+    if not few.any():
+        return
+    at, before = rankings.times[few], rankings.times[: int(np.argmax(few))]
+    remedy = ""
+    if np.count_nonzero(before) > 1:
+        start, stop = before[before > 0][[0, -1]]
+        remedy = f": leave out such times with times=pb.grid.log({start:g}, {stop:g}, 30)"
+    warn(
+        f"at {count(len(at), 'time')} ({span(float(at[0]), float(at[-1]), rankings.clock)}) the "
+        f"verdict rests on {count(int(rests[few].min()), 'instance')}, elsewhere on up to "
+        f"{rests.max():,}{remedy}"
+    )

@@ -114,3 +114,15 @@ def test_a_frame_library_that_is_not_there_is_named():
         patch.setitem(sys.modules, "polars", None)
         with pytest.raises(MissingDependency, match="pip install polars"):
             runs.to_frame("polars")
+
+
+def test_of_many_bad_cells_the_first_is_named_and_the_others_are_counted():
+    table = {"algorithm": ["a"] * 9, "instance": range(9), "time": [1] * 9, "value": ["x"] * 9}
+    with pytest.raises(DataError, match=r"'value', row 0: 'x' is not a number \(and 8 more cells"):
+        Runs.from_frame(table, direction="minimize")
+    table["value"] = [np.nan] * 3 + [1.0] * 6
+    with pytest.raises(DataError, match=r"row 0: nan is not a value.* \(and 2 more cells of it\)"):
+        Runs.from_frame(table, direction="minimize")
+    table["value"], table["algorithm"] = [1.0] * 9, ["a", "", ""] * 3
+    with pytest.raises(DataError, match=r"row 1: the cell is empty.* \(and 5 more cells of it\)"):
+        Runs.from_frame(table, direction="minimize")

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import assume, given
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polarbear import DataError, Run, Runs, grid, rank
+from polarbear import DataError, Run, Runs, Status, grid, rank
 from strategies import records
 
 
@@ -83,3 +83,36 @@ def test_a_grid_can_always_be_chosen_where_there_is_a_value(recorded):
         rank(runs, grid.from_runs(runs, n))
     with pytest.raises(DataError, match="expected a list of times; grid.from_runs"):
         rank(runs, 7)
+
+
+def by_the_clock():
+    """Thirty pairs of runs that were to end at 7200 seconds, and end some seconds off."""
+    ends = 7200 + np.random.default_rng(1).uniform(-20, 20, 60)
+    return Runs.from_records(
+        [
+            Run(
+                name, str(k), [60 + k / 7, 900 + 11.3 * k], [2 + side, 1 + side], ends[2 * k + side]
+            )
+            for k in range(30)
+            for side, name in enumerate(("a", "b"))
+        ],
+        direction="minimize",
+        clock="seconds",
+    )
+
+
+def test_it_ends_when_half_of_the_runs_are_known():
+    runs = by_the_clock()
+    last = grid.from_runs(runs, 10)[-1]
+    assert np.mean(runs.until >= last) == 0.5
+    ended = [Run("b", str(i), [1], [2], 5 + i, status=Status.FINISHED) for i in range(6)]
+    assert grid.from_runs(Runs.from_records(ended, direction="minimize"))[-1] == 10
+    cut = [Run("a", str(i), [1], [2], 7) for i in range(7)]
+    assert grid.from_runs(Runs.from_records([*ended, *cut], direction="minimize"))[-1] == 7
+
+
+def test_it_does_not_end_before_it_starts():
+    cut = [Run("a", str(i), [], [], 5) for i in range(2)]
+    late = [Run("b", "0", [200], [1], 1000), Run("b", "1", [1], [2], 2)]
+    runs = Runs.from_records([*cut, *late], direction="minimize")
+    assert_array_equal(grid.from_runs(runs), [200])

@@ -153,6 +153,14 @@ def test_the_draw_of_instances_does_not_depend_on_their_order():
     assert drive(race_of(("good", "twin"), instances=names)).ended == "no instances left"
 
 
+def test_a_race_says_who_of_all_still_races_and_whether_instances_are_enough():
+    race = drive(race_of(("good", "twin", "bad"), instances=[f"f{k}" for k in range(30)]))
+    assert "race of 3 algorithms" in str(race)
+    assert "2 of 3 still race, 1 pair open" in str(race)
+    assert "none of them left" in str(race)
+    assert str(race_of(("good", "twin"))).startswith("race of 2 algorithms after 0 rounds, 1 pair")
+
+
 # What the paper says
 
 
@@ -166,7 +174,7 @@ def test_it_finds_the_pareto_set_and_says_who_dominates():
     assert race.verdict("worst").standing == "dominated"
     assert "is dominated by" in str(race.verdict("worst"))
     assert race.verdict("good").standing == "in the set"
-    assert "3 algorithms" in str(race)
+    assert "race of 5 algorithms" in str(race)
 
 
 def decisions(*centres):

@@ -1,13 +1,14 @@
 """``read`` itself: which format is found, what is said if none is, files, folders and archives."""
 
 import gzip
+import re
 import shutil
 import tarfile
 import zipfile
 
 import pytest
 
-from polarbear import DataError, Runs, read
+from polarbear import DataError, Run, Runs, example, read, readers
 from polarbear.readers import FORMATS
 
 LONG = "algorithm,instance,time,value\nCSA,f1,10,4.0\nCSA,f1,80,0.5\nRS,f1,10,3.0\nRS,f1,80,3.0\n"
@@ -68,9 +69,32 @@ def test_a_table_of_something_else_says_which_column_is_missing(tmp_path):
     path.write_text("solver,problem,best\na,b,1\n")
     with pytest.raises(DataError) as error:
         read(path, direction="minimize")
-    first = str(error.value).splitlines()[1]
-    assert "csv" in first
-    assert "no column 'algorithm' among solver, problem, best; say which one it is" in first
+    (said,) = str(error.value).splitlines()[1:]  # formats that it cannot be are left out
+    assert "csv        no columns 'algorithm', 'instance', 'time', 'value' among solver" in said
+    assert said.endswith("algorithm='solver', instance='problem', time='...', value='best'")
+
+
+def test_a_column_per_algorithm_is_told_how_to_become_rows(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("problem,evals,CMA,DE\nf1,10,3,4\nf1,20,1,2\n")
+    melt = r'frame = frame.melt(["problem", "evals"], var_name="algorithm", value_name="value")'
+    with pytest.raises(DataError, match=f"a column per algorithm .CMA, DE.*{re.escape(melt)}"):
+        read(path, direction="minimize")
+    table = {"algorithm": ["a"], "instance": ["x"], "100": [3], "200": [2]}
+    melt = r'melt(["algorithm", "instance"], var_name="time", value_name="value")'
+    with pytest.raises(DataError, match=f"a column per time .100, 200.*{re.escape(melt)}"):
+        read(table, direction="minimize")
+
+
+def test_a_wide_table_does_not_ask_for_what_was_given(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("algorithm,instance,100,200\na,i,3,2\n")
+    with pytest.raises(DataError, match=r"it has a column per time \(100, 200\).*leave out time="):
+        read(path, direction="minimize", time="evals")
+    path.write_text("solver,problem,100,200\na,i,3,2\n")
+    with pytest.raises(DataError, match="wide .*algorithm='solver', instance='problem'$") as error:
+        read(path, direction="minimize")
+    assert len(str(error.value).splitlines()) == 2
 
 
 def test_the_direction_must_be_said_where_the_file_does_not(long_csv):
@@ -187,3 +211,33 @@ def test_runs_written_to_parquet_are_recognised(tmp_path, long_csv):
     runs.to_parquet(tmp_path / "runs.parquet")
     assert read(tmp_path / "runs.parquet") == runs
     assert isinstance(runs, Runs)
+
+
+def test_the_example_comes_with_the_package_and_its_path_says_so():
+    assert len(example()) == 420
+    with pytest.raises(DataError, match=r"no such file .*pb\.example\(\)"):
+        read("somewhere/mabbob_d5.csv", direction="minimize")
+    with pytest.raises(DataError, match="no such file or folder$"):
+        read("somewhere/mine.csv", direction="minimize")
+
+
+def test_a_function_is_a_format_too(tmp_path, long_csv):
+    def read_mine(files, *, direction="minimize", unit=1.0):
+        if not files.ending(".mine"):
+            raise readers.Refused("no file ends in .mine")
+        rows = [line.split() for line in files.lines("r.mine") if line]
+        records = [Run(who, "i", [unit * float(at)], [float(v)], 9) for who, at, v in rows]
+        return Runs.from_records(records, direction=direction)
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "r.mine").write_text("a 1 5\nb 2 4\n")
+    runs = read(tmp_path / "mine", format=read_mine, unit=3.0)
+    assert runs.time.tolist() == [3, 6]
+    with pytest.raises(DataError, match="no option 'algorithm'; there are direction, unit"):
+        read(tmp_path / "mine", format=read_mine, algorithm="solver")
+    (tmp_path / "mine" / "s.txt").write_text("")
+    (tmp_path / "mine" / "r.mine").rename(tmp_path / "mine" / "r.txt")
+    with pytest.raises(DataError, match=r"read_mine +no file ends in \.mine"):
+        read(tmp_path / "mine", format=read_mine)
+    with pytest.raises(DataError, match="a reader returns Runs, and not list"):
+        read(long_csv, format=lambda source: source.lines("long.csv"))

@@ -95,6 +95,12 @@ class TestWide:
             [[inf, 5, 4, nan], [inf, inf, 3, 2], [inf, nan, nan, nan]],
         )
 
+    def test_nothing_was_recorded_where_a_cell_is_empty(self, tmp_path):
+        text = "algorithm,instance,100,200,300\nA,f1,5,,4\nB,f1,,7,\n"
+        runs = read(file(tmp_path, text), direction="minimize")
+        inf, nan = float("inf"), float("nan")
+        assert_array_equal(runs.at([100, 200, 300]), [[5, 5, 4], [inf, 7, nan]])
+
     def test_maximising(self, tmp_path):
         runs = read(file(tmp_path, self.TEXT), direction="maximize")
         assert runs.at([100])[1, 0] == float("-inf")
@@ -152,5 +158,5 @@ def test_parquet_of_something_else_is_refused_with_its_columns(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "t.parquet"
     parquet.write_table(arrow.table({"x": [1]}), path)
-    with pytest.raises(DataError, match="parquet +no column 'algorithm' among x"):
+    with pytest.raises(DataError, match="parquet +no columns 'algorithm', .* among x"):
         read(path, direction="minimize")

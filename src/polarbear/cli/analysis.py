@@ -198,7 +198,8 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "--risk",
         default="expected",
         metavar="RISK",
-        help="'expected' value, P of being 'best', or a quantile such as 0.05 (expected)",
+        help="'expected' value, P of being 'best', or a low quantile such as 0.05, which prefers "
+        "whose rating is well known (expected)",
     )
     parser.add_argument(
         "--size", type=int, default=1, metavar="N", help="how many runs in parallel (1)"

@@ -56,7 +56,8 @@ def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
         with polarbear.open_store(source, read_only=True) as store:
             return store.runs()
     if not Path(source).exists():
-        raise DataError(f"{source}: there is no such file or folder")
+        hint = ": leave it out and write --example" if Path(source).name == _example().name else ""
+        raise DataError(f"{source}: there is no such file or folder{hint}")
     if source.endswith(".toml"):
         raise DataError(
             f"{source} says what to run, and is no results: try `polarbear race {source}`, and "
@@ -79,7 +80,13 @@ def source_of(wanted: argparse.Namespace) -> str:
     if wanted.source is not None:
         raise DataError(f"--example comes with its own data: leave out {wanted.source}")
     wanted.direction, wanted.clock = wanted.direction or "minimize", "evaluations"
-    return str(Path(polarbear.__file__).parent / "examples" / "mabbob_d5.csv")
+    return str(_example())
+
+
+def _example() -> Path:
+    from polarbear.readers.source import EXAMPLE  # here, for it loads numbers
+
+    return EXAMPLE
 
 
 def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:

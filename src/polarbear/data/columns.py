@@ -114,16 +114,14 @@ class MappingColumns:
             raise self._not_a_number(name) from None
 
     def _not_a_number(self, name: str) -> DataError:
-        for row, value in enumerate(self.table[name]):
-            try:
-                if "_" in str(value):
-                    raise ValueError
-                float(value)
-            except (TypeError, ValueError, OverflowError):
-                if text(value).strip() == "":
-                    return missing(name, self.where(row))
-                return DataError(f"column {name!r}, {self.where(row)}: {value!r} is not a number")
-        return DataError(f"column {name!r} does not hold numbers")
+        odd = [row for row, value in enumerate(self.table[name]) if not _is_number(value)]
+        if not odd:
+            return DataError(f"column {name!r} does not hold numbers")
+        value, where = self.table[name][odd[0]], self.where(odd[0])
+        if text(value).strip() == "":
+            return missing(name, where, len(odd))
+        others = and_more(len(odd))
+        return DataError(f"column {name!r}, {where}: {value!r} is not a number{others}")
 
 
 class FrameColumns:
@@ -144,7 +142,8 @@ class FrameColumns:
             column = column.cast(nw.String)
         empty = column.is_null()
         if empty.any():
-            raise missing(name, self.where(int(np.argmax(empty.to_numpy()))))
+            gone = empty.to_numpy()
+            raise missing(name, self.where(int(np.argmax(gone))), int(np.sum(gone)))
         distinct = column.unique().to_list()
         number = list(range(len(distinct)))
         codes = column.replace_strict(distinct, number, return_dtype=nw.Int32)
@@ -180,6 +179,14 @@ def list_of(values: Any) -> Any:
     return array if array.dtype.kind in "biuf" else array.tolist()
 
 
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return "_" not in str(value)  # Python reads 1_0 as ten
+
+
 def is_whole(value: object) -> bool:
     """Whether a cell is a whole number, as such or as text."""
     if isinstance(value, str):
@@ -211,10 +218,20 @@ def checked(labels: Labels, column: str, where: Callable[[int], str]) -> Labels:
     """Refuse a column of names in which one is missing."""
     empty = [code for code, name in enumerate(labels.names) if name == ""]
     if empty and (rows := np.flatnonzero(np.isin(labels.codes, empty))).size:
-        raise missing(column, where(int(rows[0])))
+        raise missing(column, where(int(rows[0])), rows.size)
     return labels
 
 
-def missing(column: str, where: str) -> DataError:
-    """The error for an empty cell."""
-    return DataError(f"column {column!r}, {where}: the cell is empty; fill it or drop the row")
+def missing(column: str, where: str, number: int = 1) -> DataError:
+    """The error for an empty cell, the first of some."""
+    said = f"column {column!r}, {where}: the cell is empty; fill it or drop the row"
+    return DataError(f"{said}{and_more(number)}")
+
+
+def and_more(number: int) -> str:
+    """How many cells of a column there are beside the one that is named.
+
+    >>> and_more(1), and_more(38)
+    ('', ' (and 37 more cells of it)')
+    """
+    return "" if number < 2 else f" (and {number - 1:,} more cells of it)"

@@ -46,7 +46,8 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
 
     If the runs were recorded at few distinct times (at most 200), these are the grid; give ``n``
     to space times evenly instead. Either way it starts when half of the runs have a first value
-    and ends when the last run does. Spaced times are logarithmic if they span a factor of 100 or
+    and ends at the last time at which half of the runs are known: beyond it the few that were
+    watched longest would decide. Spaced times are logarithmic if they span a factor of 100 or
     more, and whole numbers if all recorded times are (evaluations).
 
     >>> from polarbear.data.run import Run
@@ -66,11 +67,11 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
     half = np.sort(first)[(len(runs) - 1) // 2]
     start = float(half if np.isfinite(half) else first[has_value].min())
     ends = runs.until
-    stop = float(ends.max())
+    stop = max(start, _half_are_known(runs))
     if n is None:
         recorded = _few_distinct(np.concatenate([runs.time, ends]))
         if recorded is not None:
-            return increasing(recorded[recorded >= start])
+            return increasing(recorded[(recorded >= start) & (recorded <= stop)])
         n = 50
     whole = bool(np.all(runs.time == np.round(runs.time)) and np.all(ends == np.round(ends)))
     if start == 0:  # a log scale has no zero
@@ -81,6 +82,13 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
         return log(start, stop, n, whole=whole)
     times = np.linspace(start, stop, n)
     return increasing(np.unique(np.round(times) if whole else times))
+
+
+def _half_are_known(runs: Runs) -> float:
+    """The last time at which at least half of the runs are known; what ended by itself stays so."""
+    known = np.where(runs.cut, runs.until, np.inf)
+    half = np.sort(known)[len(runs) // 2]
+    return float(half if np.isfinite(half) else runs.until.max())
 
 
 def _few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -343,6 +343,24 @@ class Runs(Frozen):
             self.clock,
         )
 
+    def fewer(self) -> list[str]:
+        """Who has not run on all instances, in words.
+
+        >>> runs = Runs.from_frame({"algorithm": ["a", "a", "b"], "instance": [1, 2, 1],
+        ...                         "time": [1, 1, 1], "value": [2, 3, 4]}, direction="minimize")
+        >>> runs.fewer()
+        ['b on 1 of 2 instances']
+        """
+        n = len(self.instances)
+        pairs = np.unique(self.algorithm.astype(np.int64) * n + self.instance)
+        on = np.bincount(pairs // max(n, 1), minlength=len(self.algorithms)).tolist()
+        several = count(n, "instance")
+        return [
+            f"{name} on {k:,} of {several}"
+            for name, k in zip(self.algorithms, on, strict=True)
+            if k < n
+        ]
+
     # Tables
 
     def columns(self) -> dict[str, Labels | NDArray[Any]]:
@@ -437,11 +455,13 @@ class Runs(Frozen):
         found = count(len(self.time), "improvement")
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
         watched = span(first, self.until.max(), self.clock)
+        fewer = self.fewer()
         return (
             f"{head}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
             f"  time        {watched}, {found}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
+            + (f"\n  missing     {listing(fewer, 4)}" if fewer else "")
         )
 
     __repr__ = __str__

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Columns, Labels, is_whole
-from polarbear.data.names import Codes, canonical, guess, listing
+from polarbear.data.columns import Columns, Labels, and_more, is_whole
+from polarbear.data.lacking import lacking
+from polarbear.data.names import Codes, canonical
 from polarbear.data.trajectories import Flat, Floats, Ints, improvements
 from polarbear.errors import DataError, warn
 
@@ -117,8 +118,7 @@ class _Identified(NamedTuple):
 
 
 def _identify(columns: Columns, naming: Naming) -> _Identified:
-    for role, name in [*naming.identity(), ("time", naming.time), ("value", naming.value)]:
-        _require_column(columns, role, name)
+    _require(columns, *naming.identity(), ("time", naming.time), ("value", naming.value))
     algorithm, algorithms = canonical(*columns.labels(naming.algorithm))
     instance, instances = canonical(*_joined(columns, naming.instance_columns()))
     repetition, repetitions = _repetitions(columns, naming, len(algorithm))
@@ -135,17 +135,9 @@ def _identify(columns: Columns, naming: Naming) -> _Identified:
     )
 
 
-def _require_column(columns: Columns, role: str, name: str) -> None:
-    if name not in columns.names:
-        raise DataError(no_column(columns, role, name))
-
-
-def no_column(columns: Columns, role: str, name: str) -> str:
-    """What to say where a column is missing."""
-    names = [str(other) for other in columns.names]
-    meant = guess(str(name), names)
-    hint = f" ({meant})" if meant.startswith("did") else ""
-    return f"no column {name!r} among {listing(names)}{hint}; say which one it is with {role}='...'"
+def _require(columns: Columns, *parts: tuple[str, str]) -> None:
+    if why := lacking(columns, parts):
+        raise DataError(why)
 
 
 def _joined(columns: Columns, parts: Sequence[str]) -> Labels:
@@ -215,7 +207,8 @@ def _is_int64(name: str) -> bool:
 
 def _refuse(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> None:
     if bad.any():
-        raise DataError(f"column {name!r}, {columns.where(int(np.argmax(bad)))}: {why}")
+        others = and_more(int(bad.sum()))
+        raise DataError(f"column {name!r}, {columns.where(int(np.argmax(bad)))}: {why}{others}")
 
 
 def _per_run(rows: NDArray[Any], runs: _Identified, columns: Columns, name: str) -> NDArray[Any]:
@@ -237,7 +230,7 @@ def _stated_until(
         return None
     if until is None or isinstance(until, str):
         column = until or "until"
-        _require_column(columns, "until", column)
+        _require(columns, ("until", column))
         rows = columns.numbers(column)
         _refuse(~np.isfinite(rows), columns, column, "until must be a finite time")
         stated = _per_run(rows, runs, columns, column)
@@ -263,7 +256,7 @@ def _statuses(
     column = naming.status or "status"
     if naming.status is None and column not in columns.names:
         return np.full(len(runs.algorithm), statuses.index("cut"), dtype=np.int8)
-    _require_column(columns, "status", column)
+    _require(columns, ("status", column))
     codes, names = columns.labels(column)
     known = np.array([statuses.index(n) if n in statuses else -1 for n in names], dtype=np.int8)
     rows = known[codes]

@@ -18,7 +18,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import amount, check, count, guess, listing, names_of, natural, text
+from polarbear.data.names import check, count, guess, names_of, natural, text
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
@@ -46,7 +46,7 @@ from polarbear.racing.fitting import Fit, fitted, glanced
 from polarbear.racing.jobs import Job
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.racing.standing import Standing, as_card
+from polarbear.racing.standing import Standing, as_card, described
 from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
 
 
@@ -393,16 +393,7 @@ class Race:
         return [self.verdict(name) for name in (*self.pareto, *self._state.eliminated, *removed)]
 
     def __str__(self) -> str:
-        state = self._state
-        spent = amount(state.spent_time, state.clock)
-        return (
-            f"race of {count(len(state.racing), 'algorithm')} after {count(state.round, 'round')}, "
-            f"{'resolved' if self.resolved else count(len(state.open), 'pair') + ' open'}\n"
-            f"  racing      {listing(self.pareto)}\n"
-            f"  eliminated  {listing(list(state.eliminated))}\n"
-            f"  spent       {count(state.spent.runs, 'run')}, {spent}"
-            + (f"\n  to go       {state.outlook}" if state.open and state.outlook else "")
-        )
+        return described(self._state)
 
     __repr__ = __str__
 

@@ -13,6 +13,8 @@ from polarbear.racing.state import State
 
 Wish = tuple[Key, float]
 
+NO_INSTANCES = "no instances left"
+
 
 def plan(state: State) -> Asked | str:
     """The runs of the next round, or why there is none."""
@@ -21,7 +23,7 @@ def plan(state: State) -> Asked | str:
         return "resolved"
     wishes = _cached(state, rivals) or _fresh(state, rivals)
     if not wishes:
-        return "no instances left"
+        return NO_INSTANCES
     return _afford(state, wishes, state.asked)
 
 

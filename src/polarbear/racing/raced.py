@@ -25,7 +25,10 @@ class Raced:
 
     @property
     def posterior(self) -> Posterior | None:
-        """What the last decision rests on."""
+        """What the last decision rests on: ratings of those who were racing, without who is out.
+
+        All of them are rated by ``polarbear.fit(found.runs, times=found.times)``.
+        """
         return self.race.posterior
 
     @property
@@ -55,8 +58,17 @@ class Raced:
 
     @property
     def runs(self) -> Runs:
-        """The runs that were made, each as long as it was."""
+        """The runs that were made, each as long as it was, also of those who are out.
+
+        To rate or rank them ask at :attr:`times`: by default the times of the runs would be taken,
+        and earlier ones are none of the race's.
+        """
         return self.race.runs
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times at which the race asks who is ahead."""
+        return self.race.state.times
 
     @property
     def n_runs(self) -> int:

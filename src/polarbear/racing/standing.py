@@ -1,11 +1,12 @@
-"""``Standing``: what a race has to say about an algorithm."""
+"""What a race has to say, about itself and about an algorithm (``Standing``)."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from polarbear.data.names import listing, shown
+from polarbear.data.names import amount, count, listing, shown
 from polarbear.notebook import card
+from polarbear.racing.state import State
 
 
 class Standing(NamedTuple):
@@ -39,6 +40,32 @@ class Standing(NamedTuple):
             cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
             return f"{name} is undecided: not settled with {listing(list(self.open))}{cost}"
         return f"{name} is {self.standing}"
+
+
+def described(state: State) -> str:
+    """A race in some lines."""
+    n = len(state.racing) + len(state.eliminated) + len(state.removed)
+    race = "" if n == len(state.racing) else f"{len(state.racing):,} of {n:,} still race, "
+    known = not state.open and not state.news
+    stands = "resolved" if known else f"{race}{count(len(state.open), 'pair')} open"
+    left = to_go(state)
+    return (
+        f"race of {count(n, 'algorithm')} after {count(state.round, 'round')}, {stands}\n"
+        f"  racing      {listing(state.present())}\n"
+        f"  eliminated  {listing(list(state.eliminated))}\n"
+        f"  spent       {count(state.spent.runs, 'run')}, {amount(state.spent_time, state.clock)}"
+        + (f"\n  to go       {left}" if left else "")
+    )
+
+
+def to_go(state: State) -> str:
+    """How much is left of a race, and whether there are instances enough; "" if it is not known."""
+    if not state.open or state.outlook is None:
+        return ""
+    left = len(state.pool)
+    if state.endless or left >= state.outlook.instances[1]:
+        return str(state.outlook)
+    return f"{state.outlook}; {f'only {left:,}' if left else 'none'} of them left"
 
 
 def as_card(text: str, standings: Iterable[Standing]) -> str:

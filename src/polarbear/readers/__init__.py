@@ -1,7 +1,8 @@
 """Files to ``Runs``: :func:`read` and the table of formats it tries.
 
-To add a format, write one function that takes a :class:`~polarbear.readers.source.Source`, raises
-``Refused`` with the reason if it is not its format, and returns ``Runs``; and add one row here.
+To add a format, write one function that takes a :class:`Source`, raises :class:`Refused` with the
+reason if it is not its format, and returns ``Runs``. ``read(path, format=function)`` uses it as it
+is; with a row here, ``read`` finds out by itself.
 """
 
 import inspect
@@ -20,12 +21,18 @@ from polarbear.readers.coco import read_coco
 from polarbear.readers.ioh import read_ioh
 from polarbear.readers.logs import read_logs
 from polarbear.readers.nevergrad import read_nevergrad
-from polarbear.readers.source import NearlyRefused, Refused, open_source
+from polarbear.readers.source import EXAMPLE, NearlyRefused, Refused, Source, open_source
 from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
+
+__all__ = ["FORMATS", "Format", "Refused", "Source", "example", "read"]
 
 
 class Format(NamedTuple):
-    """A row of the table of formats."""
+    """A row of the table of formats.
+
+    >>> [row.name for row in FORMATS][:2]
+    ['ioh', 'coco']
+    """
 
     name: str
     what: str
@@ -45,7 +52,12 @@ FORMATS = (
 """The formats in the order in which they are tried."""
 
 
-def read(source: object, *, format: str | None = None, **options: Any) -> Runs:  # noqa: A002
+def read(
+    source: object,
+    *,
+    format: str | Callable[..., Runs] | None = None,  # noqa: A002
+    **options: Any,
+) -> Runs:
     """Read runs from a file, a folder, a zip or tar archive, or a data frame.
 
     Parameters
@@ -54,7 +66,8 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
         A path, or a data frame as in :meth:`Runs.from_frame`.
     format
         The name of a format in ``polarbear.readers.FORMATS``; by default the first that fits:
-        ioh, coco, benchopt, nevergrad, parquet, csv, wide, logs.
+        ioh, coco, benchopt, nevergrad, parquet, csv, wide, logs. Or a reader of your own: a
+        function of a :class:`polarbear.readers.Source` and of options that returns ``Runs``.
     options
         ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
         what their times count. For tables the names of columns and ``until`` as in
@@ -77,7 +90,8 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
       ended       2 cut
     >>> file.unlink()
     """
-    _check_names(options)
+    formats = _formats(format)
+    _check_names(options, formats)
     if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
@@ -86,31 +100,60 @@ def read(source: object, *, format: str | None = None, **options: Any) -> Runs: 
         if options.get("direction") is None:
             raise DataError(NO_DIRECTION)
         return _some(Runs.from_frame(source, **options), "the table")
-    formats = {row.name: row for row in FORMATS}
-    if format is not None and format not in formats:
-        raise DataError(f"no format {format!r}; there are {', '.join(formats)}")
     files = open_source(source)
     files.forced = format is not None
     tried: list[tuple[bool, str]] = []
-    for row in [formats[format]] if format else FORMATS:
+    for row in formats:
         try:
             _check_options(row, options)
             return _some(row.read(files, **options), files.label)
         except Refused as why:
-            tried.append((not isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
-    reasons = "\n".join(reason for _, reason in sorted(tried, key=lambda one: one[0]))
+            tried.append((isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
+    nearly = [reason for is_near, reason in tried if is_near]
+    reasons = "\n".join(nearly or [reason for _, reason in tried])
     raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}")
 
 
+def example() -> Runs:
+    """Results to try things on, which come with the package.
+
+    Modular CMA-ES with six rules for its step size, and a random search, on 60 combinations of
+    BBOB functions (MA-BBOB) in five dimensions, 10,000 evaluations each.
+
+    >>> import polarbear as pb
+    >>> runs = pb.example()
+    >>> print(runs)
+    420 runs: 7 algorithms on 60 instances, minimize
+      algorithms  CSA, LPXNES, MSR, MXNES, RS, TPA, XNES
+      time        100 to 10,000 evaluations, 7,411 improvements
+      ended       420 cut
+    """
+    return read(EXAMPLE, direction="minimize", clock="evaluations")
+
+
+def _formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
+    """What to try."""
+    if wanted is None:
+        return FORMATS
+    if callable(wanted):
+        return (Format(getattr(wanted, "__name__", "yours"), "a reader of your own", wanted),)
+    found = tuple(row for row in FORMATS if row.name == wanted)
+    if not found:
+        there = ", ".join(row.name for row in FORMATS)
+        raise DataError(f"no format {wanted!r}; there are {there}, or pass a function that reads")
+    return found
+
+
 def _takes(reader: Callable[..., Runs]) -> set[str]:
-    takes = {*inspect.signature(reader).parameters} - {"source"}
+    _, *takes = inspect.signature(reader).parameters  # the first is the source
     if "columns" in takes:  # the names of columns, whichever are given
-        takes |= {field.name for field in fields(Naming)}
-    return takes - {"columns"}
+        takes += [field.name for field in fields(Naming)]
+    return {*takes} - {"columns"}
 
 
-def _check_names(options: dict[str, Any]) -> None:
-    known = sorted(set().union(*(_takes(row.read) for row in FORMATS)))
+def _check_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:
+    rows = formats if formats[0] not in FORMATS else FORMATS
+    known = sorted(set().union(*(_takes(row.read) for row in rows)))
     for name in options:
         if name not in known:
             raise DataError(f"no option {name!r}; {guess(name, known)}")
@@ -124,6 +167,8 @@ def _check_options(row: Format, options: dict[str, Any]) -> None:
 
 
 def _some(runs: Runs, what: str) -> Runs:
+    if not isinstance(runs, Runs):
+        raise DataError(f"{what}: a reader returns Runs, and not {type(runs).__name__}")
     if not len(runs):
         raise DataError(f"{what} holds no runs")
     return runs

@@ -24,9 +24,17 @@ from polarbear.errors import DataError
 MOST_BYTES = 1 << 28
 """The most that a packed file, or a whole tar archive, may unpack to: not all of the memory."""
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
+"""The results that come with the package: seven algorithms on 60 problems."""
+
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
-    """A reader's answer that this is not its format, and why."""
+    """A reader's answer that this is not its format, and why.
+
+    >>> def read_mine(source, *, direction="minimize"):
+    ...     if not source.ending(".mine"):
+    ...         raise Refused("no file ends in .mine")
+    """
 
 
 class NearlyRefused(Refused):
@@ -34,7 +42,21 @@ class NearlyRefused(Refused):
 
 
 class Source:
-    """Files by name. ``label`` is what messages call the whole, ``files`` what there is to read."""
+    """The files behind a path, by name, as readers see them.
+
+    Attributes
+    ----------
+    label
+        What messages call the whole.
+    files
+        The names of the files, with folders before them; hidden ones are left out.
+
+    Examples
+    --------
+    >>> source = Source("results", {"a/1.log": lambda: b"0.5 9", "a/notes.md": lambda: b""}, {})
+    >>> source.files, source.ending(".log"), source.lines("a/1.log")
+    (('a/1.log', 'a/notes.md'), ['a/1.log'], ['0.5 9'])
+    """
 
     def __init__(
         self,
@@ -112,7 +134,9 @@ def open_source(path: str | PathLike[str]) -> Source:
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: {error}") from None
     if not exists:
-        raise DataError(f"{path}: no such file or folder")
+        there = path.name == EXAMPLE.name
+        hint = "; the example comes with the package: runs = pb.example()" if there else ""
+        raise DataError(f"{path}: no such file or folder{hint}")
     with unpacking(str(path)):
         if folder:
             source = _folder(path)

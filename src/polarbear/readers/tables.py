@@ -3,25 +3,21 @@
 import bisect
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from polarbear.data.columns import Columns, MappingColumns
+from polarbear.data.lacking import NAMED_LIKE_A_TIME, lacking
 from polarbear.data.names import listing
 from polarbear.data.parquet import ParquetColumns
 from polarbear.data.run import NO_DIRECTION, Direction
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming, no_column, repetition_column
+from polarbear.data.table import Naming, repetition_column
 from polarbear.errors import DataError
 from polarbear.readers.source import NearlyRefused, Refused, Source, naming
 
 # No column of a user is called like this.
 _TIME_OF, _VALUE_OF, _UNTIL_OF = "\0time", "\0value", "\0until"
-
-_TIME = re.compile(
-    r"(?:t|time)?[ _=]?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.IGNORECASE
-)
 
 
 def read_long_csv(
@@ -33,6 +29,12 @@ def read_long_csv(
 ) -> Runs:
     """CSV with a row per thing seen of a run, as :meth:`Runs.from_frame` takes it."""
     table, parts = csv_columns(source), Naming(**columns)
+    if len(_times(table)) > 1 and {parts.time, parts.value}.isdisjoint(table.names):
+        given = [f"{name}=" for name in ("time", "value", "until") if columns.get(name) is not None]
+        why = f"it has a column per time ({listing(list(_times(table)), 4)})"
+        if given and not source.forced:
+            raise NearlyRefused(f"{why}, which are read as they are: leave out {', '.join(given)}")
+        raise Refused(f"{why}, which is format='wide'")
     _need(table, parts, ("time", parts.time), ("value", parts.value))
     return Runs.from_columns(table, parts, direction=_stated(direction), clock=clock)
 
@@ -48,13 +50,15 @@ def read_wide_csv(
 ) -> Runs:
     """CSV with a row per run and a column per time, named 100, t=100 or time_100.
 
-    A run is watched until its last cell that is not empty, or until what a column "until" says.
+    Where a cell is empty nothing was recorded: before the first value there is none yet, between
+    two the former stands. A run is watched until its last cell that is not empty, or until what
+    a column "until" says.
     """
     table, parts = csv_columns(source), Naming(algorithm, instance, repetition)
-    _need(table, parts)
-    times = {name: float(found[1]) for name in table.names if (found := _TIME.fullmatch(name))}
+    times = _times(table)
     if not times:
-        raise NearlyRefused("no column is named like a time (100, t=100, time_100)")
+        raise Refused("no column is named like a time (100, t=100, time_100)")
+    _need(table, parts)
     if len(set(times.values())) < len(times):
         raise DataError(f"{source.label}: two columns stand for one time: {listing(list(times))}")
     direction = _stated(direction)
@@ -207,10 +211,15 @@ def _stated(direction: Direction | None) -> Direction:
     return direction
 
 
+def _times(table: MappingColumns) -> dict[str, float]:
+    """The columns that are named like a time, and these times."""
+    named = {name: NAMED_LIKE_A_TIME.fullmatch(name) for name in table.names}
+    return {name: float(found[1]) for name, found in named.items() if found}
+
+
 def _need(columns: Columns, parts: Naming, *others: tuple[str, str]) -> None:
-    for role, name in (*parts.identity(), *others):
-        if name not in columns.names:
-            raise NearlyRefused(no_column(columns, role, name))
+    if why := lacking(columns, (*parts.identity(), *others)):
+        raise NearlyRefused(why)
 
 
 def need(columns: Columns, *names: str) -> None:

@@ -15,6 +15,7 @@ from polarbear.plots.sources import Racing, race_of
 from polarbear.racing.events import Decided, Removed
 from polarbear.racing.recorded import Replay
 from polarbear.racing.rules import Rules
+from polarbear.racing.standing import to_go
 from polarbear.reporting.packing import packed
 
 
@@ -94,13 +95,16 @@ def _facts(source: Racing) -> dict[str, str]:
         facts["spent"] = spent
     if race.rounds:
         facts["rounds"] = f"{count(race.rounds, 'round')} on {count(len(state.order), 'instance')}"
+        if race.posterior and race.posterior.instances < len(state.order):
+            rest = count(race.posterior.instances, "instance")
+            facts["ratings"] = f"of those who are racing, from the {rest} they have run on"
     if state.wanted:
         facts["under way"] = count(len(state.wanted), "run")
     if state.open and race.rounds:
         known = len(state.racing) * (len(state.racing) - 1) // 2
         facts["open"] = f"{len(state.open):,} of {count(known, 'pair')} of those who are racing"
         if race.outlook is not None:
-            facts["to go"] = str(race.outlook)
+            facts["to go"] = to_go(state)
     return facts
 
 

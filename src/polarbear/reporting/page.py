@@ -42,8 +42,8 @@ def report(
 ) -> Path:
     """Write a report: one HTML file that needs no network and nothing installed but a browser.
 
-    It begins with the verdict in words. Its pictures answer: say when you will stop and how careful
-    you are, and the page selects as :func:`select` does, from the draws it carries along.
+    It begins with the verdict in words. Its pictures answer: say when you will stop and what to
+    look at, and the page selects as :func:`select` does, from the draws it carries along.
 
     Parameters
     ----------

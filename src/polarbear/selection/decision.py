@@ -45,7 +45,9 @@ def select(
         first and the last time of the grid counts the same.
     risk
         "expected": the highest expected value. "best": the highest probability that no other is
-        better. A number such as 0.05: the highest lower quantile of the value, for the careful.
+        better. A number such as 0.05: the highest lower quantile of the value, which prefers whose
+        rating is well known. It guards against not knowing the ratings, not against bad runs:
+        rankings say how often an algorithm is behind, never by how much. For that, look at values.
     size
         How many runs there will be in parallel, of which the best result is kept.
     among

@@ -10,7 +10,7 @@ const KINDS = [
 const RISKS = [
   ["expected", "on average", "the highest expected value"],
   ["best", "to have the best", "the highest probability that no other is better"],
-  ["careful", "to be on the safe side", "the highest low quantile of the value"],
+  ["careful", "one whose rating is well known", "the highest low quantile of the value"],
 ];
 
 const ENDS = { low: "from", likely: "most likely", high: "to" };
@@ -125,7 +125,7 @@ function placeBudget() {
   byId("level").hidden = !cautious;
   byId("level-input").value = state.level;
   byId("risk-hint").textContent = cautious
-    ? `What is missed in ${plain(100 * state.level)} of 100 cases decides.`
+    ? `What the value exceeds in ${plain(100 * (1 - state.level))} of 100 draws of the ratings decides. This guards against not knowing the ratings, not against runs that go badly: rankings do not show how bad.`
     : `The choice has ${RISKS.find(([risk]) => risk === state.risk)[2]}.`;
   const logs = byId("controls").querySelector("[value=loguniform]");
   logs.disabled = !(now.low > 0);

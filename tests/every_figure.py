@@ -1,7 +1,7 @@
 """Every figure, from data of every kind: real runs, a simulated example whose truth is known,
 thirty algorithms, two, a single time, and a race that has not begun.
 
-python examples/gallery.py [folder]     writes a PNG of each; without a folder it only draws them.
+python tests/every_figure.py [folder]     writes a PNG of each; without a folder it only draws them.
 """
 
 import sys
@@ -64,9 +64,7 @@ def simulated(name: str, n: int, instances: int, times: Any, seed: int, **more: 
 
 def cases() -> Iterator[Case]:
     """All but the empty race."""
-    here = Path(__file__).parent
-    real = pb.read(here / "mabbob_d5.csv", direction="minimize", clock="evaluations")
-    yield Case("mabbob", real)
+    yield Case("mabbob", pb.example())
     yield simulated("synthetic", 5, 100, np.linspace(0, 1, 15), 3, prior=pb.priors.BSpline())
     yield simulated("thirty", 30, 40, np.geomspace(100, 1e5, 8), 2, columns=2)
     yield simulated("two", 2, 60, np.geomspace(1, 1000, 15), 5)

@@ -1,0 +1,111 @@
+"""Take the pictures of pages that show a screen: reports, a race in a terminal and in a browser.
+
+Run it as ``PYTHONPATH=tests python docs/take_pictures.py`` when one of them has changed. It takes a
+minute, and needs Chromium and what the tests need. Look at what it made before you keep it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import run_tutorials
+from rich.console import Console
+
+import browsers
+import polarbear as pb
+from polarbear.live.terminal import Screen
+
+DOCS = Path(__file__).resolve().parent
+PORT = 8799
+SKILL = {"early": (1.3, 0.1), "late": (-0.6, 1.8), "good": (0.8, 0.9), "worst": (-1.0, -1.0)}
+
+
+def solver(early: float, late: float) -> Any:
+    """One that is so good at first and at last."""
+
+    def search(job: Any) -> Iterator[tuple[float, float]]:
+        luck = job.rng.gumbel()
+        for step, share in enumerate((0.0, 0.5, 1.0), 1):
+            time.sleep(0.02)
+            yield 10**step, -luck - early * (1 - share) - late * share - 5 * step
+
+    return search
+
+
+def race(store: Path, picture: Path) -> None:
+    """A race in the middle, as a terminal shows it."""
+    console = Console(width=100, height=24, record=True, file=StringIO())
+    hint = "Ctrl-C stops; the same command goes on. In a browser: polarbear serve race.db"
+    screen = Screen("race race.toml", hint, console)
+    middle = []
+
+    def watch(progress: Any) -> None:
+        screen._pace.seen(time.monotonic(), sum(progress.runs.values()))
+        for line in progress.news:
+            screen.note(line)
+        if progress.rounds in (1, 2, 3) and sum(progress.wanted.values()) and not progress.ended:
+            middle[:] = [screen.picture(progress, console.height)]
+
+    solvers = {name: solver(*skill) for name, skill in SKILL.items()}
+    rules = pb.Rules(alpha=0.95, max_runs=5_000)
+    pb.race(solvers, range(1_000), [10, 100, 1_000], direction="minimize", rules=rules,
+            store=store, executor=2, progress=watch).close()  # fmt: skip
+    console.print(*middle)
+    text = console.export_svg(title="a terminal")
+    text = re.sub(r"@font-face \{.*?\}\s*", "", text, flags=re.DOTALL)  # nothing from elsewhere
+    picture.write_text(text.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas"), "utf-8")
+
+
+def shoot(browser: Any, address: str, picture: Path, height: int) -> None:
+    """The top of a page."""
+    page = browser.new_page(viewport={"width": 1080, "height": height}, device_scale_factor=1.5)
+    page.goto(address)
+    page.wait_for_timeout(1_500)
+    page.screenshot(path=picture)
+    page.close()
+
+
+def served(browser: Any, store: Path, picture: Path) -> None:
+    """The page that ``polarbear serve`` shows of a store."""
+    command = [sys.executable, "-m", "polarbear", "serve", str(store), "--port", str(PORT)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                urllib.request.urlopen(f"http://localhost:{PORT}/", timeout=30).read()
+                break
+            except OSError:
+                time.sleep(0.3)
+        shoot(browser, f"http://localhost:{PORT}/", picture, 900)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def main() -> None:
+    """All of them."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        run_tutorials.follow(DOCS / "tutorials" / "i-have-data.md", folder, here)
+        report = folder / "seven.html"
+        title = "Seven strategies on 60 problems"
+        pb.report(pb.fit(pb.example()), report, title=title, alpha=0.95)
+        race(folder / "race.db", DOCS / "how-to" / "terminal.svg")
+        with browsers.opened() as browser:
+            tutorial = folder / "report.html"
+            shoot(browser, tutorial.as_uri(), DOCS / "tutorials" / "report.png", 950)
+            shoot(browser, report.as_uri(), DOCS / "how-to" / "report.png", 1_250)
+            served(browser, folder / "race.db", DOCS / "how-to" / "served.png")
+
+
+if __name__ == "__main__":
+    main()

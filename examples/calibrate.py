@@ -1,0 +1,18 @@
+"""
+Can the certainty be trusted?
+=============================
+
+Take samples of the problems, and count how often what is claimed from a sample is true of all of
+them.
+"""
+
+import polarbear as pb
+
+runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+calibration = pb.calibrate(runs, replicates=20)
+print(calibration)
+
+# %%
+# On the line, claims are true as often as they say. Below it they are too sure.
+
+pb.plots.calibration(calibration)

@@ -1,0 +1,20 @@
+"""
+Found again: a truth that is known
+==================================
+
+Draw true ratings, simulate runs that follow them, and see whether the fit finds them.
+"""
+
+import numpy as np
+
+import polarbear as pb
+
+times = np.linspace(0, 1, 15)
+truth, _ = pb.testing.draw_truth(pb.testing.PAPER, times, 5, seed=3)
+runs = pb.testing.simulate_runs(truth, 100, seed=3, times=times, persistence=0.5)
+posterior = pb.fit(runs, times=times, prior=pb.priors.BSpline())
+
+# %%
+# Dotted is the truth.
+
+pb.plots.ratings(posterior, truth=truth)

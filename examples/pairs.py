@@ -1,0 +1,29 @@
+"""
+Who beats whom, and where the lead changes
+==========================================
+
+Two algorithms at a time: is one ahead of the other at all times, or do they change places?
+"""
+
+import polarbear as pb
+
+runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+rankings = pb.rank(runs)
+posterior = pb.fit(rankings)
+
+# %%
+# All pairs. A row that is certainly ahead of a column at all times dominates it: everybody
+# dominates RS, random search. An x says that the two certainly change places.
+
+pb.plots.pairs(posterior, alpha=0.95)
+
+# %%
+# One pair, over time. Where the curve is high CSA is ahead, where it is low XNES is. The dots are
+# what was seen: the share of problems on which CSA was ahead.
+
+pb.plots.crossings(posterior, "CSA", "XNES", alpha=0.95, rankings=rankings)
+
+# %%
+# When the lead changes hands, in numbers:
+
+print(posterior.crossings("CSA", "XNES"))

@@ -1,0 +1,100 @@
+"""Columns that a table lacks: what to say, so that the next try succeeds."""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from polarbear.data.columns import Columns
+from polarbear.data.names import listing
+from polarbear.errors import DataError
+
+USUAL = {
+    "algorithm": ("solver", "optimizer", "optimiser", "method", "algo", "alg", "optimizer_name"),
+    "instance": ("problem", "function", "dataset", "task", "benchmark", "fid", "inst"),
+    "time": ("evals", "evaluations", "budget", "nfe", "fevals", "seconds", "runtime", "elapsed"),
+    "value": ("fbest", "best", "cost", "loss", "objective", "fitness", "fx", "y", "score", "gap"),
+    "repetition": ("seed", "run", "rep"),
+}
+"""What columns are called elsewhere, by the part they play."""
+
+NAMED_LIKE_A_TIME = re.compile(
+    r"(?:t|time)?[ _=]?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.IGNORECASE
+)
+"""Columns of a wide table: 100, t=100 or time_100."""
+
+
+def lacking(columns: Columns, parts: Iterable[tuple[str, str]]) -> str:
+    """What to say of the parts, with the names of their columns, that a table lacks; "" if none.
+
+    >>> from polarbear.data.columns import columns_of
+    >>> table = columns_of({"solver": ["a"], "evals": [1], "x": [2]})
+    >>> print(lacking(table, [("algorithm", "algorithm"), ("time", "time"), ("value", "value")]))
+    no columns 'algorithm', 'time', 'value' among solver, evals, x; say which they are with ...
+    """
+    parts = list(parts)
+    gone = [(part, name) for part, name in parts if name not in columns.names]
+    if not gone:
+        return ""
+    names = [str(name) for name in columns.names]
+    said = ", ".join(repr(name) for _, name in gone)
+    layout = _layout(columns, [part for part, _ in gone])
+    if layout:
+        return f"no column {said} among {listing(names)}: {layout}"
+    free = [name for name in names if name not in {name for _, name in parts}]
+    found = _meant(gone, free)
+    meant = [f"{part}={found.get(part, '...')!r}" for part, _ in gone]
+    several = len(gone) > 1
+    return (
+        f"no column{'s' if several else ''} {said} among {listing(names)}; say which "
+        f"{'they are' if several else 'one it is'} with {', '.join(meant)}"
+    )
+
+
+def _meant(parts: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
+    """The columns that may play parts: by usual names first, then by names nearly the same."""
+    free = {name.lower(): name for name in names}
+    found: dict[str, str] = {}
+    for part, name in parts:
+        usual = (name.lower(), part, *USUAL.get(part, ()))
+        known = next((other for other in usual if other in free), None)
+        if known is not None:
+            found[part] = free.pop(known)
+    for part, name in parts:
+        close = [] if part in found else get_close_matches(name.lower(), list(free), n=1)
+        if close:
+            found[part] = free.pop(close[0])
+    return found
+
+
+def _layout(columns: Columns, gone: Sequence[str]) -> str:
+    """What to do with a table that has a column per algorithm or per time, if it looks like one."""
+    if "value" not in gone:
+        return ""
+    names = [str(name) for name in columns.names]
+    known = _meant([(part, part) for part in USUAL], names)
+    rest = [name for name in names if name not in known.values()]
+    timed = [name for name in rest if NAMED_LIKE_A_TIME.fullmatch(name)]
+    if "value" in known or len(rest) < 2:
+        return ""
+    if timed == rest and "time" not in known:
+        part = "time"
+    elif not timed and {"instance", "time"} <= known.keys() and "algorithm" not in known:
+        part = "algorithm"
+    else:
+        return ""
+    if not all(_numeric(columns, name) for name in rest):
+        return ""
+    kept = [name for name in names if name not in rest]
+    melt = f'frame.melt({kept}, var_name="{part}", value_name="value")'.replace("'", '"')
+    return (
+        f"there seems to be a column per {part} ({listing(rest, 4)}); make rows of them first, "
+        f"with pandas: frame = {melt}"
+    )
+
+
+def _numeric(columns: Columns, name: str) -> bool:
+    try:
+        columns.numbers(name)
+    except DataError:
+        return False
+    return True
