@@ -49,12 +49,15 @@ class Sentence(NamedTuple):
 
 def verdict(facts: Facts) -> str:
     """All sentences, and how sure they are taken together."""
-    said = [*(said.text for said in sentences(facts)), *close(facts), summary(facts)]
-    return "\n".join(said)
+    return "\n".join([*(said.text for said in sentences(facts)), summary(facts)])
 
 
 def summary(facts: Facts) -> str:
-    """How many stay, and how sure one is that nobody is left out wrongly."""
+    """When it is too close to call, how many stay, and how sure one is of whom is left out."""
+    return "\n".join([*close(facts), _kept(facts)])
+
+
+def _kept(facts: Facts) -> str:
     n, left_out = len(facts.algorithms), int(facts.dominates.any(axis=0).sum())
     if not left_out:
         return f"All {n} algorithms stay in the anytime Pareto set."

@@ -146,7 +146,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
         (["--example", "here.csv"], "--example comes with its own data: leave out here.csv"),
         ([MABBOB], "pass --direction minimize or --direction maximize"),
         ([MABBOB, *READ, "--alpha", "0.3"], "--alpha 0.3: expected a probability"),
-        ([MABBOB, *READ, "--algorithm", "solver"], "say which one it is with --algorithm NAME"),
+        ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
         ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
         (["{kept}/race.toml"], "says what to run, and is no results: try `polarbear race"),
         (["{kept}/posterior.pb", *READ], "--direction is for results: "),
