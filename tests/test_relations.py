@@ -176,6 +176,11 @@ def test_a_verdict_says_what_the_numbers_say():
         "c is dominated by a at every time from 100 to 60,000 evaluations (P > 0.999), and by b.",
         f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
     ]
+    mean = np.array([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
+    draws = mean + 0.3 * rng.normal(size=(1000, 4, 2))
+    even = posterior_of(draws, np.array([1.0, 300.4, 3404.01, 9000.0]), clock="wall")
+    close = "Too close to call who is the best from 300 to 3,404 seconds (a, b)."
+    assert even.verdict(0.95).splitlines()[-2] == close
     table = posterior.pairs(0.95)
     assert table["relation"] == ["crosses", "dominates", "dominates"]
     assert len({len(column) for column in table.values()}) == 1

@@ -187,6 +187,7 @@ def test_log_time_has_no_zero():
 def test_what_lies_outside_of_the_grid_is_said():
     with pytest.warns(pb.DataWarning, match="range 50 to 200 seconds is only known from 50 to 100"):
         pb.select(rated(), pb.preferences.between(50, 200))
+    pb.select(rated(), pb.preferences.between(50, 100.4))  # less than a hundredth of it
     with pytest.warns(pb.DataWarning, match="50% of the stopping times lie outside"):
         pb.select(rated(), pb.preferences.distribution([50, 200]))
     with pytest.warns(pb.DataWarning, match="50% of the stopping times lie outside"):
@@ -493,3 +494,15 @@ def test_what_is_no_file_of_ratings_is_refused(tmp_path):
 def test_draws_must_be_some():
     with pytest.raises(pb.DataError, match="draws=0: expected at least 1"):
         pb.Ratings.of(rated(), draws=0)
+
+
+def test_whoever_may_have_meant_hours_is_asked():
+    times = np.array([1800.0, 3600.0, 7200.0])
+    with pytest.raises(pb.DataError, match="did you mean hours[?] These are 3,600 to 7,200 sec"):
+        pb.preferences.between(1, 2).weights(times, "wall")
+    with pytest.raises(pb.DataError, match="did you mean minutes[?] These are 2,700 seconds"):
+        pb.preferences.at(45).weights(times, "seconds")
+    with pytest.raises(pb.DataError, match="1,800 to 7,200 seconds$"):
+        pb.preferences.at(9000).weights(times, "seconds")
+    with pytest.raises(pb.DataError, match="1,800 to 7,200 evaluations$"):
+        pb.preferences.between(1, 2).weights(times, "evaluations")

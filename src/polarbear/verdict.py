@@ -53,13 +53,30 @@ def verdict(facts: Facts) -> str:
 
 
 def summary(facts: Facts) -> str:
-    """How many stay, and how sure one is that nobody is left out wrongly."""
+    """When it is too close to call, how many stay, and how sure one is of whom is left out."""
+    return "\n".join([*close(facts), _kept(facts)])
+
+
+def _kept(facts: Facts) -> str:
     n, left_out = len(facts.algorithms), int(facts.dominates.any(axis=0).sum())
     if not left_out:
         return f"All {n} algorithms stay in the anytime Pareto set."
     stay = "stays" if n - left_out == 1 else "stay"
     kept = f"{n - left_out} of {n} algorithms {stay} in the anytime Pareto set."
     return f"{kept} At least one is left out wrongly with {_p(facts.mistaken)}."
+
+
+def close(facts: Facts) -> list[str]:
+    """When nobody is clearly the most likely to be the best, and between whom it is, in a line."""
+    first = facts.best.max(axis=1, keepdims=True)
+    near = facts.best >= first - CLEARLY
+    open_ = near.sum(axis=1) > 1
+    said: list[str] = []
+    for start, stop in _stretches(open_):
+        who = np.flatnonzero(near[start:stop].any(axis=0))
+        names = listing([facts.algorithms[k] for k in who], 4)
+        said.append(f"{_when(facts, start, stop - 1)} ({names})")
+    return [f"Too close to call who is the best {listing(said, 4)}."] if said else []
 
 
 def sentences(facts: Facts) -> list[Sentence]:
@@ -104,10 +121,13 @@ def _leads(facts: Facts, code: int) -> list[str]:
     # A lead that is no more than noise is none.
     others = np.delete(facts.best, code, axis=1).max(axis=1, initial=0.0)
     leader = facts.best[:, code] > others + CLEARLY
-    edges = np.flatnonzero(np.diff(leader.astype(int), prepend=0, append=0))
-    return [
-        _when(facts, start, stop - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)
-    ]
+    return [_when(facts, start, stop - 1) for start, stop in _stretches(leader)]
+
+
+def _stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where a mask over times is true: from, and until before."""
+    edges = np.flatnonzero(np.diff(mask.astype(int), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _when(facts: Facts, first: int, last: int) -> str:

@@ -22,7 +22,7 @@ READ = ("--direction", "minimize", "--clock", "evaluations")
 
 def commands():
     (found,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return found.choices
+    return {name: one for name, one in found.choices.items() if one.get_default("command") == name}
 
 
 def answer(capsys, *words):
@@ -146,7 +146,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
         (["--example", "here.csv"], "--example comes with its own data: leave out here.csv"),
         ([MABBOB], "pass --direction minimize or --direction maximize"),
         ([MABBOB, *READ, "--alpha", "0.3"], "--alpha 0.3: expected a probability"),
-        ([MABBOB, *READ, "--algorithm", "solver"], "say which one it is with --algorithm NAME"),
+        ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
         ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
         (["{kept}/race.toml"], "says what to run, and is no results: try `polarbear race"),
         (["{kept}/posterior.pb", *READ], "--direction is for results: "),
@@ -263,6 +263,25 @@ def test_what_cannot_be_selected_by_is_said(kept, words, message, capsys):
 
 
 # The others, for programs
+
+
+def test_times_may_have_units_where_the_clock_counts_seconds(tmp_path, capsys):
+    rows = "".join(
+        f"{who},{i},{t},{int(i) + t}\n" for who in "ab" for i in "123" for t in (60, 7200)
+    )
+    file = tmp_path / "t.csv"
+    file.write_text("algorithm,instance,time,value\n" + rows)
+    words = ["select", file, "--direction", "maximize", "--until", "7200"]
+    found = answer(capsys, *words, "--clock", "seconds", "--between", "1h", "100m")
+    assert found["preference"].startswith("from 3,600 to 6,000")
+    assert "--clock seconds would say" in refusal(capsys, *words, "--at", "1h")
+    said = refusal(capsys, "select", "--example", "--at", "1h")
+    assert "this one counts evaluations: give a number, in the clock of the data" in said
+
+
+def test_analyse_is_spelled_either_way(kept, capsys):
+    assert main(["analyze", str(kept / "posterior.pb")]) == 0
+    assert "Pareto set" in capsys.readouterr().out
 
 
 def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):

@@ -227,3 +227,9 @@ except pb.MissingDependency as error:
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'polarbear-race[plots]'" in said.stdout
+
+
+def test_a_file_is_no_place_to_draw():
+    posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 20))
+    with pytest.raises(pb.DataError, match=r"'a\.png' is no place to draw.*ax\.figure\.savefig"):
+        pb.plots.ratings(posterior, "a.png")

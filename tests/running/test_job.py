@@ -206,3 +206,11 @@ def test_a_setup_says_what_is_wrong():
             setup(**more)
     with pytest.raises(SolverError, match="threads=0"):
         Limits(threads=0)
+
+
+def test_a_solver_must_take_a_job():
+    def noarg():
+        yield 1, 1.0
+
+    with pytest.raises(SolverError, match=r"'noarg' cannot be called with a job alone.*def solver"):
+        Setup.of([noarg], ["x"], times=[1], direction="minimize")

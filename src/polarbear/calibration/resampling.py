@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.calibration.odds import LEAST, Check, check_rates, check_thirds
 from polarbear.calibration.pool import contested, nearest_utilities
 from polarbear.calibration.tally import Estimate, Tally, judge
-from polarbear.data.names import count, span
+from polarbear.data.names import count, moment, span
 from polarbear.errors import DataError, DataWarning, FitWarning
 from polarbear.inference import apart, as_rankings, fit
 from polarbear.priors.any import Prior
@@ -164,8 +164,9 @@ class Calibration:
         return (
             f"the odds of two depend on who else takes part (p = {found.p_value:.2g}): {size}, and "
             f"who is ahead in {_percent(found.flipped)} of cases. Clearest: {worst.a} beats "
-            f"{worst.b} with {worst.model:.2f} at {worst.time:,g}, and with {worst.other:.2f} if "
-            f"{worst.without} is left out. Leave out algorithms that are not in question"
+            f"{worst.b} with {worst.model:.2f} at {moment(worst.time, self.clock)}, and with "
+            f"{worst.other:.2f} if {worst.without} is left out. Leave out algorithms that are not "
+            "in question"
         )
 
     def _rates(self) -> str:
@@ -178,8 +179,8 @@ class Calibration:
             f"the model's win probabilities differ from plain win rates by {found.mean:.3f} in the "
             f"mean and {found.largest:.2f} at most, {chance} by chance (p = {found.p_value:.2g}), "
             f"and in who wins more often in {_percent(found.flipped)} of cases. Clearest: "
-            f"{worst.a} against {worst.b} at {worst.time:,g}, {worst.model:.2f} by the model, "
-            f"{worst.other:.2f} by counting"
+            f"{worst.a} against {worst.b} at {moment(worst.time, self.clock)}, {worst.model:.2f} "
+            f"by the model, {worst.other:.2f} by counting"
         )
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import polarbear
 from polarbear.cli.options import (
+    a_time,
     add_alpha,
     add_file,
     add_json,
     add_prior,
     add_reading,
     add_seed,
+    check_clock,
     command,
 )
 from polarbear.cli.output import check_target, say, typed
@@ -38,6 +40,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
             "analyse --example --report report.html --open",
             "analyse results/ --direction minimize --clock evaluations",
         ),
+        aliases=("analyze",),
         run=_analyse,
     )
     _add_source(parser)
@@ -115,11 +118,11 @@ def _analyse(wanted: argparse.Namespace) -> int:
 
 def _table(posterior: "polarbear.Posterior") -> str:
     """How likely each belongs to the set, and is the best at a few times."""
-    from polarbear.data.names import unit_of
+    from polarbear.data.names import moment, unit_of
 
     times, best, free = posterior.times, posterior.best(), posterior.in_pareto()
     at = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(in the set)", *(f"{times[k]:,.6g}" for k in at)]
+    head = ["", "P(in the set)", *(moment(times[k], posterior.clock) for k in at)]
     rows = [
         [name, _share(free[name]), *(_share(best[k, code]) for k in at)]
         for code, name in enumerate(posterior.algorithms)
@@ -162,11 +165,12 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         commands,
         "select",
         "which algorithm should I run, given what I know about my budget?",
-        "Without a preference every unit of time counts the same.",
+        "Without a preference every unit of time counts the same. Times are numbers in the clock "
+        "of the data; if that counts seconds, 90m, 2h and 1d are times too.",
         takes="SOURCE",
         examples=(
             "select --example --between 3000 10000",
-            "select race.db --around 3600 --risk 0.05",
+            "select race.db --around 1h --risk 0.05",
             "select ratings.json --at 500 --size 2 --no-repeats",
         ),
         run=_select,
@@ -176,14 +180,14 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
     when.add_argument(
         "--between",
         nargs=2,
-        type=float,
+        type=a_time,
         metavar=("A", "B"),
         help="any time from A to B is as likely",
     )
-    when.add_argument("--at", type=float, metavar="T", help="at this time")
+    when.add_argument("--at", type=a_time, metavar="T", help="at this time")
     when.add_argument(
         "--around",
-        type=float,
+        type=a_time,
         metavar="T",
         help="about then: log-normal, half to twice of it nineteen times of twenty",
     )
@@ -219,8 +223,10 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
 
 
 def _select(wanted: argparse.Namespace) -> int:
+    ratings = rated(wanted)
+    check_clock(ratings.clock, *(wanted.between or ()), wanted.at, wanted.around)
     found = polarbear.select(
-        rated(wanted),
+        ratings,
         _preference(wanted),
         risk=_risk(wanted.risk),
         size=wanted.size,

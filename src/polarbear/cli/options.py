@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from polarbear.errors import DataError
+
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 """What a shell completes where a file is expected; shtab looks for it."""
 
@@ -53,12 +55,14 @@ def command(
     *,
     takes: str,
     examples: tuple[str, ...],
+    aliases: tuple[str, ...] = (),
     run: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
     """Add a command: what it answers in a line, what else to know, what it takes, and examples."""
     shown = "\n".join(f"  polarbear {example}" for example in examples)
     parser = commands.add_parser(
         name,
+        aliases=aliases,
         help=about,
         usage=f"polarbear {name} [OPTIONS] {takes}",
         description=f"{about[0].upper()}{about[1:]}{'' if about.endswith('?') else '.'} {more}",
@@ -134,6 +138,43 @@ def add_prior(parser: argparse.ArgumentParser) -> None:
         help=f"how ratings may move over time: {', '.join(PRIORS)} (Dirichlet: each time speaks "
         "for itself)",
     )
+
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+class Seconds(float):
+    """A time that was given with a unit, so that the clock has to count seconds."""
+
+
+def a_time(text: str) -> float:
+    """A time: a number in the clock of the data, or with a unit.
+
+    >>> a_time("500"), a_time("1.5h")
+    (500.0, 5400.0)
+    """
+    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS else (text, "")
+    try:
+        return Seconds(float(number) * SECONDS[unit]) if unit else float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: give a number, in the clock of the data; if that counts "
+            "seconds, 90m, 2h or 1d will do"
+        ) from None
+
+
+def check_clock(clock: str, *times: float | None) -> None:
+    """Refuse times with a unit where the clock does not count seconds."""
+    from polarbear.data.names import digits, unit_of
+
+    given = any(isinstance(time, Seconds) for time in times)
+    if given and digits(clock) != "seconds":
+        unit = unit_of(clock)
+        counts = f"this one counts {unit}" if unit else "--clock seconds would say that it is one"
+        raise DataError(
+            f"times with s, m, h or d are for a clock in seconds, and {counts}: give a number, in "
+            "the clock of the data"
+        )
 
 
 def add_alpha(parser: argparse.ArgumentParser) -> None:

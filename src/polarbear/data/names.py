@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from math import floor, isfinite
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,13 +149,46 @@ def unit_of(clock: str, otherwise: str = "") -> str:
     return units.get(clock, clock)
 
 
+COUNTED = ("evaluations", "evals", "calls", "iterations", "generations", "steps", "epochs", "nodes")
+"""Clocks that count whole things."""
+
+
+def digits(clock: str) -> Literal["whole", "seconds", "all"]:
+    """How exactly a time of a clock is said.
+
+    Of what is counted, whole numbers, rounded down: after 30.9 evaluations one knows what was found
+    in 30. Of seconds, whole ones from 100 on and three digits below. Else all digits.
+
+    >>> digits("evaluations"), digits("cpu"), digits("time")
+    ('whole', 'seconds', 'all')
+    """
+    unit = unit_of(clock)
+    if unit in COUNTED:
+        return "whole"
+    return "seconds" if unit.split(" ")[-1] in ("seconds", "s") else "all"
+
+
+def moment(time: float, clock: str, most: int = 6) -> str:
+    """A time without its unit, with the digits that say something, ``most`` at most.
+
+    >>> moment(30.889, "evaluations"), moment(3404.01, "wall"), moment(2.5188, "seconds")
+    ('30', '3,404', '2.52')
+    """
+    exactly = digits(clock) if isfinite(time) else "all"
+    if exactly == "whole":
+        return f"{floor(time * (1 + 1e-9)):,}"  # 9,999.9999999 is a grid's 10,000
+    if exactly == "seconds":
+        return f"{time:,.0f}" if abs(time) >= 100 else f"{time:,.3g}"
+    return f"{time:,.{most}g}"
+
+
 def amount(time: float, clock: str) -> str:
-    """How much time, with all the digits that matter.
+    """How much time.
 
     >>> amount(1_234_567, "evaluations"), amount(2.5, "wall"), amount(7, "time")
     ('1,234,567 evaluations', '2.5 seconds', '7')
     """
-    return f"{time:,.7g} {unit_of(clock)}".rstrip()
+    return f"{moment(time, clock, 7)} {unit_of(clock)}".rstrip()
 
 
 def span(start: float, stop: float, clock: str) -> str:
@@ -162,7 +197,8 @@ def span(start: float, stop: float, clock: str) -> str:
     >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "wall")
     ('100 to 20,000 evaluations', '1 to 2', '5 seconds')
     """
-    said = f"{start:,g}" if start == stop else f"{start:,g} to {stop:,g}"
+    first, last = moment(start, clock), moment(stop, clock)
+    said = first if first == last else f"{first} to {last}"
     return f"{said} {unit_of(clock)}".rstrip()
 
 

@@ -1,6 +1,7 @@
 """Figures: each takes and returns axes of matplotlib, and has its data in a function of its own.
 
-``pb.plots.ratings(posterior)`` draws, ``pb.plots.ratings_data(posterior)`` gives what is drawn.
+``ax = pb.plots.ratings(posterior)`` draws, ``ax.figure.savefig("ratings.png", dpi=200)`` saves it,
+and ``pb.plots.ratings_data(posterior)`` gives what is drawn.
 """
 
 from polarbear.plots.allocation import Allocation, allocation, allocation_data

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data import grid
+from polarbear.data import grid, names
 from polarbear.data.frozen import Frozen
 from polarbear.data.runs import Runs
 from polarbear.errors import require
@@ -127,7 +127,7 @@ def allocation(
     ax.hlines(np.arange(n - 1) + 0.5, cells[0], cells[-1], color="white", linewidth=1.2)
     ax.set_xlim(cells[0], cells[-1])
     if len(data.times) == 1:
-        ax.set_xticks(data.times, [f"{data.times[0]:,g}"])
+        ax.set_xticks(data.times, [names.moment(data.times[0], data.clock)])
     rows(ax, [data.cast.names[k] for k in order], data.cast)
     ax.set_ylim(n - 0.5, -0.5)
     place = {"transform": ax.get_yaxis_transform(), "fontsize": fitting(ax, n), "va": "center"}

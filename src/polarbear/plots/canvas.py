@@ -54,6 +54,11 @@ def figsize(columns: Columns = 1, height: float | None = None) -> tuple[float, f
 def axes(ax: Any, columns: Columns, height: float | None = None) -> Axes:
     """The axes to draw on: those given, or new ones in a figure of their own."""
     pyplot = require("matplotlib.pyplot", extra="plots")
+    if ax is not None and not hasattr(ax, "spines"):
+        raise DataError(
+            f"{ax!r} is no place to draw, which is axes of matplotlib; to save a figure, "
+            'keep what is returned: ax = ...; ax.figure.savefig("figure.png", dpi=200)'
+        )
     if ax is None:
         ax = pyplot.subplots(figsize=figsize(columns, height), layout="constrained")[1]
     ax.spines[["top", "right"]].set_visible(False)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polarbear.data import names
 from polarbear.data.frozen import Frozen
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
@@ -152,7 +153,7 @@ def crossings(
     if single:
         ax.plot(times, ahead, "o", color=INK, markersize=5)
         ax.vlines(times, 0.5, ahead, color=(one if ahead[0] > 0.5 else two).colour, linewidth=4)
-        ax.set_xticks(times, [f"{times[0]:,g}"])
+        ax.set_xticks(times, [names.moment(times[0], data.clock)])
     else:
         for style, side in ((one, ahead >= 0.5), (two, ahead <= 0.5)):
             fill = {"color": style.colour, "alpha": 0.25, "linewidth": 0, "interpolate": True}

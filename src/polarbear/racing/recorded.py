@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import amount, count, listing
+from polarbear.data.names import amount, count, listing, moment
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
@@ -53,7 +53,7 @@ class Replay(Raced):
             f"  pareto      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(self.eliminated))}\n"
             f"  spent       {self.spent.runs:,} of {count(self.full.runs, 'run')}, "
-            f"{self.spent.time:,.7g} of {amount(self.full.time, runs.clock)}\n"
+            f"{moment(self.spent.time, runs.clock, 7)} of {amount(self.full.time, runs.clock)}\n"
             f"  saved       {100 * self.saved:.0f} % of the time"
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.names import count, span, unit_of
+from polarbear.data.names import count, digits, span, unit_of
 from polarbear.errors import DataError
 from polarbear.plots.colours import Cast
 from polarbear.plots.sources import Racing, Source, cast_of, posterior_of, race_of, times_of
@@ -88,6 +88,7 @@ def document(
         "about": _about(names, posterior, times, clock),
         "alpha": alpha,
         "clock": unit_of(clock, "time"),
+        "digits": digits(clock),
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _looks(names, cast),

@@ -290,7 +290,20 @@ def watched(
     clock: Clock = "evaluations",
     seed: int = 0,
 ) -> RunningJob:
-    """A job to try a solver on by hand, without a process of its own."""
+    """A job to try a solver on by hand, without a process of its own.
+
+    >>> def half(job):
+    ...     f, x = job.track(job.instance), 8.0
+    ...     while True:
+    ...         f(x)
+    ...         x /= 2
+    >>> job = watched(lambda x: x * x, horizon=3)
+    >>> half(job)
+    Traceback (most recent call last):
+    polarbear.running.job.HorizonReached
+    >>> job.found
+    ([1.0, 2.0, 3.0], [64.0, 16.0, 4.0])
+    """
     times = (float(horizon),)
     job = Job("solver", "instance", 0, float(horizon), seed, seed)
     board = Board(times)

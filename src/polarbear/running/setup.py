@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib import import_module
+from inspect import signature
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -110,6 +111,7 @@ class Setup:
         if clock not in CLOCKS:
             raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
         for name, solver in named.items():
+            _check_takes_a_job(name, solver)
             if isinstance(solver, Command) and solver.clock != clock and solver.clock != "wall":
                 raise SolverError(
                     f"solver {name!r} has the clock {solver.clock!r}, but the race has {clock!r}"
@@ -174,6 +176,18 @@ def _unsendable(error: Exception) -> str:
         f"solvers and instances cannot be sent to other processes ({error}): make what cannot be "
         "sent where it is needed, by Instances(names, build) and inside of solvers"
     )
+
+
+def _check_takes_a_job(name: str, solver: Solver) -> None:
+    try:
+        signature(solver).bind(None)
+    except TypeError:
+        raise SolverError(
+            f"solver {name!r} cannot be called with a job alone: a solver is a function such as "
+            "def solver(job): ..., which finds its instance in job.instance"
+        ) from None
+    except ValueError:  # what is not written in Python may not tell
+        return
 
 
 def _named(solvers: Any) -> dict[str, Solver]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.names import span
+from polarbear.data.names import digits, span
 from polarbear.errors import DataError, warn
 
 Floats = NDArray[np.float64]
@@ -87,8 +87,9 @@ def between(
         high = times[-1] if stop is None else min(stop, times[-1])
         asked = (times[0] if start is None else start, times[-1] if stop is None else stop)
         if low > high:
-            raise _outside(f"the range {span(*asked, clock)}", times, clock)
-        if (low, high) != asked and high > low:
+            raise _outside(f"the range {span(*asked, clock)}", times, clock, *asked)
+        unknown = 1 - (high - low) / (asked[1] - asked[0]) if high > low else 0.0
+        if unknown > TOLERATED:
             warn(
                 f"the range {span(*asked, clock)} is only known from {span(low, high, clock)}: "
                 "only that part counts"
@@ -150,7 +151,7 @@ def at(time: float) -> Linear:
 
     def weights(times: Floats, clock: str) -> Floats:
         if not times[0] <= time <= times[-1]:
-            raise _outside(f"the time {time:,g}", times, clock)
+            raise _outside(f"the time {time:,g}", times, clock, time)
         return _shared(np.array([float(time)]), np.ones(1), times)
 
     return Linear(f"at {time:,g}", weights)
@@ -363,9 +364,15 @@ def _tell_outside(share: float, times: Floats, clock: str) -> None:
         )
 
 
-def _outside(what: str, times: Floats, clock: str) -> DataError:
+def _outside(what: str, times: Floats, clock: str, *asked: float) -> DataError:
+    hint = ""
+    for unit, seconds in (("minutes", 60), ("hours", 3600)) if digits(clock) == "seconds" else ():
+        if asked and times[0] <= seconds * min(asked) and seconds * max(asked) <= times[-1]:
+            meant = span(seconds * min(asked), seconds * max(asked), clock)
+            hint = f"; did you mean {unit}? These are {meant}"
     return DataError(
-        f"{what} lies outside of what the posterior covers, {span(times[0], times[-1], clock)}"
+        f"{what} lies outside of what the posterior covers, "
+        f"{span(times[0], times[-1], clock)}{hint}"
     )
 
 

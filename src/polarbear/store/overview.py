@@ -90,7 +90,7 @@ class Overview:
         lines += [
             f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
             f"  last event  {self.events:,}: {self.last}",
-            f"  written by  {self.holder} (epoch {self.epoch})",
+            f"  last writer {self.holder} (epoch {self.epoch})",
             f"  size        {self.size / 1e6:,.1f} MB",
         ]
         if self.remarks:

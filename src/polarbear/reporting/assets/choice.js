@@ -16,7 +16,7 @@ function drawChoice() {
 function stopping({ low, high, likely }) {
   if (model.times.length === 1) return `at ${moment(model.times[0])}`;
   if (state.kind === "fixed" || low === high) return `at ${moment(state.kind === "fixed" ? likely : low)}`;
-  if (state.kind === "triangular") return `from ${range(low, high)}, most likely at ${plain(likely)}`;
+  if (state.kind === "triangular") return `from ${range(low, high)}, most likely at ${timed(likely)}`;
   return `somewhere from ${range(low, high)}`;
 }
 

@@ -211,7 +211,7 @@ function drawFigures() {
   const codes = visible(), values = shownCurves();
   const head = html("tr", {}, html("th", { scope: "col", class: "number" }, model.clock === "time" ? "time" : model.clock),
     ...codes.map((code) => html("th", { scope: "col", class: "number" }, named(code))));
-  const rows = model.times.map((time, t) => html("tr", {}, html("th", { scope: "row", class: "number" }, plain(time)),
+  const rows = model.times.map((time, t) => html("tr", {}, html("th", { scope: "row", class: "number" }, timed(time)),
     ...codes.map((code) => html("td", { class: "number" }, values[code][t].toFixed(3)))));
   const caption = state.view === "best" ? "Probability to have the highest rating" : "Mean ratings";
   byId("figures").querySelector("div").replaceChildren(

@@ -9,11 +9,19 @@ function plain(value) {
 }
 
 const unit = () => (model.clock === "time" ? "" : ` ${model.clock}`);
-const moment = (time) => plain(time) + unit();
-const range = (from, to) => (from === to ? moment(from) : `${plain(from)} to ${moment(to)}`);
+
+// A time with the digits that say something; data/names.py has the rule.
+function timed(time) {
+  const whole = model.digits === "whole" ? Math.floor(time * (1 + 1e-9)) : Math.round(time);
+  if (model.digits === "whole" || (model.digits === "seconds" && Math.abs(time) >= 100)) return whole.toLocaleString("en-US");
+  return plain(model.digits === "seconds" ? Number(time.toPrecision(3)) : time);
+}
+
+const moment = (time) => timed(time) + unit();
+const range = (from, to) => (timed(from) === timed(to) ? moment(from) : `${timed(from)} to ${moment(to)}`);
 
 // As fine as a time of a grid needs to be in a sentence.
-const roughly = (time) => plain(Number(time.toPrecision(4)));
+const roughly = (time) => timed(Number(time.toPrecision(4)));
 
 // For an axis: 20k, 3M
 function short(value) {
