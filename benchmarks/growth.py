@@ -1,6 +1,6 @@
 """How cost grows with algorithms n, instances P, times T, runs and workers, with fitted slopes.
 
-    python benchmarks/growth.py        # writes growth.json and growth.svg into benchmarks/results
+    python benchmarks/growth.py growth.svg       # measures, and draws this file
 
 Seconds of CPU, but for workers, where they are what the clock on the wall says: each worker has
 eight runs to make that sleep for 200 ms, so that twice the workers should take as long.
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import overhead
 import peers
 import read_and_rank
-from measuring import RESULTS, apart
+from measuring import apart
 
 import store
 
@@ -31,10 +31,14 @@ NAMES = {
     "workers": "workers, 8 runs of 200 ms each",
 }
 READ_IT = """\
-Powers are fitted over the
-last factor of ten: what grows
-as $x^{1.0}$ takes ten times as long
-for ten times as much."""
+Powers are fitted over the last
+factor of ten: what grows as $x^{1.0}$
+takes ten times as long for ten
+times as much.
+
+Hollow: importance weights were
+not enough, and draws were moved
+by Hamiltonian Monte Carlo."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MARKS = "os^D"
 
@@ -46,9 +50,13 @@ RUNS = (1000, 3000, 10_000, 30_000)
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def fits(prior: str, sizes: Iterable[tuple[int, int, int]]) -> list[float]:
-    """CPU seconds of a posterior at each size."""
-    return [apart(peers.ours, prior, *size, 0, 3)["cpu"] for size in sizes]
+def fits(prior: str, along: int, sizes: Iterable[tuple[int, int, int]]) -> list[list[float]]:
+    """Of each size: what grows, CPU seconds of a posterior, and whether draws had to be moved."""
+    found = []
+    for size in sizes:
+        run = apart(peers.ours, prior, *size, 0, 3)
+        found.append([size[along], run["cpu"], run["moved"]])
+    return found
 
 
 def of_runs() -> dict[str, list[list[float]]]:
@@ -81,18 +89,13 @@ def napped(workers: int) -> float:
 def measured() -> Points:
     """Everything, smallest first."""
     found: Points = {name: {} for name in NAMES}
-    sizes = [(n, 50, 1) for n in ALGORITHMS]
-    found["n"]["Dirichlet"] = _points(ALGORITHMS, fits("Dirichlet", sizes))
+    found["n"]["Dirichlet"] = fits("Dirichlet", 0, [(n, 50, 1) for n in ALGORITHMS])
     for prior in PRIORS:
-        found["P"][prior] = _points(INSTANCES, fits(prior, [(7, p, 20) for p in INSTANCES]))
-        found["T"][prior] = _points(TIMES, fits(prior, [(7, 50, t) for t in TIMES]))
+        found["P"][prior] = fits(prior, 1, [(7, p, 20) for p in INSTANCES])
+        found["T"][prior] = fits(prior, 2, [(7, 50, t) for t in TIMES])
     found["runs"] = of_runs()
-    found["workers"]["local processes"] = _points(WORKERS, [napped(w) for w in WORKERS])
+    found["workers"]["local processes"] = [[w, napped(w)] for w in WORKERS]
     return found
-
-
-def _points(sizes: Iterable[float], spent: Iterable[float]) -> list[list[float]]:
-    return [[size, cpu] for size, cpu in zip(sizes, spent, strict=True)]
 
 
 def slope(points: list[list[float]]) -> float:
@@ -101,7 +104,7 @@ def slope(points: list[list[float]]) -> float:
     >>> round(slope([[1, 1], [10, 1], [100, 10]]), 2)
     1.0
     """
-    late = [(math.log(x), math.log(y)) for x, y in points if x >= points[-1][0] / 10 * 0.999]
+    late = [(math.log(x), math.log(y)) for x, y, *_ in points if x >= points[-1][0] / 10.01]
     mean = [sum(part) / len(late) for part in zip(*late, strict=True)]
     rise = sum((x - mean[0]) * (y - mean[1]) for x, y in late)
     return rise / sum((x - mean[0]) ** 2 for x, _ in late)
@@ -125,7 +128,11 @@ def draw(found: Points, path: Path) -> None:
         for name, points in series.items():
             colour, mark = look[name]
             text = f"{name}: {_power(slope(points))}"
-            panel.loglog(*zip(*points, strict=True), f"{mark}-", color=colour, ms=4, label=text)
+            panel.loglog(*_columns(points), f"{mark}-", color=colour, ms=4, label=text)
+            moved = [point for point in points if any(point[2:])]
+            panel.loglog(*_columns(moved), mark, color=colour, ms=4, mfc="white", zorder=3)
+        if axis == "workers":
+            panel.axhline(8 * 0.2, color="0.5", ls=":", label="the naps alone")
         panel.legend(frameon=False, loc="upper left", fontsize=8, handlelength=1.4)
         panel.set_xlabel(NAMES.get(axis, axis))
         panel.set_ylabel("wall seconds" if axis == "workers" else "CPU seconds")
@@ -138,6 +145,10 @@ def draw(found: Points, path: Path) -> None:
     figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
+def _columns(points: list[list[float]]) -> tuple[list[float], list[float]]:
+    return [point[0] for point in points], [point[1] for point in points]
+
+
 def _series(found: Points) -> list[str]:
     return list(dict.fromkeys(name for series in found.values() for name in series))
 
@@ -148,12 +159,11 @@ def _power(exponent: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draw", action="store_true", help="draw again what was measured")
-    wanted = parser.parse_args()
-    kept = RESULTS / "growth.json"
-    if not wanted.draw:
-        kept.write_text(json.dumps(measured()) + "\n")
-    draw(json.loads(kept.read_text()), RESULTS / "growth.svg")
+    parser.add_argument("file", type=Path, help="an SVG or PNG to write")
+    path = parser.parse_args().file
+    found = measured()
+    print(json.dumps(found))
+    draw(found, path)
 
 
 if __name__ == "__main__":

@@ -138,15 +138,17 @@ def share(ratio: float) -> str:
 
 
 def seconds(value: float) -> str:
+    """Two digits or more, in the unit that suits.
+
+    >>> seconds(0.0000004), seconds(0.000312), seconds(0.034), seconds(3.21), seconds(123.4)
+    ('0.40 us', '312 us', '34 ms', '3.2 s', '123 s')
     """
-    >>> seconds(0.000012), seconds(0.034), seconds(3.21), seconds(123.4)
-    ('12 us', '34 ms', '3.2 s', '123 s')
-    """
-    if value < 0.999e-3:
-        return f"{1e6 * value:.2g} us"
-    if value < 0.999:
-        return f"{1e3 * value:.0f} ms" if value >= 0.00995 else f"{1e3 * value:.1f} ms"
-    return f"{value:,.0f} s" if value >= 9.95 else f"{value:.1f} s"
+    for unit, name in ((1e-6, "us"), (1e-3, "ms"), (1.0, "s")):
+        scaled = value / unit
+        if scaled < 999 or name == "s":
+            break
+    digits = 0 if scaled >= 9.95 else 1 if scaled >= 0.995 else 2
+    return f"{scaled:,.{digits}f} {name}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -3,8 +3,8 @@
     python benchmarks/recorded_race.py                # 50 rounds, prints a row
 
 Seven algorithms on the 646 recorded MA-BBOB problems in 10 dimensions, asked about at 200 times:
-the 60 recorded ones are steps of curves at 200. Rounds have eight instances, and so much certainty is
-asked for that 50 rounds do not settle it. The other side is one plain likelihood and gradient
+the 60 recorded ones are steps of curves at 200. Rounds have eight instances, and so much certainty
+is asked for that 50 rounds do not settle it. The other side is one plain likelihood and gradient
 (``passes.py``) after each round, over all rankings of the instances so far.
 """
 

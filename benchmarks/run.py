@@ -1,11 +1,11 @@
 """All benchmarks in one command: one table of ratios, measured in one run on one machine.
 
     python benchmarks/run.py                 # under 30 minutes on two cores; writes results
-    python benchmarks/run.py race store      # only the parts whose names begin like this; prints
+    python benchmarks/run.py race store      # some parts: prints their rows, writes nothing
     python benchmarks/run.py --quick         # under a minute: small sizes, and limits are checked
 
-Writes table.md, table.json, growth.json and growth.svg into benchmarks/results. A small run fails
-with a sentence for each ratio that exceeds its limit; limits leave room for a busy machine.
+Writes table.md, table.json and growth.svg into benchmarks/results. A small run fails with a
+sentence for each ratio that exceeds its limit; limits leave room for a busy machine.
 """
 
 import argparse
@@ -46,10 +46,12 @@ PACKAGES = (
     "distributed matplotlib psycopg"
 )
 
+NUMBERS = RESULTS / "table.json"
+
 TEXT = """\
 # Ratios, measured in one run
 
-Made by `python benchmarks/run.py`{when}, in {minutes:.0f} minutes.
+Made by `python benchmarks/run.py` on {when}, in {minutes:.0f} minutes.
 
 **Machine:** {machine}. Load {before} at the start, {after} at the end.
 
@@ -101,7 +103,7 @@ def slopes(found: growth.Points) -> str:
 
 
 def listed(points: list[list[float]]) -> str:
-    return ", ".join(f"{size:,}: {spent:.2g}" for size, spent in points)
+    return ", ".join(f"{size:,}: {spent:.2g}" for size, spent, *_ in points)
 
 
 def facts(begin: float, before: str) -> dict[str, object]:
@@ -116,15 +118,20 @@ def facts(begin: float, before: str) -> dict[str, object]:
     }
 
 
-def write(rows: list[Row], found: growth.Points, about: dict[str, object]) -> None:
-    """The table, its numbers, and the figure of growth."""
-    numbers = {**about, "rows": [{**asdict(row), "ratio": row.ratio} for row in rows]}
-    (RESULTS / "table.json").write_text(json.dumps(numbers, indent=1) + "\n")
-    (RESULTS / "growth.json").write_text(json.dumps(found, indent=1) + "\n")
+def keep(rows: list[Row], grown: growth.Points, about: dict[str, object]) -> None:
+    """All numbers, before anything is made of them."""
+    numbers = {**about, "rows": list(map(asdict, rows)), "growth": grown}
+    NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n")
+
+
+def write() -> None:
+    """The table and the figure of growth, from the numbers that are kept."""
+    kept = json.loads(NUMBERS.read_text())
+    rows = [Row(**row) for row in kept.pop("rows")]
+    found = kept.pop("growth")
     growth.draw(found, RESULTS / "growth.svg")
     lines = table(HEAD, map(cells, rows))
-    about = {**about, "when": f" on {about['when']}"}
-    text = TEXT.format(rows=lines, goals=goals(rows), slopes=slopes(found), **about)
+    text = TEXT.format(rows=lines, goals=goals(rows), slopes=slopes(found), **kept)
     (RESULTS / "table.md").write_text(text)
 
 
@@ -132,11 +139,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, or some of the parts")
     parser.add_argument("--quick", action="store_true", help="small sizes; check limits")
+    parser.add_argument("--table", action="store_true", help="write again what was measured")
     wanted = parser.parse_args()
+    if wanted.table:
+        write()
+        return
     begin, before = time.monotonic(), load()
     rows = shown(measured(wanted.parts, wanted.quick))
     if not wanted.quick and not wanted.parts:
-        write(rows, growth.measured(), facts(begin, before))
+        keep(rows, {}, facts(begin, before))
+        keep(rows, growth.measured(), facts(begin, before))
+        write()
     print(f"{time.monotonic() - begin:.0f} s, load {before} and {load()}")
     complaints = [row.complaint for row in rows if row.complaint]
     if wanted.quick and complaints:
