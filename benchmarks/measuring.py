@@ -129,12 +129,14 @@ def peak() -> int:
 def share(ratio: float) -> str:
     """A ratio as people read it.
 
-    >>> share(0.01), share(0.62), share(1.049), share(123.4)
-    ('1/100', '0.62', '1.05', '123')
+    >>> share(0.01), share(0.62), share(1.049), share(1.0), share(123.4)
+    ('1/100', '0.62', '1.05', '1', '123')
     """
     if ratio <= 0.2:
         return f"1/{1 / ratio:,.0f}"
-    return f"{ratio:,.0f}" if ratio >= 20 else f"{ratio:.3g}"
+    if ratio == round(ratio):
+        return f"{ratio:,.0f}"
+    return f"{ratio:,.{0 if ratio >= 20 else 1 if ratio >= 9.95 else 2}f}"
 
 
 def seconds(value: float) -> str:
@@ -151,6 +153,15 @@ def seconds(value: float) -> str:
     return f"{scaled:,.{digits}f} {name}"
 
 
+def grouped(rows: Iterable[Row]) -> Iterator[list[str]]:
+    """Rows for people, and the name of a part in its first row only."""
+    part = ""
+    for row in rows:
+        first, *others = cells(row)
+        yield [f"**{first}**" if first != part else "", *others]
+        part = first
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
@@ -165,8 +176,12 @@ def cells(row: Row) -> list[str]:
     goal = "" if row.goal is None else f"{share(row.goal)}{'' if row.reached else ', not reached'}"
     ratio = f"**{share(row.ratio)}**"
     clock = "" if row.clock == "CPU" else f" {row.clock}"
-    sides = [f"{seconds(side)}{clock}" for side in (row.ours, row.theirs)]
+    sides = [f"{_whole(seconds(side))}{clock}" for side in (row.ours, row.theirs)]
     return [row.part, row.what, row.against, ratio, goal, *sides, row.remark]
+
+
+def _whole(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def shown(rows: Iterable[Row]) -> list[Row]:

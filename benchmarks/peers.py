@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 from measuring import Figures, Row, apart, cpu, peak, shown
@@ -219,8 +220,9 @@ def rows(quick: bool) -> Iterator[Row]:
         for name, sampler in NUTS.items():
             yield compared(name, partial(apart, nuts, sampler, *size, TUNE, DRAWS), *size)
         yield compared("Pathfinder", partial(apart, pathfinder, *size), *size)
-    yield point(7, 200, 3)
-    yield point(300, 3000, 1, 20)
+    if find_spec("choix") is not None:
+        yield point(7, 200, 3)
+        yield point(300, 3000, 1, 20)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import race
 import read_and_rank
 import recorded_race
 import track
-from measuring import HEAD, RESULTS, Row, cells, load, machine, share, shown, table
+from measuring import HEAD, RESULTS, Row, grouped, load, machine, share, shown, table
 
 import racing
 import store
@@ -49,7 +49,7 @@ PACKAGES = (
 NUMBERS = RESULTS / "table.json"
 
 TEXT = """\
-# Ratios, measured in one run
+# Benchmarks: ratios measured in one run
 
 Made by `python benchmarks/run.py` on {when}, in {minutes:.0f} minutes.
 
@@ -86,7 +86,7 @@ def goals(rows: list[Row]) -> str:
     said = f"**Goals:** {len(aimed) - len(missed)} of {len(aimed)} are reached."
     lines = [
         f"- {row.part}, {row.what}: {share(row.ratio)} times {row.against}, and {share(row.goal)} "
-        "was the goal."
+        f"was the goal. {row.remark}."
         for row in missed
     ]
     return "\n".join([said, "", *lines]) if missed else said
@@ -130,7 +130,7 @@ def write() -> None:
     rows = [Row(**row) for row in kept.pop("rows")]
     found = kept.pop("growth")
     growth.draw(found, RESULTS / "growth.svg")
-    lines = table(HEAD, map(cells, rows))
+    lines = table(HEAD, grouped(rows))
     text = TEXT.format(rows=lines, goals=goals(rows), slopes=slopes(found), **kept)
     (RESULTS / "table.md").write_text(text)
 

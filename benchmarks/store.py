@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from measuring import RESULTS, Row, apart, machine, peak
+from measuring import RESULTS, Row, apart, machine, medians, peak
 from measuring import table as markdown
 
 IMPROVEMENTS, ALGORITHMS, INSTANCES = 50, 10, 64
@@ -102,6 +102,7 @@ def bare_database(where):
         import psycopg
 
         connection = psycopg.connect(where, autocommit=True)
+        connection.execute("DROP TABLE IF EXISTS bare")
         connection.execute("CREATE TABLE bare (id BIGINT PRIMARY KEY, data BYTEA)")
         cursor = connection.cursor()
         command = "INSERT INTO bare VALUES (%s, %s)"
@@ -125,14 +126,14 @@ def packed(event):
     return struct.pack(f"<{2 * len(run.time)}d", *run.time, *run.value)
 
 
-def read(where, runs, size=0):  # noqa: ARG001
+def read(where, runs):  # noqa: ARG001
     """All events, one after the other."""
     with reading(where) as (store, found):
         found["events"] = sum(1 for _ in store.read())
     return found
 
 
-def bare_read(where, runs, size=0):  # noqa: ARG001
+def bare_read(where, runs):  # noqa: ARG001
     """Fetch all rows of the plain table, and unpack the numbers."""
     clock, before = Stopwatch(), peak()
     with clock:
@@ -144,7 +145,7 @@ def bare_read(where, runs, size=0):  # noqa: ARG001
     return {**clock.read(), "memory": peak() - before}
 
 
-def replay(where, runs, size=0, **how):  # noqa: ARG001
+def replay(where, runs, **how):
     """What a coordinator does that comes back; ``keep=False`` is how it does it."""
     from polarbear.racing.core import Race
 
@@ -154,19 +155,19 @@ def replay(where, runs, size=0, **how):  # noqa: ARG001
     return found
 
 
-def resume(where, runs, size=0):
+def resume(where, runs):
     """The same without keeping the events."""
-    return replay(where, runs, size, keep=False)
+    return replay(where, runs, keep=False)
 
 
-def table(where, runs, size=0):  # noqa: ARG001
+def table(where, runs):
     """All runs, for export."""
     with reading(where) as (store, found):
         assert len(store.runs()) == runs
     return found
 
 
-def status(where, runs, size=0):  # noqa: ARG001
+def status(where, runs):
     """Where the race stands."""
     with reading(where) as (store, found):
         assert store.status().n_runs == runs
@@ -301,22 +302,28 @@ def report(runs, rates, reading, sizes):
 def rows(quick: bool) -> Iterator[Row]:
     """Writing in three sizes of batches, and reading, against bare tables."""
     runs = {1: 300, 64: 2000, 4096: 8000} if quick else {1: 500, 64: 6400, 4096: 40_000}
+    rounds = 1 if quick else 3
     with tempfile.TemporaryDirectory() as folder, a_server(wanted=not quick) as server:
         places = {"SQLite": (f"{folder}/{{}}.db", f"{folder}/{{}}-bare.db")}
         if server is not None:
             places["PostgreSQL"] = f"{server.url}#b{{}}", server.url
         for name, (where, bare) in places.items():
             for size, some in runs.items():
-                yield written(name, where.format(size), bare.format(size), some, size)
-        kept, plain = (place.format(4096) for place in places["SQLite"])
+                yield written(name, where, bare, some, size, rounds)
+        kept, plain = (place.format("4096-1") for place in places["SQLite"])
         base = apart(bare_read, plain, runs[4096])
         for part in (status, read, resume):
             yield had(part, kept, base, runs[4096])
 
 
-def written(database: str, where: str, bare: str, runs: int, size: int) -> Row:
-    mine = apart(append, where, runs, size)
-    theirs = apart(bare_append, bare, runs, size)
+def written(database: str, where: str, bare: str, runs: int, size: int, rounds: int) -> Row:
+    """Both in turns, into a new place each time."""
+    turns = []
+    for k in range(1, rounds + 1):
+        place = f"{size}-{k}"
+        turns.append(apart(append, where.format(place), runs, size))
+        turns.append(apart(bare_append, bare.format(place), runs, size))
+    mine, theirs = medians(turns[::2]), medians(turns[1::2])
     return Row(
         "store",
         f"{runs:,} runs into {database}, {size:,} at a time",
@@ -331,10 +338,10 @@ def written(database: str, where: str, bare: str, runs: int, size: int) -> Row:
 
 
 def had(part, where: str, base: dict, runs: int) -> Row:
-    said = READING[part].split(",")[0]
-    mine = apart(part, where, runs)
+    words = {status: "`status()` of", read: "to read all events of", resume: "to resume a race of"}
     limit = {status: 2.0, read: 40.0, resume: 60.0}[part]
-    what = f"{said}, {runs:,} runs"
+    mine = apart(part, where, runs)
+    what = f"{words[part]} {runs:,} runs"
     against = "bare SQLite: fetch and unpack"
     return Row("store", what, against, mine["cpu"], base["cpu"], limit=limit)
 
