@@ -80,7 +80,7 @@ def rows(quick: bool) -> Iterator[Row]:
     if quick:
         cases = [("Dirichlet", FEW, 30), ("Dirichlet", MANY, 30), ("BSpline", FEW, 30)]
     for prior, n, times in cases:
-        found = apart(counted, prior, n, INSTANCES, times, 2 if quick else 5)
+        found = apart(counted, prior, n, INSTANCES, times, 2 if quick else 3)
         ours, weighing = found["posterior"] / found["ours"], found["weighing"] / found["plain"]
         yield Row(
             "floor",
