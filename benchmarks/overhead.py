@@ -153,13 +153,13 @@ def main():
     found = shown(rows(False, n, parts))
     used = utilisation(n // 2 if wanted.quick else n, 64)
     if not wanted.no_write:
-        parts = [
+        text = [
             "# Overhead of runs",
             f"Made by `python benchmarks/overhead.py` on {machine('distributed')}; load {before}.",
             table(HEAD, map(cells, found)),
             used,
         ]
-        (RESULTS / "overhead.md").write_text("\n\n".join(parts) + "\n")
+        (RESULTS / "overhead.md").write_text("\n\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

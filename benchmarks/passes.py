@@ -78,7 +78,7 @@ def rows(quick: bool) -> Iterator[Row]:
     cases = [("Dirichlet", n, times) for n in (FEW, MANY) for times in (1, 30, 200)]
     cases += [(prior, FEW, 30) for prior in ["HierarchicalDirichlet", *TEMPORAL]]
     if quick:
-        cases = [("Dirichlet", FEW, 30), ("Dirichlet", MANY, 30), ("BSpline", FEW, 30)]
+        cases = [("Dirichlet", FEW, 30), ("Dirichlet", MANY, 10), ("BSpline", FEW, 30)]
     for prior, n, times in cases:
         found = apart(counted, prior, n, INSTANCES, times, 2 if quick else 3)
         ours, weighing = found["posterior"] / found["ours"], found["weighing"] / found["plain"]

@@ -97,12 +97,12 @@ def main():
     before = load()
     found = shown(rows(False, *((256, 1) if wanted.quick else (2048, 2))))
     if not wanted.no_write:
-        parts = [
+        text = [
             "# A whole race against its jobs",
             f"Made by `python benchmarks/race.py` on {machine('distributed')}; load {before}.",
             table(HEAD, map(cells, found)),
         ]
-        (RESULTS / "race.md").write_text("\n\n".join(parts) + "\n")
+        (RESULTS / "race.md").write_text("\n\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

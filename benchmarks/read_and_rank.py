@@ -15,7 +15,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from measuring import RESULTS, Figures, Row, apart, machine, peak, table
@@ -101,10 +101,12 @@ def polars(path: str) -> Figures:
     return {"all": seconds, "cpu": spent, "memory": peak() - before, "rows": len(frame)}
 
 
-def measured(runs: int, rounds: int) -> Iterator[tuple[str, dict[str, list[Figures]]]]:
+def measured(
+    runs: int, rounds: int, kinds: Sequence[str] = KINDS
+) -> Iterator[tuple[str, dict[str, list[Figures]]]]:
     """Of each kind of file what both sides took, in turns; polars has all cores."""
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
+        for kind in kinds:
             path = str(Path(folder) / "runs.parquet")
             apart(write_file, path, runs, kind == "shuffled")
             sides: dict[str, list[Figures]] = {"ours": [], "polars": []}
@@ -128,7 +130,7 @@ def memory(found: list[Figures], runs: int) -> float:
 def rows(quick: bool) -> Iterator[Row]:
     """Reading and ranking against reading and sorting."""
     runs = 5000 if quick else 20_000
-    for kind, sides in measured(runs, 3):
+    for kind, sides in measured(runs, 3, KINDS[:1] if quick else KINDS):
         yield Row(
             "reading",
             f"{runs * IMPROVEMENTS:,} rows {kind}, Parquet to rankings at {TIMES} times",

@@ -137,10 +137,12 @@ def write() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, or some of the parts")
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; nothing: all")
     parser.add_argument("--quick", action="store_true", help="small sizes; check limits")
     parser.add_argument("--table", action="store_true", help="write again what was measured")
     wanted = parser.parse_args()
+    if unknown := set(wanted.parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     if wanted.table:
         write()
         return
