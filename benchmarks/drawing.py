@@ -65,7 +65,7 @@ def figures(names: list[str], rounds: int) -> Figures:
 
     runs = pb.read(EXAMPLE, direction="minimize", clock="evaluations")
     posterior = pb.fit(pb.rank(runs))
-    race = pb.replay(runs, pb.Rules(alpha=0.95))
+    race = pb.replay(runs, pb.Rules(alpha=0.95)) if "evolution" in names else None
     calls = {
         "ratings": lambda: pb.plots.ratings(posterior),
         "values": lambda: pb.plots.values(posterior),
