@@ -49,14 +49,14 @@ PACKAGES = (
 NUMBERS = RESULTS / "table.json"
 
 TEXT = """\
-# Benchmarks: ratios measured in one run
+# Benchmarks: ours and others, side by side
 
 Made by `python benchmarks/run.py` on {when}, in {minutes:.0f} minutes.
 
-**Machine:** {machine}. Load {before} at the start, {after} at the end.
+**Machine:** {machine}. Load {before} at the start, {after} at the end.{note}
 
 **How to read it.** A ratio is what ours takes divided by what the other side takes: below one, ours
-is faster, and 1/90 is ninety times as fast. Both sides took turns in this run. Seconds are of CPU
+is faster, and 1/90 is ninety times as fast. Both sides of a row took turns. Seconds are of CPU
 unless they say "wall", with one thread; medians of several. n algorithms, P instances, T times.
 
 {rows}
@@ -106,7 +106,7 @@ def listed(points: list[list[float]]) -> str:
     return ", ".join(f"{size:,}: {spent:.2g}" for size, spent, *_ in points)
 
 
-def facts(begin: float, before: str) -> dict[str, object]:
+def facts(begin: float, before: str, note: str) -> dict[str, object]:
     """Where and when, for the table and for whoever reads the numbers."""
     packages = machine(*PACKAGES.split())
     return {
@@ -115,6 +115,7 @@ def facts(begin: float, before: str) -> dict[str, object]:
         "minutes": (time.monotonic() - begin) / 60,
         "before": before,
         "after": load(),
+        "note": note and f"\n\n**Note:** {note}",
     }
 
 
@@ -140,6 +141,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; nothing: all")
     parser.add_argument("--quick", action="store_true", help="small sizes; check limits")
     parser.add_argument("--table", action="store_true", help="write again what was measured")
+    parser.add_argument("--note", default="", help="what was unusual, to be said in the table")
     wanted = parser.parse_args()
     if unknown := set(wanted.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -149,8 +151,8 @@ def main() -> None:
     begin, before = time.monotonic(), load()
     rows = shown(measured(wanted.parts, wanted.quick))
     if not wanted.quick and not wanted.parts:
-        keep(rows, {}, facts(begin, before))
-        keep(rows, growth.measured(), facts(begin, before))
+        keep(rows, {}, facts(begin, before, wanted.note))
+        keep(rows, growth.measured(), facts(begin, before, wanted.note))
         write()
     print(f"{time.monotonic() - begin:.0f} s, load {before} and {load()}")
     complaints = [row.complaint for row in rows if row.complaint]
