@@ -1,4 +1,4 @@
-"""The fast engine against PyMC, and how its cost grows.
+"""The fast engine against nutpie and Pathfinder at full size, and how its cost grows.
 
     python benchmarks/inference.py                      # everything, about an hour
     python benchmarks/inference.py speed dirichlet      # some parts
@@ -11,185 +11,47 @@ nutpie on the PyMC model, 4 chains of 1000 + 2000; its compilation is measured a
 
 import argparse
 import json
-import os
-import platform
-import resource
 import statistics
-import subprocess
-import sys
-import time
-from importlib import metadata
-from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
-SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+import growth as growing
+import peers
+from measuring import RESULTS, Figures, apart, machine, medians, table
+
 TEMPORAL = ["BSpline", "RandomWalk", "SparseGP", "HSGP", "GP"]
-ROUNDS = 5
+TUNE, DRAWS = 1000, 2000
+FIGURES = ("cpu", "wall", "trusted", "k", "memory")
 
 
-# What a child process does: each returns figures for the parent.
-
-
-def curves(n: int, times: int):
-    import numpy as np
-
-    phase = np.random.default_rng(1).uniform(0, 2 * np.pi, n)
-    return np.sin(3 * np.linspace(0, 1, times)[:, None] + phase)
-
-
-def simulated(n: int, instances: int, times: int):
-    from polarbear.testing import simulate_rankings
-
-    return simulate_rankings(curves(n, times), instances, 2)
-
-
-def some_of_many(n: int, each: int, instances: int):
-    """Rankings of a few of many algorithms, at one time."""
-    import numpy as np
-
-    from polarbear.data.rankings import Rankings, positions_of
-
-    rng = np.random.default_rng(3)
-    strength = rng.normal(size=n)
-    who = np.stack([rng.choice(n, each, replace=False) for _ in range(instances)])
-    costs = -(strength[who] + rng.gumbel(size=who.shape))
-    return Rankings(
-        tuple(f"a{k}" for k in range(n)),
-        tuple(f"i{k}" for k in range(instances)),
-        np.zeros(1),
-        positions_of(costs).reshape(1, -1),
-        who.ravel().astype(np.int32),
-        np.arange(instances + 1, dtype=np.int64) * each,
-        np.arange(instances, dtype=np.int32),
-        np.ones(instances),
-    )
-
-
-def used() -> float:
-    spent = resource.getrusage(resource.RUSAGE_SELF)
-    return spent.ru_utime + spent.ru_stime
-
-
-def fast(prior: str, n: int, instances: int, times: int, each: int = 0) -> dict[str, float]:
-    import polarbear as pb
-    from polarbear.engines.laplace import laplace  # so that imports are not measured
-
-    rankings = some_of_many(n, each, instances) if each else simulated(n, instances, times)
-    before, wall = used(), time.perf_counter()
-    # The same posterior as that of the peers: every ranking is evidence.
-    found = laplace(rankings, getattr(pb.priors, prior)(), evidence="rankings")
-    spent, waited = used() - before, time.perf_counter() - wall
-    return {
-        "cpu": spent,
-        "wall": waited,
-        "trusted": float(found.diagnostics.trusted),
-        "k": found.diagnostics.measured["k-hat"],
-        "draws": float(len(found.draws)),
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
-
-
-def nuts(prior: str, n: int, instances: int, times: int, tune: int, draws: int) -> dict[str, float]:
-    import pymc  # noqa: F401
-
-    import polarbear as pb
-    from polarbear.engines.nuts import nuts as sample
-
-    rankings = simulated(n, instances, times)
-    before = used()
-    found = sample(rankings, getattr(pb.priors, prior)(), tune=tune, draws=draws, cores=1)
-    measured = found.diagnostics.measured
-    return {
-        "cpu": used() - before,
-        "rhat": measured["R-hat"],
-        "ess": measured["ESS"],
-        "divergences": measured["divergences"],
-    }
-
-
-def pathfinder(time_index: int) -> dict[str, float]:
-    from dataclasses import replace
-
-    import pymc  # noqa: F401
-    import pymc_extras
-
-    from polarbear.engines.pymc_model import pymc_model
-    from polarbear.priors.dirichlet import Dirichlet
-
-    rankings = simulated(7, 1000, 200)
-    pick = slice(time_index, time_index + 1)
-    one = replace(rankings, times=rankings.times[pick], position=rankings.position[pick])
-    model = pymc_model(one, Dirichlet())
-    before = used()
-    trace = pymc_extras.fit_pathfinder(
-        model=model, concurrent=None, progressbar=False, display_summary=False, random_seed=1
-    )
-    return {
-        "cpu": used() - before,
-        "computing": float(trace["sample_stats"]["compute_time"]),
-        "k": float(trace["sample_stats"]["pareto_k"]),
-    }
-
-
-def choix(each: int, instances: int) -> dict[str, float]:
-    """The maximum of the likelihood by the package choix: a point, without uncertainty."""
-    import choix as peer
-
-    rankings = some_of_many(1000, each, instances)
-    order = [
-        rankings.algorithm[a:b][rankings.position[0, a:b].argsort()].tolist()
-        for a, b in zip(rankings.offset[:-1], rankings.offset[1:], strict=True)
-    ]
-    before = used()
-    peer.ilsr_rankings(1000, order, alpha=1e-3)
-    return {"cpu": used() - before}
-
-
-# What the parent does
-
-
-def child(name: str, *arguments: object) -> dict[str, float]:
-    command = [sys.executable, __file__, "--child", name, json.dumps(arguments)]
-    done = subprocess.run(
-        command, env={**os.environ, **SINGLE}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{name}{arguments} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def median(name: str, *arguments: object, rounds: int = ROUNDS) -> dict[str, float]:
-    runs = [child(name, *arguments) for _ in range(rounds)]
-    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+def median(*size: object, rounds: int) -> Figures:
+    """Ours, in processes of their own."""
+    runs = [apart(peers.ours, *size) for _ in range(rounds)]
+    return medians([{name: run[name] for name in FIGURES} for run in runs])
 
 
 def speed(quick: bool) -> dict[str, object]:
-    times = 20 if quick else 100
     found = {}
     for prior in TEMPORAL:
-        ours = [child("fast", prior, 5, 30, times) for _ in range(3)]
-        sampled = child("nuts", prior, 5, 30, times, 1000, 2000)
-        compiled = child("nuts", prior, 5, 30, times, 20, 20)
-        ours += [child("fast", prior, 5, 30, times) for _ in range(3)]
-        cpu = statistics.median(run["cpu"] for run in ours)
+        size = (prior, 5, 30, 20 if quick else 100)
+        ours = [apart(peers.ours, *size) for _ in range(3)]
+        sampled = apart(peers.nuts, "nutpie", *size, TUNE, DRAWS)
+        ours += [apart(peers.ours, *size) for _ in range(3)]
         found[prior] = {
-            "ours": cpu,
+            "ours": statistics.median(run["cpu"] for run in ours),
             "trusted": min(run["trusted"] for run in ours),
-            "sampling": sampled["cpu"] - compiled["cpu"],
-            "compiling": compiled["cpu"],
-            **{key: sampled[key] for key in ("rhat", "ess", "divergences")},
+            **{key: value for key, value in sampled.items() if key != "ahead"},
         }
         print("speed", prior, found[prior], flush=True)
     return found
 
 
 def dirichlet(quick: bool) -> dict[str, object]:
-    ours = median("fast", "Dirichlet", 7, 1000, 200)
-    theirs = [child("pathfinder", t) for t in ((0,) if quick else (0, 100, 199))]
+    size = ("Dirichlet", 7, 1000, 200)
+    ours = median(*size, rounds=5)
+    theirs = [apart(peers.pathfinder, *size, t) for t in ((0,) if quick else (0, 100, 199))]
     found = {
         "ours": ours["cpu"],
         "cpu": 200 * statistics.mean(run["cpu"] for run in theirs),
-        "computing": 200 * statistics.mean(run["computing"] for run in theirs),
+        "computing": 200 * statistics.mean(run["sampling"] for run in theirs),
         "k": max(run["k"] for run in theirs),
     }
     print("dirichlet", found, flush=True)
@@ -208,7 +70,7 @@ def growth(quick: bool) -> dict[str, object]:
     for axis, (priors, sizes) in AXES.items():
         sizes = sizes[:3] if quick else sizes
         for prior in priors.split():
-            runs = [median("fast", prior, *size, rounds=1 if quick else 3) for size in sizes]
+            runs = [median(prior, *size, rounds=1 if quick else 3) for size in sizes]
             found[f"{axis} {prior}"] = [
                 [size["nPT".index(axis)], run["cpu"]] for size, run in zip(sizes, runs, strict=True)
             ]
@@ -217,13 +79,12 @@ def growth(quick: bool) -> dict[str, object]:
 
 
 def large(quick: bool) -> dict[str, object]:
-    n = 300 if quick else 1000
+    n, instances = (300, 1000) if quick else (1000, 10_000)
     found = {
-        "all": median("fast", "Dirichlet", n, 200, 1, rounds=3),
-        "some": median("fast", "Dirichlet", n, 10_000, 1, 20, rounds=3),
+        "all": median("Dirichlet", n, 200, 1, rounds=3),
+        "some": median("Dirichlet", n, instances, 1, 20, rounds=3),
+        "choix": {"cpu": apart(peers.choix, n, instances, 1, 20)["cpu"]},
     }
-    if not quick:
-        found["choix"] = child("choix", 20, 10_000)
     print("large", found, flush=True)
     return found
 
@@ -231,99 +92,75 @@ def large(quick: bool) -> dict[str, object]:
 # The report
 
 
-def slope(points: list[list[float]]) -> float:
-    """The exponent of the growth over the last decade."""
-    import numpy as np
-
-    size, cpu = np.log(np.array(points)).T
-    late = size >= size[-1] - np.log(10) - 1e-9
-    return float(np.polyfit(size[late], cpu[late], 1)[0])
-
-
 def report(found: dict[str, dict]) -> str:
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "pymc"))
-    lines = ["# The fast engine against PyMC", "", f"`python benchmarks/inference.py`, {versions},"]
-    lines += [f"Python {platform.python_version()}, one thread, CPU seconds.", ""]
-    if "speed" in found:
-        lines += [
-            "## Temporal priors at n=5, P=30, T=100",
-            "",
-            "| prior | ours | NUTS sampling | ratio | with compiling | R-hat | ESS | diverged |",
-            "|---|---|---|---|---|---|---|---|",
+    said = machine("numpy", "scipy", "pymc", "nutpie", "pymc-extras", "choix")
+    parts = ["# The fast engine against PyMC"]
+    parts += [f"`python benchmarks/inference.py` on {said}; one thread, CPU seconds."]
+    for name, words in (("speed", of_speed), ("dirichlet", of_dirichlet)):
+        parts += words(found[name]) if name in found else []
+    for name, words in (("growth", of_growth), ("large", of_large)):
+        parts += words(found[name]) if name in found else []
+    return "\n\n".join(parts) + "\n"
+
+
+def of_speed(found: dict[str, Figures]) -> list[str]:
+    head = ["prior", "ours", "NUTS sampling", "ratio", "with compiling", "R-hat", "ESS", "diverged"]
+    rows = [
+        [
+            prior,
+            f"{row['ours']:.2f}",
+            f"{row['sampling']:.0f}",
+            f"**{row['sampling'] / row['ours']:.0f}**",
+            f"{(row['sampling'] + row['compiling']) / row['ours']:.0f}",
+            f"{row['rhat']:.3f}",
+            f"{row['ess']:.0f}",
+            f"{row['divergences']:.0f}",
         ]
-        for prior, row in found["speed"].items():
-            total = row["sampling"] + row["compiling"]
-            lines.append(
-                f"| {prior} | {row['ours']:.2f} | {row['sampling']:.0f} | "
-                f"**{row['sampling'] / row['ours']:.0f}** | {total / row['ours']:.0f} | "
-                f"{row['rhat']:.3f} | {row['ess']:.0f} | {row['divergences']:.0f} |"
-            )
-        lines.append("")
-    if "dirichlet" in found:
-        row = found["dirichlet"]
-        text = (
-            f"Ours {row['ours']:.2f}; Pathfinder of pymc-extras, at three times, summed "
-            f"over 200: {row['cpu']:.0f} in all, {row['computing']:.0f} without compiling. Ratios "
-            f"**{row['cpu'] / row['ours']:.0f}** and **{row['computing'] / row['ours']:.0f}**."
-        )
-        title = "## Independent Dirichlet at n=7, P=1000, T=200, against Pathfinder per time"
-        lines += [title, "", text, ""]
-    if "growth" in found:
-        lines += ["## Growth", "", "![growth](inference-growth.png)", ""]
-        lines += ["| along | prior | CPU by size | exponent, last decade |", "|---|---|---|---|"]
-        for key, points in found["growth"].items():
-            axis, prior = key.split()
-            cells = ", ".join(f"{size:,}: {cpu:.2f}" for size, cpu in points)
-            lines.append(f"| {axis} | {prior} | {cells} | {slope(points):.2f} |")
-        lines += ["", "The others are n=5, P=30, T=20; along n, P=30 and T=1.", ""]
-    if "large" in found:
-        whole, some, peer = (found["large"][key] for key in ("all", "some", "choix"))
-        text = (
-            f"All on 200 instances: {whole['cpu']:.1f} CPU seconds, {whole['memory']:.0f} MB, "
-            f"k-hat {whole['k']:.2f}. Twenty on each of 10,000: {some['cpu']:.1f}, "
-            f"{some['memory']:.0f} MB, k-hat {some['k']:.2f}; the point estimate of choix "
-            f"(ilsr_rankings) takes {peer['cpu']:.1f} there, **{peer['cpu'] / some['cpu']:.1f}** "
-            "times that."
-        )
-        lines += ["## A thousand algorithms, one time", "", text, ""]
-    return "\n".join(lines)
+        for prior, row in found.items()
+    ]
+    return ["## Temporal priors at n=5, P=30, T=100", table(head, rows)]
 
 
-def picture(points: dict[str, list]) -> None:
-    import matplotlib as mpl
+def of_dirichlet(row: Figures) -> list[str]:
+    said = (
+        f"Ours {row['ours']:.2f}; Pathfinder of pymc-extras, at three times, summed over 200: "
+        f"{row['cpu']:.0f} in all, {row['computing']:.0f} without compiling. Ratios "
+        f"**{row['cpu'] / row['ours']:.0f}** and **{row['computing'] / row['ours']:.0f}**."
+    )
+    return ["## Independent Dirichlet at n=7, P=1000, T=200, against Pathfinder per time", said]
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
-    names = {"T": "times T", "P": "instances P", "n": "algorithms n"}
-    colours = {"GP": "#0072B2", "RandomWalk": "#D55E00", "Dirichlet": "#009E73"}
-    for axis, panel in zip(AXES, axes, strict=True):
-        for key, values in points.items():
-            along, prior = key.split()
-            if along == axis:
-                size, cpu = zip(*values, strict=True)
-                text = f"{prior}, slope {slope(values):.1f}"
-                panel.loglog(size, cpu, "o-", color=colours[prior], ms=4, label=text)
-        panel.legend(frameon=False, loc="upper left", fontsize=8)
-        panel.set_xlabel(names[axis])
-        panel.grid(alpha=0.3, which="major")
-        panel.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("CPU seconds")
-    figure.savefig(RESULTS / "inference-growth.png", dpi=130)
+def of_growth(found: dict[str, list]) -> list[str]:
+    rows = []
+    for key, points in found.items():
+        cells = ", ".join(f"{size:,}: {cpu:.2f}" for size, cpu in points)
+        rows.append([*key.split(), cells, f"{growing.slope(points):.2f}"])
+    return [
+        "## Growth",
+        "![growth](inference-growth.png)",
+        table(["along", "prior", "CPU by size", "exponent, last decade"], rows),
+        "The others are n=5, P=30, T=20; along n, P=30 and T=1.",
+    ]
+
+
+def of_large(found: dict[str, Figures]) -> list[str]:
+    whole, some, peer = (found[key] for key in ("all", "some", "choix"))
+    said = (
+        f"All on 200 instances: {whole['cpu']:.1f} CPU seconds, {whole['memory']:.0f} MB, "
+        f"k-hat {whole['k']:.2f}. Twenty on each of 10,000: {some['cpu']:.1f}, "
+        f"{some['memory']:.0f} MB, k-hat {some['k']:.2f}; the point estimate of choix "
+        f"(ilsr_rankings) takes {peer['cpu']:.1f} there, **{peer['cpu'] / some['cpu']:.1f}** "
+        "times that."
+    )
+    return ["## A thousand algorithms, one time", said]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help="speed, dirichlet, growth, large; or nothing: all")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-write", action="store_true")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
-    if wanted.child:
-        name, arguments = wanted.child
-        print(json.dumps(globals()[name](*json.loads(arguments))))
-        return
     kept = RESULTS / "inference.json"
     found = json.loads(kept.read_text()) if kept.exists() else {}
     for part in (speed, dirichlet, growth, large):
@@ -333,7 +170,11 @@ def main() -> None:
                 kept.write_text(json.dumps(found, indent=1) + "\n")
     if not wanted.no_write:
         if "growth" in found:
-            picture(found["growth"])
+            points = {axis: {} for axis in AXES}
+            for key, values in found["growth"].items():
+                axis, prior = key.split()
+                points[axis][prior] = values
+            growing.draw(points, RESULTS / "inference-growth.png")
         (RESULTS / "inference.md").write_text(report(found))
 
 

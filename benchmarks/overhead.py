@@ -8,14 +8,14 @@ a worker that is there already.
 """
 
 import argparse
-import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from itertools import count
-from pathlib import Path
 
 import numpy as np
+from measuring import HEAD, RESULTS, Row, cells, load, machine, shown, table
 
 from polarbear.racing.jobs import Key, job
 from polarbear.running.engines import start
@@ -23,7 +23,6 @@ from polarbear.running.local import Local
 from polarbear.running.setup import Setup
 
 NAP = 0.05
-RESULTS = Path(__file__).parent / "results" / "overhead.md"
 _numbers = count()
 
 
@@ -33,6 +32,11 @@ def nap(_):
 
 def sleeper(job):
     time.sleep(NAP)
+    job.report(1.0, time=1)
+
+
+def long_sleeper(job):
+    time.sleep(0.2)
     job.report(1.0, time=1)
 
 
@@ -51,9 +55,10 @@ def jobs_of(solver, n):
     return [job(0, Key(solver.__name__, "0", next(_numbers)), 10.0) for _ in range(n)]
 
 
-def ours(engine, n):
+def ours(engine, n, solver=sleeper):
+    """Wall seconds of so many runs, and CPU seconds of what contains them."""
     start_ = time.perf_counter()
-    engine.submit(jobs_of(sleeper, n))
+    engine.submit(jobs_of(solver, n))
     got = []
     while engine.pending:
         got += engine.outcomes()
@@ -89,11 +94,32 @@ def compared(name, bare, engine, n, parts):
         seconds, used = ours(engine, size)
         mine, cpu = mine + seconds, cpu + used
     done = size * parts
-    ratio = mine / theirs
-    cost = 1e3 * cpu / done
-    line = f"| {name} | {done:,} | {theirs:.1f} | {mine:.1f} | **{ratio:.3f}** | {cost:.1f} |"
-    print(line, flush=True)
-    return line
+    return Row(
+        "race",
+        f"{done:,} contained runs of {1e3 * NAP:.0f} ms, 2 workers",
+        f"the same naps, bare {name}",
+        mine,
+        theirs,
+        limit=2.0,
+        remark=f"{1e3 * cpu / done:.1f} ms of CPU a run",
+        clock="wall",
+    )
+
+
+def rows(quick: bool, n: int = 400, parts: int = 4) -> Iterator[Row]:
+    """Processes of this machine, and Dask; in a hurry, ``race.py`` has it all."""
+    if quick:
+        return
+    with ProcessPoolExecutor(2) as pool, closing(start(setup_of(sleeper), Local(2))) as engine:
+        yield compared("process pool", lambda k: bare_processes(pool, k), engine, n, parts)
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+        closing(start(setup_of(sleeper), client)) as engine,
+    ):
+        yield compared("Dask", lambda k: bare_dask(client, k), engine, n, parts)
 
 
 def utilisation(n, slots):
@@ -121,31 +147,18 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a tenth of the jobs")
     parser.add_argument("--no-write", action="store_true")
     wanted = parser.parse_args()
-    n = 200 if wanted.quick else 2_000
-    parts = 2 if wanted.quick else 10
-    load = os.getloadavg()[0]
-    lines = [
-        "| engine, 2 workers | jobs of 50 ms | bare s | ours s | ratio | CPU ms per run |",
-        "|---|---|---|---|---|---|",
-    ]
-    print("\n".join(lines))
-    with ProcessPoolExecutor(2) as pool, closing(start(setup_of(sleeper), Local(2))) as engine:
-        lines.append(
-            compared("local processes", lambda k: bare_processes(pool, k), engine, n, parts)
-        )
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-        closing(start(setup_of(sleeper), client)) as engine,
-    ):
-        lines.append(compared("Dask", lambda k: bare_dask(client, k), engine, n, parts))
-    lines += ["", utilisation(n // 2 if wanted.quick else n, 64)]
-    lines += ["", f"{os.cpu_count()} cores, load average {load:.1f} at the start."]
+    before = load()
+    n, parts = (200, 2) if wanted.quick else (2000, 10)
+    found = shown(rows(False, n, parts))
+    used = utilisation(n // 2 if wanted.quick else n, 64)
     if not wanted.no_write:
-        title = "# Overhead of runs\n\nMade by `python benchmarks/overhead.py`.\n\n"
-        RESULTS.write_text(title + "\n".join(lines) + "\n")
+        text = [
+            "# Overhead of runs",
+            f"Made by `python benchmarks/overhead.py` on {machine('distributed')}; load {before}.",
+            table(HEAD, map(cells, found)),
+            used,
+        ]
+        (RESULTS / "overhead.md").write_text("\n\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,18 +10,15 @@ the next round. It should depend on how many are new and not on how many there a
 """
 
 import argparse
-import os
-import platform
 import time
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
+from measuring import RESULTS, Row, machine
 
 import polarbear as pb
 
 ALGORITHMS, TIMES, BATCH = 10, 20, 8
-RESULTS = Path(__file__).parent / "results" / "racing.md"
 
 
 class Clueless:
@@ -75,6 +72,23 @@ def table(before: np.ndarray, spent: np.ndarray) -> str:
     return "\n".join(lines) + "\n"
 
 
+def rows(quick: bool) -> Iterator[Row]:
+    """The last fifth of many rounds against the first: history should cost nothing."""
+    rounds = 20 if quick else 100
+    _, spent = measure(rounds)
+    total, fifth = spent[1:].sum(axis=1) / 1000, rounds // 5
+    yield Row(
+        "race",
+        f"a round of {ALGORITHMS * BATCH} runs without its fit, after {rounds} rounds",
+        "the same at the beginning",
+        float(np.median(total[-fifth:])),
+        float(np.median(total[:fifth])),
+        goal=1.5,
+        limit=3.0,
+        remark=f"{1e3 * np.median(total[-fifth:]) / ALGORITHMS / BATCH:.2f} ms a run",
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=250)
@@ -83,10 +97,8 @@ def main() -> None:
     text = table(*measure(options.rounds))
     print(text)
     if not options.no_write:
-        numpy = metadata.version("numpy")
-        machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {numpy}"
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(f"Made by `python benchmarks/racing.py` on {machine}.\n\n{text}")
+        said = f"Made by `python benchmarks/racing.py` on {machine('numpy')}."
+        (RESULTS / "racing.md").write_text(f"{said}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -12,20 +12,19 @@ part runs in a process of its own; peak memory is what it takes above the import
 """
 
 import argparse
-import json
-import os
-import platform
-import resource
 import sqlite3
 import struct
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results" / "store.md"
+from measuring import RESULTS, Row, apart, machine, medians, peak
+from measuring import table as markdown
+
 IMPROVEMENTS, ALGORITHMS, INSTANCES = 50, 10, 64
 SLOW = {1: 0.002, 64: 0.1, 4096: 1.0}
 """The share of the runs that goes in batches of this size: small batches wait for the disk."""
@@ -70,132 +69,150 @@ def append(where, runs, size):
     """Seconds within ``append``; making the events is not counted."""
     from polarbear.store.opening import open_store
 
-    before = peak()
-    seconds = 0.0
+    loaded(where)
+    before, clock = peak(), Stopwatch()
     with open_store(where) as store:
         for batch in batches(runs, size):
-            start = time.perf_counter()
-            store.append(batch)
-            seconds += time.perf_counter() - start
+            with clock:
+                store.append(batch)
         bytes_ = store.status().size
-    return {"seconds": seconds, "memory": peak() - before, "bytes": bytes_}
+    return {**clock.read(), "memory": peak() - before, "bytes": bytes_}
 
 
 def bare_append(where, runs, size):
+    """The same numbers into one plain table of the same database, as durable."""
+    loaded(where)
+    execute, insert, close = bare_database(where)
+    clock, number = Stopwatch(), 0
+    for batch in batches(runs, size):
+        with clock:
+            rows = [(number + k, packed(event)) for k, event in enumerate(batch, 1)]
+            number += len(rows)
+            execute("BEGIN")
+            insert(rows)
+            execute("COMMIT")
+    close()
+    local = not str(where).startswith("postgres")
+    return {**clock.read(), "bytes": Path(where).stat().st_size if local else 0}
+
+
+def bare_database(where):
+    """How to execute, to insert rows and to close, with the settings that the store has."""
+    if str(where).startswith("postgres"):
+        import psycopg
+
+        connection = psycopg.connect(where, autocommit=True)
+        connection.execute("DROP TABLE IF EXISTS bare")
+        connection.execute("CREATE TABLE bare (id BIGINT PRIMARY KEY, data BYTEA)")
+        cursor = connection.cursor()
+        command = "INSERT INTO bare VALUES (%s, %s)"
+    else:
+        connection = sqlite3.connect(where, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, data BLOB)")
+        cursor = connection.cursor()
+        command = "INSERT INTO runs VALUES (?, ?)"
+    return connection.execute, lambda rows: cursor.executemany(command, rows), connection.close
+
+
+def packed(event):
+    """Numbers as bytes; whatever is no run as text."""
     from polarbear.racing.events import Told, to_json
 
-    connection = sqlite3.connect(where, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, data BLOB)")
-    seconds = 0.0
-    number = 0
-    for batch in batches(runs, size):
-        start = time.perf_counter()
-        rows = []
-        for event in batch:
-            number += 1
-            if isinstance(event, Told):
-                run = event.run
-                data = struct.pack(f"<{2 * len(run.time)}d", *run.time, *run.value)
-                rows.append((number, data))
-            else:
-                rows.append((number, to_json(event).encode()))
-        connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT INTO runs VALUES (?, ?)", rows)
-        connection.execute("COMMIT")
-        seconds += time.perf_counter() - start
-    connection.close()
-    return {"seconds": seconds, "bytes": Path(where).stat().st_size}
+    if not isinstance(event, Told):
+        return to_json(event).encode()
+    run = event.run
+    return struct.pack(f"<{2 * len(run.time)}d", *run.time, *run.value)
 
 
-def read(where, runs, size):  # noqa: ARG001
-    from polarbear.store.opening import open_store
-
-    before, start = peak(), time.perf_counter()
-    with open_store(where, read_only=True) as store:
-        number = sum(1 for _ in store.read())
-    return {"seconds": time.perf_counter() - start, "memory": peak() - before, "events": number}
+def read(where, runs):  # noqa: ARG001
+    """All events, one after the other."""
+    with reading(where) as (store, found):
+        found["events"] = sum(1 for _ in store.read())
+    return found
 
 
-def bare_read(where, runs, size):  # noqa: ARG001
-    before, start = peak(), time.perf_counter()
-    connection = sqlite3.connect(where)
-    shape = struct.Struct(f"<{2 * IMPROVEMENTS}d")
-    for _, data in connection.execute("SELECT * FROM runs ORDER BY id"):
-        if len(data) == shape.size:
-            shape.unpack(data)
-    return {"seconds": time.perf_counter() - start, "memory": peak() - before}
+def bare_read(where, runs):  # noqa: ARG001
+    """Fetch all rows of the plain table, and unpack the numbers."""
+    clock, before = Stopwatch(), peak()
+    with clock:
+        connection = sqlite3.connect(where)
+        shape = struct.Struct(f"<{2 * IMPROVEMENTS}d")
+        for _, data in connection.execute("SELECT * FROM runs ORDER BY id"):
+            if len(data) == shape.size:
+                shape.unpack(data)
+    return {**clock.read(), "memory": peak() - before}
 
 
-def replay(where, runs, size, **how):  # noqa: ARG001
+def replay(where, runs, **how):
     """What a coordinator does that comes back; ``keep=False`` is how it does it."""
     from polarbear.racing.core import Race
-    from polarbear.store.opening import open_store
 
-    before, start = peak(), time.perf_counter()
-    with open_store(where, read_only=True) as store:
+    with reading(where) as (store, found):
         race = Race.from_events(store.read(arrays=bool(how)), **how)
-    seconds = time.perf_counter() - start
     assert race.n_runs == runs
-    return {"seconds": seconds, "memory": peak() - before}
-
-
-def resume(where, runs, size):
-    return replay(where, runs, size, keep=False)
-
-
-def table(where, runs, size):  # noqa: ARG001
-    from polarbear.store.opening import open_store
-
-    before, start = peak(), time.perf_counter()
-    with open_store(where, read_only=True) as store:
-        found = store.runs()
-    assert len(found) == runs
-    return {"seconds": time.perf_counter() - start, "memory": peak() - before}
-
-
-def status(where, runs, size):  # noqa: ARG001
-    from polarbear.store.opening import open_store
-
-    before, start = peak(), time.perf_counter()
-    with open_store(where, read_only=True) as store:
-        assert store.status().n_runs == runs
-    return {"seconds": time.perf_counter() - start, "memory": peak() - before}
-
-
-def timed(part):
-    """With the CPU time that it took, which others on the machine change less."""
-
-    def run(where, runs, size):
-        import polarbear.store  # noqa: F401
-
-        if str(where).startswith("postgres"):
-            import psycopg  # noqa: F401
-        start = time.process_time()
-        found = part(where, runs, size)
-        return {"cpu": time.process_time() - start, **found}
-
-    return run
-
-
-PARTS = {
-    part.__name__: timed(part)
-    for part in (append, bare_append, read, bare_read, replay, resume, table, status)
-}
-
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def apart(part, where, runs, size=0):
-    command = [sys.executable, __file__, "--part", part, "--where", str(where)]
-    command += ["--runs", str(runs), "--size", str(size)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(done.stdout)
-    print(part, where, runs, size, found, file=sys.stderr, flush=True)
     return found
+
+
+def resume(where, runs):
+    """The same without keeping the events."""
+    return replay(where, runs, keep=False)
+
+
+def table(where, runs):
+    """All runs, for export."""
+    with reading(where) as (store, found):
+        assert len(store.runs()) == runs
+    return found
+
+
+def status(where, runs):
+    """Where the race stands."""
+    with reading(where) as (store, found):
+        assert store.status().n_runs == runs
+    return found
+
+
+@contextmanager
+def reading(where):
+    """A store that is open, and a record that is filled when it is closed again."""
+    from polarbear.store.opening import open_store
+
+    loaded(where)
+    before, clock, found = peak(), Stopwatch(), {}
+    with clock, open_store(where, read_only=True) as store:
+        yield store, found
+    found |= {**clock.read(), "memory": peak() - before}
+
+
+def loaded(where):
+    """Import what is needed, so that this is not what is measured."""
+    import polarbear.racing.core
+    import polarbear.store  # noqa: F401
+
+    if str(where).startswith("postgres"):
+        import psycopg  # noqa: F401
+
+
+class Stopwatch:
+    """Adds up seconds, and those of CPU, which others on the machine change less."""
+
+    def __init__(self):
+        self.seconds = self.cpu = 0.0
+
+    def __enter__(self):
+        self.begin = time.perf_counter(), time.process_time()
+
+    def __exit__(self, *_):
+        self.seconds += time.perf_counter() - self.begin[0]
+        self.cpu += time.process_time() - self.begin[1]
+
+    def read(self):
+        return {"seconds": self.seconds, "cpu": self.cpu}
+
+
+# Tables
 
 
 def cells_of(found, bare, there):
@@ -213,19 +230,19 @@ def measure(folder, runs, server):
     rates, reading = [], []
     for size, share in SLOW.items():
         some = max(int(runs * share), 500)
-        ours = apart("append", folder / f"{size}.db", some, size)
-        bare = apart("bare_append", folder / f"{size}-bare.db", some, size)
+        ours = apart(append, str(folder / f"{size}.db"), some, size)
+        bare = apart(bare_append, str(folder / f"{size}-bare.db"), some, size)
         cells = [f"{some / part['seconds']:,.0f}" for part in (ours, bare)]
         ratio = ours["seconds"] / bare["seconds"]
         remote = "-"
         if server is not None:
-            there = apart("append", f"{server.url}#b{size}", some, size)
+            there = apart(append, f"{server.url}#b{size}", some, size)
             remote = f"{some / there['seconds']:,.0f}"
         rates.append((f"{size:,}", f"{some:,}", *cells, f"**{ratio:.2f}**", remote))
     whole, plain, last = folder / "4096.db", folder / "4096-bare.db", max(SLOW)
-    bare = apart("bare_read", plain, runs)
+    bare = apart(bare_read, str(plain), runs)
     for part, what in READING.items():
-        found = apart(part, whole, runs)
+        found = apart(part, str(whole), runs)
         there = apart(part, f"{server.url}#b{last}", runs) if server is not None else {}
         reading.append((what, *cells_of(found, bare, there)))
     reading.append(("bare SQLite: fetch and unpack", *cells_of(bare, bare, {})))
@@ -234,72 +251,111 @@ def measure(folder, runs, server):
 
 
 READING = {
-    "status": "`status()`, in a new process",
-    "read": "open and `read()` all events, one after the other",
-    "replay": "open and `Race.from_events(store.read())`",
-    "resume": "the same without keeping the events: a coordinator that comes back",
-    "table": "`store.runs()`, for export",
+    status: "`status()`, in a new process",
+    read: "open and `read()` all events, one after the other",
+    replay: "open and `Race.from_events(store.read())`",
+    resume: "the same without keeping the events: a coordinator that comes back",
+    table: "`store.runs()`, for export",
 }
 
 
+@contextmanager
+def a_server(wanted=True):
+    """A PostgreSQL server of one's own, or none where none is installed."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    import servers
+
+    server = None if servers.why_not() or not wanted else servers.Server()
+    try:
+        yield server
+    finally:
+        if server is not None:
+            server.remove()
+
+
 REPORT = """\
-Made by `python benchmarks/store.py` on {cores} cores, {versions}; it says what is measured.
+Made by `python benchmarks/store.py` on {machine}; it says what is measured.
 
 {runs:,} runs of {improvements} improvements (fewer in the two smaller batches), {each:,.0f} bytes
 each, {times:.2f} times the bare file. Read ratios: the machine was busy.
 
-| events per append | runs | durable runs/s | bare SQLite | time / bare | PostgreSQL, runs/s |
-|---|---|---|---|---|---|
 {rates}
 
-| reading | wall | CPU | CPU / bare read | memory | PostgreSQL, wall |
-|---|---|---|---|---|---|
 {reading}
 """
 
 
 def report(runs, rates, reading, sizes):
+    head = "events per append|runs|durable runs/s|bare SQLite|time / bare|PostgreSQL, runs/s"
+    second = "reading|wall|CPU|CPU / bare read|memory|PostgreSQL, wall"
     return REPORT.format(
-        cores=os.cpu_count(),
-        versions=f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}",
+        machine=f"{machine()}, SQLite {sqlite3.sqlite_version}",
         runs=runs,
         improvements=IMPROVEMENTS,
         each=sizes[0],
         times=sizes[1],
-        rates="\n".join(f"| {' | '.join(row)} |" for row in rates),
-        reading="\n".join(f"| {' | '.join(row)} |" for row in reading),
+        rates=markdown(head.split("|"), rates),
+        reading=markdown(second.split("|"), reading),
     )
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Writing in three sizes of batches, and reading, against bare tables."""
+    runs = {1: 300, 64: 2000, 4096: 8000} if quick else {1: 500, 64: 6400, 4096: 40_000}
+    rounds = 1 if quick else 3
+    with tempfile.TemporaryDirectory() as folder, a_server(wanted=not quick) as server:
+        places = {"SQLite": (f"{folder}/{{}}.db", f"{folder}/{{}}-bare.db")}
+        if server is not None:
+            places["PostgreSQL"] = f"{server.url}#b{{}}", server.url
+        for name, (where, bare) in places.items():
+            for size, some in runs.items():
+                yield written(name, where, bare, some, size, rounds)
+        kept, plain = (place.format("4096-1") for place in places["SQLite"])
+        base = apart(bare_read, plain, runs[4096])
+        for part in (status, read, resume):
+            yield had(part, kept, base, runs[4096])
+
+
+def written(database: str, where: str, bare: str, runs: int, size: int, rounds: int) -> Row:
+    """Both in turns, into a new place each time."""
+    turns = []
+    for k in range(1, rounds + 1):
+        place = f"{size}-{k}"
+        turns.append(apart(append, where.format(place), runs, size))
+        turns.append(apart(bare_append, bare.format(place), runs, size))
+    mine, theirs = medians(turns[::2]), medians(turns[1::2])
+    return Row(
+        "store",
+        f"{runs:,} runs into {database}, {size:,} at a time",
+        f"bare {database} inserts",
+        mine["seconds"],
+        theirs["seconds"],
+        limit=10.0,
+        remark=f"{runs / mine['seconds']:,.0f} durable runs a second; CPU "
+        f"{mine['cpu'] / theirs['cpu']:.1f} times as much",
+        clock="wall",
+    )
+
+
+def had(part, where: str, base: dict, runs: int) -> Row:
+    words = {status: "`status()` of", read: "to read all events of", resume: "to resume a race of"}
+    limit = {status: 2.0, read: 40.0, resume: 60.0}[part]
+    mine = apart(part, where, runs)
+    what = f"{words[part]} {runs:,} runs"
+    against = "bare SQLite: fetch and unpack"
+    return Row("store", what, against, mine["cpu"], base["cpu"], limit=limit)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--no-write", action="store_true", help="only print the tables")
-    parser.add_argument("--check", action="store_true", help="fail if status takes a second")
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--where", help=argparse.SUPPRESS)
-    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
-    if wanted.part:
-        print(json.dumps(PARTS[wanted.part](wanted.where, wanted.runs, wanted.size)))
-        return
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    import servers
-
-    server = None if servers.why_not() else servers.Server()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            found = measure(Path(folder), wanted.runs, server)
-    finally:
-        if server is not None:
-            server.remove()
-    text = report(wanted.runs, *found)
+    with tempfile.TemporaryDirectory() as folder, a_server() as server:
+        text = report(wanted.runs, *measure(Path(folder), wanted.runs, server))
     print(text)
     if not wanted.no_write:
-        RESULTS.write_text(text)
-    seconds = float(found[1][0][1].removesuffix(" s"))
-    if wanted.check and seconds > 1:
-        sys.exit(f"status took {seconds} s")
+        (RESULTS / "store.md").write_text(text)
 
 
 if __name__ == "__main__":

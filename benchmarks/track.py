@@ -1,24 +1,27 @@
 """What ``job.track`` costs per evaluation, over a bare Python wrapper around the objective.
 
-Run it from the project's folder: python benchmarks/track.py [--check]
-Both are timed in turns, a few times over, and the least of each counts.
+    python benchmarks/track.py
+
+Both are timed in turns, a few times over, and the least of each counts: whatever else the machine
+does can only add to it.
 """
 
-import argparse
 import time
+from collections.abc import Callable, Iterator
+
+from measuring import Row, shown
 
 from polarbear.running.job import watched
 
-CALLS = 200_000
-ROUNDS = 15
-LIMIT = 1.0  # microseconds
+CALLS, ROUNDS = 200_000, 15
+CLOCKS = {"evaluations": "by evaluations", "wall": "by the wall clock"}
 
 
-def objective(x):
+def objective(x: float) -> float:
     return x * x
 
 
-def wrapped(function):
+def wrapped(function: Callable) -> Callable:
     """The least that a wrapper in Python can do."""
 
     def call(*args, **kwargs):
@@ -27,35 +30,33 @@ def wrapped(function):
     return call
 
 
-def seconds(function):
-    start = time.perf_counter()
-    for _ in range(CALLS):
+def each(function: Callable, calls: int) -> float:
+    """Seconds of a call."""
+    start = time.process_time()
+    for _ in range(calls):
         function(0.5)
-    return time.perf_counter() - start
+    return (time.process_time() - start) / calls
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail if it costs more than promised")
-    check = parser.parse_args().check
-    cases = {
-        "evaluations": watched(None, horizon=1e18).track(objective),
-        "wall": watched(None, horizon=1e18, clock="wall").track(objective),
-    }
-    bare = wrapped(objective)
-    times = {name: [] for name in ("bare", *cases)}
-    for _ in range(ROUNDS):
-        times["bare"].append(seconds(bare))
-        for name, function in cases.items():
-            times[name].append(seconds(function))
-    least = {name: 1e6 * min(found) / CALLS for name, found in times.items()}
-    print(f"bare wrapper          {least['bare']:.3f} us per call")
-    for name in cases:
-        more = least[name] - least["bare"]
-        print(f"track, {name:<14} {least[name]:.3f} us per call, {more:.3f} us more")
-        if check and more > LIMIT:
-            raise SystemExit(f"track costs {more:.2f} us more than a bare wrapper by {name}")
+def rows(quick: bool) -> Iterator[Row]:
+    """A call of each kind."""
+    functions = {"bare": wrapped(objective)}
+    functions |= {c: watched(None, horizon=1e18, clock=c).track(objective) for c in CLOCKS}
+    calls, rounds = (CALLS // 4, 5) if quick else (CALLS, ROUNDS)
+    turns = [{name: each(f, calls) for name, f in functions.items()} for _ in range(rounds)]
+    least = {name: min(turn[name] for turn in turns) for name in functions}
+    for clock, said in CLOCKS.items():
+        more = 1e6 * (least[clock] - least["bare"])
+        yield Row(
+            "race",
+            f"`job.track`, {said}",
+            "a bare wrapper",
+            least[clock],
+            least["bare"],
+            limit=4.0,
+            remark=f"{more:.2f} us more for each evaluation",
+        )
 
 
 if __name__ == "__main__":
-    main()
+    shown(rows(quick=False))

@@ -146,6 +146,7 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
             if page.exists():
                 yield page, f"measured/{study.name}", TITLES.get(study.name, f"Study: {study.name}")
                 break
+    yield ROOT / "benchmarks/README.md", "measured/benchmarks", ""
     for table in sorted(ROOT.glob("benchmarks/results/*.md")):
         title = TITLES.get(table.stem, f"Benchmark: {table.stem.replace('_', ' ')}")
         yield table, f"measured/benchmark-{table.stem}", title

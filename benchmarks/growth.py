@@ -1,0 +1,170 @@
+"""How cost grows with algorithms n, instances P, times T, runs and workers, with fitted slopes.
+
+    python benchmarks/growth.py growth.svg       # measures, and draws this file
+
+Seconds of CPU, but for workers, where they are what the clock on the wall says: each worker has
+eight runs to make that sleep for 200 ms, so that twice the workers should take as long.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import overhead
+import peers
+import read_and_rank
+from measuring import apart
+
+import store
+
+Points = dict[str, dict[str, list[list[float]]]]
+
+NAMES = {
+    "n": "algorithms n  (P=50, T=1)",
+    "P": "instances P  (n=7, T=20)",
+    "T": "times T  (n=7, P=50)",
+    "runs": "runs of 50 to 100 improvements",
+    "workers": "workers, 8 runs of 200 ms each",
+}
+READ_IT = """\
+Powers are fitted over the last
+factor of ten: what grows as $x^{1.0}$
+takes ten times as long for ten
+times as much.
+
+Hollow: importance weights were
+not enough, and draws were moved
+by Hamiltonian Monte Carlo."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+MARKS = "os^D"
+
+PRIORS = ("Dirichlet", "BSpline", "GP")
+ALGORITHMS = (4, 7, 12, 13, 30, 70, 200)
+INSTANCES = (10, 100, 1000, 10_000)
+TIMES = (10, 30, 100, 300)
+RUNS = (1000, 3000, 10_000, 30_000)
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def fits(prior: str, along: int, sizes: Iterable[tuple[int, int, int]]) -> list[list[float]]:
+    """Of each size: what grows, CPU seconds of a posterior, and whether draws had to be moved."""
+    found = []
+    for size in sizes:
+        run = apart(peers.ours, prior, *size, 0, 3)
+        found.append([size[along], run["cpu"], run["moved"]])
+    return found
+
+
+def of_runs() -> dict[str, list[list[float]]]:
+    """From a file to rankings, into a store, and back from it."""
+    found = {"file to rankings": [], "into a store": [], "out of a store": []}
+    with TemporaryDirectory() as folder:
+        for runs in RUNS:
+            file, kept = f"{folder}/{runs}.parquet", f"{folder}/{runs}.db"
+            apart(read_and_rank.write_file, file, runs, False)
+            spent = [
+                apart(read_and_rank.ours, file)["cpu"],
+                apart(store.append, kept, runs, 4096)["cpu"],
+                apart(store.table, kept, runs)["cpu"],
+            ]
+            for points, cpu in zip(found.values(), spent, strict=True):
+                points.append([runs, cpu])
+    return found
+
+
+def napped(workers: int) -> float:
+    """Wall seconds until all workers of this machine have made their eight runs."""
+    from polarbear.running.engines import start
+    from polarbear.running.local import Local
+
+    with closing(start(overhead.setup_of(overhead.long_sleeper), Local(workers))) as engine:
+        overhead.ours(engine, workers, overhead.long_sleeper)  # slots are there
+        return overhead.ours(engine, 8 * workers, overhead.long_sleeper)[0]
+
+
+def measured() -> Points:
+    """Everything, smallest first."""
+    found: Points = {name: {} for name in NAMES}
+    found["n"]["Dirichlet"] = fits("Dirichlet", 0, [(n, 50, 1) for n in ALGORITHMS])
+    for prior in PRIORS:
+        found["P"][prior] = fits(prior, 1, [(7, p, 20) for p in INSTANCES])
+        found["T"][prior] = fits(prior, 2, [(7, 50, t) for t in TIMES])
+    found["runs"] = of_runs()
+    found["workers"]["local processes"] = [[w, napped(w)] for w in WORKERS]
+    return found
+
+
+def slope(points: list[list[float]]) -> float:
+    """The exponent of the growth over the last decade of sizes.
+
+    >>> round(slope([[1, 1], [10, 1], [100, 10]]), 2)
+    1.0
+    """
+    late = [(math.log(x), math.log(y)) for x, y, *_ in points if x >= points[-1][0] / 10.01]
+    mean = [sum(part) / len(late) for part in zip(*late, strict=True)]
+    rise = sum((x - mean[0]) * (y - mean[1]) for x, y in late)
+    return rise / sum((x - mean[0]) ** 2 for x, _ in late)
+
+
+def draw(found: Points, path: Path) -> None:
+    """A panel for each thing that grows, on logarithmic axes."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams |= {"svg.hashsalt": "growth", "svg.fonttype": "path", "font.size": 9}
+    columns = min(3, len(found))
+    rows = -(-len(found) // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(3.4 * columns, 2.9 * rows), layout="constrained", squeeze=False
+    )
+    look = dict(zip(_series(found), zip(COLOURS * 2, MARKS * 2, strict=True), strict=False))
+    for panel, (axis, series) in zip(axes.flat, found.items(), strict=False):
+        for name, points in series.items():
+            colour, mark = look[name]
+            text = f"{name}: {_power(slope(points))}"
+            panel.loglog(*_columns(points), f"{mark}-", color=colour, ms=4, label=text)
+            moved = [point for point in points if any(point[2:])]
+            panel.loglog(*_columns(moved), mark, color=colour, ms=4, mfc="white", zorder=3)
+        if axis == "workers":
+            panel.axhline(8 * 0.2, color="0.5", ls=":", label="the naps alone")
+        panel.legend(frameon=False, loc="upper left", fontsize=8, handlelength=1.4)
+        panel.set_xlabel(NAMES.get(axis, axis))
+        panel.set_ylabel("wall seconds" if axis == "workers" else "CPU seconds")
+        panel.margins(y=0.3)
+        panel.grid(alpha=0.3, which="major")
+        panel.spines[["top", "right"]].set_visible(False)
+    for panel in list(axes.flat)[len(found) :]:
+        panel.axis("off")
+        panel.text(0.05, 0.5, READ_IT, va="center", linespacing=1.5)
+    figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _columns(points: list[list[float]]) -> tuple[list[float], list[float]]:
+    return [point[0] for point in points], [point[1] for point in points]
+
+
+def _series(found: Points) -> list[str]:
+    return list(dict.fromkeys(name for series in found.values() for name in series))
+
+
+def _power(exponent: float) -> str:
+    return f"$x^{{{exponent:.1f}}}$".replace("-0.0", "0.0")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="an SVG or PNG to write")
+    path = parser.parse_args().file
+    found = measured()
+    print(json.dumps(found))
+    draw(found, path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Rankings to measure with: smooth curves of utilities, and a few of many algorithms."""
+
+import numpy as np
+
+from polarbear.data.rankings import Rankings, positions_of
+from polarbear.testing import simulate_rankings
+
+
+def rankings(n: int, instances: int, times: int) -> Rankings:
+    """All algorithms on all instances; who leads changes over time."""
+    phase = np.random.default_rng(1).uniform(0, 2 * np.pi, n)
+    utilities = np.sin(3 * np.linspace(0, 1, times)[:, None] + phase)
+    return simulate_rankings(utilities, instances, 2)
+
+
+def some_of_many(n: int, each: int, instances: int) -> Rankings:
+    """Rankings of a few of many algorithms, at one time."""
+    rng = np.random.default_rng(3)
+    strength = rng.normal(size=n)
+    who = np.stack([rng.choice(n, each, replace=False) for _ in range(instances)])
+    costs = -(strength[who] + rng.gumbel(size=who.shape))
+    return Rankings(
+        tuple(f"a{k}" for k in range(n)),
+        tuple(f"i{k}" for k in range(instances)),
+        np.zeros(1),
+        positions_of(costs).reshape(1, -1),
+        who.ravel().astype(np.int32),
+        np.arange(instances + 1, dtype=np.int64) * each,
+        np.arange(instances, dtype=np.int32),
+        np.ones(instances),
+    )
+
+
+def orders(found: Rankings, time: int = 0) -> list[list[int]]:
+    """Each comparison at a time as a list, best first."""
+    ends = zip(found.offset[:-1], found.offset[1:], strict=True)
+    return [found.algorithm[a:b][found.position[time, a:b].argsort()].tolist() for a, b in ends]
