@@ -82,7 +82,8 @@ def key_rounds(rounds: Sequence[Mapping[str, Any]], most: int = PANELS) -> dict[
         new = [name for name in one["settled"] if name not in before]
         before.update(new)
         happened = [f"{', '.join(out)} out"] if out else []
-        happened += [f"{', '.join(new)} settled"] if new else []
+        who = ", ".join(new) if len(new) < 4 else f"the last {len(new)}"
+        happened += [f"{who} settled"] if new else []
         if happened or one is rounds[-1]:
             said = ", ".join(happened) or "the last"
             found[one["round"]] = f"round {one['round']}, {one['instances']:,} instances: {said}"
