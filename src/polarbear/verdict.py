@@ -94,7 +94,8 @@ def sentences(facts: Facts) -> list[Sentence]:
 def _sentence(facts: Facts, code: int) -> str:
     name = facts.algorithms[code]
     chance = facts.everywhere[:, code]
-    rivals = np.argsort(-chance, kind="stable")
+    # Of those who are as certain, to the digits that are said, who is the best most of the time.
+    rivals = np.lexsort((-facts.best.mean(axis=0), -chance.round(3)))
     dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
     if dominators:
         names = [facts.algorithms[k] for k in dominators]
