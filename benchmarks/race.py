@@ -95,7 +95,7 @@ def main():
     parser.add_argument("--no-write", action="store_true")
     wanted = parser.parse_args()
     before = load()
-    found = shown(rows(False, *((256, 1) if wanted.quick else (2048, 2))))
+    found = shown(rows(False, *((256, 1) if wanted.quick else (2048, 1))))
     if not wanted.no_write:
         text = [
             "# A whole race against its jobs",
