@@ -65,7 +65,7 @@ def compared(name, bare, executor, n, parts, overlap):
         f"the same naps, bare {name}",
         mine,
         theirs,
-        limit=4.0,  # a bare nap takes no CPU and ours some: the ratio grows with the load
+        limit=3.0,  # a bare nap takes no CPU and ours some: the ratio grows with the load
         clock="wall",
     )
 
