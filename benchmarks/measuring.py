@@ -1,5 +1,6 @@
 """What all benchmarks share: processes apart, turns, rows of a table, the machine in words."""
 
+import argparse
 import json
 import os
 import platform
@@ -209,6 +210,20 @@ def machine(*packages: str) -> str:
     said = [f"{os.cpu_count()} cores ({processor()})", f"{memory:.0f} GB"]
     said += [f"Python {platform.python_version()}", *versions(packages)]
     return ", ".join(said)
+
+
+def asked(about: str, quick: str) -> argparse.Namespace:
+    """What was asked for on the command line: whether to hurry, and whether to write results."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--no-write", action="store_true", help="print only")
+    return parser.parse_args()
+
+
+def keep(name: str, title: str, before: str, *parts: str) -> None:
+    """Write a page of results, with the machine and the load before."""
+    about = f"Made by `python benchmarks/{name}.py` on {machine('distributed')}; load {before}."
+    (RESULTS / f"{name}.md").write_text("\n\n".join([f"# {title}", about, *parts]) + "\n")
 
 
 def processor() -> str:

@@ -7,7 +7,6 @@ turns, a part of the jobs each time. A run of ours is a process of its own; a ba
 a worker that is there already.
 """
 
-import argparse
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,7 +14,7 @@ from contextlib import closing
 from itertools import count
 
 import numpy as np
-from measuring import HEAD, RESULTS, Row, cells, load, machine, shown, table
+from measuring import HEAD, Row, asked, cells, keep, load, shown, table
 
 from polarbear.racing.jobs import Key, job
 from polarbear.running.engines import start
@@ -143,22 +142,13 @@ def utilisation(n, slots):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the jobs")
-    parser.add_argument("--no-write", action="store_true")
-    wanted = parser.parse_args()
+    wanted = asked(__doc__, "a tenth of the jobs")
     before = load()
     n, parts = (200, 2) if wanted.quick else (2000, 10)
     found = shown(rows(False, n, parts))
     used = utilisation(n // 2 if wanted.quick else n, 64)
     if not wanted.no_write:
-        text = [
-            "# Overhead of runs",
-            f"Made by `python benchmarks/overhead.py` on {machine('distributed')}; load {before}.",
-            table(HEAD, map(cells, found)),
-            used,
-        ]
-        (RESULTS / "overhead.md").write_text("\n\n".join(text) + "\n")
+        keep("overhead", "Overhead of runs", before, table(HEAD, map(cells, found)), used)
 
 
 if __name__ == "__main__":

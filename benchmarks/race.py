@@ -6,14 +6,13 @@ Two solvers that sleep for 50 ms are raced to 2,000 runs on two workers. The sam
 handed to a process pool and to Dask. Both sides take turns.
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from measuring import HEAD, RESULTS, Row, cells, load, machine, shown, table
+from measuring import HEAD, Row, asked, cells, keep, load, shown, table
 from overhead import NAP, bare_dask, bare_processes
 
 import polarbear as pb
@@ -90,19 +89,11 @@ def rows(quick: bool, n: int = 256, parts: int = 1) -> Iterator[Row]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the jobs")
-    parser.add_argument("--no-write", action="store_true")
-    wanted = parser.parse_args()
+    wanted = asked(__doc__, "a tenth of the jobs")
     before = load()
     found = shown(rows(False, *((256, 1) if wanted.quick else (2048, 1))))
     if not wanted.no_write:
-        text = [
-            "# A whole race against its jobs",
-            f"Made by `python benchmarks/race.py` on {machine('distributed')}; load {before}.",
-            table(HEAD, map(cells, found)),
-        ]
-        (RESULTS / "race.md").write_text("\n\n".join(text) + "\n")
+        keep("race", "A whole race against its jobs", before, table(HEAD, map(cells, found)))
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ threads of four processes of Dask whose runs sleep: what is measured is what it 
 busy, which is what a cluster asks of its coordinator.
 """
 
-import argparse
 import os
 import time
 from contextlib import closing
 
-from measuring import RESULTS, Figures, apart, load, machine, peak, table
+from measuring import Figures, apart, asked, keep, load, peak, table
 from overhead import jobs_of, setup_of
 from simulated import rankings
 
@@ -130,16 +129,12 @@ def gigabytes(found: Figures) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the smallest of each")
-    parser.add_argument("--no-write", action="store_true", help="print only")
-    wanted = parser.parse_args()
+    wanted = asked(__doc__, "the smallest of each")
     before = load()
     text = report(wanted.quick)
     print(text)
     if not wanted.no_write:
-        about = f"Made by `python benchmarks/scale.py` on {machine('distributed')}; load {before}."
-        (RESULTS / "scale.md").write_text(f"# Where it breaks first\n\n{about}\n\n{text}\n")
+        keep("scale", "Where it breaks first", before, text)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from polarbear.data.frozen import Frozen
-from polarbear.draws import by_time
+from polarbear.draws import by_time, share_at
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -54,13 +54,15 @@ class Weighted:
         draws, n_times, _ = self.draws.shape
         step = max(1, 2_000_000 // max(1, draws))
         found = np.empty((len(margins), n_times, len(row)))
-        for k in range(0, len(row), step):
-            pairs = row[k : k + step], column[k : k + step]
-            room = _Room(len(pairs[0]), draws)
-            # Products of long and thin matrices: more threads wait more than they compute.
-            with threadpool_limits(limits=1, user_api="blas"):
-                for t, (at, bent) in enumerate(self._by_time()):
-                    found[:, t, k : k + step] = self._at(t, at, bent, *pairs, margins, room)
+        some = [slice(k, k + step) for k in range(0, len(row), step)]
+        rooms = {size: _Room(size, draws) for size in {len(row[part]) for part in some}}
+        # Products of long and thin matrices: more threads wait more than they compute.
+        with threadpool_limits(limits=1, user_api="blas"):
+            for t, (at, bent) in enumerate(self._by_time()):
+                for part in some:
+                    pairs = row[part], column[part]
+                    room = rooms[len(pairs[0])]
+                    found[:, t, part] = self._at(t, at, bent, *pairs, margins, room)
         return found
 
     def _by_time(self) -> Iterator[tuple[Singles, Singles | None]]:
@@ -80,8 +82,7 @@ class Weighted:
         room: "_Room",
     ) -> list[Floats]:
         lead = _leads(at, row, column, room.lead)
-        weight = self.weight[:, t if self.weight.shape[1] > 1 else 0].astype(np.float64)
-        weight /= weight.sum()
+        weight = share_at(self.weight, t)
         if self.mixture is None or not self.mixture.holds[t]:
             return [_counted(lead > margin, weight) for margin in margins]
         mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]

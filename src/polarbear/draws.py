@@ -52,6 +52,12 @@ def by_time(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield from turned(draws[:, t : t + step].reshape(size, -1)).reshape(-1, n, size)
 
 
+def share_at(weight: NDArray[Any], t: int) -> Floats:
+    """Weights (D, T), or (D, 1) for all times, at a time, summing to 1."""
+    share = weight[:, t if weight.shape[1] > 1 else 0].astype(np.float64)
+    return share / share.sum()
+
+
 class Moments(NamedTuple):
     """Mean (T, n) and covariance (T, n, n) at each time."""
 
@@ -66,8 +72,7 @@ def moments(draws: NDArray[Any], weight: NDArray[Any] | None = None) -> Moments:
     mean, covariance = np.empty((n_times, n)), np.empty((n_times, n, n))
     for t, single in enumerate(by_time(draws)):  # a time fits into the processor's cache
         at = single.astype(np.float64)
-        share = weight[:, t if weight.shape[1] > 1 else 0].astype(np.float64)
-        share /= share.sum()
+        share = share_at(weight, t)
         mean[t] = at @ share
         at -= mean[t][:, None]
         covariance[t] = (at * share) @ at.T

@@ -32,7 +32,6 @@ from polarbear.verdict import Crossing, Facts, pair_table, sentences, summary, v
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Ints = NDArray[np.intp]
 
 Evidence = Literal["instances", "rankings"]
 
@@ -426,11 +425,8 @@ class Posterior(Frozen):
     @cached_property
     def _ahead(self) -> Floats:
         """P(row ahead of column) at each time, 1/2 on the diagonal."""
-        row, column = np.triu_indices(len(self.algorithms), 1)
-        found = np.full((len(self.times), *2 * (len(self.algorithms),)), 0.5)
-        (found[:, row, column],) = self._exceeds(row, column, 0.0)
-        found[:, column, row] = 1 - found[:, row, column]
-        return found
+        (above,) = self._exceeds(0.0)
+        return self._of_pairs(above, 1 - above, 0.5)
 
     @cached_property
     def _everywhere(self) -> Floats:
@@ -451,16 +447,22 @@ class Posterior(Frozen):
         """P(win probability within epsilon of one half) at each time, 1 on the diagonal."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
-        row, column = np.triu_indices(len(self.algorithms), 1)
-        found = np.ones((len(self.times), *2 * (len(self.algorithms),)))
-        above, at_least = self._exceeds(row, column, margin(epsilon), -margin(epsilon))
-        found[:, row, column] = np.clip(at_least - above, 0.0, 1.0)
-        found[:, column, row] = found[:, row, column]
-        return found
+        above, at_least = self._exceeds(margin(epsilon), -margin(epsilon))
+        alike = np.clip(at_least - above, 0.0, 1.0)
+        return self._of_pairs(alike, alike, 1.0)
 
-    def _exceeds(self, row: Ints, column: Ints, *margins: float) -> Floats:
-        """P(row above column by a margin), for each margin, at each time, of pairs."""
-        return Weighted(self.draws, self.weight, self.mixture).exceeds(row, column, margins)
+    def _exceeds(self, *margins: float) -> Floats:
+        """P(the first of a pair above the second by a margin), for each margin: (margins, T, K)."""
+        first, second = np.triu_indices(len(self.algorithms), 1)
+        return Weighted(self.draws, self.weight, self.mixture).exceeds(first, second, margins)
+
+    def _of_pairs(self, forth: Floats, back: Floats, same: float) -> Floats:
+        """What is known of pairs (T, K), of the same the other way round, and of one and itself."""
+        n = len(self.algorithms)
+        first, second = np.triu_indices(n, 1)
+        found = np.full((len(self.times), n, n), same)
+        found[:, first, second], found[:, second, first] = forth, back
+        return found
 
     def _dominates(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
         check_alpha(alpha)

@@ -53,25 +53,32 @@ class _Look(NamedTuple):
 def _look(state: State, posterior: Posterior, rankings: Rankings) -> _Look:
     rules, alpha = state.rules, state.certainty
     ahead, alike = posterior.better_matrix(), posterior.equivalent_matrix(rules.epsilon)
-    out, sure = beats(state, posterior, rankings, alpha), ahead.min(axis=0)
+    out, sure = _leading(state, posterior, alpha), ahead.min(axis=0)
     if rules.elimination == "joint" and out.any():
         sure = posterior.better_everywhere_matrix()
     # If all times were as sure as this, they would be so together.
     short = 1 - ahead > (1 - alpha) / len(ahead)
     if rules.looks == "betting":
         short = _unpaid(state, posterior, rankings)
+        out = out & ~short.any(axis=0)
     settled = resolved(ahead, alike, alpha, resolution=rules.resolution)
     return _Look(ahead, out, sure, crosses(ahead, alike, alpha), settled, short)
 
 
 def beats(state: State, posterior: Posterior, rankings: Rankings, alpha: float) -> Bools:
     """Whether row eliminates column (n, n), if one asks for a certainty of alpha."""
+    found = _leading(state, posterior, alpha)
+    if state.rules.looks == "betting" and found.any():
+        found = found & ~_unpaid(state, posterior, rankings).any(axis=0)
+    return found
+
+
+def _leading(state: State, posterior: Posterior, alpha: float) -> Bools:
+    """Whether row dominates column with a certainty of alpha, whatever bets say."""
     ahead = posterior.better_matrix()
     found = dominates(ahead, ahead.min(axis=0), alpha, "pointwise")
     if state.rules.elimination == "joint" and found.any():  # else nobody is so at all times at once
         found = posterior.better_everywhere_matrix() >= alpha
-    if state.rules.looks == "betting" and found.any():
-        found = found & ~_unpaid(state, posterior, rankings).any(axis=0)
     return found
 
 
