@@ -312,7 +312,7 @@ class Race:
     @property
     def resolved(self) -> bool:
         """Whether the relation of every pair is known, as far as the rules ask for it."""
-        return not self._state.open and not self._state.news
+        return self._state.resolved
 
     @property
     def ended(self) -> str | None:

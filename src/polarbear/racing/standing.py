@@ -44,10 +44,9 @@ class Standing(NamedTuple):
 
 def described(state: State) -> str:
     """A race in some lines."""
-    n = len(state.racing) + len(state.eliminated) + len(state.removed)
+    n = state.n_algorithms
     race = "" if n == len(state.racing) else f"{len(state.racing):,} of {n:,} still race, "
-    known = not state.open and not state.news
-    stands = "resolved" if known else f"{race}{count(len(state.open), 'pair')} open"
+    stands = "resolved" if state.resolved else f"{race}{count(len(state.open), 'pair')} open"
     left = to_go(state)
     return (
         f"race of {count(n, 'algorithm')} after {count(state.round, 'round')}, {stands}\n"

@@ -132,8 +132,17 @@ class State:
     @property
     def certainty(self) -> float:
         """How sure to be at a look now."""
-        n = len(self.racing) + len(self.eliminated) + len(self.removed)
-        return self.rules.certainty(n, len(self.order))
+        return self.rules.certainty(self.n_algorithms, len(self.order))
+
+    @property
+    def n_algorithms(self) -> int:
+        """How many there are: who is racing, who is out and who has left."""
+        return len(self.racing) + len(self.eliminated) + len(self.removed)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the relation of every pair is known, as far as the rules ask for it."""
+        return not self.open and not self.news
 
     def round_of(self, key: Key) -> int:
         """From which round on a run counts that is told now."""
