@@ -79,7 +79,7 @@ def test_a_second_coordinator_is_refused(tmp_path):
     script = [sys.executable, str(HERE / "course.py"), str(path), "1", "0.05"]
     first = subprocess.Popen(script, stdout=subprocess.DEVNULL)
     try:
-        while not path.exists():
+        while not path.exists() or not read(path):  # the file is there before its writer signs it
             time.sleep(0.05)
         with pytest.raises(StoreError, match=f"process {first.pid}"):
             run(path)
