@@ -7,10 +7,10 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from threadpoolctl import threadpool_limits
 
 from polarbear.data.frozen import Frozen
 from polarbear.draws import by_time, share_at
+from polarbear.threads import one_thread
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -56,8 +56,7 @@ class Weighted:
         found = np.empty((len(margins), n_times, len(row)))
         some = [slice(k, k + step) for k in range(0, len(row), step)]
         rooms = {size: _Room(size, draws) for size in {len(row[part]) for part in some}}
-        # Products of long and thin matrices: more threads wait more than they compute.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():
             for t, (at, bent) in enumerate(self._by_time()):
                 for part in some:
                     pairs = row[part], column[part]

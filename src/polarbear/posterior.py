@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from polarbear.archive import read_arrays, write_arrays
 from polarbear.closed_form import Mixture, Weighted
@@ -28,6 +27,7 @@ from polarbear.relations import (
     not_dominated,
 )
 from polarbear.relations import sequential as sequential_alpha
+from polarbear.threads import one_thread
 from polarbear.verdict import Crossing, Facts, pair_table, sentences, summary, verdict
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,7 @@ class Posterior(Frozen):
         if self.independent:
             return np.stack([self.draws[even(self.weight[:, b]), b] for b in range(blocks)], axis=1)
         # To take others at some times would tear the curves apart: they are moved a little instead.
-        with threadpool_limits(limits=1, user_api="blas"):  # as in closed_form
+        with one_thread():
             return matched(self.draws, moments(self.draws), moments(self.draws, self.weight))
 
     @property

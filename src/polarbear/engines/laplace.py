@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from polarbear.closed_form import Mixture
 from polarbear.data.rankings import Rankings
@@ -53,6 +52,7 @@ from polarbear.priors.any import Prior
 from polarbear.priors.base import helmert, unit_times
 from polarbear.priors.dirichlet import Independent
 from polarbear.priors.hyper import Hyper
+from polarbear.threads import one_thread
 
 Floats = NDArray[np.float64]
 At = Callable[[Mapping[str, float], Conditional | None], Conditional]
@@ -102,8 +102,7 @@ def laplace(
     """
     if draws is not None and not (isinstance(draws, int | np.integer) and draws >= 100):
         raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
-    with threadpool_limits(limits=1, user_api="blas"):
-        # Matrices here are small: more threads wait for each other more than they compute.
+    with one_thread():
         rng = np.random.default_rng(seed)
         once = evidence == "instances" and len(rankings.times) > 1
         model = _model(rankings, prior, start)

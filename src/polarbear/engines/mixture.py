@@ -7,7 +7,7 @@ in which the approximation is standard normal.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
     blocks, size = components[0].shape[0], max(c.shape[1] for c in components)
     noise = np.empty((draws, blocks, size), dtype=np.float32)
     for g, rows in _groups(component):
-        noise[rows] = _noise(parts, g, rng, rows.stop - rows.start, (blocks, size))
+        _fill(noise[rows], parts, g, rng)
     return weighed(parts, component, noise, log_shift)
 
 
@@ -90,16 +90,15 @@ def weighed(parts: Parts, component: Ints, noise: Singles, log_shift: Floats) ->
     return Sample(component, noise, utilities, weight, k, bent)
 
 
-def _noise(
-    parts: Parts, g: int, rng: np.random.Generator, draws: int, shape: tuple[int, int]
-) -> Floats:
+def _fill(noise: NDArray[Any], parts: Parts, g: int, rng: np.random.Generator) -> None:
     """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
-    half, spread = (-(-draws // 2),), parts.spreads[g] if parts.spreads else None
+    half, spread = -(-len(noise) // 2), parts.spreads[g] if parts.spreads else None
     if spread is None:
-        noise = rng.standard_normal((*half, *shape))
+        drawn = rng.standard_normal((half, *noise.shape[1:]))
     else:
-        noise = spread.noise(rng.standard_normal((*half, spread.width)))
-    return np.concatenate([noise, -noise[: draws // 2]])
+        drawn = spread.noise(rng.standard_normal((half, spread.width)))
+    noise[:half] = drawn
+    np.negative(drawn[: len(noise) - half], out=noise[half:], casting="same_kind")
 
 
 def respread(parts: Parts, component: Ints, rng: np.random.Generator) -> Singles:
@@ -108,7 +107,8 @@ def respread(parts: Parts, component: Ints, rng: np.random.Generator) -> Singles
     utilities = np.empty((len(component), *mean.shape), dtype=np.float32)
     for g, rows in _groups(component):
         one = parts.components[g]
-        noise = _noise(parts, g, rng, rows.stop - rows.start, one.shape)
+        noise = np.empty((rows.stop - rows.start, *one.shape))
+        _fill(noise, parts, g, rng)
         utilities[rows] = one.place(noise)
     return utilities
 

@@ -21,8 +21,8 @@ from polarbear.likelihood.ordered import (
     tails,
 )
 
-_AT_ONCE = 256
-"""So many draws, and rankings, are worked on at a time: they stay in the processor's cache."""
+_DRAWS, _RANKINGS = 512, 128
+"""So many are worked on at a time: they stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Orders:
     def value(self, mu: Floats) -> Floats:
         """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
-            parts = range(0, len(mu), _AT_ONCE)
-            return np.concatenate([self._values(mu[k : k + _AT_ONCE]) for k in parts])
+            parts = range(0, len(mu), _DRAWS)
+            return np.concatenate([self._values(mu[k : k + _DRAWS]) for k in parts])
         return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
@@ -144,11 +144,12 @@ class Orders:
         nobody = np.zeros((1, len(mu)), dtype=theta.dtype)
         theta = np.concatenate([theta.reshape(-1, len(mu)), nobody])
         lost = np.zeros((self.n_times, len(mu)))
+        factors = _factors(theta[:-1], self.n)
         for block in self.blocks:
             each = len(block.item) // self.n_times
             for t in range(self.n_times):
-                for k in range(t * each, (t + 1) * each, _AT_ONCE):
-                    lost[t] += block.lost(theta, k, min(k + _AT_ONCE, (t + 1) * each))
+                for k in range(t * each, (t + 1) * each, _RANKINGS):
+                    lost[t] += block.lost(theta, k, min(k + _RANKINGS, (t + 1) * each), factors)
         return np.einsum("tn,dtn->dt", self.wins, mu, dtype=np.float64) - lost.T
 
     def _gradient(self, mu: Floats) -> Floats:
@@ -257,10 +258,15 @@ class _Block(NamedTuple):
     weight: Floats  # (rankings,)
     comparison: Ints  # (rankings,): which of all the comparisons each is of
 
-    def lost(self, theta: Floats, start: int, stop: int) -> Floats:
-        """What the choices in a range of rankings cost, for each draw: theta is (items, draws)."""
-        item, strict = self.item[start:stop], self.strict[start:stop].astype(theta.dtype)
+    def lost(self, theta: Floats, start: int, stop: int, factors: int) -> Floats:
+        """What the choices in a range of rankings cost, for each draw: theta is (items, draws).
+
+        The logarithm of a product is taken once for so many ``factors``, not of each.
+        """
+        item, strict = self.item[start:stop], self.strict[start:stop] > 0
+        weight = self.weight[start:stop].astype(theta.dtype)
         tail = np.zeros((len(item), theta.shape[1]), dtype=theta.dtype)
+        product = np.ones_like(tail)
         tied = [ties.among(start, stop) for ties in self.ties]
         behind = [tail[ties.row] for ties in tied]
         found = np.zeros(theta.shape[1])
@@ -269,11 +275,14 @@ class _Block(NamedTuple):
                 ends = ties.place + ties.subsets.member.shape[1] == place + 1
                 rest[ends] = tail[ties.row[ends]]
             tail += theta[item[:, place]]
-            chosen = strict[:, place] > 0
+            chosen = strict[:, place]
             if chosen.all():
-                found += strict[:, place] @ np.log(tail)
+                product *= tail
             elif chosen.any():
-                found += strict[chosen, place] @ np.log(tail[chosen])
+                product[chosen] *= tail[chosen]
+            if place % factors == 0:
+                found += weight @ np.log(product)
+                product[:] = 1.0
         for ties, rest in zip(tied, behind, strict=True):
             found += ties.lost(theta, item, rest)
         return found
@@ -295,6 +304,13 @@ class _Block(NamedTuple):
             base = before[..., ties.row, ties.place][..., None]
             summed[..., ties.row[:, None], ties.columns] = base + mine
         return summed
+
+
+def _factors(theta: Floats, n: int) -> int:
+    """How many sums of up to n of these can be multiplied without leaving their precision."""
+    room = 0.9 * np.log(float(np.finfo(theta.dtype).max))
+    widest = max(np.log(n * float(theta.max())), -np.log(float(theta.min())), 1.0)
+    return max(1, int(room / widest))
 
 
 def _block(

@@ -105,9 +105,14 @@ class SetTable:
         total[0] = 0.0
         for k in range(n):  # the sets with k are those without it, and theta[k] more
             np.add(total[: 1 << k], theta[:, k], out=total[1 << k : 2 << k])
-        used = (self.member @ (1 << np.arange(n))).astype(np.intp)
-        logs = np.log(total[used])
-        lost = (self.count[:, None, :] @ logs.transpose(1, 0, 2))[:, 0].T
+        count, used = self.count, (self.member @ (1 << np.arange(n))).astype(np.intp)
+        if 2 * len(used) > len(total):  # a few logarithms in vain cost less than a copy
+            total[0] = 1.0
+            count = np.zeros((len(count), len(total)), dtype=count.dtype)
+            count[:, used] = self.count
+        else:
+            total = total[used]
+        lost = (count[:, None, :] @ np.log(total, out=total).transpose(1, 0, 2))[:, 0].T
         return np.einsum("tn,dtn->dt", self.wins, mu) - lost
 
     def _gradient(self, mu: Floats) -> Floats:
