@@ -264,6 +264,7 @@ class _Block(NamedTuple):
         The logarithm of a product is taken once for so many ``factors``, not of each.
         """
         item, strict = self.item[start:stop], self.strict[start:stop] > 0
+        everybody, anybody = strict.all(axis=0).tolist(), strict.any(axis=0).tolist()
         weight = self.weight[start:stop].astype(theta.dtype)
         tail = np.zeros((len(item), theta.shape[1]), dtype=theta.dtype)
         product = np.ones_like(tail)
@@ -275,11 +276,10 @@ class _Block(NamedTuple):
                 ends = ties.place + ties.subsets.member.shape[1] == place + 1
                 rest[ends] = tail[ties.row[ends]]
             tail += theta[item[:, place]]
-            chosen = strict[:, place]
-            if chosen.all():
+            if everybody[place]:
                 product *= tail
-            elif chosen.any():
-                product[chosen] *= tail[chosen]
+            elif anybody[place]:
+                product[strict[:, place]] *= tail[strict[:, place]]
             if place % factors == 0:
                 found += weight @ np.log(product)
                 product[:] = 1.0

@@ -101,10 +101,11 @@ class SetTable:
         """The same for many draws, with an array for each set: (draws, T)."""
         n = mu.shape[-1]
         mu, theta = exponentials(mu)
-        total = np.empty((1 << n, len(theta), theta.shape[2]), dtype=theta.dtype)
+        each = theta.swapaxes(0, 1).reshape(n, -1)  # all times and draws in one row: long loops
+        total = np.empty((1 << n, each.shape[1]), dtype=theta.dtype)
         total[0] = 0.0
         for k in range(n):  # the sets with k are those without it, and theta[k] more
-            np.add(total[: 1 << k], theta[:, k], out=total[1 << k : 2 << k])
+            np.add(total[: 1 << k], each[k], out=total[1 << k : 2 << k])
         count, used = self.count, (self.member @ (1 << np.arange(n))).astype(np.intp)
         if 2 * len(used) > len(total):  # a few logarithms in vain cost less than a copy
             total[0] = 1.0
@@ -112,7 +113,8 @@ class SetTable:
             count[:, used] = self.count
         else:
             total = total[used]
-        lost = (count[:, None, :] @ np.log(total, out=total).transpose(1, 0, 2))[:, 0].T
+        logs = np.log(total, out=total).reshape(len(total), len(theta), -1)
+        lost = (count[:, None, :] @ logs.transpose(1, 0, 2))[:, 0].T
         return np.einsum("tn,dtn->dt", self.wins, mu) - lost
 
     def _gradient(self, mu: Floats) -> Floats:
@@ -121,7 +123,7 @@ class SetTable:
 
     def _chunked(self, function: Callable[[Floats], Floats], mu: Floats) -> Floats:
         """Some draws at a time: bounds memory, and stays in the processor's cache."""
-        parts = slices(len(mu), 8 * self.count.size)
+        parts = slices(len(mu), 4 * self.count.size)
         return np.concatenate([function(mu[some]) for some in parts])
 
     def _totals(self, mu: Floats) -> tuple[Floats, Floats]:
