@@ -175,12 +175,10 @@ class Orders:
     ) -> None:
         """Two of one tied group share fewer sets than either is in: correct for that."""
         member, flat = ties.subsets.member, both.reshape(-1)
-        size = member.shape[1]
-        pairs = (member[:, :, None] * member[:, None, :]).reshape(-1, size**2)
-        for some in slices(len(ties.row), len(member)):
+        for some in slices(len(ties.row), member.size):
             part = _Ties(ties.row[some], ties.place[some], ties.weight[some], ties.subsets)
             each = part.shares(theta, tail, 2)
-            own, together = each @ member, (each @ pairs).reshape(-1, size, size)
+            own, together = each @ member, (each[:, None, :] * member.T) @ member
             excess = together - np.minimum(own[:, :, None], own[:, None, :])
             self._scatter(flat, block.item[part.row[:, None], part.columns], excess)
 
@@ -236,11 +234,11 @@ class _Ties(NamedTuple):
     def lost(self, theta: Floats, item: Ints, behind: Floats) -> Floats:
         """What a choice from each subset costs, for each draw; ``behind`` (groups, draws)."""
         found = np.zeros(theta.shape[1])
-        member = self.subsets.member.astype(theta.dtype)
+        member, share = (part.astype(theta.dtype) for part in self.subsets)
         for some in slices(len(self.row), member.shape[0] * theta.shape[1]):
             mine = theta[item[self.row[some, None], self.columns[some]]]
             total = member @ mine + behind[some, None]
-            found += self.weight[some] @ (self.subsets.weight @ np.log(total))
+            found += self.weight[some] @ (share @ np.log(total, out=total))
         return found
 
     def shares(self, theta: Floats, tail: Floats, power: int) -> Floats:
@@ -264,11 +262,11 @@ class _Block(NamedTuple):
         The logarithm of a product is taken once for so many ``factors``, not of each.
         """
         item, strict = self.item[start:stop], self.strict[start:stop] > 0
-        everybody, anybody = strict.all(axis=0).tolist(), strict.any(axis=0).tolist()
+        chosen = np.count_nonzero(strict, axis=0)
         weight = self.weight[start:stop].astype(theta.dtype)
         tail = np.zeros((len(item), theta.shape[1]), dtype=theta.dtype)
         product = np.ones_like(tail)
-        tied = [ties.among(start, stop) for ties in self.ties]
+        tied = [some for ties in self.ties if len((some := ties.among(start, stop)).row)]
         behind = [tail[ties.row] for ties in tied]
         found = np.zeros(theta.shape[1])
         for place in range(item.shape[1] - 1, -1, -1):
@@ -276,9 +274,9 @@ class _Block(NamedTuple):
                 ends = ties.place + ties.subsets.member.shape[1] == place + 1
                 rest[ends] = tail[ties.row[ends]]
             tail += theta[item[:, place]]
-            if everybody[place]:
+            if chosen[place] == len(strict):
                 product *= tail
-            elif anybody[place]:
+            elif chosen[place]:
                 product[strict[:, place]] *= tail[strict[:, place]]
             if place % factors == 0:
                 found += weight @ np.log(product)

@@ -113,7 +113,7 @@ class SetTable:
             count[:, used] = self.count
         else:
             total = total[used]
-        logs = np.log(total, out=total).reshape(len(total), len(theta), -1)
+        logs = np.log(total, out=total).reshape(-1, len(theta), len(mu))
         lost = (count[:, None, :] @ logs.transpose(1, 0, 2))[:, 0].T
         return np.einsum("tn,dtn->dt", self.wins, mu) - lost
 
