@@ -8,11 +8,17 @@ import pytest
 
 import course
 import polarbear as pb
-from course import decisions, run, told
+from course import decisions, told
 from polarbear.coordinator import PATIENCE, Result
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Asked
 from polarbear.running.outcomes import Lost
+
+RULES = course.short(120)
+
+
+def run(store=None, **more):
+    return course.run(store, **{"rules": RULES, **more})
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +27,8 @@ def undisturbed():
 
 
 def test_the_example_race_asks_enough(undisturbed):
-    assert undisturbed.n_runs >= 200
+    assert undisturbed.n_runs >= 100
+    assert undisturbed.rounds > 2
     assert "worst" in undisturbed.eliminated
     assert undisturbed.verdict("worst").standing == "dominated"
     assert undisturbed.spent.runs == undisturbed.n_runs
@@ -43,7 +50,7 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 4])
 def test_the_same_race_on_dask(workers, undisturbed):
     distributed = pytest.importorskip("distributed")
     with (
@@ -59,7 +66,7 @@ def test_the_same_race_on_dask(workers, undisturbed):
 
 def test_the_same_call_goes_on(tmp_path, undisturbed):
     path = tmp_path / "race.db"
-    few = pb.Rules(**{**vars(course.RULES), "max_runs": 80})
+    few = course.short(80)
     with run(path, rules=few) as found:
         assert found.ended == "max_runs"
         spent = found.spent.runs

@@ -15,17 +15,14 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import killing
-from disturbing import LONG
+from disturbing import UNTIL_GONE
 from marks import MARK, left
-from waiting import PATIENCE, wait_until
+from waiting import wait_until
 
 HERE = Path(__file__).parent.parent
 KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
 SECONDS = 0.004
 """How long a third of a run takes, so that a kill hits runs as well as decisions."""
-
-UNTIL_GONE = 2.0 if LONG else PATIENCE
-"""Seconds after a kill when nobody may be left; few kills are made where others are busy."""
 
 LONGEST = 0.5
 """When the latest kill is, as a share of how long the race takes: most are killed several times."""

@@ -19,20 +19,17 @@ import clusters
 import killing
 import polarbear as pb
 from course import run
-from disturbing import CODE, LONG, RULES, Tally, meanwhile
+from disturbing import CODE, LONG, RULES, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, left
 from polarbear.coordinator import PATIENCE as LOSSES
 from polarbear.running.processes import descendants
-from waiting import PATIENCE, left_of, running, wait_until
+from waiting import left_of, running, wait_until
 
 HERE = Path(__file__).parent.parent
 DASK = pytest.mark.skipif(
     clusters.distributed is None or not (LONG or os.environ.get("POLARBEAR_FAULTS")),
     reason="takes long, and needs Dask: POLARBEAR_FAULTS=1",
 )
-UNTIL_GONE = 2.0 if LONG else PATIENCE
-"""Seconds after a kill when nobody may be left; few kills are made where others are busy."""
-
 WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 

@@ -231,21 +231,29 @@ def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
 
 INTERRUPTED = """
 import os, signal
-from polarbear.running.processes import fork
-os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+import solvers
+from polarbear.running.engines import start
+from polarbear.running.processes import descendants
+from polarbear.running.setup import Setup
+from waiting import left_of, running
+me, forks = os.getpid(), []
+def forked():
+    forks.append(1)
+    if len(forks) == 3:
+        os.kill(me, signal.SIGINT)
+os.register_at_fork(after_in_parent=forked)
 try:
-    if fork() == 0:
-        os._exit(0)
+    start(Setup.of([solvers.quick], ["i"], times=[10], direction="minimize"), 4)
 except KeyboardInterrupt:
-    os.wait()
-    print("heard")
+    print("heard, and left are", left_of(lambda: running(descendants(me))))
 """
 
 
-def test_who_interrupts_in_the_middle_of_a_fork_is_heard():
-    command = [sys.executable, "-c", INTERRUPTED]
+def test_who_interrupts_in_the_middle_of_a_fork_is_heard_and_nobody_is_left():
+    code = f"import sys; sys.path.insert(0, {str(Path(solvers.__file__).parent)!r})\n"
+    command = [sys.executable, "-c", code + INTERRUPTED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("heard\n", "")
+    assert (done.stdout, done.stderr) == ("heard, and left are []\n", "")
 
 
 def test_outcomes_can_be_written_as_text():
