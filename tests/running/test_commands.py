@@ -48,18 +48,24 @@ def run(command, horizon=60.0, instance="i", limits=None, **more):
 
 
 def test_incumbents_are_read_as_they_come():
-    code = "import time\nfor v in (5, 7, 3):\n  print('o', v)\n  time.sleep(0.3)"
-    outcome = run(program(code))
-    assert (outcome.run.value, outcome.run.status) == ((5.0, 3.0), Status.FINISHED)
-    assert outcome.run.time[1] - outcome.run.time[0] > 0.1  # read together, they would be together
+    def apart(nap):  # by more than one of the two naps between them, unless the machine is busy
+        code = f"import time\nfor v in (5, 7, 3):\n  print('o', v)\n  time.sleep({nap})"
+        outcome = run(program(code))
+        assert (outcome.run.value, outcome.run.status) == ((5.0, 3.0), Status.FINISHED)
+        return outcome.run.time[1] - outcome.run.time[0] > nap
+
+    assert any(map(apart, (0.1, 1.0, 3.0)))
 
 
 def test_a_program_is_killed_with_its_whole_group_at_the_limit():
     code = "echo o 4; sleep 600 & setsid sleep 600 & wait"  # there sooner than Python would be
-    outcome = run(Command(["sh", "-c", code], O), horizon=1.5)
-    assert (outcome.run.value, outcome.run.status) == ((4.0,), Status.CUT)
-    assert outcome.run.until == 1.5
-    assert outcome.seconds < 60
+    for horizon in (1.5, 6.0, 24.0):  # on a busy machine it may have said nothing by then
+        outcome = run(Command(["sh", "-c", code], O), horizon)
+        assert (outcome.run.status, outcome.run.until) == (Status.CUT, horizon)
+        assert outcome.seconds < 60
+        if outcome.run.value:
+            break
+    assert outcome.run.value == (4.0,)
 
 
 def test_times_may_come_from_the_output():
