@@ -5,7 +5,8 @@
     python benchmarks/run.py --quick         # under a minute: small sizes, and limits are checked
 
 Writes table.md, table.json and growth.svg into benchmarks/results. A small run fails with a
-sentence for each ratio that exceeds its limit; limits leave room for a busy machine.
+sentence for each ratio that exceeds its limit; limits leave room for a busy machine, and what
+exceeds one is measured again before it is believed.
 """
 
 import argparse
@@ -13,9 +14,10 @@ import json
 import platform
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from operator import attrgetter
 
 import drawing
 import growth
@@ -48,6 +50,9 @@ PACKAGES = (
 
 NUMBERS = RESULTS / "table.json"
 
+AGAIN = 2
+"""How often what exceeds its limit is measured again."""
+
 TEXT = """\
 # Benchmarks: ours and others, side by side
 
@@ -76,7 +81,17 @@ def measured(wanted: list[str], quick: bool) -> Iterator[Row]:
     for part, modules in PARTS.items():
         if not wanted or part in wanted:
             for module in modules:
-                yield from module.rows(quick)
+                yield from believed(module.rows) if quick else module.rows(quick)
+
+
+def believed(rows: Callable[[bool], Iterable[Row]]) -> list[Row]:
+    """Small rows, each the best of several if one exceeds its limit: others may have disturbed."""
+    found = list(rows(True))
+    for _ in range(AGAIN):
+        if not any(row.complaint for row in found):
+            break
+        found = [min(pair, key=attrgetter("ratio")) for pair in zip(found, rows(True), strict=True)]
+    return found
 
 
 def goals(rows: list[Row]) -> str:

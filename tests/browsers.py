@@ -4,9 +4,11 @@ import shutil
 from contextlib import contextmanager
 
 try:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 except ImportError:
-    sync_playwright = None
+    expect = sync_playwright = None
+else:
+    expect.set_options(timeout=60_000)  # a busy machine is no failure
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -41,7 +43,7 @@ class Visit:
     def __init__(self, browser, url, *, width=1440, **options):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)  # a busy machine is no failure
+        self.page.set_default_timeout(60_000)
         self.errors, self.requests = [], []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))

@@ -12,6 +12,8 @@ settings.register_profile("default", deadline=None, derandomize=True, max_exampl
 settings.register_profile(
     "plain", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
+# For a second look at what was looked at before, as with the oldest versions that are promised.
+settings.register_profile("brief", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

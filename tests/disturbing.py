@@ -8,9 +8,13 @@ from functools import cache
 import course
 from course import decisions, run, told
 from polarbear.racing.events import Told
+from waiting import PATIENCE
 
 LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
 RULES = course.RULES if LONG else course.short(80)
+
+UNTIL_GONE = 2.0 if LONG else PATIENCE
+"""Seconds after a kill when nobody may be left: two are promised, where nobody else is busy."""
 
 CODE = "import course\nsolvers = course.solvers(0.02)\ninstances = course.instance\n"
 """What a worker of a folder loads."""

@@ -1,7 +1,8 @@
 """Processes with a mark in their environment, which all that they start inherit."""
 
-import time
 from pathlib import Path
+
+from waiting import PATIENCE, left_of
 
 MARK = "POLARBEAR_TEST_LIFE"
 
@@ -18,9 +19,6 @@ def marked(mark):
     return found
 
 
-def left(mark, seconds=2.0):
-    """Those who are still there some seconds after whoever started them was killed."""
-    end = time.monotonic() + seconds
-    while (found := marked(mark)) and time.monotonic() < end:
-        time.sleep(0.05)
-    return found
+def left(mark, seconds=PATIENCE):
+    """Those who are still there so long after whoever started them was killed."""
+    return left_of(lambda: marked(mark), seconds)

@@ -10,6 +10,8 @@ import sys
 import termios
 import time
 
+from waiting import PATIENCE
+
 try:
     import pyte
 except ImportError:  # whoever uses it says so and skips
@@ -58,7 +60,7 @@ class Terminal:
         """Somebody types: ``\\x03`` is Ctrl-C."""
         os.write(self._end, keys.encode())
 
-    def shows(self, what, seconds=60.0):
+    def shows(self, what, seconds=PATIENCE):
         """Wait until the screen shows a text; what it shows then."""
         end = time.monotonic() + seconds
         while what not in self.text():
@@ -67,6 +69,14 @@ class Terminal:
                 self.read(0.5)
                 assert what in self.text(), f"ended without {what!r}:\n{self.text()}"
         return self.text()
+
+    def until(self, condition, seconds=PATIENCE):
+        """Wait until something holds of the lines of the screen, of which there are two or more."""
+        end = time.monotonic() + seconds
+        while len(lines := self.text().splitlines()) < 2 or not condition(lines):
+            assert time.monotonic() < end, f"not on the screen:\n{self.text()}"
+            self.read(0.2)
+        return lines
 
     def read(self, seconds):
         """Take what the program writes for some time; false if there was nothing."""
@@ -88,7 +98,7 @@ class Terminal:
         """Whether the program runs."""
         return self._process.poll() is None
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=PATIENCE):
         """The exit code, once the program has ended."""
         end = time.monotonic() + seconds
         while self.alive():

@@ -57,6 +57,21 @@ def test_a_ratio_beyond_its_limit_is_a_sentence(module):
     )
 
 
+def test_a_limit_is_exceeded_if_it_is_every_time(module):
+    run, row = module("run"), module("measuring").Row
+    seconds = iter([9.0, 9.0, 3.0, 8.0, 3.0, 3.0])
+
+    def rows(quick):
+        assert quick
+        for what in ("read", "write"):
+            yield row("store", what, "SQLite", next(seconds), 1.0, limit=4.0)
+
+    assert [found.ours for found in run.believed(rows)] == [3.0, 3.0]
+    assert next(seconds, None) is None  # three times, for both were disturbed once more
+    slow = run.believed(lambda _: [row("store", "read", "SQLite", 9.0, 1.0, limit=4.0)])
+    assert slow[0].complaint
+
+
 def test_examples_in_docstrings(module):
     for name in ("measuring", "growth"):
         found = doctest.testmod(module(name))

@@ -8,11 +8,17 @@ import pytest
 
 import course
 import polarbear as pb
-from course import decisions, run, told
+from course import decisions, told
 from polarbear.coordinator import PATIENCE, Result
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Asked
 from polarbear.running.outcomes import Lost
+
+RULES = course.short(120)
+
+
+def run(store=None, **more):
+    return course.run(store, **{"rules": RULES, **more})
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +27,8 @@ def undisturbed():
 
 
 def test_the_example_race_asks_enough(undisturbed):
-    assert undisturbed.n_runs >= 200
+    assert undisturbed.n_runs >= 100
+    assert undisturbed.rounds > 2
     assert "worst" in undisturbed.eliminated
     assert undisturbed.verdict("worst").standing == "dominated"
     assert undisturbed.spent.runs == undisturbed.n_runs
@@ -42,7 +49,8 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
     assert found.posterior == undisturbed.posterior
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("workers", [1, 4])
 def test_the_same_race_on_dask(workers, undisturbed):
     distributed = pytest.importorskip("distributed")
     with (
@@ -58,7 +66,7 @@ def test_the_same_race_on_dask(workers, undisturbed):
 
 def test_the_same_call_goes_on(tmp_path, undisturbed):
     path = tmp_path / "race.db"
-    few = pb.Rules(**{**vars(course.RULES), "max_runs": 80})
+    few = course.short(80)
     with run(path, rules=few) as found:
         assert found.ended == "max_runs"
         spent = found.spent.runs
@@ -160,7 +168,7 @@ def test_nothing_is_asked_for_after_the_deadline():
     begin = time.monotonic()
     found = run(rules=rules, seconds=0.05)
     assert found.ended == "deadline"
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 120
 
 
 class Losing:
@@ -241,7 +249,7 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
         text += "pattern = '^o (?P<time>\\d+) (?P<value>\\S+)'\n"
     path = tmp_path / "race.toml"
     path.write_text(text)
-    assert main(["check", str(path), "--seconds", "20"]) == 0
+    assert main(["check", str(path), "--seconds", "120"]) == 0
     assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
     said = capsys.readouterr().out
     assert "weak is dominated by strong" in said

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 import polarbear as pb
 import reference
 from polarbear.selection import portfolios
+from waiting import THRICE
 
 GRID = np.array([1.0, 2.0, 5.0, 10.0, 100.0])
 
@@ -335,15 +336,19 @@ def test_search_finds_what_trying_all_does_and_its_limit_holds(
 @pytest.mark.parametrize("name", PREFERENCES)
 @pytest.mark.parametrize("risk", ["expected", "best", 0.05])
 def test_eight_of_thirty_take_less_than_a_second(name, risk):
+    """Or, on a slower machine, than what 15 million small steps of Python take there."""
     ratings = rated(n=30, times=np.geomspace(1, 100, 30), draws=4000)
-    seconds = []
-    for _ in range(3):
+
+    def in_time():
         start = time.process_time()
         found = pb.select(ratings, PREFERENCES[name][0], risk=risk, size=8, repeats=True)
-        seconds.append(time.process_time() - start)
-    assert len(found.algorithms) == 8
-    assert found.gap >= 0
-    assert min(seconds) < 1.0
+        middle = time.process_time()
+        sum(k * k for k in range(150_000))
+        assert len(found.algorithms) == 8
+        assert found.gap >= 0
+        return middle - start < max(1.0, 100 * (time.process_time() - middle))
+
+    assert any(in_time() for _ in range(THRICE))
 
 
 def test_what_portfolios_assume_is_asked_for():

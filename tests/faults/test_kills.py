@@ -15,7 +15,9 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import killing
+from disturbing import UNTIL_GONE
 from marks import MARK, left
+from waiting import wait_until
 
 HERE = Path(__file__).parent.parent
 KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
@@ -35,8 +37,7 @@ def live(where, seed, seconds, folder):  # noqa: ARG001 (all races are the same 
             stdout=mouth,
             env={**os.environ, MARK: mark},
         )
-    while not said.stat().st_size and process.poll() is None:
-        time.sleep(0.005)
+    wait_until(lambda: said.stat().st_size or process.poll() is not None)
     try:
         ended = process.wait(seconds) == 0
         assert ended, "the coordinator failed"
@@ -44,7 +45,7 @@ def live(where, seed, seconds, folder):  # noqa: ARG001 (all races are the same 
         process.send_signal(signal.SIGKILL)
         process.wait()
         ended = False
-    return killing.Life(killing.numbers(said.read_bytes())[1:], ended, len(left(mark)))
+    return killing.Life(killing.numbers(said.read_bytes())[1:], ended, len(left(mark, UNTIL_GONE)))
 
 
 @cache

@@ -22,6 +22,7 @@ from polarbear.data.run import Run
 from polarbear.racing.events import Started, Told
 from polarbear.racing.rules import Rules
 from polarbear.store.opening import open_store
+from waiting import wait_until
 
 LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
 BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, Rules())
@@ -82,6 +83,7 @@ def power_fails(folder, times, synchronous):
             finally:
                 os._exit(1)
         try:
+            wait_until(lambda: number(said) > BATCH)
             for _ in range(times):
                 time.sleep(rng.uniform(0.05, 0.4))
                 known = stopped(writer, lambda: (number(said), shutil.copy(image, folder / "copy")))

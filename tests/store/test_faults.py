@@ -17,6 +17,7 @@ from polarbear.errors import DataWarning, StoreError
 from polarbear.racing.events import Added, Started, Told
 from polarbear.racing.rules import Rules
 from polarbear.store.opening import open_store
+from waiting import PATIENCE, wait_until
 
 BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, Rules())
 
@@ -49,7 +50,7 @@ def test_a_dead_coordinator_is_replaced_at_once_and_a_living_one_is_not(where):
         store = open_store(where)
         store.append([BEGIN])
         os.write(go, b"x")
-        time.sleep(60)
+        time.sleep(600)
         os._exit(0)
     try:
         os.read(ready, 1)
@@ -104,8 +105,8 @@ def test_readers_and_the_writer_do_not_wait_for_each_other(where):
         if child == 0:
             code, seen = 1, 0
             try:
-                end = time.monotonic() + 1.5
-                while time.monotonic() < end:
+                begin = time.monotonic()
+                while (took := time.monotonic() - begin) < 1.5 or (seen <= 1 and took < PATIENCE):
                     with open_store(where, read_only=True) as reader:
                         assert sum(1 for _ in reader.read()) >= seen
                         seen = reader.status().events
@@ -124,7 +125,7 @@ def test_readers_and_the_writer_do_not_wait_for_each_other(where):
             if done:
                 assert status == 0
                 children.remove(child)
-    assert longest < 5
+    assert longest < 30
     assert store.n_events == next(numbers) + 1
     store.close()
 
@@ -272,8 +273,8 @@ def test_a_server_that_restarts_is_waited_for(server):
         writer = threading.Thread(target=write)
         writer.start()
         try:
-            for how in (signal.SIGINT, signal.SIGQUIT):
-                time.sleep(0.3)
+            for enough, how in ((2, signal.SIGINT), (4, signal.SIGQUIT)):
+                wait_until(lambda enough=enough: len(done) >= enough)
                 server.stop(how)
                 server.start()
         finally:
@@ -304,12 +305,11 @@ def test_a_server_that_does_not_write_through_is_warned_of(server):
         with admin(server.url) as connection:
             connection.execute(f"ALTER SYSTEM SET fsync = {to}")
             connection.execute("SELECT pg_reload_conf()")
-        end = time.monotonic() + 10
-        while time.monotonic() < end:
-            with admin(server.url) as connection:
-                if connection.execute("SHOW fsync").fetchone()[0] == to:
-                    return
-            time.sleep(0.05)
+        wait_until(lambda: fsync() == to)
+
+    def fsync():
+        with admin(server.url) as connection:
+            return connection.execute("SHOW fsync").fetchone()[0]
 
     set_fsync("off")
     try:

@@ -60,7 +60,7 @@ def _race(wanted: argparse.Namespace) -> int:
     try:
         with _ended_by(signal.SIGTERM):
             _conduct(wanted, race, store)
-    except (KeyboardInterrupt, _Terminated) as ended:
+    except KeyboardInterrupt as ended:
         complain(f"interrupted: all that came in is in {store}. To go on: {typed(wanted)}")
         return 143 if isinstance(ended, _Terminated) else 130
     return 0
@@ -121,7 +121,7 @@ def _is_drawable() -> bool:
     return able and find_spec("rich") is not None
 
 
-class _Terminated(BaseException):
+class _Terminated(KeyboardInterrupt):
     """Somebody wants this process to end, as batch systems do when the time is over."""
 
 

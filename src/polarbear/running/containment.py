@@ -214,8 +214,9 @@ class _Watch:
             if output in ready and not self._drain():
                 poll.unregister(output)
                 self.quiet = self._is_quiet()
-            self._exceeds = self._exceeded()
             ended = pidfd in ready or (pidfd is None and self._ended())
+            # How it ended, it says itself or the system, however late it is seen.
+            self._exceeds = None if ended else self._exceeded()
             over = ended or self.quiet or self._exceeds is not None
         self._over = time.monotonic()
 

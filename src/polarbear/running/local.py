@@ -57,7 +57,13 @@ class LocalBackend:
         self._queue = SimpleQueue()
         self._cores = [own[k % len(own)] if where.pin else None for k in range(self.slots)]
         # All are forked before there is any thread of ours.
-        self._slots = [self._slot(k) for k in range(self.slots)]
+        self._slots: list[Slot | Spawned] = []
+        try:
+            self._slots += (self._slot(k) for k in range(self.slots))
+        except BaseException:
+            for slot in self._slots:
+                slot.close()
+            raise
         self._closed = False
         self._threads = [
             # Daemons: whoever leaves without closing is not kept waiting for runs.

@@ -10,8 +10,8 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -61,15 +61,26 @@ def die_with(parent: int) -> None:
 def fork() -> int:
     """Fork, without the warnings of Python and JAX that there are threads, here and in the child.
 
-    The child has none, so that it may fork in its turn.
+    The child has none, so that it may fork in its turn. Who wants this process to end is heard
+    before or after: what a handler raises in the middle, Python prints and forgets.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _later(signal.SIGINT, signal.SIGTERM):
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.filterwarnings("ignore", _THREADS, RuntimeWarning)
         pid = os.fork()
     if pid == 0:
         warnings.filterwarnings("ignore", _THREADS, RuntimeWarning)
     return pid
+
+
+@contextmanager
+def _later(*signals: signal.Signals) -> Iterator[None]:
+    """Signals wait until this is over."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def adopt_orphans() -> None:

@@ -64,12 +64,17 @@ class Slot:
         self._known: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
         _handles.add(self._ours)
-        if setup is None:
-            self._process = _start(theirs, core, slots)
-            self.pid = self._process.pid
-        else:
-            self.pid = _fork(theirs, setup, core, slots)
-        theirs.close()
+        try:
+            if setup is None:
+                self._process = _start(theirs, core, slots)
+                self.pid = self._process.pid
+            else:
+                self.pid = _fork(theirs, setup, core, slots)
+        except BaseException:  # who is interrupted may have made it already: it ends with this
+            self._forget()
+            raise
+        finally:
+            theirs.close()
 
     def run(self, job: Job, packed: Packed | None = None) -> Outcome:
         """Make a run; an error if the slot is gone before its end."""
@@ -135,8 +140,7 @@ class Slot:
 
     def close(self) -> None:
         """End the slot and what runs there, and wait until both are gone."""
-        _handles.discard(self._ours)
-        self._ours.close()
+        self._forget()
         try:
             if self._process is not None:
                 self._process.wait(_MINUTE)
@@ -145,6 +149,10 @@ class Slot:
         except (ChildProcessError, subprocess.TimeoutExpired):
             pass
         self.pid = 0
+
+    def _forget(self) -> None:
+        _handles.discard(self._ours)
+        self._ours.close()
 
 
 def _fork(theirs: Connection, setup: Setup, core: int | None, slots: int) -> int:

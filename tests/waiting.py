@@ -1,0 +1,39 @@
+"""Waiting for what must come about: long enough for a busy machine, and no longer than it takes."""
+
+import time
+from pathlib import Path
+
+PATIENCE = 120.0
+"""Seconds after which something is not slow but wrong."""
+
+THRICE = 3
+"""How often something may be tried that has to be fast: others may keep the machine busy."""
+
+
+def wait_until(condition, seconds=PATIENCE):
+    """What a condition gives, as soon as it gives something."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"still waiting after {seconds:g} seconds"
+        time.sleep(0.005)
+    return found
+
+
+def left_of(found, seconds=PATIENCE):
+    """Those whom a function finds, once it finds nobody any more or the time is over."""
+    end = time.monotonic() + seconds
+    while (left := found()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return left
+
+
+def running(pids):
+    """Those of these processes that are there; a zombie is not."""
+    return [pid for pid in pids if _runs(pid)]
+
+
+def _runs(pid):
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
