@@ -50,7 +50,7 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_same_race_on_dask(workers, undisturbed):
     distributed = pytest.importorskip("distributed")
     with (
