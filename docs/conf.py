@@ -229,6 +229,13 @@ def without_last_lines(_: object, page: nodes.document) -> None:
             block[:] = [nodes.Text(block.rawsource)]
 
 
+def pictures_open(_: object, page: nodes.document) -> None:
+    """A picture leads to itself in full size (Sphinx does so for all that have a width)."""
+    for picture in page.findall(nodes.image):
+        if not picture["uri"].endswith(".svg"):
+            picture.setdefault("width", "auto")
+
+
 COLON = "\N{RATIO}"
 """Stands for a colon of the first line of a property while Napoleon reads it."""
 
@@ -252,4 +259,5 @@ def setup(app) -> None:
     app.connect("autodoc-skip-member", skipped)
     app.connect("builder-inited", bring_in)
     app.connect("doctree-read", without_last_lines)
+    app.connect("doctree-read", pictures_open)
     app.connect("source-read", read_page)

@@ -20,7 +20,7 @@ from polarbear.racing.core import Race
 from polarbear.racing.raced import Raced
 from polarbear.reporting.history import history, origin, stands
 from polarbear.reporting.packing import candidates, packed, packed_draws, shares
-from polarbear.verdict import sentences, summary
+from polarbear.verdict import how_many_stay, sentences, summary
 
 KIND, VERSION = "polarbear report", 1
 
@@ -130,8 +130,7 @@ def _verdict(
     state = stands(racing)
     said_last = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
-        of = count(len(names), "algorithm")
-        said_last = f"{len(race.pareto)} of {of} stay in the anytime Pareto set. {said_last}"
+        said_last = f"{how_many_stay(len(race.pareto), len(names))} {said_last}"
     return {"sentences": spoken, "summary": said_last}
 
 
