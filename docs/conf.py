@@ -230,10 +230,10 @@ def without_last_lines(_: object, page: nodes.document) -> None:
 
 
 def pictures_open(_: object, page: nodes.document) -> None:
-    """A picture leads to itself in full size (Sphinx does so for all that have a width)."""
+    """A picture leads to itself in full size, for phones (Sphinx links all that have a scale)."""
     for picture in page.findall(nodes.image):
-        if not picture["uri"].endswith(".svg"):
-            picture.setdefault("width", "auto")
+        if picture["uri"].endswith(".png") and "sphx_glr" not in picture["uri"]:
+            picture.setdefault("scale", 100)
 
 
 COLON = "\N{RATIO}"

@@ -54,10 +54,11 @@ def verdict(facts: Facts) -> str:
 
 def summary(facts: Facts) -> str:
     """When it is too close to call, how many stay, and how sure one is of whom is left out."""
-    return "\n".join([*close(facts), _kept(facts)])
+    return "\n".join([*close(facts), kept(facts)])
 
 
-def _kept(facts: Facts) -> str:
+def kept(facts: Facts) -> str:
+    """How many stay, and how sure one is of whom is left out."""
     n, left_out = len(facts.algorithms), int(facts.dominates.any(axis=0).sum())
     wrong = f" At least one is left out wrongly with {_p(facts.mistaken)}." if left_out else ""
     return how_many_stay(n - left_out, n) + wrong

@@ -77,7 +77,9 @@ def test_a_table_of_something_else_says_which_column_is_missing(tmp_path):
 
 def test_a_column_of_seeds_in_capitals_is_not_overlooked(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("Solver;Problem;Seed;Seconds;Cost\na;b;1;1;5\na;b;1;2;4\na;b;2;1;6\na;b;2;2;3\n")
+    path.write_text(
+        "Solver;Problem;Seed;Seconds;Cost\na;b;1;1;5\na;b;1;2;4\na;b;2;1;6\na;b;2;2;3\n"
+    )
     with pytest.raises(DataError, match="time='Seconds', value='Cost', repetition='Seed'$"):
         read(path, direction="minimize")
     names = {"algorithm": "Solver", "instance": "Problem", "time": "Seconds", "value": "Cost"}

@@ -39,7 +39,8 @@ def test_a_posterior_is_all_there(posterior):
     assert found["algorithms"] == list(posterior.algorithms)
     assert [found["algorithms"][k] for k in found["pareto"]] == list(posterior.pareto(0.95))
     said = [one["text"] for one in found["verdict"]["sentences"]]
-    assert "\n".join([*said, found["verdict"]["summary"]]) == posterior.verdict(0.95)
+    last = [*found["verdict"]["close"], found["verdict"]["summary"]]
+    assert "\n".join([*said, *last]) == posterior.verdict(0.95)
     assert_allclose(unpacked(found["ratings"]["mean"]), posterior.mean(), atol=1e-6)
     assert_allclose(unpacked(found["ratings"]["best"]) / 65535, posterior.best(), atol=1e-5)
     ahead = unpacked(found["pairs"]["ahead"]) / 65535
