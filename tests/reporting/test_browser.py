@@ -112,7 +112,7 @@ def test_it_selects_what_select_selects(page, posterior):
             assert float(expected) == pytest.approx(exact[name].expected, abs=6e-4)
             assert float(best.strip("<> ")) == pytest.approx(exact[name].best, abs=0.02)
             assert float(regret) == pytest.approx(exact[name].regret, abs=1e-3)
-            if quantile and quantile[0] != "–":
+            if quantile and quantile[0] != "\N{EN DASH}":
                 assert float(quantile[0]) == pytest.approx(exact[name].score, abs=0.004)
 
 
