@@ -120,7 +120,8 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     found = document(race)
     assert found["algorithms"] == ["a", "b"]
-    assert found["verdict"] == {"sentences": [], "summary": "Nothing is decided yet."}
+    nothing = {"sentences": [], "summary": "Nothing is decided yet.", "close": []}
+    assert found["verdict"] == nothing
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))
     assert document(race)["race"]["facts"]["under way"] == "13 runs"
