@@ -236,6 +236,13 @@ def pictures_open(_: object, page: nodes.document) -> None:
             picture.setdefault("scale", 100)
 
 
+def options_stay(_: object, page: nodes.document) -> None:
+    """Options of commands are known to be such, so that lines do not break after their dashes."""
+    for code in page.findall(nodes.literal):
+        if code.astext().startswith("-"):
+            code["classes"].append("option")
+
+
 COLON = "\N{RATIO}"
 """Stands for a colon of the first line of a property while Napoleon reads it."""
 
@@ -260,4 +267,5 @@ def setup(app) -> None:
     app.connect("builder-inited", bring_in)
     app.connect("doctree-read", without_last_lines)
     app.connect("doctree-read", pictures_open)
+    app.connect("doctree-read", options_stay)
     app.connect("source-read", read_page)
