@@ -229,6 +229,20 @@ def without_last_lines(_: object, page: nodes.document) -> None:
             block[:] = [nodes.Text(block.rawsource)]
 
 
+def pictures_open(_: object, page: nodes.document) -> None:
+    """A picture leads to itself in full size, for phones (Sphinx links all that have a scale)."""
+    for picture in page.findall(nodes.image):
+        if picture["uri"].endswith(".png") and "sphx_glr" not in picture["uri"]:
+            picture.setdefault("scale", 100)
+
+
+def options_stay(_: object, page: nodes.document) -> None:
+    """Options of commands are known to be such, so that lines do not break after their dashes."""
+    for code in page.findall(nodes.literal):
+        if code.astext().startswith("-"):
+            code["classes"].append("option")
+
+
 COLON = "\N{RATIO}"
 """Stands for a colon of the first line of a property while Napoleon reads it."""
 
@@ -252,4 +266,6 @@ def setup(app) -> None:
     app.connect("autodoc-skip-member", skipped)
     app.connect("builder-inited", bring_in)
     app.connect("doctree-read", without_last_lines)
+    app.connect("doctree-read", pictures_open)
+    app.connect("doctree-read", options_stay)
     app.connect("source-read", read_page)

@@ -1,4 +1,4 @@
-"""Take the pictures of pages that show a screen: reports, a race in a terminal and in a browser.
+"""Take the pictures of pages: four figures, reports, a race in a terminal and in a browser.
 
 Run it as ``PYTHONPATH=tests python docs/take_pictures.py`` when one of them has changed. It takes a
 minute, and needs Chromium and what the tests need. Look at what it made before you keep it.
@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import run_tutorials
+from matplotlib import pyplot
+from PIL import Image
 from rich.console import Console
 
 import browsers
@@ -64,6 +66,22 @@ def race(store: Path, picture: Path) -> None:
     picture.write_text(text.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas"), "utf-8")
 
 
+def figures(posterior: pb.Posterior, picture: Path) -> None:
+    """Four figures of the example, with letters to speak of them."""
+    sheet, places = pyplot.subplots(2, 2, figsize=(8.2, 6.2), layout="constrained")
+    until = pb.preferences.between(3_000, 10_000)
+    pb.plots.ratings(posterior, places[0, 0])
+    pb.plots.values(posterior, until, places[0, 1])
+    pb.plots.crossings(posterior, "CSA", "XNES", places[1, 0], alpha=0.95)
+    pb.plots.evolution(pb.replay(pb.example(), pb.Rules(alpha=0.95)), places[1, 1])
+    for letter, place in zip("ABCD", places.flat, strict=True):
+        place.set_title(letter, loc="left", x=-0.15, pad=14, fontsize=12, fontweight="bold")
+    sheet.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    sheet.savefig(picture, dpi=130)
+    pyplot.close(sheet)
+    Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)  # a small file
+
+
 def shoot(browser: Any, address: str, picture: Path, height: int) -> None:
     """The top of a page."""
     page = browser.new_page(viewport={"width": 1080, "height": height}, device_scale_factor=1.5)
@@ -98,7 +116,9 @@ def main() -> None:
         run_tutorials.follow(DOCS / "tutorials" / "i-have-data.md", folder, here)
         report = folder / "seven.html"
         title = "Seven strategies on 60 problems"
-        pb.report(pb.fit(pb.example()), report, title=title, alpha=0.95)
+        posterior = pb.fit(pb.example())
+        figures(posterior, DOCS / "how-to" / "figures.png")
+        pb.report(posterior, report, title=title, alpha=0.95)
         race(folder / "race.db", DOCS / "how-to" / "terminal.svg")
         with browsers.opened() as browser:
             tutorial = folder / "report.html"

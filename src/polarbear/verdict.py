@@ -54,16 +54,27 @@ def verdict(facts: Facts) -> str:
 
 def summary(facts: Facts) -> str:
     """When it is too close to call, how many stay, and how sure one is of whom is left out."""
-    return "\n".join([*close(facts), _kept(facts)])
+    return "\n".join([*close(facts), kept(facts)])
 
 
-def _kept(facts: Facts) -> str:
+def kept(facts: Facts) -> str:
+    """How many stay, and how sure one is of whom is left out."""
     n, left_out = len(facts.algorithms), int(facts.dominates.any(axis=0).sum())
-    if not left_out:
-        return f"All {n} algorithms stay in the anytime Pareto set."
-    stay = "stays" if n - left_out == 1 else "stay"
-    kept = f"{n - left_out} of {n} algorithms {stay} in the anytime Pareto set."
-    return f"{kept} At least one is left out wrongly with {_p(facts.mistaken)}."
+    wrong = f" At least one is left out wrongly with {_p(facts.mistaken)}." if left_out else ""
+    return how_many_stay(n - left_out, n) + wrong
+
+
+def how_many_stay(stay: int, n: int) -> str:
+    """How many of all are in the set.
+
+    >>> how_many_stay(2, 2)
+    'Both algorithms stay in the anytime Pareto set.'
+    >>> how_many_stay(1, 3)
+    '1 of 3 algorithms stays in the anytime Pareto set.'
+    """
+    everybody = {1: "The only algorithm", 2: "Both algorithms"}.get(n, f"All {n} algorithms")
+    who = everybody if stay == n else f"{stay} of {n} algorithms"
+    return f"{who} {'stays' if stay == 1 else 'stay'} in the anytime Pareto set."
 
 
 def close(facts: Facts) -> list[str]:

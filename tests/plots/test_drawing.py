@@ -204,6 +204,28 @@ def test_log_and_linear_time():
         plots.ratings(posterior, time="cubic")
 
 
+@pytest.mark.parametrize("panels", [1, 3])
+@pytest.mark.parametrize(
+    "span", [(30, 1_000), (100, 150), (40, 90), (1, 99), (20, 180), (7e4, 5e6), (0.02, 0.9)]
+)
+def test_labels_of_a_log_axis_do_not_overlap(span, panels):
+    times, flat = np.geomspace(*span, 5), np.full((5, 2), 0.5)
+    data = plots.RatingCurves(plots.Cast.of("ab"), ("a", "b"), times, "time", *[flat] * 3, 0.95)
+    size = plots.figsize(2 if panels > 1 else 1)
+    figure, sheet = pyplot.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
+    for ax in sheet[0]:
+        plots.ratings(data, ax, time="log")
+    figure.canvas.draw()
+    for ax in sheet[0]:
+        labels = [*ax.get_xticklabels(), *ax.get_xticklabels(minor=True)]
+        ends = ax.get_window_extent()
+        boxes = [label.get_window_extent() for label in labels if label.get_text()]
+        boxes = [box for box in boxes if ends.x0 - 1 < (box.x0 + box.x1) / 2 < ends.x1 + 1]
+        assert 2 <= len(boxes) <= 7
+        pairs = itertools.combinations(boxes, 2)
+        assert not any(one.overlaps(other) for one, other in pairs)
+
+
 def test_sizes_fit_columns():
     assert plots.figsize(1)[0] < 3.5 < 6.5 < plots.figsize(2)[0] <= 7.2
     ax = plots.ratings(pb.fit(CASES["two"]), columns=2)

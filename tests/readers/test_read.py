@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from polarbear import DataError, Run, Runs, example, read, readers
+from polarbear import DataError, DataWarning, Run, Runs, example, read, readers
 from polarbear.readers import FORMATS
 
 LONG = "algorithm,instance,time,value\nCSA,f1,10,4.0\nCSA,f1,80,0.5\nRS,f1,10,3.0\nRS,f1,80,3.0\n"
@@ -62,6 +62,7 @@ def test_an_unknown_file_lists_what_was_tried_and_why_each_refused(tmp_path):
         assert f"\n  {row.name}" in message
     assert "ioh        no IOHprofiler_*.json or IOHprofiler_*.info file" in message
     assert "csv        no file ends in .csv or .tsv" in message
+    assert "Any other format: write a function" in message.splitlines()[-1]
 
 
 def test_a_table_of_something_else_says_which_column_is_missing(tmp_path):
@@ -72,6 +73,18 @@ def test_a_table_of_something_else_says_which_column_is_missing(tmp_path):
     (said,) = str(error.value).splitlines()[1:]  # formats that it cannot be are left out
     assert "csv        no columns 'algorithm', 'instance', 'time', 'value' among solver" in said
     assert said.endswith("algorithm='solver', instance='problem', time='...', value='best'")
+
+
+def test_a_column_of_seeds_in_capitals_is_not_overlooked(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "Solver;Problem;Seed;Seconds;Cost\na;b;1;1;5\na;b;1;2;4\na;b;2;1;6\na;b;2;2;3\n"
+    )
+    with pytest.raises(DataError, match="time='Seconds', value='Cost', repetition='Seed'$"):
+        read(path, direction="minimize")
+    names = {"algorithm": "Solver", "instance": "Problem", "time": "Seconds", "value": "Cost"}
+    with pytest.warns(DataWarning, match="name the one that does with repetition='Seed'"):
+        read(path, direction="minimize", **names)
 
 
 def test_a_column_per_algorithm_is_told_how_to_become_rows(tmp_path):

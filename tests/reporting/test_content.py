@@ -39,7 +39,8 @@ def test_a_posterior_is_all_there(posterior):
     assert found["algorithms"] == list(posterior.algorithms)
     assert [found["algorithms"][k] for k in found["pareto"]] == list(posterior.pareto(0.95))
     said = [one["text"] for one in found["verdict"]["sentences"]]
-    assert "\n".join([*said, found["verdict"]["summary"]]) == posterior.verdict(0.95)
+    last = [*found["verdict"]["close"], found["verdict"]["summary"]]
+    assert "\n".join([*said, *last]) == posterior.verdict(0.95)
     assert_allclose(unpacked(found["ratings"]["mean"]), posterior.mean(), atol=1e-6)
     assert_allclose(unpacked(found["ratings"]["best"]) / 65535, posterior.best(), atol=1e-5)
     ahead = unpacked(found["pairs"]["ahead"]) / 65535
@@ -119,7 +120,8 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     found = document(race)
     assert found["algorithms"] == ["a", "b"]
-    assert found["verdict"] == {"sentences": [], "summary": "Nothing is decided yet."}
+    nothing = {"sentences": [], "summary": "Nothing is decided yet.", "close": []}
+    assert found["verdict"] == nothing
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))
     assert document(race)["race"]["facts"]["under way"] == "13 runs"

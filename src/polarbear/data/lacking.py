@@ -17,6 +17,9 @@ USUAL = {
 }
 """What columns are called elsewhere, by the part they play."""
 
+REPETITION_COLUMNS = ("repetition", "seed")
+"""Columns that tell repetitions apart without being named."""
+
 NAMED_LIKE_A_TIME = re.compile(
     r"(?:t|time)?[ _=]?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.IGNORECASE
 )
@@ -43,11 +46,25 @@ def lacking(columns: Columns, parts: Iterable[tuple[str, str]]) -> str:
     free = [name for name in names if name not in {name for _, name in parts}]
     found = _meant(gone, free)
     meant = [f"{part}={found.get(part, '...')!r}" for part, _ in gone]
+    again = repetition_like(name for name in free if name not in found.values())
+    if again not in (None, *REPETITION_COLUMNS) and "repetition" not in dict(parts):
+        meant.append(f"repetition={again!r}")
     several = len(gone) > 1
     return (
         f"no column{'s' if several else ''} {said} among {listing(names)}; say which "
         f"{'they are' if several else 'one it is'} with {', '.join(meant)}"
     )
+
+
+def repetition_like(names: Iterable[str]) -> str | None:
+    """The column that probably tells repetitions apart; None if none is named like one.
+
+    >>> repetition_like(["Solver", "Seed"])
+    'Seed'
+    """
+    called = {name.lower(): name for name in names}
+    usual = ("repetition", *USUAL["repetition"])
+    return next((called[name] for name in usual if name in called), None)
 
 
 def _meant(parts: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.columns import Columns, Labels, and_more, is_whole
-from polarbear.data.lacking import lacking
+from polarbear.data.lacking import REPETITION_COLUMNS, lacking, repetition_like
 from polarbear.data.names import Codes, canonical
 from polarbear.data.trajectories import Flat, Floats, Ints, improvements
 from polarbear.errors import DataError, warn
@@ -47,7 +47,6 @@ class Naming:
         return parts + ([("repetition", self.repetition)] if self.repetition else [])
 
 
-REPETITION_COLUMNS = ("repetition", "seed")
 UNTIL_RULES = ("last", "instance")
 
 
@@ -86,7 +85,7 @@ def long_table(
     status = _statuses(columns, naming, runs, statuses)
     flat = improvements(runs.row, time, value if sign > 0 else -value, len(runs.algorithm))
     if not surely_runs:
-        _warn_of_merged_runs(runs, flat.clash, time, repetition_column(columns, naming))
+        _warn_of_merged_runs(runs, flat.clash, time, columns, naming)
     until = _deduced_until(runs, flat, naming.until) if stated is None else stated
     return Table(
         runs.algorithms,
@@ -293,7 +292,9 @@ def _deduced_until(runs: _Identified, flat: Flat, rule: object) -> Floats:
     return until
 
 
-def _warn_of_merged_runs(runs: _Identified, clash: int, time: Floats, told: str | None) -> None:
+def _warn_of_merged_runs(
+    runs: _Identified, clash: int, time: Floats, columns: Columns, naming: Naming
+) -> None:
     """Several runs taken for one show in values that differ at one time, or in time going back."""
     same, back = runs.row[1:] == runs.row[:-1], time[1:] < time[:-1]
     what = "has two different values at one time"
@@ -303,9 +304,11 @@ def _warn_of_merged_runs(runs: _Identified, clash: int, time: Floats, told: str 
     if clash < 0 and some and 2 * together > len(same):
         clash, what = int(runs.row[np.argmax(back & same)]), "goes back in time from row to row"
     if clash >= 0:
+        told = repetition_column(columns, naming)
         apart = f"the column {told!r} does not tell them" if told else "no column tells them"
+        other = None if told else repetition_like(map(str, columns.names))
         warn(
             f"{runs.name(clash)} {what}; taken as one run. If these are several runs, {apart} "
-            "apart: name the one that does with repetition='...', or those that make an instance "
-            "with instance=('...', '...')"
+            f"apart: name the one that does with repetition={other or '...'!r}, or those that make "
+            "an instance with instance=('...', '...')"
         )

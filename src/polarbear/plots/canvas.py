@@ -86,6 +86,7 @@ def time_axis(ax: Axes, times: Floats, clock: str, scale: Time = "auto") -> bool
     ax.set_xlabel(clock_label(clock))
     if log:
         ax.set_xscale("log")
+        log_ticks(ax.xaxis, first, last)
     elif last >= 10_000:
         ticker = require("matplotlib.ticker", extra="plots")
         ax.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
@@ -93,6 +94,25 @@ def time_axis(ax: Axes, times: Floats, clock: str, scale: Time = "auto") -> bool
     if last > first:
         ax.set_xlim(first, last)
     return log
+
+
+def log_ticks(axis: Any, first: float, last: float) -> None:
+    """Labels of a log axis: powers of ten, or plain numbers on less than two decades.
+
+    Left to itself matplotlib labels minor ticks too, in another size and on top of each other.
+    """
+    ticker = require("matplotlib.ticker", extra="plots")
+    axis.set_minor_formatter(ticker.NullFormatter())
+    decades = np.log10(last / first)
+    if not 0 < decades < 2:
+        return
+    if decades < 0.5:  # next to linear
+        axis.set_major_locator(ticker.MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axis.set_minor_locator(ticker.NullLocator())
+    else:
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if decades <= 1 else (1, 3)))
+    short = ticker.EngFormatter(sep="")
+    axis.set_major_formatter(short if last >= 10_000 else lambda place, _: f"{place:,.6g}")
 
 
 def clock_label(clock: str) -> str:

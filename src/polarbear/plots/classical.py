@@ -25,6 +25,7 @@ from polarbear.plots.canvas import (
     bar,
     dots,
     line,
+    log_ticks,
     moment,
     note,
     nothing,
@@ -465,6 +466,7 @@ def eaf_difference(
     ax.set_ylim(values.min(), values.max())
     if values.min() > 0 and values.max() >= LOG_FROM * values.min():
         ax.set_yscale("log")
+        log_ticks(ax.yaxis, values.min(), values.max())
     ax.set_ylabel(f"Value ({data.direction})")
     scale = bar(ax, areas, "Who has attained it more often by then")
     more = [f"{shown(name)}\n+{most:.0%}" for name in (data.second, data.first)]

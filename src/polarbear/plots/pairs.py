@@ -123,7 +123,8 @@ def pairs(
 ) -> Axes:
     """Draw all pairs as a matrix: P(row ahead of column), at a time or at all times at once.
 
-    What is certain is framed. Over all times "x" says that two certainly change places.
+    What is certain is in bold type, or has a dot where there are too many to write. Over all times
+    "x" says that two certainly change places.
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])

@@ -58,8 +58,9 @@ class Outlook(NamedTuple):
     def __str__(self) -> str:
         (low, instances, high), (least, runs, most) = self
         return (
-            f"about {_many(instances)} more instances ({_many(low)} to {_many(high)}), "
-            f"{_many(runs)} runs ({_many(least)} to {_many(most)})"
+            f"about {_many(instances)} more instance{_s(instances)} "
+            f"({_many(low)} to {_many(high)}), "
+            f"{_many(runs)} run{_s(runs)} ({_many(least)} to {_many(most)})"
         )
 
 
@@ -234,6 +235,10 @@ def _same(value: Any) -> Any:
 
 def _many(number: float) -> str:
     return f"{number:,.0f}" if isfinite(number) else "endlessly many"
+
+
+def _s(number: float) -> str:
+    return "" if _many(number) == "1" else "s"
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {

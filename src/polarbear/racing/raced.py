@@ -86,3 +86,7 @@ class Raced:
     def verdict(self, algorithm: str) -> Standing:
         """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
         return self.race.verdict(algorithm)
+
+    def standings(self) -> list[Standing]:
+        """The same of everybody: who is racing, then who is out, then who has left."""
+        return self.race.standings()

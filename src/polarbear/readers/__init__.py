@@ -51,6 +51,12 @@ FORMATS = (
 )
 """The formats in the order in which they are tried."""
 
+OWN = (
+    "Any other format: write a function of some lines that makes runs of it (in the documents: "
+    "Write a reader), or make a table with the columns algorithm, instance, time, value"
+)
+"""What to do with files that look like nothing that is known."""
+
 
 def read(
     source: object,
@@ -111,7 +117,8 @@ def read(
             tried.append((isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
     nearly = [reason for is_near, reason in tried if is_near]
     reasons = "\n".join(nearly or [reason for _, reason in tried])
-    raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}")
+    own = "" if nearly or callable(format) else f"\n{OWN}"
+    raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}{own}")
 
 
 def example() -> Runs:

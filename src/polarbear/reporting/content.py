@@ -20,7 +20,7 @@ from polarbear.racing.core import Race
 from polarbear.racing.raced import Raced
 from polarbear.reporting.history import history, origin, stands
 from polarbear.reporting.packing import candidates, packed, packed_draws, shares
-from polarbear.verdict import sentences, summary
+from polarbear.verdict import close, how_many_stay, kept, sentences
 
 KIND, VERSION = "polarbear report", 1
 
@@ -119,8 +119,9 @@ def _verdict(
         {"algorithm": names.index(one.algorithm), "standing": one.standing, "text": one.text}
         for one in said
     ]
+    open_ = close(facts) if facts else []
     if racing is None:
-        return {"sentences": spoken, "summary": summary(facts) if facts else ""}
+        return {"sentences": spoken, "summary": kept(facts) if facts else "", "close": open_}
     race = race_of(racing)
     for name in names[len(spoken) :] if race.rounds else ():
         found = race.verdict(name)
@@ -130,9 +131,8 @@ def _verdict(
     state = stands(racing)
     said_last = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
-        of = count(len(names), "algorithm")
-        said_last = f"{len(race.pareto)} of {of} stay in the anytime Pareto set. {said_last}"
-    return {"sentences": spoken, "summary": said_last}
+        said_last = f"{how_many_stay(len(race.pareto), len(names))} {said_last}"
+    return {"sentences": spoken, "summary": said_last, "close": open_}
 
 
 def _looks(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:

@@ -111,7 +111,11 @@ def page_of(content: Mapping[str, Any], *, live: bool = False) -> str:
     # Names are data: they reach the page as JSON in which no tag can begin, and as escaped text.
     data = json.dumps(content, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
     verdict = content["verdict"]
-    said = [verdict["summary"], *(one["text"] for one in verdict["sentences"])]
+    said = [
+        verdict["summary"],
+        *(one["text"] for one in verdict["sentences"]),
+        *verdict["close"],
+    ]
     parts = {
         "policy": "; ".join(rules),
         "title": html.escape(content["title"]),

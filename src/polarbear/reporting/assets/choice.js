@@ -1,6 +1,7 @@
 // What to run: the answer in words, all algorithms behind it, and how to ask the same in Python.
 
 const FEW_CHOICES = 8;
+const NEVER = "another algorithm is ahead at all times in every draw";
 
 function drawChoice() {
   const now = budget();
@@ -48,7 +49,7 @@ function drawChoices(found) {
     html("th", { scope: "row" }, swatch(one.code), named(one.code)),
     html("td", {}, interval(one, most)),
     html("td", { class: "number" }, figure(one.expected)),
-    careful && html("td", { class: "number" }, one.shown ? figure(one.shown.cautious) : "lower"),
+    careful && html("td", { class: "number", title: one.shown ? "" : NEVER }, one.shown ? figure(one.shown.cautious) : "–"),
     html("td", { class: "number" }, chance(one.best)),
     html("td", { class: "number" }, figure(one.regret))));
   byId("choices").replaceChildren(
@@ -59,7 +60,7 @@ function drawChoices(found) {
 
 function interval(one, most) {
   const x = scaleOf(0, most || 1, 4, 136, false);
-  const says = one.shown ? `${figure(one.shown.low)} to ${figure(one.shown.high)}` : "another algorithm is ahead at all times in every draw";
+  const says = one.shown ? `${figure(one.shown.low)} to ${figure(one.shown.high)}` : NEVER;
   return svg("svg", { class: "interval", width: 140, height: 16, viewBox: "0 0 140 16", role: "img", "aria-label": says },
     svg("title", {}, says),
     svg("line", { class: "grid", x1: 4, x2: 136, y1: 8, y2: 8 }),

@@ -12,6 +12,7 @@ function drawVerdict() {
   document.title = model.title;
   byId("about").textContent = model.about;
   byId("summary").textContent = verdict.summary;
+  byId("close").textContent = verdict.close.join(" ");
   const said = verdict.sentences;
   const few = shortList(byId("all-sentences"), "verdict", said.length, FEW_SENTENCES, "algorithms", drawVerdict);
   byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, standing, text }) => html("li", {},
