@@ -17,7 +17,7 @@ from simulated import rankings
 
 import polarbear as pb
 
-ALGORITHMS = (30, 100, 300)
+ALGORITHMS = (30, 100, 300, 1000)
 INSTANCES = (10_000, 100_000)
 WORKERS = (64, 256, 1000)
 RATE = 20
