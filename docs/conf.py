@@ -140,6 +140,7 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
     yield ROOT / "CONTRIBUTING.md", "design/contributing", ""
     yield ROOT / "CHANGELOG.md", "design/changelog", ""
     yield ROOT / "tests/faults/results.md", "measured/faults", TITLES["faults"]
+    yield ROOT / "tests/faults/soak.md", "measured/soak", ""
     yield ROOT / "studies/README.md", "measured/studies", "Studies"
     for study in sorted(ROOT.glob("studies/*/")):
         for page in (study / "table.md", study / "README.md"):

@@ -1,6 +1,6 @@
 """A very long race of very short runs: nothing grows that should not.
 
-    python tests/soak.py                  # 100,000 runs of 10 ms; writes tests/faults/soak.md
+    python tests/soak.py                  # 100,000 runs, half an hour; writes faults/soak.md
     python tests/soak.py --runs 5000 --no-write
 
 Two solvers that are equally good race on two slots, so that nothing is ever settled. While they do,
