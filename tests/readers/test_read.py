@@ -254,3 +254,12 @@ def test_a_function_is_a_format_too(tmp_path, long_csv):
         read(tmp_path / "mine", format=read_mine)
     with pytest.raises(DataError, match="a reader returns Runs, and not list"):
         read(long_csv, format=lambda source: source.lines("long.csv"))
+
+
+def test_an_error_of_a_readers_own_says_which_file_it_was(long_csv):
+    def mine(source):
+        return float(source.lines("long.csv")[0])
+
+    with pytest.raises(ValueError, match="could not convert") as raised:
+        read(long_csv, format=mine)
+    assert raised.value.__notes__ == [f"raised by mine while it read {long_csv}"]

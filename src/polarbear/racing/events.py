@@ -50,13 +50,18 @@ class Open(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """How much is left of a race: a tenth, a half and nine tenths of what may come need less."""
+    """How much is left of a race: a tenth, a half and nine tenths of what may come need less.
+
+    >>> print(Outlook((0.2, 3, 9), (0.4, 6, 18)))
+    about 3 more instances (1 to 9), 6 runs (1 to 18)
+    """
 
     instances: tuple[float, float, float]
     runs: tuple[float, float, float]
 
     def __str__(self) -> str:
-        (low, instances, high), (least, runs, most) = self
+        # What is open takes at least one more, however close to certain it is.
+        (low, instances, high), (least, runs, most) = ([max(1.0, k) for k in part] for part in self)
         return (
             f"about {_many(instances)} more instance{_s(instances)} "
             f"({_many(low)} to {_many(high)}), "

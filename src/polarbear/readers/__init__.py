@@ -115,6 +115,10 @@ def read(
             return _some(row.read(files, **options), files.label)
         except Refused as why:
             tried.append((isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
+        except Exception as error:
+            if callable(format):  # an error of the user's own reader, which may not name the file
+                error.add_note(f"raised by {row.name} while it read {files.label}")
+            raise
     nearly = [reason for is_near, reason in tried if is_near]
     reasons = "\n".join(nearly or [reason for _, reason in tried])
     own = "" if nearly or callable(format) else f"\n{OWN}"
