@@ -237,6 +237,7 @@ from polarbear.running.processes import descendants
 from polarbear.running.setup import Setup
 from waiting import left_of, running
 me, forks = os.getpid(), []
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 def forked():
     forks.append(1)
     if len(forks) == 3:
