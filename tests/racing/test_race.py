@@ -27,6 +27,8 @@ from polarbear.racing.state import Spent
 from racers import SKILL, check_invariants, drive, history, quick_fit, race_of, solve
 
 SEEDS = st.integers(0, 10_000)
+POOLS = st.sampled_from([None, [f"f{k}" for k in range(12)]])
+"""Instances without end, or so few that runs are made again for longer."""
 FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -34,24 +36,31 @@ FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
 @FEW
-@given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2))
-def test_the_order_of_tell_does_not_matter(seed, fails, overlap):
+@given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2), pool=POOLS)
+def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
     limits = {"max_runs": 200, "max_time": 700.0, "retries": 1, "max_failures": 20}
     rules = Rules(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
-    first = drive(race_of(rules=rules, seed=seed), fails)
-    second = drive(race_of(rules=rules, seed=seed), fails, np.random.default_rng(seed))
+    first = drive(race_of(rules=rules, seed=seed, instances=pool), fails)
+    order = np.random.default_rng(seed)
+    second = drive(race_of(rules=rules, seed=seed, instances=pool), fails, order)
     assert history(first) == history(second)
     assert first.spent.runs == second.spent.runs
     assert first.posterior == second.posterior
 
 
 @FEW
-@given(seed=SEEDS, data=st.data(), overlap=st.integers(0, 2), fails=st.sampled_from([0.0, 0.2]))
-def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fails):
+@given(
+    seed=SEEDS,
+    data=st.data(),
+    overlap=st.integers(0, 2),
+    fails=st.sampled_from([0.0, 0.2]),
+    pool=POOLS,
+)
+def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fails, pool):
     limits = {"max_runs": 400, "max_time": 900.0, "retries": 1, "max_failures": 20}
     rules = Rules(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
-    whole = drive(race_of(seed=seed, rules=rules), fails)
-    race = race_of(seed=seed, rules=rules)
+    whole = drive(race_of(seed=seed, rules=rules, instances=pool), fails)
+    race = race_of(seed=seed, rules=rules, instances=pool)
     while jobs := race.ask():
         assert race.ask() == jobs
         some = data.draw(st.sets(st.integers(0, len(jobs) - 1), min_size=1))
@@ -99,9 +108,10 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
 
 
 @pytest.mark.parametrize("overlap", [0, 1])
-def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap):
+@pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
+def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
     rules = Rules(alpha=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
-    race = race_of(rules=rules, seed=5)
+    race = race_of(rules=rules, seed=5, instances=pool)
     drive_some(race, 30)
     race.remove("bad", "to see")
     race.add("worst")

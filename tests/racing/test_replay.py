@@ -28,8 +28,8 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert found.ended == "no instances left"
     assert not found.resolved
     assert found.full == (420, 4_200_000)
-    assert found.spent.runs == found.n_runs == len(found.runs) < 420
-    assert found.spent.time == found.runs.until.sum()
+    assert len(found.runs) < found.spent.runs == found.n_runs < 420
+    assert found.spent.time > found.runs.until.sum()  # some were made again for longer
     assert 0.1 < found.saved < 0.9
     assert found.rounds > 2
     assert "of 420 runs" in str(found)

@@ -12,13 +12,17 @@ cost (instances times the time until which they have to run):
 A pair is left aside as long as one of the two is expected to be eliminated by somebody else before
 the pair would be resolved: it will be settled for free. The batch ends where the first pair
 is expected to be resolved.
+
+Where instances can come to an end, a way that needs more of them than are left is none: a time can
+become certain only by runs that were not known then. When no way is left by what is believed of a
+pair, one is that at least a tenth of the draws have.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from polarbear.racing.outlook import Leads, Needs, outs
+from polarbear.racing.outlook import FEW, Leads, Needs, outs
 from polarbear.racing.rules import Rules
 from polarbear.relations import Floats
 
@@ -30,12 +34,28 @@ class Focus(NamedTuple):
     batch: int
 
 
+HOPE = 0.1
+"""A pair is given up if it can be resolved with what is left in a smaller part of the draws."""
+
+
 def focus(
-    leads: Leads, times: Floats, n: int, rules: Rules, z: float, margin: float
+    leads: Leads,
+    times: Floats,
+    n: int,
+    rules: Rules,
+    z: float,
+    margin: float,
+    pool: float = np.inf,
 ) -> Focus | None:
-    """What is expected to resolve open pairs at the least cost; none if nothing is expected to."""
+    """What is expected to resolve open pairs at the least cost; none if nothing is expected to.
+
+    ``pool``: how many instances there are, used or not.
+    """
     needs = Needs.of(leads.draws.mean(axis=0), leads, z, margin)
-    need, until = _routes(needs, times, rules)
+    need, until = _routes(needs.within(pool - leads.seen), times, rules)
+    lost = ~np.isfinite(need)
+    if pool < np.inf and lost.any():
+        need[lost], until[lost] = _hoped(leads.of_pairs(lost), times, rules, z, margin, pool)
     out = outs(needs, leads, n)
     for_free = np.minimum(out[leads.first], out[leads.second])
     by_this = (needs.over() == out[leads.second]) | (needs.under() == out[leads.first])
@@ -61,6 +81,23 @@ def _routes(needs: Needs, times: Floats, rules: Rules) -> tuple[Floats, Floats]:
     need, until = (np.stack(each) for each in zip(*ways, strict=True))
     best = np.argmin(_cost(need, until), axis=0)[None]
     return np.take_along_axis(need, best, 0)[0], np.take_along_axis(until, best, 0)[0]
+
+
+def _hoped(
+    leads: Leads, times: Floats, rules: Rules, z: float, margin: float, pool: float
+) -> tuple[Floats, Floats]:
+    """What it takes in the middle one of the draws in which there is a way, if they are enough."""
+    step = max(1, len(leads.draws) // FEW)
+    ways = [
+        _routes(Needs.of(draw, leads, z, margin).within(pool - leads.seen), times, rules)
+        for draw in leads.draws[::step]
+    ]
+    need, until = (np.stack(each) for each in zip(*ways, strict=True))
+    cost = _cost(need, until)
+    finite = np.isfinite(cost)
+    middle = np.argsort(cost, axis=0, kind="stable")[finite.sum(axis=0) // 2, range(len(cost.T))]
+    need, until = need[middle, range(len(cost.T))], until[middle, range(len(cost.T))]
+    return np.where(finite.mean(axis=0) >= HOPE, need, np.inf), until
 
 
 def _throughout(need: Floats, times: Floats) -> tuple[Floats, Floats]:

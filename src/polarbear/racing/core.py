@@ -45,6 +45,7 @@ from polarbear.racing.evidence import Evidence
 from polarbear.racing.fitting import Fit, fitted, glanced
 from polarbear.racing.jobs import Job
 from polarbear.racing.planning import again, plan
+from polarbear.racing.repeats import without_shorter
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card, described
 from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
@@ -344,10 +345,11 @@ class Race:
 
     @property
     def runs(self) -> Runs:
-        """All runs."""
+        """All runs; of one that was made again for longer the last."""
         state = self._state
         runs = [event.run for event in self._events if isinstance(event, Told | Imported)]
-        return Runs.from_records(runs, direction=state.direction, clock=state.clock)
+        made = Runs.from_records(runs, direction=state.direction, clock=state.clock)
+        return without_shorter(made, state.first)
 
     @property
     def posterior(self) -> Posterior | None:

@@ -157,7 +157,8 @@ def _ahead(
     opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
     chosen = None
     if rules.allocation == "focused" and len(known) == len(left):
-        chosen = focus(leads, posterior.times, len(names), rules, z, width)
+        pool = np.inf if state.endless else len(state.order) + len(state.pool)
+        chosen = focus(leads, posterior.times, len(names), rules, z, width, pool)
     decided = replace(decided, open=opened, outlook=still)
     if chosen is None:
         return decided

@@ -70,7 +70,11 @@ class Evidence:
             for told in self._new.pop(known):
                 run = counts(told)
                 if run is not None:
-                    self._on.setdefault(run.instance, []).append(self._packed(run))
+                    others = self._on.setdefault(run.instance, [])
+                    # A run that was made again for longer takes the place of the shorter one.
+                    same = run.algorithm, run.repetition
+                    others[:] = [one for one in others if (one.algorithm, one.repetition) != same]
+                    others.append(self._packed(run))
                     self._by.setdefault(run.algorithm, set()).add(run.instance)
                     touched.add(run.instance)
         return touched

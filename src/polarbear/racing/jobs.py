@@ -21,8 +21,9 @@ class Key(NamedTuple):
 class Job(NamedTuple):
     """Run ``algorithm`` on ``instance`` until ``horizon``.
 
-    ``repetition`` is 0, and counts on where a run that failed is asked for again. ``seed`` is for
-    the run, ``instance_seed`` for those who make instances by chance.
+    ``repetition`` is 0, and counts on where a run is asked for again: with another seed if it
+    failed, with the same one if it is wanted for longer. ``seed`` is for the run,
+    ``instance_seed`` for those who make instances by chance.
     """
 
     algorithm: str
@@ -50,10 +51,26 @@ class Job(NamedTuple):
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
 
 
-def job(seed: int, key: Key, horizon: float) -> Job:
-    """A job of the race with this seed."""
-    own = derived(seed, ["run", *key])
+def job(seed: int, key: Key, horizon: float, first: int | None = None) -> Job:
+    """A job of the race with this seed.
+
+    ``first``: the repetition that this one is again, for longer.
+    """
+    named = key if first is None else key._replace(repetition=first)
+    own = derived(seed, ["run", *named])
     return Job(*key, horizon, own, derived(seed, ["instance", key.instance]))
+
+
+def first_of(seed: int, asked: Job) -> int:
+    """The repetition that a job is again, for longer; its own if it is a new one.
+
+    >>> short, long = Key("CSA", "f1", 0), Key("CSA", "f1", 1)
+    >>> first_of(0, job(0, long, 100.0)), first_of(0, job(0, long, 100.0, first=short.repetition))
+    (1, 0)
+    """
+    name, instance, last = asked.key
+    same = (k for k in range(last) if derived(seed, ["run", name, instance, k]) == asked.seed)
+    return next(same, last)
 
 
 def derived(seed: int, names: Sequence[str | int]) -> int:

@@ -51,6 +51,11 @@ class Leads(NamedTuple):
         both = np.minimum(seen[:, first], seen[:, second])
         return cls(first, second, draws, draws.std(axis=0), np.maximum(both, 1.0))
 
+    def of_pairs(self, chosen: NDArray[np.bool_]) -> Self:
+        """Those of some pairs."""
+        ends = self.first[chosen], self.second[chosen]
+        return type(self)(*ends, *(part[..., chosen] for part in self[2:]))
+
 
 class Needs(NamedTuple):
     """How many more instances until one is certain of a pair at a time: each (..., T, K)."""
@@ -71,6 +76,10 @@ class Needs(NamedTuple):
             np.where(lead < 0, far, np.inf),
             np.where(size < margin, near, np.inf),
         )
+
+    def within(self, room: Floats) -> Self:
+        """The same, where no more instances than these can be had: (T, K)."""
+        return type(self)(*(np.where(each > room, np.inf, each) for each in self))
 
     def over(self) -> Floats:
         """Until the first is known to dominate: (..., K)."""

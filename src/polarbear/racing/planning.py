@@ -2,16 +2,25 @@
 
 Whoever is in doubt runs on instances that others have run on already before anybody runs on new
 ones: there one run is compared with all of them. A newcomer starts with these, and so does one that
-was settled for a while and is in doubt again.
+was settled for a while and is in doubt again. When instances are used up, runs that ended before
+the times in doubt are made again for longer.
 """
 
-from itertools import count, groupby, islice
+from itertools import count, groupby, islice, takewhile
+from typing import NamedTuple
 
 from polarbear.racing.events import Asked
 from polarbear.racing.jobs import Job, Key, job
 from polarbear.racing.state import State
 
-Wish = tuple[Key, float]
+
+class Wish(NamedTuple):
+    """A run, its horizon, and the repetition that it is again for longer, if it is."""
+
+    key: Key
+    horizon: float
+    first: int | None = None
+
 
 NO_INSTANCES = "no instances left"
 
@@ -21,7 +30,7 @@ def plan(state: State) -> Asked | str:
     rivals = state.rivals()
     if not rivals:
         return "resolved"
-    wishes = _cached(state, rivals) or _fresh(state, rivals)
+    wishes = _cached(state, rivals) or _fresh(state, rivals) or _longer(state, rivals)
     if not wishes:
         return NO_INSTANCES
     return _afford(state, wishes, state.asked)
@@ -31,12 +40,18 @@ def again(state: State) -> Asked | None:
     """Runs that failed in this round, to be tried once more."""
     now = state.out.get(state.current, {})
     failed = [
-        key for key, run in now.items() if run.failed and key.repetition < state.rules.retries
+        key for key, run in now.items() if run.failed and _tries(state, key) < state.rules.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [(key._replace(repetition=key.repetition + 1), now[key].horizon) for key in failed]
+    wishes = [Wish(key._replace(repetition=key.repetition + 1), now[key].horizon) for key in failed]
     found = _afford(state, wishes, state.current) if wishes else None
     return found if isinstance(found, Asked) else None
+
+
+def _tries(state: State, key: Key) -> int:
+    """How often a run was asked for before, and did not count."""
+    earlier = (key._replace(repetition=k) for k in reversed(range(key.repetition)))
+    return sum(1 for _ in takewhile(state.superseded.__contains__, earlier))
 
 
 def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
@@ -45,13 +60,13 @@ def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     for name, others in rivals.items():
         ahead = range(state.cursor[name], len(state.order))
         found = (
-            (_next_key(state, name, instance), worth)
+            Wish(_next_key(state, name, instance), worth)
             for instance in map(state.order.__getitem__, ahead)
             if name not in state.known[instance]
             and (worth := _worth(state, instance, others)) is not None
         )
         wishes += islice(found, state.batch)
-    return sorted(wishes, key=lambda wish: (state.used[wish[0].instance], wish[0]))
+    return sorted(wishes, key=lambda wish: (state.used[wish.key.instance], wish.key))
 
 
 def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
@@ -69,9 +84,7 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 
     If there are none left, those that are new to all of these: only others have run there.
     """
-    until = state.horizons or {
-        name: _last(state, max(others.values())) for name, others in rivals.items()
-    }
+    until = state.horizons or _last_open(state, rivals)
     if state.endless:
         numbers = map(str, count(len(state.order) + 1))
         new = (name for name in numbers if name not in state.used)
@@ -81,8 +94,49 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
         )
     instances = islice(new, state.batch)
     return [
-        (_next_key(state, name, instance), until[name]) for instance in instances for name in until
+        Wish(_next_key(state, name, instance), until[name])
+        for instance in instances
+        for name in until
     ]
+
+
+def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
+    """Runs that ended too early, again: first where the fewest of them have to be made.
+
+    With the focused allocation those that may still settle something, if there are any. They are at
+    least twice as long as they were: together no dearer than twice the longest.
+    """
+    last = _last_open(state, rivals)
+    until = last if state.rules.allocation == "paper" else state.horizons
+    out = {key[:2] for tickets in state.out.values() for key in tickets}
+    short: dict[str, list[str]] = {}
+    for instance in state.order:
+        known = state.known[instance]
+        names = [
+            name
+            for name, horizon in until.items()
+            if 0 < known.get(name, 0) < horizon and (name, instance) not in out
+        ]
+        if names:
+            short[instance] = names
+    found = sorted(short, key=lambda instance: (len(short[instance]), state.used[instance]))
+    return [
+        _again_longer(state, Key(name, instance, 0), max(until[name], min(twice, last[name])))
+        for instance in found[: state.batch]
+        for name in short[instance]
+        for twice in [2 * state.known[instance][name]]
+    ]
+
+
+def _again_longer(state: State, key: Key, horizon: float) -> Wish:
+    key = _next_key(state, key.algorithm, key.instance)
+    before = key._replace(repetition=key.repetition - 1)
+    return Wish(key, horizon, state.first.get(before, before.repetition))
+
+
+def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:
+    """The last time at which each is in doubt."""
+    return {name: _last(state, max(others.values())) for name, others in rivals.items()}
 
 
 def _last(state: State, times: int) -> float:
@@ -101,13 +155,13 @@ def _afford(state: State, wishes: list[Wish], round_: int) -> Asked | str:
     """As many whole instances as the limits allow: half a comparison tells nothing."""
     rules, (runs, time) = state.rules, state.spent
     jobs: list[Job] = []
-    for _, group in groupby(wishes, key=lambda wish: wish[0].instance):
+    for _, group in groupby(wishes, key=lambda wish: wish.key.instance):
         batch = list(group)
         runs += len(batch)
-        time += sum(horizon for _, horizon in batch)
+        time += sum(wish.horizon for wish in batch)
         if rules.max_runs is not None and runs > rules.max_runs:
             return Asked(tuple(jobs), round_) if jobs else "max_runs"
         if rules.max_time is not None and time > rules.max_time:
             return Asked(tuple(jobs), round_) if jobs else "max_time"
-        jobs += [job(state.seed, key, horizon) for key, horizon in batch]
+        jobs += [job(state.seed, *wish) for wish in batch]
     return Asked(tuple(jobs), round_)

@@ -33,6 +33,7 @@ from polarbear.racing.events import (
     Told,
 )
 from polarbear.racing.jobs import Job, Key, derived
+from polarbear.racing.repeats import repeats
 from polarbear.racing.rules import Rules
 
 FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
@@ -49,9 +50,13 @@ class Spent(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """A run of a round that is not decided: its horizon, and once it is told, how it went."""
+    """A run of a round that is not decided: its horizon, and once it is told, how it went.
+
+    ``before``: until when the algorithm was known on the instance when this was asked for.
+    """
 
     horizon: float
+    before: float = 0.0
     until: float | None = None
     status: Status | None = None
 
@@ -103,6 +108,7 @@ class State:
     out: dict[int, dict[Key, Ticket]] = field(default_factory=dict)  # by rounds not decided yet
     asked: int = 0  # rounds asked for
     superseded: set[Key] = field(default_factory=set)  # failed and asked for again, or cancelled
+    first: dict[Key, int] = field(default_factory=dict)  # runs for longer: of which repetition
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
 
     round: int = 0  # how often it was decided
@@ -258,7 +264,7 @@ def _cancel(state: State, keys: list[Key], now: int) -> None:
         for key in [key for key in keys if key in tickets]:
             ticket = tickets.pop(key)
             state.wanted.pop(key, None)
-            state.known[key.instance].pop(key.algorithm, None)
+            _unknow(state, key, ticket)
             if round_ > now:
                 state.superseded.add(key)
             elif ticket.status is not None:
@@ -287,16 +293,19 @@ def _extend(state: State, rules: Rules) -> None:
 def _ask(state: State, job: Job, round_: int) -> None:
     _use(state, job.instance)
     tickets = state.out.setdefault(round_, {})
+    known = state.known[job.instance].get(job.algorithm, 0.0)
     before = job.key._replace(repetition=job.repetition - 1)
     if before in tickets:  # it failed, and does not count if this one comes in
         failed = tickets.pop(before)
+        known = failed.before
         state.superseded.add(before)
         state.spent_time += (failed.until or 0.0) - failed.horizon
+    state.first |= repeats(state.seed, [job])
     state.wanted[job.key] = job
     state.promised.add(job.key)
     state.spent_runs += 1
     state.spent_time += job.horizon
-    tickets[job.key] = Ticket(job.horizon)
+    tickets[job.key] = Ticket(job.horizon, known)
     state.known[job.instance][job.algorithm] = job.horizon
     behind = state.used[job.instance] + 1
     state.cursor[job.algorithm] = max(state.cursor[job.algorithm], behind)
@@ -331,6 +340,14 @@ def _know(state: State, key: Key, until: float, status: Status) -> None:
     known[key.algorithm] = max(until, known.get(key.algorithm, 0.0))
 
 
+def _unknow(state: State, key: Key, ticket: Ticket) -> None:
+    """What was known before the run was asked for is known still."""
+    known = state.known[key.instance]
+    known.pop(key.algorithm, None)
+    if ticket.before:
+        known[key.algorithm] = ticket.before
+
+
 def _use(state: State, instance: str) -> None:
     if instance not in state.used:
         state.pool.pop(instance, None)
@@ -343,7 +360,7 @@ def _decide(state: State, event: Decided) -> None:
     state.basis = Basis(event.round, state.present())
     state.asked = max(state.asked, event.round + 1)  # what comes in from now on is of the next
     for key, ticket in state.out.pop(event.round, {}).items():
-        state.known[key.instance].pop(key.algorithm, None)
+        _unknow(state, key, ticket)
         _close(state, key, ticket)
     for found in event.eliminated:
         _leave(state, found.algorithm, event.round)

@@ -15,9 +15,12 @@ from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
 from polarbear.data.names import check as check_name
+from polarbear.data.run import Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, StoreError
-from polarbear.racing.events import Event, Imported, Started, Told, from_json
+from polarbear.racing.events import Asked, Event, Imported, Started, Told, from_json
+from polarbear.racing.jobs import Key
+from polarbear.racing.repeats import repeats, without_shorter
 from polarbear.store.counting import Counts, added, counted
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.overview import Overview, overview
@@ -135,16 +138,19 @@ class Store:
             yield from events.values()
 
     def runs(self) -> Runs:
-        """All runs as :class:`polarbear.Runs`, also while the race runs."""
+        """All runs as :class:`polarbear.Runs`, also while the race runs.
+
+        Of one that was made again for longer the last.
+        """
         first = next(self.read(), None)
         if not isinstance(first, Started):
             raise StoreError(f"{self.name} holds no race yet")
-        events = self.read(arrays=True)
-        found = (event.run for event in events if isinstance(event, Told | Imported))
+        longer: dict[Key, int] = {}
+        found = _runs_of(self.read(arrays=True), first.seed, longer)
         parts: list[Runs] = []
         while (some := list(islice(found, 64 * CHUNK))) or not parts:
             parts.append(Runs.from_records(some, direction=first.direction, clock=first.clock))
-        return Runs.concat(parts)
+        return without_shorter(Runs.concat(parts), longer)
 
     def remarks(self) -> list[Remark]:
         """The runs that were refused because another one was first and differs."""
@@ -337,3 +343,12 @@ class Store:
         if isinstance(packed, str):
             raise StoreError(said(self.name, {rows[0][0]: packed}))
         return rows[0][0], packed
+
+
+def _runs_of(events: Iterable[Event], seed: int, longer: dict[Key, int]) -> Iterator[Run]:
+    """The runs among events; ``longer`` takes those that were asked for as longer ones."""
+    for event in events:
+        if isinstance(event, Asked):
+            longer |= repeats(seed, event.jobs)
+        elif isinstance(event, Told | Imported):
+            yield event.run

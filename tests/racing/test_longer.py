@@ -1,0 +1,160 @@
+"""Instances that come to an end: runs that ended too early are made again for longer."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.data.run import Status
+from polarbear.racing.allocation import focus
+from polarbear.racing.core import Race
+from polarbear.racing.events import Asked
+from polarbear.racing.repeats import repeats
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import key_of
+from polarbear.store import open_store
+from racers import TIMES, check_invariants, drive, history, quick_fit, race_of, solve
+from racing.test_outlook import MARGIN, Z, leads
+from racing.test_outlook import TIMES as LATE
+
+NAMES = [f"f{k}" for k in range(12)]
+
+
+def asked(race):
+    return [job for event in race.events if isinstance(event, Asked) for job in event.jobs]
+
+
+def longer(race):
+    """Races with jobs that are earlier ones for longer."""
+    return repeats(race.state.seed, asked(race))
+
+
+@pytest.fixture(scope="module")
+def race():
+    """The first race of some in which runs are made again."""
+    races = (drive(race_of(instances=NAMES, seed=seed)) for seed in range(20))
+    return next(one for one in races if longer(one))
+
+
+def test_a_run_for_longer_has_the_seed_of_the_one_that_it_is(race):
+    jobs = {job.key: job for job in asked(race)}
+    for key, first in longer(race).items():
+        short = jobs[key._replace(repetition=first)]
+        assert jobs[key].seed == short.seed
+        assert jobs[key].instance_seed == short.instance_seed
+        assert jobs[key].horizon >= min(2 * short.horizon, TIMES[-1])
+
+
+def test_runs_for_longer_cost_no_more_than_twice_the_longest(race):
+    horizons = defaultdict(list)
+    for job in asked(race):
+        horizons[job.algorithm, job.instance].append(job.horizon)
+    assert all(sum(found) <= 2 * max(found) for found in horizons.values())
+    assert race.spent.time == sum(map(sum, horizons.values()))
+
+
+def test_of_a_run_that_was_made_again_only_the_last_counts(race):
+    keys = [key_of(run)[:2] for run in race.runs]
+    assert len(set(keys)) == len(keys)
+    until = {key_of(run): run.until for run in race.runs}
+    for job in asked(race):
+        (last,) = (t for key, t in until.items() if key[:2] == job.key[:2])
+        assert last >= job.horizon
+    # What the race decides by is what these runs show.
+    rankings = pb.rank(race.runs.filter(algorithms=race.pareto), TIMES)
+    assert race.posterior.draws.shape == quick_fit(rankings, seed=0).draws.shape
+    seen = race._rankings(race.state.basis)
+    for name in NAMES:
+        for time in TIMES:
+            assert seen.order(name, time) == rankings.order(name, time)
+    check_invariants(race)
+
+
+def test_nobody_asks_for_longer_runs_while_there_are_instances(race):
+    used = set()
+    for event in race.events:
+        if isinstance(event, Asked):
+            again = repeats(race.state.seed, event.jobs)
+            assert not again or used == set(NAMES)
+            used |= {job.instance for job in event.jobs}
+
+
+def test_without_end_of_instances_no_run_is_made_again():
+    assert not any(longer(drive(race_of(seed=seed))) for seed in range(10))
+
+
+def test_a_store_knows_them_as_well(race, tmp_path):
+    with open_store(tmp_path / "race.db") as store:
+        store.append(race.events)
+        runs = store.runs()
+        again = Race.from_events(store.read(), fit=quick_fit)
+    assert [key_of(run) for run in runs] == [key_of(run) for run in race.runs]
+    assert history(again) == history(race)
+    assert again.state.first == race.state.first == longer(race)
+
+
+def test_a_longer_run_that_crashes_counts_with_what_it_found():
+    for seed in range(20):
+        one = race_of(instances=NAMES, seed=seed, rules=Rules(alpha=0.9, batch=(2, 8), retries=1))
+        while jobs := one.ask():
+            again = repeats(one.state.seed, jobs)
+            for job in jobs:
+                run = solve(job)
+                if job.key in again:
+                    early = np.asarray(run.time) <= 1.0
+                    time, value = np.asarray(run.time)[early], np.asarray(run.value)[early]
+                    run = job.run(time, value, until=1.0, status=Status.CRASHED)
+                one.tell(run)
+            check_invariants(one)
+        if not longer(one):
+            continue
+        tried = {job.key for job in asked(one)}
+        for key in longer(one):  # it is tried once more, with another seed
+            assert key._replace(repetition=key.repetition + 1) in tried
+        return
+    raise AssertionError("no run was made again")
+
+
+def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
+    for seed in range(40):
+        one = race_of(instances=NAMES, seed=seed)
+        while jobs := one.ask():
+            wanted = repeats(one.state.seed, jobs)
+            if wanted:
+                key = next(iter(wanted))
+                short = next(run.until for run in one.runs if key_of(run)[:2] == key[:2])
+                one.remove(key.algorithm)
+                assert one.state.known[key.instance][key.algorithm] == short
+                one.add(key.algorithm)
+                drive(one)
+                check_invariants(one)
+                return
+            for job in jobs:
+                one.tell(solve(job))
+    raise AssertionError("no run was made again")
+
+
+def test_it_settles_what_short_runs_on_few_instances_cannot():
+    """They are close until late, where they change places: short runs use up all instances."""
+    truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
+    for seed in range(5):
+        runs = pb.testing.simulate_runs(truth, 60, persistence=0.5, seed=seed)
+        found = pb.replay(runs, Rules(alpha=0.95), seed=seed)
+        assert found.resolved
+        assert len(found.pareto) == 2
+        assert found.saved > 0.4
+
+
+def test_a_way_that_needs_more_instances_than_there_are_is_none():
+    # They change places: cheap at the first time with many instances, or dear at the last with few.
+    pair = leads([0.3, -3.0, 3.0 - 2.0])
+    assert focus(pair, LATE, 2, Rules(), Z, MARGIN).until.tolist() == [1.0, 1.0]
+    assert focus(pair, LATE, 2, Rules(), Z, MARGIN, pool=40).until.tolist() == [100.0, 100.0]
+
+
+def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
+    close = leads([0.3, 0.3, 0.3], spread=0.05, seen=1000.0)
+    wide = leads([0.3, 0.3, 0.3], spread=0.5, seen=10.0)
+    assert focus(close._replace(spread=wide.spread), LATE, 2, Rules(), Z, MARGIN, 1001) is None
+    assert focus(wide, LATE, 2, Rules(), Z, MARGIN, 60) is not None  # if the lead is larger
