@@ -102,15 +102,26 @@ def sheet(path: Path, panels: Sequence[Panel]) -> None:
     figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     places = axes.ravel().tolist()
-    for ax, (said, drawn) in zip(places, panels, strict=False):
+    for ax, (_, drawn) in zip(places, panels, strict=False):
         drawn(ax)
-        ax.set_title(said, fontsize=9, loc="left", pad=18)  # above what the figure says itself
+    above = [_above(ax) for ax in places]
+    for k, (ax, (said, _)) in enumerate(zip(places, panels, strict=False)):
+        row = k // columns * columns
+        pad = max(18.0, *(top + 4 for top in above[row : row + columns]))
+        ax.set_title(said, fontsize=9, loc="left", pad=pad)  # above what the figure says itself
     for ax in places[len(panels) :]:
         ax.set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=DOTS)
     pyplot.close(figure)
     _shrink(path)
+
+
+def _above(ax: Any) -> float:
+    """How far what a figure says reaches beyond the top of its axes, in points."""
+    renderer = ax.figure.canvas.get_renderer()
+    tops = [text.get_window_extent(renderer).y1 for text in ax.texts]
+    return (max(tops, default=0.0) - ax.bbox.y1) * 72 / ax.figure.dpi
 
 
 def _shrink(path: Path) -> None:
