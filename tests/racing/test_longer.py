@@ -158,3 +158,46 @@ def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
     wide = leads([0.3, 0.3, 0.3], spread=0.5, seen=10.0)
     assert focus(close._replace(spread=wide.spread), LATE, 2, Rules(), Z, MARGIN, 1001) is None
     assert focus(wide, LATE, 2, Rules(), Z, MARGIN, 60) is not None  # if the lead is larger
+
+
+def test_what_was_recorded_no_longer_is_asked_for_once():
+    """Recorded runs that were watched for different times: nobody can know how they go on."""
+    truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
+    full = pb.testing.simulate_runs(truth, 30, persistence=0.5, seed=1)
+    last = full.until.max()
+    short = [
+        run._replace(
+            time=np.asarray(run.time)[np.asarray(run.time) < last],
+            value=np.asarray(run.value)[np.asarray(run.time) < last],
+            until=0.9 * last,
+        )
+        if k % 3 == 0
+        else run
+        for k, run in enumerate(full)
+    ]
+    runs = pb.Runs.from_records(short, direction=full.direction)
+    found = pb.replay(runs, Rules(alpha=0.99), times=np.unique(full.time))
+    assert found.ended in ("resolved", "no instances left")
+    horizons = defaultdict(list)
+    for job in asked(found.race):
+        horizons[job.algorithm, job.instance].append(job.horizon)
+    assert all(one == sorted(set(one)) for one in horizons.values())
+
+
+def test_who_has_no_rival_left_runs_no_longer():
+    for seed in range(40):
+        one = race_of(("early", "late", "good"), instances=NAMES, seed=seed)
+        while jobs := one.ask():
+            if repeats(one.state.seed, jobs):
+                for job in jobs:
+                    one.tell(solve(job))
+                gone, *rest = {job.algorithm for job in jobs}
+                one.remove(gone)
+                for name in rest:
+                    if len(one.pareto) > 1:
+                        one.remove(name)
+                drive(one)
+                check_invariants(one)
+                break
+            for job in jobs:
+                one.tell(solve(job))

@@ -107,8 +107,9 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     least twice as long as they were: together no dearer than twice the longest.
     """
     last = _last_open(state, rivals)
-    until = last if state.rules.allocation == "paper" else state.horizons
-    out = {key[:2] for tickets in state.out.values() for key in tickets}
+    wanted = last if state.rules.allocation == "paper" else state.horizons
+    until = {name: horizon for name, horizon in wanted.items() if name in last}
+    out = {key[:2] for tickets in state.out.values() for key in tickets} | state.no_longer
     short: dict[str, list[str]] = {}
     for instance in state.order:
         known = state.known[instance]

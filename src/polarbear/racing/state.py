@@ -109,6 +109,7 @@ class State:
     asked: int = 0  # rounds asked for
     superseded: set[Key] = field(default_factory=set)  # failed and asked for again, or cancelled
     first: dict[Key, int] = field(default_factory=dict)  # runs for longer: of which repetition
+    no_longer: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
 
     round: int = 0  # how often it was decided
@@ -330,6 +331,8 @@ def _close(state: State, key: Key, ticket: Ticket) -> None:
         raise ValueError("a round is decided when all of its runs are in")
     state.spent_time += ticket.until - ticket.horizon
     state.failures[key.algorithm] += ticket.failed
+    if ticket.until < ticket.horizon:
+        state.no_longer.add((key.algorithm, key.instance))
     _know(state, key, ticket.until, ticket.status)
 
 
