@@ -109,3 +109,16 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     assert "to go" in str(race)
     done = drive(race_of(seed=1))
     assert done.outlook is None or "to go" not in str(done)
+
+
+def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_nearest():
+    """Needs are reckoned from means and spreads; a race decides by draws, and may want one more."""
+    sure = leads([3.0, 3.0, -1.3])  # they change places, by a little more than is needed
+    needs = Needs.of(sure.draws.mean(axis=0), sure, Z, MARGIN)
+    assert needs.settled("crossing") == 0
+    # The early times are sure beyond doubt: another run there would tell nothing.
+    assert focus(sure, TIMES, 2, Rules(), Z, MARGIN).until.tolist() == [100.0, 100.0]
+    behind = leads([1.3, 3.0, 3.0])  # one leads everywhere, least surely at the beginning
+    assert focus(behind, TIMES, 2, Rules(), Z, MARGIN).until.tolist() == [1.0, 1.0]
+    used_up = sure._replace(seen=np.array([[10.0], [10.0], [40.0]]))
+    assert focus(used_up, TIMES, 2, Rules(), Z, MARGIN, pool=40) is None

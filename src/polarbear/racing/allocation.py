@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polarbear.racing.outlook import FEW, Leads, Needs, outs
+from polarbear.racing.outlook import FEW, Ints, Leads, Needs, outs
 from polarbear.racing.rules import Rules
 from polarbear.relations import Floats
 
@@ -52,7 +52,7 @@ def focus(
     ``pool``: how many instances there are, used or not.
     """
     needs = Needs.of(leads.draws.mean(axis=0), leads, z, margin)
-    need, until = _routes(needs.within(pool - leads.seen), times, rules)
+    need, until = _routes(needs, leads.seen, pool, times, rules)
     lost = ~np.isfinite(need)
     if pool < np.inf and lost.any():
         need[lost], until[lost] = _hoped(leads.of_pairs(lost), times, rules, z, margin, pool)
@@ -69,18 +69,24 @@ def focus(
     return Focus(longest, int(np.clip(np.ceil(need[kept].min()), least, most)))
 
 
-def _routes(needs: Needs, times: Floats, rules: Rules) -> tuple[Floats, Floats]:
+def _routes(
+    needs: Needs, seen: Floats, pool: float, times: Floats, rules: Rules
+) -> tuple[Floats, Floats]:
     """Of the cheapest way to resolve each pair: instances (K,), and until which time."""
-    at_par = np.minimum(needs.behind, needs.alike), np.minimum(needs.ahead, needs.alike)
-    ways = [_throughout(each, times) for each in (needs.ahead, needs.behind, needs.alike)]
+    room = pool - seen
+    ahead, behind, alike = (np.where(each > room, np.inf, each) for each in needs)
+    at_par = np.minimum(behind, alike), np.minimum(ahead, alike)
+    ways = [_throughout(each, seen) for each in (ahead, behind, alike)]
     if rules.resolution == "strict":
-        ways.append(_throughout(np.minimum(*at_par), times))
+        ways.append(_throughout(np.minimum(*at_par), seen))
     else:
-        leading = needs.ahead, needs.behind
-        ways += [_somewhere(*pair, times) for pair in zip(leading, at_par, strict=True)]
-    need, until = (np.stack(each) for each in zip(*ways, strict=True))
-    best = np.argmin(_cost(need, until), axis=0)[None]
-    return np.take_along_axis(need, best, 0)[0], np.take_along_axis(until, best, 0)[0]
+        pairs = zip((ahead, behind), at_par, strict=True)
+        ways += [_somewhere(*pair, seen, times) for pair in pairs]
+    need, last = (np.stack(each) for each in zip(*ways, strict=True))
+    # Certain by this reckoning and open all the same: one more is needed, if it can be had.
+    need = np.where((need == 0) & (np.take_along_axis(room, last, 0) < 1), np.inf, need)
+    best = np.argmin(_cost(need, times[last]), axis=0)[None]
+    return np.take_along_axis(need, best, 0)[0], times[np.take_along_axis(last, best, 0)[0]]
 
 
 def _hoped(
@@ -89,33 +95,40 @@ def _hoped(
     """What it takes in the middle one of the draws in which there is a way, if they are enough."""
     step = max(1, len(leads.draws) // FEW)
     ways = [
-        _routes(Needs.of(draw, leads, z, margin).within(pool - leads.seen), times, rules)
+        _routes(Needs.of(draw, leads, z, margin), leads.seen, pool, times, rules)
         for draw in leads.draws[::step]
     ]
     need, until = (np.stack(each) for each in zip(*ways, strict=True))
     cost = _cost(need, until)
     finite = np.isfinite(cost)
-    middle = np.argsort(cost, axis=0, kind="stable")[finite.sum(axis=0) // 2, range(len(cost.T))]
-    need, until = need[middle, range(len(cost.T))], until[middle, range(len(cost.T))]
+    order = np.argsort(cost, axis=0, kind="stable")
+    middle = np.take_along_axis(order, finite.sum(axis=0)[None] // 2, 0)
+    need, until = (np.take_along_axis(each, middle, 0)[0] for each in (need, until))
     return np.where(finite.mean(axis=0) >= HOPE, need, np.inf), until
 
 
-def _throughout(need: Floats, times: Floats) -> tuple[Floats, Floats]:
-    """Until something is certain at all times."""
-    last = len(times) - 1 - np.argmax(need[::-1] > 0, axis=0)
-    return need.max(axis=0), times[last]
+def _throughout(need: Floats, seen: Floats) -> tuple[Floats, Ints]:
+    """Until something is certain at all times: instances, and which time is the last in doubt."""
+    last = len(need) - 1 - np.argmax(need[::-1] > 0, axis=0)
+    most = need.max(axis=0)
+    # If there is none, the least certain one: it is as certain as it is large beside what was seen.
+    return np.maximum(most, 0.0), np.where(most > 0, last, np.argmax(need / seen, axis=0))
 
 
-def _somewhere(one: Floats, other: Floats, times: Floats) -> tuple[Floats, Floats]:
+def _somewhere(one: Floats, other: Floats, seen: Floats, times: Floats) -> tuple[Floats, Ints]:
     """Until one thing is certain at some time, and another one at some time."""
     # Running until a time adds to all times before it; what is certain anywhere stays so.
     soonest = [
-        np.where((each == 0).any(axis=0), 0.0, np.minimum.accumulate(each, axis=0))
+        np.where(each.min(axis=0) > 0, np.minimum.accumulate(each, axis=0), 0.0)
         for each in (one, other)
     ]
     need = np.maximum(*soonest)
-    best = np.argmin(_cost(need, times[:, None]), axis=0)[None]
-    return np.take_along_axis(need, best, 0)[0], times[best[0]]
+    best = np.argmin(_cost(need, times[:, None]), axis=0)
+    found = np.take_along_axis(need, best[None], 0)[0]
+    # If both are certain, the less certain one is seen once more, where it is nearest to it.
+    short = one / seen, other / seen
+    less = np.where(short[0].min(axis=0) > short[1].min(axis=0), *short)
+    return found, np.where(found > 0, best, np.argmin(less, axis=0))
 
 
 def _cost(need: Floats, until: Floats) -> Floats:

@@ -58,7 +58,10 @@ class Leads(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """How many more instances until one is certain of a pair at a time: each (..., T, K)."""
+    """How many more instances until one is certain of a pair at a time: each (..., T, K).
+
+    Below zero: so many fewer would have been enough.
+    """
 
     ahead: Floats  # that the first leads
     behind: Floats
@@ -69,37 +72,33 @@ class Needs(NamedTuple):
         """If these are the true leads."""
         size, wide = np.abs(lead), z * leads.spread
         with np.errstate(divide="ignore", invalid="ignore"):
-            far = leads.seen * np.maximum((wide / size) ** 2 - 1, 0.0)
-            near = leads.seen * np.maximum((wide / (margin - size)) ** 2 - 1, 0.0)
+            far = leads.seen * ((wide / size) ** 2 - 1)
+            near = leads.seen * ((wide / (margin - size)) ** 2 - 1)
         return cls(
             np.where(lead > 0, far, np.inf),
             np.where(lead < 0, far, np.inf),
             np.where(size < margin, near, np.inf),
         )
 
-    def within(self, room: Floats) -> Self:
-        """The same, where no more instances than these can be had: (T, K)."""
-        return type(self)(*(np.where(each > room, np.inf, each) for each in self))
-
     def over(self) -> Floats:
         """Until the first is known to dominate: (..., K)."""
-        return self.ahead.max(axis=-2)
+        return np.maximum(self.ahead.max(axis=-2), 0.0)
 
     def under(self) -> Floats:
         """Until the second is."""
-        return self.behind.max(axis=-2)
+        return np.maximum(self.behind.max(axis=-2), 0.0)
 
     def settled(self, resolution: Resolution) -> Floats:
         """Until the pair is resolved, if nobody is eliminated."""
         at_par = np.minimum(self.behind, self.alike), np.minimum(self.ahead, self.alike)
-        strict = np.minimum(*at_par).max(axis=-2)
+        strict = np.maximum(np.minimum(*at_par).max(axis=-2), 0.0)
         if resolution == "strict":
             return strict
         ways = [
             np.maximum(one.min(axis=-2), other.min(axis=-2))
             for one, other in zip((self.ahead, self.behind), at_par, strict=True)
         ]
-        return np.minimum(strict, np.minimum(*ways))
+        return np.minimum(strict, np.maximum(np.minimum(*ways), 0.0))
 
 
 def outs(needs: Needs, leads: Leads, n: int) -> Floats:
