@@ -101,7 +101,7 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 
 
 def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
-    """Runs that ended too early, again: first where the fewest of them have to be made.
+    """Runs that ended too early, again, on instances in the order of their use.
 
     With the focused allocation those that may still settle something, if there are any. They are at
     least twice as long as they were: together no dearer than twice the longest.
@@ -120,17 +120,16 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
         ]
         if names:
             short[instance] = names
-    found = sorted(short, key=lambda instance: (len(short[instance]), state.used[instance]))
     return [
-        _again_longer(state, Key(name, instance, 0), max(until[name], min(twice, last[name])))
-        for instance in found[: state.batch]
+        _again_longer(state, name, instance, max(until[name], min(twice, last[name])))
+        for instance in islice(short, state.batch)
         for name in short[instance]
         for twice in [2 * state.known[instance][name]]
     ]
 
 
-def _again_longer(state: State, key: Key, horizon: float) -> Wish:
-    key = _next_key(state, key.algorithm, key.instance)
+def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -> Wish:
+    key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
     return Wish(key, horizon, state.first.get(before, before.repetition))
 
