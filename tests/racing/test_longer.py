@@ -10,6 +10,7 @@ from polarbear.data.run import Status
 from polarbear.racing.allocation import focus
 from polarbear.racing.core import Race
 from polarbear.racing.events import Asked
+from polarbear.racing.outlook import Needs
 from polarbear.racing.repeats import repeats
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
@@ -201,3 +202,11 @@ def test_who_has_no_rival_left_runs_no_longer():
                 break
             for job in jobs:
                 one.tell(solve(job))
+
+
+def test_nobody_waits_for_an_elimination_that_cannot_come():
+    pair = leads([3.0, 3.0, 0.45])
+    needs = Needs.of(pair.draws.mean(axis=0), pair, Z, MARGIN)
+    assert 50 < needs.over() < 60
+    assert needs.within(np.full((3, 1), 60.0)).over() == needs.over()
+    assert np.isinf(needs.within(np.array([[0.0], [0.0], [50.0]])).over())

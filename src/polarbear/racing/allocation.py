@@ -51,11 +51,13 @@ def focus(
 
     ``pool``: how many instances there are, used or not.
     """
-    needs = Needs.of(leads.draws.mean(axis=0), leads, z, margin)
-    need, until = _routes(needs, leads.seen, pool, times, rules)
+    room = pool - leads.seen
+    needs = Needs.of(leads.draws.mean(axis=0), leads, z, margin).within(room)
+    need, until = _routes(needs, room, leads.seen, times, rules)
     lost = ~np.isfinite(need)
     if pool < np.inf and lost.any():
-        need[lost], until[lost] = _hoped(leads.of_pairs(lost), times, rules, z, margin, pool)
+        some = leads.of_pairs(lost)
+        need[lost], until[lost] = _hoped(some, room[:, lost], times, rules, z, margin)
     out = outs(needs, leads, n)
     for_free = np.minimum(out[leads.first], out[leads.second])
     by_this = (needs.over() == out[leads.second]) | (needs.under() == out[leads.first])
@@ -70,13 +72,15 @@ def focus(
 
 
 def _routes(
-    needs: Needs, seen: Floats, pool: float, times: Floats, rules: Rules
+    needs: Needs, room: Floats, seen: Floats, times: Floats, rules: Rules
 ) -> tuple[Floats, Floats]:
-    """Of the cheapest way to resolve each pair: instances (K,), and until which time."""
-    room = pool - seen
-    ahead, behind, alike = (np.where(each > room, np.inf, each) for each in needs)
+    """Of the cheapest way to resolve each pair: instances (K,), and until which time.
+
+    ``room``: how many more can be had at each time, which the needs are within.
+    """
+    ahead, behind, alike = needs
     at_par = np.minimum(behind, alike), np.minimum(ahead, alike)
-    ways = [_throughout(each, seen) for each in (ahead, behind, alike)]
+    ways = [_throughout(each, seen) for each in needs]
     if rules.resolution == "strict":
         ways.append(_throughout(np.minimum(*at_par), seen))
     else:
@@ -90,12 +94,12 @@ def _routes(
 
 
 def _hoped(
-    leads: Leads, times: Floats, rules: Rules, z: float, margin: float, pool: float
+    leads: Leads, room: Floats, times: Floats, rules: Rules, z: float, margin: float
 ) -> tuple[Floats, Floats]:
     """What it takes in the middle one of the draws in which there is a way, if they are enough."""
     step = max(1, len(leads.draws) // FEW)
     ways = [
-        _routes(Needs.of(draw, leads, z, margin), leads.seen, pool, times, rules)
+        _routes(Needs.of(draw, leads, z, margin).within(room), room, leads.seen, times, rules)
         for draw in leads.draws[::step]
     ]
     need, until = (np.stack(each) for each in zip(*ways, strict=True))

@@ -80,6 +80,10 @@ class Needs(NamedTuple):
             np.where(size < margin, near, np.inf),
         )
 
+    def within(self, room: Floats) -> Self:
+        """The same, where no more instances than these can be had: (T, K)."""
+        return type(self)(*(np.where(each > room, np.inf, each) for each in self))
+
     def over(self) -> Floats:
         """Until the first is known to dominate: (..., K)."""
         return np.maximum(self.ahead.max(axis=-2), 0.0)
