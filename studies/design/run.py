@@ -5,6 +5,7 @@ Writes table.md and figures/, and what both are made of to results/.
 python studies/design/run.py                    # 200 candidates; hours; goes on where it was
 python studies/design/run.py --proposer optuna  # a sampler that is told what candidates were worth
 python studies/design/run.py --fixed            # then: the fixed evaluator, to compare the sets
+python studies/design/run.py --fixed 20         # on the set, and on 20 of those who are out
 python studies/design/run.py --table            # tables and figures again from results/
 python studies/design/run.py --quick            # half a minute: does it run at all?
 """
@@ -70,8 +71,10 @@ def worth(found: Result, name: str) -> float:
     return float(np.nanmean(rate)) if np.isfinite(rate).any() else 0.0
 
 
-def loop(size: Size, proposer: str, folder: Path, slots: int, hours: float | None = None) -> None:
-    """Propose, let join, and keep the verdict, until there are as many as wanted.
+def loop(
+    size: Size, proposer: str, folder: Path, slots: int, hours: float | None = None
+) -> pb.Runs:
+    """Propose, let join, and keep the verdict, until there are as many as wanted: all runs.
 
     ``hours``: nobody else is proposed after so long.
     """
@@ -97,6 +100,7 @@ def loop(size: Size, proposer: str, folder: Path, slots: int, hours: float | Non
             verdicts.add(_verdict(found, name))
             print(found.verdict(name), f"{found.spent.time:,.0f} evaluations", flush=True)
         _sum_up(found, size, options, place)
+        return found.runs
 
 
 def _verdict(found: Result, name: str) -> dict[str, Any]:
@@ -132,18 +136,20 @@ def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--proposer", choices=PROPOSERS, default="chance")
     asked.add_argument("--candidates", type=int, default=Size().candidates)
-    asked.add_argument("--fixed", action="store_true", help="run all on everything, and compare")
+    said = "run all on everything, or the set and so many of those who are out, and compare"
+    asked.add_argument("--fixed", nargs="?", type=int, const=Size().candidates, help=said)
     wanted = asked.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else Path(__file__).parent
         size = QUICK if wanted.quick else Size(candidates=wanted.candidates)
         if not wanted.table:
-            loop(size, wanted.proposer, folder, wanted.slots, wanted.hours)
-        if wanted.fixed or wanted.quick:
-            place = folder / "results" / wanted.proposer
-            problem = partial(build, dimension=size.dimension)
-            times = pb.grid.log(100, size.evaluations, size.times)
-            evaluate(place, problem, times, size.instances, wanted.slots)
+            known = loop(size, wanted.proposer, folder, wanted.slots, wanted.hours)
+            if wanted.fixed or wanted.quick:
+                place = folder / "results" / wanted.proposer
+                problem = partial(build, dimension=size.dimension)
+                times = pb.grid.log(100, size.evaluations, size.times)
+                out = wanted.fixed or size.candidates
+                evaluate(place, problem, times, size.instances, wanted.slots, known, out)
         print(write(folder))
 
 

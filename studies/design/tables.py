@@ -26,7 +26,7 @@ def write(folder: Path) -> str:
             row["name"]: row["options"]
             for row in Records(place / "proposals.jsonl", ("name",)).rows
         }
-        fixed = Records(place / "fixed.jsonl", ("candidates",)).rows
+        fixed = Records(place / "fixed.jsonl", ("candidates", "out")).rows
         parts += [f"## Proposed by {place.name}", _course(verdicts)]
         if verdicts and possible():
             draw(place, folder / "figures" / f"{place.name}.png")
@@ -60,10 +60,13 @@ def _ended(row: dict[str, Any], fixed: list[dict[str, Any]]) -> str:
     same = [one for one in fixed if one["candidates"] == row["candidates"]]
     if not same:
         return said + " The fixed evaluator was not run, so its set is not known."
-    ours, theirs = set(row["pareto"]), set(same[0]["pareto"])
+    last = max(same, key=lambda one: one["out"])
+    ours, theirs = set(row["pareto"]), set(last["pareto"])
+    rest = row["candidates"] + 1 - len(ours)
     return said + (
-        f" Both keep {len(ours & theirs)}, the race alone {len(ours - theirs)}, the fixed "
-        f"evaluator alone {len(theirs - ours)}."
+        f" Of the {len(ours)} in the set of the race the fixed evaluator keeps "
+        f"{len(ours & theirs)}; of {last['out']} of the {rest} who are out it would keep "
+        f"{len(theirs - ours)}."
     )
 
 

@@ -85,13 +85,14 @@ def main() -> None:
         found = race(dimension, last, n_times, folder / f"{name}.db", rules, wanted.slots)
         print(found)
         place = folder / "results" / name
-        keep(found, place, dimension=dimension)
         number = 4 if wanted.quick else wanted.fixed or 0
+        names, known = found.race.state.order[:number], found.runs
+        keep(found, place, dimension=dimension)
         if number:
             times = pb.grid.log(FIRST, last, n_times)
             problem = partial(build, dimension=dimension)
-            names = [str(k) for k in range(1, number + 1)]
-            runs = complete(place / "fixed.npz", solvers(), problem, names, times, wanted.slots)
+            path = place / "fixed.npz"
+            runs = complete(path, solvers(), problem, names, times, wanted.slots, known)
             classical.keep(runs, times, place)
         print(write(folder))
 

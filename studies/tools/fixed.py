@@ -31,29 +31,50 @@ def complete(
     instances: Sequence[str],
     times: Floats,
     slots: int,
+    known: pb.Runs | None = None,
 ) -> pb.Runs:
-    """Run what is missing in a file, and give back everything as runs to be minimised."""
+    """Run what is missing in a file, and give back everything as runs to be minimised.
+
+    ``known``: the runs of a race, of which those that went on to the end need not be made again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Floats] = {}
+    found = {name: np.full((len(instances), len(times)), np.nan) for name in solvers}
     if path.exists():
         with np.load(path, allow_pickle=False) as file:
-            found = dict(file)
+            for name in solvers.keys() & set(file.files):
+                found[name][: len(file[name])] = file[name][: len(instances)]
+    if known is not None:
+        _take(known, found, instances, times)
     with ProcessPoolExecutor(slots) as pool:
         for name, solver in solvers.items():
-            while (done := len(found.get(name, ()))) < len(instances):
+            while len(missing := np.flatnonzero(np.isnan(found[name][:, -1]))):
+                some = missing[:CHUNK]
                 once = partial(run, name, solver, build, times)
-                made = list(pool.map(once, instances[done : done + CHUNK], chunksize=4))
-                before = found.get(name, np.empty((0, len(times))))
-                found[name] = np.vstack([before, made])
+                made = pool.map(once, [instances[k] for k in some], chunksize=4)
+                found[name][some] = list(made)
                 part = path.with_suffix(".part.npz")
                 np.savez_compressed(part, **found)
                 part.replace(path)  # a file is whole or not there
     records = [
         pb.Run(name, instance, times, values, float(times[-1]))
         for name in solvers
-        for instance, values in zip(instances, found[name], strict=False)
+        for instance, values in zip(instances, found[name], strict=True)
     ]
     return pb.Runs.from_records(records, direction="minimize", clock="evaluations")
+
+
+def _take(
+    known: pb.Runs, found: dict[str, Floats], instances: Sequence[str], times: Floats
+) -> None:
+    """Put runs that went on to the end where they belong."""
+    place = {name: k for k, name in enumerate(instances)}
+    wanted = [name in place for name in known.instances]
+    whole = (known.until >= times[-1]) & np.array(wanted)[known.instance]
+    taken = known.filter(where=whole)
+    values = np.where(np.isnan(at := taken.at(times)), np.inf, at)
+    for who, where, value in zip(taken.algorithm, taken.instance, values, strict=True):
+        if taken.algorithms[who] in found:
+            found[taken.algorithms[who]][place[taken.instances[where]]] = value
 
 
 def run(
