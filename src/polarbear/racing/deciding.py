@@ -165,7 +165,9 @@ def _ahead(
     horizons = tuple(
         (name, float(until)) for name, until in zip(names, chosen.until, strict=True) if until > 0
     )
-    return replace(decided, batch=chosen.batch, horizons=horizons)
+    # What is left when instances are used up is close, and seldom as soon settled as it seems.
+    used_up = not state.endless and not state.pool
+    return replace(decided, batch=decided.batch if used_up else chosen.batch, horizons=horizons)
 
 
 def _opened(pairs: dict[Pair, int], need: dict[Pair, float]) -> tuple[Open, ...]:

@@ -24,6 +24,9 @@ class Wish(NamedTuple):
 
 NO_INSTANCES = "no instances left"
 
+LONGER = 4
+"""A run that is made again is so many times as long: the shorter ones cost little beside it."""
+
 
 def plan(state: State) -> Asked | str:
     """The runs of the next round, or why there is none."""
@@ -103,8 +106,7 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     """Runs that ended too early, again, on instances in the order of their use.
 
-    With the focused allocation those that may still settle something, if there are any. They are at
-    least twice as long as they were: together no dearer than twice the longest.
+    With the focused allocation those that may still settle something, if there are any.
     """
     last = _last_open(state, rivals)
     wanted = last if state.rules.allocation == "paper" else state.horizons
@@ -121,10 +123,10 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
         if names:
             short[instance] = names
     return [
-        _again_longer(state, name, instance, max(until[name], min(twice, last[name])))
+        _again_longer(state, name, instance, max(until[name], min(much, last[name])))
         for instance in islice(short, state.batch)
         for name in short[instance]
-        for twice in [2 * state.known[instance][name]]
+        for much in [LONGER * state.known[instance][name]]
     ]
 
 
