@@ -46,7 +46,8 @@ def _course(verdicts: Rows, ax: Any) -> None:
     ax.set_yscale("log")
     middle = len(number) // 2
     what = f"fixed: {FIXED_RUNS} runs of {FIXED_EVALUATIONS:,} each"
-    ax.annotate(what, (number[middle], fixed[middle]), (0, -14), fontsize=7, **BESIDE)
+    above = {**BESIDE, "ha": "right"}
+    ax.annotate(what, (number[middle], fixed[middle]), (0, 8), fontsize=7, **above)
     ax.annotate("the race", (number[middle], spent[middle]), (0, -16), fontsize=7, **BESIDE)
     ax.margins(y=0.15)
     _axes(ax, "Candidates so far", "Evaluations in all (log)")
