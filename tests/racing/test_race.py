@@ -107,7 +107,8 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
         assert not {job.key for job in again} & {job.key for job in jobs}
 
 
-@pytest.mark.parametrize(("overlap", "pool"), [(0, None), (1, [f"f{k}" for k in range(10)])])
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
 def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
     rules = Rules(alpha=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
     race = race_of(rules=rules, seed=5, instances=pool)

@@ -112,7 +112,8 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     wanted = last if state.rules.allocation == "paper" else state.horizons
     until = {name: horizon for name, horizon in wanted.items() if name in last}
     out = {key[:2] for tickets in state.out.values() for key in tickets} | state.no_longer
-    short: dict[str, list[str]] = {}
+    found: list[Wish] = []
+    batch = state.batch
     for instance in state.order:
         known = state.known[instance]
         names = [
@@ -120,14 +121,13 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
             for name, horizon in until.items()
             if 0 < known.get(name, 0) < horizon and (name, instance) not in out
         ]
-        if names:
-            short[instance] = names
-    return [
-        _again_longer(state, name, instance, max(until[name], min(much, last[name])))
-        for instance in islice(short, state.batch)
-        for name in short[instance]
-        for much in [LONGER * state.known[instance][name]]
-    ]
+        for name in names:
+            horizon = max(until[name], min(LONGER * known[name], last[name]))
+            found.append(_again_longer(state, name, instance, horizon))
+        batch -= bool(names)
+        if not batch:
+            break
+    return found
 
 
 def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -> Wish:

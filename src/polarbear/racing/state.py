@@ -209,6 +209,7 @@ def apply(state: State, event: Event) -> None:
             state.removed.add(algorithm)
         case Asked(jobs):
             state.asked = max(state.asked, event.round + 1)
+            state.first |= repeats(state.seed, jobs)
             for job in jobs:
                 _ask(state, job, event.round)
             state.news = True
@@ -301,7 +302,6 @@ def _ask(state: State, job: Job, round_: int) -> None:
         known = failed.before
         state.superseded.add(before)
         state.spent_time += (failed.until or 0.0) - failed.horizon
-    state.first |= repeats(state.seed, [job])
     state.wanted[job.key] = job
     state.promised.add(job.key)
     state.spent_runs += 1
