@@ -8,6 +8,7 @@ import polarbear as pb
 from polarbear.racing.allocation import focus
 from polarbear.racing.outlook import Leads, Needs, outlook
 from polarbear.racing.rules import Rules
+from polarbear.racing.standing import Standing
 from polarbear.relations import margin
 from racers import drive, race_of, solve
 
@@ -109,6 +110,23 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     assert "to go" in str(race)
     done = drive(race_of(seed=1))
     assert done.outlook is None or "to go" not in str(done)
+
+
+@pytest.mark.parametrize(
+    ("instances", "left", "said"),
+    [
+        (0.0, None, ", about 1 more instance"),
+        (12.4, None, ", about 12 more instances"),
+        (12.4, 30, ", about 12 more instances"),
+        (12.4, 3, ", about 12 more instances; only 3 of them left"),
+        (0.0, 0, ", about 1 more instance; none of them left"),
+        (None, 0, "; no instance left"),
+        (None, 9, ""),
+    ],
+)
+def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
+    standing = Standing("a", "undecided", open={"b": 1.0}, instances=instances, left=left)
+    assert str(standing) == f"a is undecided: not settled with b{said}"
 
 
 def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_nearest():

@@ -21,6 +21,8 @@ class Standing(NamedTuple):
     instances, time
         What it would cost to know: on about how many more instances it has to run with these
         rivals, and how long all of these runs take. None if that cannot be told yet.
+    left
+        How many instances are left that nobody has run on. None: there is always one more.
     """
 
     algorithm: str
@@ -30,6 +32,7 @@ class Standing(NamedTuple):
     open: Mapping[str, float] = MappingProxyType({})
     instances: float | None = None
     time: float | None = None
+    left: int | None = None
 
     def __str__(self) -> str:
         name = shown(self.algorithm)
@@ -37,9 +40,15 @@ class Standing(NamedTuple):
             by = shown(self.by or "")
             return f"{name} is dominated by {by} (P = {self.probability:.3f})"
         if self.standing == "undecided":
-            cost = f", about {self.instances:,.0f} more instances" if self.instances else ""
-            return f"{name} is undecided: not settled with {listing(list(self.open))}{cost}"
+            return f"{name} is undecided: not settled with {listing(list(self.open))}{self._cost()}"
         return f"{name} is {self.standing}"
+
+    def _cost(self) -> str:
+        if self.instances is None:
+            return "" if self.left != 0 else "; no instance left"
+        # What is open takes at least one more, however close to certain it is.
+        more = max(1, round(self.instances))
+        return f", about {count(more, 'more instance')}{_short(more, self.left)}"
 
 
 def described(state: State) -> str:
@@ -61,10 +70,15 @@ def to_go(state: State) -> str:
     """How much is left of a race, and whether there are instances enough; "" if it is not known."""
     if not state.open or state.outlook is None:
         return ""
-    left = len(state.pool)
-    if state.endless or left >= state.outlook.instances[1]:
-        return str(state.outlook)
-    return f"{state.outlook}; {f'only {left:,}' if left else 'none'} of them left"
+    left = None if state.endless else len(state.pool)
+    return f"{state.outlook}{_short(max(1.0, state.outlook.instances[1]), left)}"
+
+
+def _short(wanted: float, left: int | None) -> str:
+    """That there are fewer instances than it will probably take."""
+    if left is None or left >= wanted:
+        return ""
+    return f"; {f'only {left:,}' if left else 'none'} of them left"
 
 
 def as_card(text: str, standings: Iterable[Standing]) -> str:
