@@ -444,11 +444,13 @@ class Race:
         if retry is not None:
             self._record(retry)
             return
-        most = state.rules.max_failures
+        now, most = state.current, state.rules.max_failures
         failing = state.failing()
         for name in state.present() if most is not None else ():
             if most is not None and failing[name] > most:
                 self._record(Removed(name, f"{count(failing[name], 'run')} failed"))
+        if state.out and state.current != now:
+            return  # it was the round of those who left: the next one is decided when it is in
         rankings = self._rankings(Basis(state.current, state.present()))
         glance = glanced(self._fit, rankings, state)
         # Who asks what a decision rests on gets all draws: those of a glance are not kept.
@@ -465,11 +467,15 @@ class Race:
         return self._evidence.rankings(basis.round, basis.algorithms, self._counts, used)
 
     def _counts(self, run: Run) -> Run | None:
-        """A run as it counts: what was asked for is the first repetition, tried again or not."""
-        key = key_of(run)
-        if key in self._state.superseded:
+        """A run as it counts: what was asked for is the first repetition, tried again or not.
+
+        A run for longer has the number of the one that it is again.
+        """
+        key, state = key_of(run), self._state
+        if key in state.superseded:
             return None
-        return run._replace(repetition=0) if key in self._state.promised else run
+        first = key._replace(repetition=state.first.get(key, key.repetition))
+        return run._replace(repetition=0 if first in state.promised else first.repetition)
 
     def _known(self, algorithm: str) -> str:
         name, state = text(algorithm), self._state

@@ -155,13 +155,13 @@ def _ahead(
     z, width = float(ndtri(alpha)), margin(rules.epsilon)
     still, need = outlook(leads, len(names), z, width, rules.resolution)
     opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
-    chosen = None
-    if rules.allocation == "focused" and len(known) == len(left):
-        pool = np.inf if state.endless else len(state.order) + len(state.pool)
-        chosen = focus(leads, posterior.times, len(names), rules, z, width, pool)
     decided = replace(decided, open=opened, outlook=still)
-    if chosen is None:
+    if rules.allocation == "paper" or len(known) < len(left):
         return decided
+    pool = np.inf if state.endless else len(state.order) + len(state.pool)
+    chosen = focus(leads, posterior.times, len(names), rules, z, width, pool)
+    if chosen is None:
+        return replace(decided, given_up=True)
     horizons = tuple(
         (name, float(until)) for name, until in zip(names, chosen.until, strict=True) if until > 0
     )

@@ -138,7 +138,8 @@ class Decided:
 
     Who is out, which pairs stay open, how large the next batch is.
     ``horizons``: who runs next and until when. ``outlook``: how much is left, if that can be told.
-    ``problems``: why the posterior cannot be trusted; then nothing is decided.
+    ``problems``: why the posterior cannot be trusted; then nothing is decided. ``given_up``: no run
+    that the instances allow is expected to settle anything.
     """
 
     round: int
@@ -148,6 +149,7 @@ class Decided:
     horizons: tuple[tuple[str, float], ...] = ()
     outlook: Outlook | None = None
     problems: tuple[str, ...] = ()
+    given_up: bool = False
 
 
 Event = Started | Extended | Offered | Added | Removed | Asked | Told | Imported | Decided

@@ -70,11 +70,7 @@ class Evidence:
             for told in self._new.pop(known):
                 run = counts(told)
                 if run is not None:
-                    others = self._on.setdefault(run.instance, [])
-                    # A run that was made again for longer takes the place of the shorter one.
-                    same = run.algorithm, run.repetition
-                    others[:] = [one for one in others if (one.algorithm, one.repetition) != same]
-                    others.append(self._packed(run))
+                    _put(self._on.setdefault(run.instance, []), self._packed(run))
                     self._by.setdefault(run.algorithm, set()).add(run.instance)
                     touched.add(run.instance)
         return touched
@@ -129,6 +125,17 @@ class _Packed(NamedTuple):
     until: float
     repetition: int
     status: Status
+
+
+def _put(others: list[_Packed], run: _Packed) -> None:
+    """A run that was made again for longer takes the place of the shorter one."""
+    for k, one in enumerate(others):
+        if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):
+            # If it failed before that one ended, what was known stays known, and it stands there.
+            status = one.status if run.status == Status.CUT else run.status
+            others[k] = run if run.until >= one.until else one._replace(status=status)
+            return
+    others.append(run)
 
 
 def _placed(rankings: Rankings, place: Mapping[str, int]) -> Rankings:

@@ -22,7 +22,7 @@ class Job(NamedTuple):
     """Run ``algorithm`` on ``instance`` until ``horizon``.
 
     ``repetition`` is 0, and counts on where a run is asked for again: with another seed if it
-    failed, with the same one if it is wanted for longer. ``seed`` is for the run,
+    failed, with the same one if it is wanted for longer, and if that failed. ``seed`` is for the run,
     ``instance_seed`` for those who make instances by chance.
     """
 

@@ -46,8 +46,9 @@ class Leads(NamedTuple):
         curves = utilities[::step]
         draws = curves[:, :, first] - curves[:, :, second]
         known = rankings.position != UNKNOWN
-        n = len(rankings.algorithms)
-        seen = np.stack([np.bincount(rankings.algorithm[at], minlength=n) for at in known])
+        n, code = len(rankings.algorithms), rankings.algorithm
+        counts = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
+        seen = np.stack([np.bincount(code[at], counts[at], minlength=n) for at in known])
         both = np.minimum(seen[:, first], seen[:, second])
         return cls(first, second, draws, draws.std(axis=0), np.maximum(both, 1.0))
 

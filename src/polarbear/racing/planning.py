@@ -46,7 +46,10 @@ def again(state: State) -> Asked | None:
         key for key, run in now.items() if run.failed and _tries(state, key) < state.rules.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [Wish(key._replace(repetition=key.repetition + 1), now[key].horizon) for key in failed]
+    wishes = [
+        Wish(key._replace(repetition=key.repetition + 1), now[key].horizon, state.first.get(key))
+        for key in failed
+    ]
     found = _afford(state, wishes, state.current) if wishes else None
     return found if isinstance(found, Asked) else None
 
@@ -106,20 +109,30 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     """Runs that ended too early, again, on instances in the order of their use.
 
-    With the focused allocation those that may still settle something, if there are any.
+    With the focused allocation those that may still settle something, if that was decided.
     """
+    focused = state.rules.allocation == "focused"
+    if focused and state.given_up:
+        return []
     last = _last_open(state, rivals)
-    wanted = last if state.rules.allocation == "paper" else state.horizons
+    wanted = (focused and state.horizons) or last
     until = {name: horizon for name, horizon in wanted.items() if name in last}
     out = {key[:2] for tickets in state.out.values() for key in tickets} | state.no_longer
     found: list[Wish] = []
     batch = state.batch
     for instance in state.order:
         known = state.known[instance]
-        names = [
+        short = {
             name
             for name, horizon in until.items()
             if 0 < known.get(name, 0) < horizon and (name, instance) not in out
+        }
+        # Alone on the rest of an instance it would be compared with nobody.
+        names = [
+            name
+            for name in until
+            if name in short
+            and any(r in short or known.get(r, 0) > known[name] for r in rivals[name])
         ]
         for name in names:
             horizon = max(until[name], min(LONGER * known[name], last[name]))
@@ -133,6 +146,8 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -> Wish:
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
+    if before not in state.told:  # what is known was loaded, with numbers of its own
+        return Wish(key, horizon)
     return Wish(key, horizon, state.first.get(before, before.repetition))
 
 

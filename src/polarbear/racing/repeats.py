@@ -1,4 +1,8 @@
-"""Runs that were made again for longer: of each only the last one counts."""
+"""Runs that were made again for longer: of each only the longest counts.
+
+One that failed before the shorter one ended takes nothing away: the shorter one stays, and ends as
+this one did.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -33,9 +37,16 @@ def without_shorter(runs: Runs, first: Mapping[Key, int]) -> Runs:
     keys = map(Key, names, instances, runs.repetition.tolist())
     place = {key: k for k, key in enumerate(keys)}
     keep, number = np.ones(len(runs), dtype=bool), runs.repetition.copy()
+    status, cut = runs.status.copy(), runs.cut
     for key, start in first.items():
         if key in place:
+            last = place[key]
             earlier = (key._replace(repetition=k) for k in range(start, key.repetition))
-            keep[[place[one] for one in earlier if one in place]] = False
-            number[place[key]] = start
-    return replace(runs.filter(where=keep), repetition=number[keep])
+            same = [place[one] for one in earlier if one in place]
+            # Those that were not cut failed, and were tried again.
+            longest = max([last, *(k for k in same if cut[k])], key=runs.until.__getitem__)
+            if not cut[last]:
+                status[longest] = runs.status[last]
+            keep[[*same, last]] = False
+            keep[longest], number[longest] = True, start
+    return replace(runs.filter(where=keep), repetition=number[keep], status=status[keep])

@@ -53,7 +53,8 @@ class Rules:
         Nothing is asked for from then on, by the clock of whoever calls ``ask``.
     retries
         How often a run is asked for again, with another seed, if it failed: crashed, was killed or
-        ran out of memory. A run that failed for good counts with what it had found.
+        ran out of memory. A run that failed for good counts with what it had found. One that was
+        asked for again for longer keeps its seed.
     max_failures
         An algorithm with more failed runs than this is removed.
 

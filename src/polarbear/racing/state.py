@@ -91,6 +91,7 @@ class State:
     open: dict[Pair, int] = field(default_factory=dict)  # bit t: not known at time t
     need: dict[Pair, float] = field(default_factory=dict)  # how many more instances, about
     horizons: dict[str, float] = field(default_factory=dict)  # who runs next, if that was decided
+    given_up: bool = False  # nothing that instances allow is expected to settle any pair
     outlook: Outlook | None = None
     entered: dict[str, int] = field(default_factory=dict)  # 0 before any decision, then 1, 2, ...
 
@@ -241,8 +242,7 @@ def _enter(state: State, algorithm: str) -> None:
     state.racing.add(algorithm)
     newcomers = len(state.entered) - state.initial
     state.entered.setdefault(algorithm, newcomers + 1 if state.round else 0)
-    state.horizons.clear()
-    state.outlook = None
+    _look_again(state)
     state.cursor[algorithm] = 0
     # Whoever comes back is judged by what it has shown already before it runs again.
     state.news |= bool(came_back)
@@ -288,8 +288,17 @@ def _extend(state: State, rules: Rules) -> None:
     everything = (1 << len(state.times)) - 1
     names = state.present()
     state.open = {(a, b): everything for k, a in enumerate(names) for b in names[k + 1 :]}
-    state.horizons.clear()
+    _look_again(state)
+    state.need.clear()
+    state.cursor.clear()  # instances that told nothing may do so now
     state.news = bool(state.told)
+
+
+def _look_again(state: State) -> None:
+    """What was thought to lie ahead was about other questions."""
+    state.horizons.clear()
+    state.given_up = False
+    state.outlook = None
 
 
 def _ask(state: State, job: Job, round_: int) -> None:
@@ -370,7 +379,7 @@ def _decide(state: State, event: Decided) -> None:
         state.eliminated[found.algorithm] = found
     state.open = {(pair.first, pair.second): pair.times for pair in event.open}
     state.need = {(pair.first, pair.second): pair.need for pair in event.open}
-    state.horizons = dict(event.horizons)
+    state.horizons, state.given_up = dict(event.horizons), event.given_up
     state.outlook = event.outlook
     state.batch = event.batch
     state.round += 1
