@@ -156,6 +156,39 @@ def test_what_fails_is_said_and_counts(capsys):
     assert "round 1: " in said
 
 
+@pytest.mark.parametrize("place", ["solvers", "instances"])
+def test_a_round_in_which_everybody_fails_ends_the_race(place, tmp_path):
+    """Nothing was compared, and another night of it would not change that."""
+
+    def broken(*_):
+        raise ValueError("out of paper")
+
+    good = {name: course.solver(course.SKILL[name]) for name in ("good", "early")}
+    solvers = dict.fromkeys(good, broken) if place == "solvers" else good
+    instances = course.instance if place == "solvers" else broken
+    with pytest.raises(SolverError, match=r"failed before it found anything.*early, good: Value"):
+        pb.race(
+            solvers,
+            instances,
+            course.TIMES,
+            direction="maximize",
+            executor=1,
+            store=tmp_path / "race.db",
+        )
+    with pb.open_store(tmp_path / "race.db") as store:  # it was let go
+        assert store.status().rounds == 1
+
+
+def test_a_solver_that_never_reports_is_named():
+    def silent(job):  # noqa: ARG001
+        return None
+
+    solvers = {"silent": silent, "good": course.solver(course.SKILL["good"])}
+    with pytest.warns(pb.DataWarning, match="silent has found nothing in 8 runs: does it yield"):
+        found = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
+    assert found.pareto == ("good",)
+
+
 def test_nothing_is_asked_for_after_the_deadline():
     rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, alpha=0.999)
     begin = time.monotonic()

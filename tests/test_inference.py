@@ -194,6 +194,26 @@ def test_many_algorithms_and_few_instances_are_trusted_or_moved():
     assert abs(posterior.better_matrix().mean() - 0.5) < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (
+            [50.0, 90.0],
+            "nothing is known of anybody at any time asked for, 50 to 90: the prior alone",
+        ),
+        ([0.1, 0.5], "nobody has a value yet at any time asked for, 0.1 to 0.5: the prior alone"),
+    ],
+)
+def test_times_that_are_none_of_the_data_are_named(times, message):
+    runs = pb.Runs.from_records(
+        [pb.Run(name, str(k), [1, 5], [k, 0.0], until=9) for name in "ab" for k in range(4)],
+        direction="minimize",
+    )
+    with pytest.warns(pb.errors.DataWarning) as said:
+        pb.fit(runs, times=times)
+    assert [message in str(one.message) for one in said] == [True]
+
+
 def test_an_algorithm_that_nobody_watched_late_is_named():
     costs = noisy(6, 3)
     costs[4:, :, 1] = np.nan

@@ -20,12 +20,13 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data.names import guess, listing, shown
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import SolverError, StoreError
+from polarbear.errors import SolverError, StoreError, warn
 from polarbear.inference import fit as default_fit
 from polarbear.racing.core import Race
 from polarbear.racing.events import Event, Started
@@ -41,6 +42,7 @@ from polarbear.running.engines import Engine, start
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Outcome
 from polarbear.running.setup import Limits, Setup, Solver
+from polarbear.running.vigil import Vigil
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
@@ -170,6 +172,7 @@ class Result(Raced):
         self._watch = watch
         self._made = Counter(key.algorithm for key in race.state.told)
         self._again = 0.0  # when to tell without news
+        self._vigil = Vigil()
         self.failures: dict[str, str] = {}
 
     @property
@@ -264,7 +267,11 @@ class Result(Raced):
         before, out, left = self.race.rounds, set(self.eliminated), self.race.removed
         jobs = self.race.ask(time.time())
         self._keep()
-        news = [str(self.verdict(name)) for name in self.eliminated if name not in out]
+        odd = self._vigil.round_over(self.failures) if self.race.rounds > before else []
+        for said in odd:
+            warn(said)
+        news = [*odd]
+        news += [str(self.verdict(name)) for name in self.eliminated if name not in out]
         gone = sorted(self.race.removed - left)
         news += [f"{name} was removed: too many of its runs failed" for name in gone]
         if self.race.rounds > before:
@@ -309,8 +316,10 @@ class Result(Raced):
     def _take(self, made: Outcome) -> None:
         known = self.race.n_runs
         self.race.tell(made.run)
+        failed = made.run.status in FAILED
+        self._vigil.take(made.job.algorithm, found=np.size(made.run.time) > 0, failed=failed)
         self._made[made.job.algorithm] += self.race.n_runs - known
-        if made.why and made.run.status in FAILED:
+        if made.why and failed:
             if made.job.algorithm not in self.failures:
                 self._say(f"{made.job.algorithm} failed on {made.job.instance}: {made.why}")
             self.failures[made.job.algorithm] = made.why

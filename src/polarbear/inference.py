@@ -33,6 +33,8 @@ ENGINES: Mapping[str, tuple[str, str]] = {
     "stan": ("polarbear.engines.stan.engine", "stan"),
 }
 
+PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
+
 FEW = 0.25
 """A time that rests on less than this part of the instances that others rest on is warned of."""
 
@@ -158,12 +160,21 @@ def as_rankings(
     if isinstance(data, Runs):
         if direction is not None and direction != data.direction:
             raise DataError(f"direction={direction!r}, but these runs {data.direction}")
-        return rank(data, times)
+        return _ranked(data, times)
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
     if direction is None:
         raise DataError("are small values good or large ones? direction='minimize' or 'maximize'")
-    return rank(Runs.from_frame(data, direction=direction, **columns), times)
+    return _ranked(Runs.from_frame(data, direction=direction, **columns), times)
+
+
+def _ranked(runs: Runs, times: ArrayLike | None) -> Rankings:
+    """Rankings, with a word if all times come before the first values: all are tied there."""
+    rankings = rank(runs, times)
+    if len(runs.time) and rankings.times[-1] < runs.time.min():
+        when = span(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
+        warn(f"nobody has a value yet at any time asked for, {when}: {PRIOR_ONLY}")
+    return rankings
 
 
 def _engine(method: str, options: Mapping[str, Any]) -> Engine:
@@ -190,6 +201,10 @@ def _warn_of_gaps(rankings: Rankings) -> None:
     shape = (n, max(1, len(rankings.instance)))
     together = coo_array((np.ones(known.sum()), pairs), shape=shape).tocsr()
     number, group = connected_components(together @ together.T, directed=False)
+    if not known.any() and len(known):
+        when = span(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
+        warn(f"nothing is known of anybody at any time asked for, {when}: {PRIOR_ONLY}")
+        return
     if known.any():
         _warn_of_silence(rankings)
         _warn_of_few(rankings, comparison)

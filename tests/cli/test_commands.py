@@ -14,7 +14,7 @@ import pytest
 import browsers
 import polarbear as pb
 from polarbear.cli.main import main, parser
-from racers import drive, race_of
+from racers import TIMES, drive, race_of
 
 MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
 READ = ("--direction", "minimize", "--clock", "evaluations")
@@ -135,7 +135,19 @@ def test_a_program_gets_the_same(capsys):
 def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     found = answer(capsys, "analyse", kept / "posterior.pb")
     assert found["instances"] == 60
-    assert set(answer(capsys, "analyse", kept / "race.db")["algorithms"]) > {"early", "late"}
+    found = answer(capsys, "analyse", kept / "race.db")
+    assert set(found["algorithms"]) > {"early", "late"}
+    assert found["times"] == list(TIMES)  # those of the race, not of its runs
+    assert main(["analyse", str(kept / "race.db"), "--times", "4"]) != 0
+    assert "race.db is the store of a race, which knows it" in capsys.readouterr().err
+
+
+def test_times_may_be_named(capsys):
+    found = answer(capsys, "analyse", MABBOB, *READ, "--times", "100,1000,5000")
+    assert found["times"] == [100, 1000, 5000]
+    with pytest.raises(SystemExit):
+        main(["analyse", str(MABBOB), *READ, "--times", "ten"])
+    assert "'ten' is no number of times, and no times with commas" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,22 @@ def test_repetitions_by_column_or_seed_and_large_seeds_stay_apart():
         Runs.from_frame(table(("a", "i", 2**63, 1, 4.0), columns=columns), direction="minimize")
 
 
+def test_values_that_only_get_worse_ask_for_the_direction():
+    table = {
+        "algorithm": ["a"] * 4 + ["b"] * 4,
+        "instance": ["x"] * 8,
+        "time": [1, 2, 3, 4] * 2,
+        "value": [9, 5, 4, 1, 8, 6, 3, 2],
+    }
+    with pytest.warns(DataWarning, match="8 of 8 would if .*: is direction='maximize' right?"):
+        Runs.from_frame(table, direction="maximize")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Runs.from_frame(table, direction="minimize")
+        # The best at once and nothing afterwards is a run like others.
+        Runs.from_frame({**table, "value": [9] * 8}, direction="maximize")
+
+
 def test_two_values_at_one_time_without_a_repetition_column_warn():
     with pytest.warns(DataWarning, match="algorithm 'a' on instance 'i' has two different values"):
         minimize(("a", "i", 1, 3.0), ("a", "i", 1, 4.0))

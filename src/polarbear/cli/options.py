@@ -123,8 +123,22 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--names", metavar="REGEX", action=Option, help="finds algorithm and instance in file names"
     )
     group.add_argument(
-        "--times", type=int, metavar="N", action=Option, help="rank at N times (where data are)"
+        "--times",
+        type=_times,
+        metavar="N",
+        action=Option,
+        help="rank at N times (where data are), or at these: 10,100,1000",
     )
+
+
+def _times(text: str) -> int | tuple[float, ...]:
+    """How many times, or which: numbers with commas between them."""
+    try:
+        return tuple(map(float, text.split(","))) if "," in text else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of times, and no times with commas between them"
+        ) from None
 
 
 def add_prior(parser: argparse.ArgumentParser) -> None:

@@ -52,7 +52,7 @@ def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
     """The runs of results, or of a store."""
     source = source_of(wanted)
     if kind_of(source) == "store":
-        _refuse(wanted, READING, f"{source} is the store of a race, which knows it")
+        _refuse(wanted, (*READING, "times"), f"{source} is the store of a race, which knows it")
         with polarbear.open_store(source, read_only=True) as store:
             return store.runs()
     if not Path(source).exists():
@@ -90,7 +90,13 @@ def _example() -> Path:
 
 
 def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
-    """The times to rank at."""
+    """The times to rank at: those of a race, for it answers no other question."""
+    source = source_of(wanted)
+    if kind_of(source) == "store":
+        with polarbear.open_store(source, read_only=True) as store:
+            return store.times
+    if isinstance(wanted.times, tuple):
+        return wanted.times
     return None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times)
 
 

@@ -83,7 +83,9 @@ def long_table(
     _refuse(np.isnan(value), columns, naming.value, problem)
     stated = _stated_until(columns, naming, runs, time)
     status = _statuses(columns, naming, runs, statuses)
-    flat = improvements(runs.row, time, value if sign > 0 else -value, len(runs.algorithm))
+    cost = value if sign > 0 else -value
+    flat = improvements(runs.row, time, cost, len(runs.algorithm))
+    _warn_of_direction(runs, flat, time, cost, "minimize" if sign > 0 else "maximize")
     if not surely_runs:
         _warn_of_merged_runs(runs, flat.clash, time, columns, naming)
     until = _deduced_until(runs, flat, naming.until) if stated is None else stated
@@ -290,6 +292,21 @@ def _deduced_until(runs: _Identified, flat: Flat, rule: object) -> Floats:
             "Say it with a column 'until', or until='last', until='instance' or until=1e5"
         )
     return until
+
+
+def _warn_of_direction(
+    runs: _Identified, flat: Flat, time: Floats, cost: Floats, direction: str
+) -> None:
+    """Runs that find their best at once and then get worse and worse were read upside down."""
+    n, rows = len(runs.algorithm), len(time)
+    if rows < 3 * n or len(flat.time) > n:
+        return
+    better = len(improvements(runs.row, time, -cost, n).time)
+    if better > 0.9 * rows:
+        warn(
+            f"no row improves on the first one of its run, and {better:,} of {rows:,} would if the "
+            f"direction were the other one: is direction={direction!r} right?"
+        )
 
 
 def _warn_of_merged_runs(

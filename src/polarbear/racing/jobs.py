@@ -22,8 +22,8 @@ class Job(NamedTuple):
     """Run ``algorithm`` on ``instance`` until ``horizon``.
 
     ``repetition`` is 0, and counts on where a run is asked for again: with another seed if it
-    failed, with the same one if it is wanted for longer, and if that failed. ``seed`` is for the run,
-    ``instance_seed`` for those who make instances by chance.
+    failed, with the same one if it is wanted for longer, or failed when it was. ``seed`` is for the
+    run, ``instance_seed`` for those who make instances by chance.
     """
 
     algorithm: str

@@ -142,15 +142,18 @@ class Store:
 
         Of one that was made again for longer the last.
         """
-        first = next(self.read(), None)
-        if not isinstance(first, Started):
-            raise StoreError(f"{self.name} holds no race yet")
+        first = self._started()
         longer: dict[Key, int] = {}
         found = _runs_of(self.read(arrays=True), first.seed, longer)
         parts: list[Runs] = []
         while (some := list(islice(found, 64 * CHUNK))) or not parts:
             parts.append(Runs.from_records(some, direction=first.direction, clock=first.clock))
         return without_shorter(Runs.concat(parts), longer)
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times of the race."""
+        return self._started().times
 
     def remarks(self) -> list[Remark]:
         """The runs that were refused because another one was first and differs."""
@@ -194,6 +197,12 @@ class Store:
 
     def __repr__(self) -> str:
         return f"<store of a race: {self.name}>"
+
+    def _started(self) -> Started:
+        first = next(self.read(), None)
+        if not isinstance(first, Started):
+            raise StoreError(f"{self.name} holds no race yet")
+        return first
 
     # For others of this package
 
