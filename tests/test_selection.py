@@ -511,3 +511,9 @@ def test_whoever_may_have_meant_hours_is_asked():
         pb.preferences.at(9000).weights(times, "seconds")
     with pytest.raises(pb.DataError, match="1,800 to 7,200 evaluations$"):
         pb.preferences.between(1, 2).weights(times, "evaluations")
+
+
+@pytest.mark.parametrize("make", [pb.preferences.at, pb.preferences.between])
+def test_times_with_a_unit_are_told_what_an_hour_is(make):
+    with pytest.raises(pb.DataError, match=r"\('1h'\): times are numbers .* an hour is 3600"):
+        make("1h")

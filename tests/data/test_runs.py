@@ -183,8 +183,10 @@ def test_a_missing_column_names_those_there_are():
 def test_unequal_columns_and_directions_are_refused():
     with pytest.raises(DataError, match="differ in length"):
         Runs.from_frame({"algorithm": ["a"], "instance": []}, direction="minimize")
-    with pytest.raises(DataError, match="direction must be 'minimize' or 'maximize', not 'min'"):
-        Runs.from_frame(table(), direction="min")
+    with pytest.raises(DataError, match="direction must be 'minimize' or 'maximize', not 'up'$"):
+        Runs.from_frame(table(), direction="up")
+    with pytest.raises(DataError, match="not 'minimise'; did you mean 'minimize'"):
+        Runs.from_frame(table(), direction="minimise")
     with pytest.raises(DataError, match="cannot read a table from int"):
         Runs.from_frame(3, direction="minimize")
 

@@ -196,8 +196,11 @@ def test_a_setup_says_what_is_wrong():
     assert list(setup([walk]).solvers) == ["walk"]
     for more, message in [
         ({"solvers": {}}, "there are no solvers"),
-        ({"solvers": [lambda _: None]}, "pass a mapping"),
-        ({"solvers": "walk"}, "expected a mapping"),
+        ({"solvers": [lambda _: None]}, "lambda.* has no name of its own: pass a mapping"),
+        ({"solvers": [walk, walk]}, "two solvers are named 'walk': pass a mapping"),
+        ({"solvers": [walk, 3]}, "3 among the solvers: expected a function of a job"),
+        ({"solvers": walk}, "expected a list of functions; or pass a mapping"),
+        ({"solvers": "walk"}, "expected a list of functions"),
         ({"solvers": {"a": 3}}, "expected a function of a job"),
         ({"clock": "sundial"}, "expected one of evaluations, wall"),
         ({"direction": "up"}, "direction must be"),

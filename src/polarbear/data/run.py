@@ -68,7 +68,9 @@ class Run(NamedTuple):
 def sign_of(direction: str) -> float:
     """What turns a value into a cost, of which small is good, and a cost into a value."""
     if direction not in ("minimize", "maximize"):
-        raise DataError(f"direction must be 'minimize' or 'maximize', not {direction!r}")
+        meant = {"min": "minimize", "max": "maximize"}.get(str(direction)[:3].lower())
+        hint = f"; did you mean {meant!r}?" if meant else ""
+        raise DataError(f"direction must be 'minimize' or 'maximize', not {direction!r}{hint}")
     return 1.0 if direction == "minimize" else -1.0
 
 

@@ -190,16 +190,31 @@ def _check_takes_a_job(name: str, solver: Solver) -> None:
         return
 
 
+MAPPING = "pass a mapping from names to functions of a job"
+
+
+def _name(solver: Any) -> str:
+    """The name of a function that has one of its own."""
+    if not callable(solver):
+        raise SolverError(f"{solver!r} among the solvers: expected a function of a job")
+    name = getattr(solver, "__name__", "")
+    if name in ("", "<lambda>"):
+        raise SolverError(f"{solver!r} has no name of its own: {MAPPING}")
+    return name
+
+
 def _named(solvers: Any) -> dict[str, Solver]:
     if isinstance(solvers, Mapping):
         named = {check(text(name)): solver for name, solver in solvers.items()}
     elif isinstance(solvers, Iterable) and not isinstance(solvers, str | bytes):
         listed = list(solvers)
-        named = {getattr(solver, "__name__", ""): solver for solver in listed}
-        if len(named) < len(listed) or "<lambda>" in named or "" in named:
-            raise SolverError("solvers without names of their own: pass a mapping from names")
+        named = {_name(solver): solver for solver in listed}
+        if len(named) < len(listed):
+            names = [_name(solver) for solver in listed]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SolverError(f"two solvers are named {twice!r}: {MAPPING}")
     else:
-        raise SolverError(f"solvers={solvers!r}: expected a mapping from names to functions")
+        raise SolverError(f"solvers={solvers!r}: expected a list of functions; or {MAPPING}")
     if not named or "" in named:
         raise SolverError("there are no solvers" if not named else "a solver has no name")
     for name, solver in named.items():

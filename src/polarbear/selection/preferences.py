@@ -8,6 +8,7 @@ are straight lines (over log time if the preference is measured on log time).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -77,6 +78,7 @@ def between(
     """
     scale = _checked(scale)
     ends = [end for end in (start, stop) if end is not None]
+    _check_numbers("between", *ends)
     if not np.all(np.isfinite(ends)):
         raise DataError(f"between({start}, {stop}): the ends must be finite; None leaves one open")
     if len(ends) == 2 and ends[0] > ends[1]:
@@ -148,6 +150,7 @@ def at(time: float) -> Linear:
     >>> at(2.5).weights(np.array([1.0, 2.0, 3.0]), "time")
     array([0. , 0.5, 0.5])
     """
+    _check_numbers("at", time)
 
     def weights(times: Floats, clock: str) -> Floats:
         if not times[0] <= time <= times[-1]:
@@ -374,6 +377,15 @@ def _outside(what: str, times: Floats, clock: str, *asked: float) -> DataError:
         f"{what} lies outside of what the posterior covers, "
         f"{span(times[0], times[-1], clock)}{hint}"
     )
+
+
+def _check_numbers(what: str, *times: object) -> None:
+    for time in times:
+        if not isinstance(time, Real):
+            raise DataError(
+                f"{what}({time!r}): times are numbers in the clock of the data; with a clock in "
+                "seconds an hour is 3600"
+            )
 
 
 def _checked(scale: Scale) -> Scale:

@@ -75,7 +75,9 @@ function drawFilter(pairs) {
 }
 
 function pairRow(pairs, row) {
-  const relation = { equals: "practically equals", crosses: "changes places with", undecided: "undecided against" }[pairs.relation[row]] ?? pairs.relation[row];
+  // Who is left out is left out by somebody: against others it may stay undecided for good.
+  const open = [pairs.first[row], pairs.second[row]].every(inSet) ? "undecided against" : "undecided, one is out:";
+  const relation = { equals: "practically equals", crosses: "changes places with", undecided: open }[pairs.relation[row]] ?? pairs.relation[row];
   return html("tr", {},
     html("th", { scope: "row" }, swatch(pairs.first[row]), named(pairs.first[row])),
     html("td", { class: "relation" }, relation),
