@@ -175,3 +175,9 @@ def test_a_live_page_may_ask_its_server_and_a_file_nobody():
     content = document(pb.Race(["a", "b"], [1.0], direction="minimize"))
     assert "connect-src 'none'" in page_of(content)
     assert "connect-src 'self'" in page_of(content, live=True)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    posterior = pb.fit(pb.testing.simulate_rankings(np.eye(2), 10))
+    with pytest.raises(pb.DataError, match=r"report.html: there is no folder .*nowhere"):
+        pb.report(posterior, tmp_path / "nowhere" / "report.html")

@@ -188,7 +188,7 @@ def amount(time: float, clock: str) -> str:
     >>> amount(1_234_567, "evaluations"), amount(2.5, "wall"), amount(7, "time")
     ('1,234,567 evaluations', '2.5 seconds', '7')
     """
-    return f"{moment(time, clock, 7)} {unit_of(clock)}".rstrip()
+    return _with_unit(moment(time, clock, 7), clock)
 
 
 def span(start: float, stop: float, clock: str) -> str:
@@ -196,10 +196,19 @@ def span(start: float, stop: float, clock: str) -> str:
 
     >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "wall")
     ('100 to 20,000 evaluations', '1 to 2', '5 seconds')
+    >>> span(1, 1, "evaluations")
+    '1 evaluation'
     """
     first, last = moment(start, clock), moment(stop, clock)
     said = first if first == last else f"{first} to {last}"
-    return f"{said} {unit_of(clock)}".rstrip()
+    return _with_unit(said, clock)
+
+
+def _with_unit(said: str, clock: str) -> str:
+    unit = unit_of(clock)
+    if said == "1" and (unit in COUNTED or unit.endswith("seconds")):
+        unit = unit[:-1]
+    return f"{said} {unit}".rstrip()
 
 
 def names_of(names: Iterable[str], what: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from polarbear.errors import DataError
 from polarbear.plots.sources import Source
 from polarbear.reporting.content import document
 
@@ -69,6 +70,8 @@ def report(
     >>> path.unlink()
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}")
     written = render(subject, alpha=alpha, title=title, provenance=provenance)
     partial = path.with_name(path.name + ".partial")
     partial.write_text(written, "utf-8")

@@ -248,11 +248,23 @@ def _imported(name: Any, folder: Path, *place: str) -> Any:
         sys.path.insert(0, beside)
     try:
         found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
     except Exception as error:
-        raise _Misplaced(f"python = {name!r}: {described(error)}", *place, "python") from None
+        why = _absent(error, module, folder) or described(error)
+        raise _Misplaced(f"python = {name!r}: {why}", *place, "python") from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            why = f"{module} has no {attribute!r}"
+            raise _Misplaced(f"python = {name!r}: {why}", *place, "python")
+        found = getattr(found, part)
     return found
+
+
+def _absent(error: Exception, module: str, folder: Path) -> str:
+    """That the module is not where modules are looked for; "" if it is another one that lacks."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    if not name or not f"{module}.".startswith(f"{name}."):
+        return ""
+    return f"there is no module {name!r}, neither beside the file, in {folder}, nor installed"
 
 
 def _table(plain: Mapping[str, Any], name: str, *before: str) -> Mapping[str, Any]:
