@@ -213,3 +213,16 @@ def test_nobody_waits_for_an_elimination_that_cannot_come():
     assert 50 < needs.over() < 60
     assert needs.within(np.full((3, 1), 60.0)).over() == needs.over()
     assert np.isinf(needs.within(np.array([[0.0], [0.0], [50.0]])).over())
+
+
+def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
+    """0 and 1 are behind 2 and 3 for sure by reckoning, open by draws, and seen on everything."""
+    behind, crossing = [-1.3] * 3, [1.3, 0.5, -0.9]
+    all_three = leads(behind, crossing, behind, seen=40.0)._replace(
+        first=np.array([0, 0, 1]), second=np.array([2, 1, 3])
+    )
+    all_three.seen[2, 1] = 10.0  # of 0 and 1 the last time can still be seen
+    alone = all_three.of_pairs(np.array([False, True, False]))
+    until = [focus(some, LATE, 4, Rules(), Z, MARGIN, 40.0).until for some in (all_three, alone)]
+    assert np.array_equal(*until)
+    assert until[0].tolist() == [100.0, 100.0, 0.0, 0.0]

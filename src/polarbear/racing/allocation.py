@@ -9,9 +9,9 @@ cost (instances times the time until which they have to run):
    all the times the cheapest will do, and late times are the dear ones.
 3. *They are the same*: until the last time at which that is not certain.
 
-A pair is left aside as long as one of the two is expected to be eliminated by somebody else before
-the pair would be resolved: it will be settled for free. The batch ends where the first pair
-is expected to be resolved.
+A pair is left aside as long as both are expected to be eliminated by others before it would be
+resolved: it will be settled for free. (If it waits for one of the two already, as much is spent,
+in more rounds.) The batch ends where the first pair is expected to be resolved.
 
 Where instances can come to an end, a way that needs more of them than are left is none: a time can
 become certain only by runs that were not known then. When no way is left by what is believed of a
@@ -58,9 +58,13 @@ def focus(
     if pool < np.inf and lost.any():
         some = leads.of_pairs(lost)
         need[lost], until[lost] = _hoped(some, room[:, lost], times, rules, z, margin)
-    out = outs(needs, leads, n)
+    # What is certain by this reckoning, is open all the same and cannot be seen again is no way.
+    over, under = (
+        _possible(*_throughout(each, leads.seen), room) for each in (needs.ahead, needs.behind)
+    )
+    out = outs(over, under, leads, n)
     for_free = np.minimum(out[leads.first], out[leads.second])
-    by_this = (needs.over() == out[leads.second]) | (needs.under() == out[leads.first])
+    by_this = (over == out[leads.second]) | (under == out[leads.first])
     kept = np.isfinite(need) & (by_this | (need <= for_free))
     if not kept.any():
         return None
@@ -87,10 +91,15 @@ def _routes(
         pairs = zip((ahead, behind), at_par, strict=True)
         ways += [_somewhere(*pair, seen, times) for pair in pairs]
     need, last = (np.stack(each) for each in zip(*ways, strict=True))
-    # Certain by this reckoning and open all the same: one more is needed, if it can be had.
-    need = np.where((need == 0) & (np.take_along_axis(room, last, 0) < 1), np.inf, need)
+    need = np.stack([_possible(*way, room) for way in zip(need, last, strict=True)])
     best = np.argmin(_cost(need, times[last]), axis=0)[None]
     return np.take_along_axis(need, best, 0)[0], times[np.take_along_axis(last, best, 0)[0]]
+
+
+def _possible(need: Floats, last: Ints, room: Floats) -> Floats:
+    """Certain by reckoning and open all the same: one more is needed, if it can be had."""
+    left = np.take_along_axis(room, last[None], 0)[0]
+    return np.where((need == 0) & (left < 1), np.inf, need)
 
 
 def _hoped(

@@ -106,9 +106,8 @@ class Needs(NamedTuple):
         return np.minimum(strict, np.maximum(np.minimum(*ways), 0.0))
 
 
-def outs(needs: Needs, leads: Leads, n: int) -> Floats:
+def outs(over: Floats, under: Floats, leads: Leads, n: int) -> Floats:
     """When each of n algorithms is known to be dominated: (n, ...)."""
-    over, under = needs.over(), needs.under()
     out = np.full((n, *over.shape[:-1]), np.inf)
     np.minimum.at(out, leads.second, np.moveaxis(over, -1, 0))
     np.minimum.at(out, leads.first, np.moveaxis(under, -1, 0))
@@ -120,7 +119,7 @@ def outlook(
 ) -> tuple[Outlook, Floats]:
     """How much is left, and of each pair the median (K,)."""
     needs = Needs.of(leads.draws, leads, z, margin)
-    out = outs(needs, leads, n)
+    out = outs(needs.over(), needs.under(), leads, n)
     # A pair is done when it is resolved, or one of the two is out.
     end = np.minimum(needs.settled(resolution), np.minimum(out[leads.first], out[leads.second]).T)
     last = np.zeros((n, len(end)))

@@ -45,7 +45,8 @@ class Vigil:
             raise SolverError(
                 "every run of this round failed before it found anything, so there is nothing to "
                 f"compare ({_reasons(failed, why)}); polarbear.check with the same arguments runs "
-                "each solver once for a moment. A store keeps these runs: begin with another one"
+                "each solver once for a moment. A store keeps these runs: if it has no others, "
+                "begin with another one"
             )
         odd = [
             name for name, runs in self._quiet.items() if runs >= SILENT and name not in self._heard
