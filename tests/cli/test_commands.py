@@ -138,6 +138,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     found = answer(capsys, "analyse", kept / "race.db")
     assert set(found["algorithms"]) > {"early", "late"}
     assert found["times"] == list(TIMES)  # those of the race, not of its runs
+    assert not capsys.readouterr().err
     assert main(["analyse", str(kept / "race.db"), "--times", "4"]) != 0
     assert "race.db is the store of a race, which knows it" in capsys.readouterr().err
 

@@ -97,6 +97,8 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
     'pass --direction minimize or --direction maximize'
     >>> in_options("say repeats=True, or name it with instance=('...', '...')", wanted)
     'say --repeats, or name it with --instance NAME --instance NAME'
+    >>> in_options("with times=pb.grid.log(1, 16, 30)", argparse.Namespace(times=None))
+    'with --times 1,2,4,8,16'
     """
     options = set(vars(wanted)) if wanted is not None else set()
 
@@ -104,6 +106,10 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
         name, value = f"--{found['name'].replace('_', '-')}", found["value"]
         if found["name"] not in options:
             return found[0]
+        if spaced := _SPACED.fullmatch(value):
+            first, last = float(spaced[1]), float(spaced[2])
+            times = [first * (last / first) ** (k / 4) for k in range(5)]
+            value = ",".join(f"{time:.4g}" for time in times)
         if value in ("True", "False"):
             return name if value == "True" else f"--no-{name[2:]}"
         parts = _QUOTED.findall(value) or [value]
@@ -114,6 +120,7 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
 
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
+_SPACED = re.compile(r"pb\.grid\.log\(([^,]+), ([^,]+), \d+\)")
 _PARAMETER = re.compile(
-    r"\b(?P<name>[a-z_]+)=(?P<value>\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
+    r"\b(?P<name>[a-z_]+)=(?P<value>(?:pb\.grid\.log)?\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
 )

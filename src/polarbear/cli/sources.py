@@ -1,6 +1,7 @@
 """What a command is given: results, a posterior, ratings or the store of a race."""
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -114,9 +115,11 @@ def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbea
     if kind_of(source) == "ratings":
         raise DataError(f"{source} holds ratings, which `polarbear select` takes; this needs more")
     runs = runs_of(wanted)
-    posterior = polarbear.fit(
-        runs, prior=prior_of(wanted), times=times_of(runs, wanted), seed=wanted.seed
-    )
+    times = times_of(runs, wanted)
+    with warnings.catch_warnings():
+        if kind_of(source) == "store":  # where a race runs, and how often, it has reasons for
+            warnings.filterwarnings("ignore", "at .* the verdict rests on")
+        posterior = polarbear.fit(runs, prior=prior_of(wanted), times=times, seed=wanted.seed)
     return runs, posterior
 
 
