@@ -143,6 +143,13 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     assert "race.db is the store of a race, which knows it" in capsys.readouterr().err
 
 
+def test_every_question_about_results_can_be_tried(capsys):
+    found = answer(capsys, "replay", "--example", "--times", 3, "--alpha", 0.95)
+    assert found["full"]["runs"] == 420
+    found = answer(capsys, "calibration", "--example", "--times", 2, "--replicates", 2)
+    assert found["instances"] == 60
+
+
 def test_times_may_be_named(capsys):
     found = answer(capsys, "analyse", MABBOB, *READ, "--times", "100,1000,5000")
     assert found["times"] == [100, 1000, 5000]

@@ -6,6 +6,7 @@ from typing import Any
 
 import polarbear
 from polarbear.cli.options import (
+    RESULTS,
     a_time,
     add_alpha,
     add_file,
@@ -13,6 +14,7 @@ from polarbear.cli.options import (
     add_prior,
     add_reading,
     add_seed,
+    add_source,
     check_clock,
     command,
 )
@@ -43,7 +45,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         aliases=("analyze",),
         run=_analyse,
     )
-    _add_source(parser)
+    add_source(parser, f"{RESULTS}, a posterior, or a store")
     add_alpha(parser)
     add_prior(parser)
     add_seed(parser)
@@ -62,20 +64,6 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
 def _add_showing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", help="what the report is called")
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
-
-
-def _add_source(parser: argparse.ArgumentParser, more: str = "a posterior, or a store") -> None:
-    add_file(
-        parser,
-        "source",
-        nargs="?",
-        help=f"results (a file, folder or archive), {more}",
-    )
-    parser.add_argument(
-        "--example",
-        action="store_true",
-        help="take the results that come with the package: 7 algorithms on 60 problems",
-    )
 
 
 def _analyse(wanted: argparse.Namespace) -> int:
@@ -175,7 +163,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         ),
         run=_select,
     )
-    _add_source(parser, "a posterior, ratings, or the store of a race")
+    add_source(parser, f"{RESULTS}, a posterior, ratings, or the store of a race")
     when = parser.add_argument_group("when you will stop, one of").add_mutually_exclusive_group()
     when.add_argument(
         "--between",

@@ -4,19 +4,18 @@ import argparse
 
 import polarbear
 from polarbear.cli.options import (
+    RESULTS,
     add_alpha,
-    add_file,
     add_json,
     add_prior,
     add_reading,
     add_seed,
+    add_source,
     add_workers,
     command,
 )
 from polarbear.cli.output import say
 from polarbear.cli.sources import prior_of, runs_of, times_of
-
-RESULTS = "results (a file, folder or archive), or the store of a race"
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -33,10 +32,13 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
         "Data sets are drawn from your instances and fitted, and what is claimed is counted "
         "against what is true of all your instances.",
         takes="SOURCE",
-        examples=("calibration results/ --direction minimize --replicates 50",),
+        examples=(
+            "calibration --example --replicates 20",
+            "calibration results/ --direction minimize --replicates 50",
+        ),
         run=_calibration,
     )
-    add_file(parser, "source", help=RESULTS)
+    add_source(parser, f"{RESULTS}, or the store of a race")
     add_prior(parser)
     parser.add_argument(
         "--instances", type=int, metavar="N", help="of each data set (as many as yours)"
@@ -83,12 +85,13 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
         "A race over recorded runs: what it would have asked for is looked up.",
         takes="SOURCE",
         examples=(
+            "replay --example --alpha 0.95",
             "replay results/ --direction minimize --alpha 0.95",
             "replay results/ --direction minimize --repeat 20 --workers 4",
         ),
         run=_replay,
     )
-    add_file(parser, "source", help=RESULTS)
+    add_source(parser, f"{RESULTS}, or the store of a race")
     add_alpha(parser)
     parser.add_argument("--epsilon", type=float, default=0.05, help="what is the same (0.05)")
     parser.add_argument(

@@ -88,6 +88,19 @@ def add_file(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
     parser.add_argument(*names, **more).complete = FILES  # type: ignore[attr-defined]
 
 
+RESULTS = "results (a file, folder or archive)"
+
+
+def add_source(parser: argparse.ArgumentParser, what: str) -> None:
+    """What to look at: a file, or the example that comes with the package."""
+    add_file(parser, "source", nargs="?", help=what)
+    parser.add_argument(
+        "--example",
+        action="store_true",
+        help="take the results that come with the package: 7 algorithms on 60 problems",
+    )
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """How to read results."""
     group = parser.add_argument_group("how to read results")
