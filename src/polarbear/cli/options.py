@@ -23,6 +23,8 @@ COLUMNS = ("algorithm", "instance", "time", "value", "repetition")
 
 MANY = "may be given again"
 
+RESULTS = "results (a file, folder or archive)"
+
 STORE = "the store of a race: a file, or a postgresql:// URL; it may be in use"
 
 
@@ -86,9 +88,6 @@ class _Help(argparse.HelpFormatter):
 def add_file(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
     """An argument that is a file: shells complete it."""
     parser.add_argument(*names, **more).complete = FILES  # type: ignore[attr-defined]
-
-
-RESULTS = "results (a file, folder or archive)"
 
 
 def add_source(parser: argparse.ArgumentParser, what: str) -> None:
