@@ -185,6 +185,8 @@ def test_unequal_columns_and_directions_are_refused():
         Runs.from_frame({"algorithm": ["a"], "instance": []}, direction="minimize")
     with pytest.raises(DataError, match="direction must be 'minimize' or 'maximize', not 'up'$"):
         Runs.from_frame(table(), direction="up")
+    with pytest.raises(DataError, match="direction must be 'minimize' or 'maximize', not 'min'"):
+        Runs.from_frame(table(), direction="min")
     with pytest.raises(DataError, match="not 'minimise'; did you mean 'minimize'"):
         Runs.from_frame(table(), direction="minimise")
     with pytest.raises(DataError, match="cannot read a table from int"):

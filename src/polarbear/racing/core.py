@@ -377,13 +377,12 @@ class Race:
         }
         needs = [state.need.get(pair(name, rival), inf) for rival in last]
         instances = max(needs)
-        left = None if state.endless else len(state.pool)
         if instances == inf:
-            return Standing(name, "undecided", open=last, left=left)
+            return Standing(name, "undecided", open=last, left=state.left)
         # It runs as long as any rival needs it, and each rival as long as that pair does.
         time = instances * max(last.values())
         time += sum(need * until for need, until in zip(needs, last.values(), strict=True))
-        return Standing(name, "undecided", None, None, last, instances, time, left)
+        return Standing(name, "undecided", None, None, last, instances, time, state.left)
 
     def standings(self) -> list[Standing]:
         """The same of everybody: who is racing, then who is out, then who has left.

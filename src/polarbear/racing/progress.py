@@ -80,7 +80,7 @@ class Progress:
             state.clock,
             state.outlook,
             sum(t.status is not None for out in state.out.values() for t in out.values()),
-            None if state.endless else len(state.pool),
+            state.left,
             news,
             ended,
         )

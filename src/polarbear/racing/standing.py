@@ -70,8 +70,7 @@ def to_go(state: State) -> str:
     """How much is left of a race, and whether there are instances enough; "" if it is not known."""
     if not state.open or state.outlook is None:
         return ""
-    left = None if state.endless else len(state.pool)
-    return f"{state.outlook}{_short(max(1.0, state.outlook.instances[1]), left)}"
+    return f"{state.outlook}{_short(max(1.0, state.outlook.instances[1]), state.left)}"
 
 
 def _short(wanted: float, left: int | None) -> str:

@@ -123,6 +123,11 @@ class State:
         return Spent(self.spent_runs, self.spent_time)
 
     @property
+    def left(self) -> int | None:
+        """How many instances nobody has run on. None: there is always one more."""
+        return None if self.endless else len(self.pool)
+
+    @property
     def current(self) -> int:
         """The round that is decided next; those before it are."""
         return min(self.out, default=self.asked)
