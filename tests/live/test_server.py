@@ -1,10 +1,13 @@
 """A race in a browser: what is served, to whom, and how often it is made."""
 
+import asyncio
 import json
+import select
 import signal
+import socket
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
@@ -12,6 +15,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
+from polarbear.live.connections import STALL_SECONDS, Connections
 from polarbear.live.snapshots import LEAST, Snapshots
 from racers import drive, race_of, solve
 from typed import begun, command, prepared
@@ -19,6 +23,14 @@ from waiting import PATIENCE, wait_until
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+
+PROTECTING = {
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Some of the headers that every answer has."""
 
 
 @pytest.fixture
@@ -32,9 +44,9 @@ def store(tmp_path):
 
 
 @contextmanager
-def served(path, *options):
-    """The address of a server of this store."""
-    words = command("serve", path, "--port", 0, *options)
+def served(path, *options, said=None, through=()):
+    """The address of a server of this store; ``said`` gets its lines on standard error."""
+    words = [*through, *command("serve", path, "--port", 0, *options)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **pipes) as running:
         line = running.stdout.readline()
@@ -44,7 +56,10 @@ def served(path, *options):
         finally:
             running.send_signal(signal.SIGINT)
         assert running.wait(PATIENCE) == 0
-        assert "Traceback" not in running.stderr.read()
+        lines = running.stderr.read().splitlines()
+        assert not any("Traceback" in line for line in lines)
+        if said is not None:
+            said.extend(lines)
 
 
 def asked(address, path="/", method="GET", **headers):
@@ -56,15 +71,17 @@ def asked(address, path="/", method="GET", **headers):
     return found
 
 
+def has_headers(headers):
+    return all(headers[name] == value for name, value in PROTECTING.items())
+
+
 def test_what_is_served_and_to_whom(store):
     with served(store) as address:
         assert address.startswith("http://127.0.0.1:")
         status, headers, body = asked(address)
         assert status == 200
         assert b'data-mode="live"' in body
-        assert headers["X-Frame-Options"] == "DENY"
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Cache-Control"] == "no-store"
+        assert has_headers(headers)
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["Server"] is None
         status, headers, body = asked(address, "/data.json")
@@ -83,6 +100,139 @@ def test_what_is_served_and_to_whom(store):
             assert asked(address, method=method)[0] == 405
         for path in ("/race.db", "/../race.db", "/%2e%2e/race.db", "/etc/passwd", "//etc/passwd"):
             assert asked(address, path)[0] == 404
+
+
+def test_errors_have_the_headers_of_pages(store):
+    with served(store) as address:
+        missing = asked(address, "/none")
+        refused = asked(address, "/", "POST")
+        misnamed = asked(address, "/", Host="evil.example")
+        for expected, (status, headers, _) in zip(
+            (404, 405, 400), (missing, refused, misnamed), strict=True
+        ):
+            assert status == expected
+            assert has_headers(headers)
+        with half_request(address, b"no request at all\r\n\r\n") as garbage:
+            said = garbage.recv(4096)
+            assert said.startswith(b"HTTP/1.1 400 ")
+            for name, value in PROTECTING.items():
+                assert f"{name}: {value}\r\n".encode() in said
+
+
+def half_request(address, sent=b"GET / HTTP/1.1\r\nHost: local"):
+    """A connection that has sent this."""
+    connection = socket.create_connection((urlsplit(address).hostname, urlsplit(address).port))
+    connection.settimeout(PATIENCE)
+    connection.sendall(sent)
+    return connection
+
+
+def is_closed(connection):
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_client_is_answered_beside_1050_half_requests(store):
+    resource = pytest.importorskip("resource")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most[1] < 1200:
+        pytest.skip("this process may not open as many files as the attack needs")
+    usual = ("sh", "-c", 'ulimit -S -n 1024; exec "$@"', "sh")
+    said = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], 1200), most[1]))
+    try:
+        with served(store, said=said, through=usual) as address, ExitStack() as attack:
+            waits = []
+            for k in range(1050):
+                attack.enter_context(half_request(address))
+                if k % 150 == 0 or k == 1049:
+                    start = time.monotonic()
+                    assert asked(address)[0] == 200
+                    waits.append(time.monotonic() - start)
+            assert max(waits) < 1, waits
+        assert not said
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+
+def test_stalled_connections_end(store):
+    with served(store) as address:
+        stalled = [
+            half_request(address, b""),
+            half_request(address),
+            half_request(
+                address, b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+            ),
+        ]
+        start = time.monotonic()
+        trickle = half_request(address)
+        while not select.select([trickle], [], [], 0.5)[0]:  # a byte now and then is no request
+            trickle.send(b"x")
+        assert is_closed(trickle)
+        assert time.monotonic() - start < STALL_SECONDS + 5
+        for connection in stalled:
+            while connection.recv(4096):  # an answer to the one that was whole, and then the end
+                pass
+            connection.close()
+        trickle.close()
+
+
+def test_connections_are_dropped_oldest_first_and_never_while_they_are_answered():
+    async def play():
+        connections = Connections(limit=3, stall=0.2)
+        first, second, third, fourth = transports = [Transport(k) for k in range(4)]
+        for one in transports[:3]:
+            connections.add(one)
+        connections.answering(first.client)
+        connections.add(fourth)
+        assert [one.is_dropped for one in transports] == [False, True, False, False]
+        connections.remove(second)
+        third.unread = 100
+        connections.answered(third.client)
+        await asyncio.sleep(0.1)
+        third.unread = 50  # it reads, slowly
+        await asyncio.sleep(0.2)
+        assert [one.is_dropped for one in transports] == [False, True, False, True]
+        await asyncio.sleep(0.25)
+        assert third.is_dropped  # it has stopped reading
+        assert not first.is_dropped
+        connections.answered(first.client)
+        await asyncio.sleep(0.3)
+        assert first.is_dropped
+
+    asyncio.run(play())
+
+
+class Transport:
+    """What connections need of a transport."""
+
+    def __init__(self, port):
+        self.client, self.unread, self.is_dropped = ("127.0.0.1", port), 0, False
+
+    def get_extra_info(self, _):
+        return self.client
+
+    def get_write_buffer_size(self):
+        return self.unread
+
+    def abort(self):
+        self.is_dropped = True
+
+
+def test_what_is_said_of_an_unreadable_store_is_said_once(store):
+    said = []
+    with served(store, said=said) as address:
+        store.unlink()
+        wait_until(lambda: asked(address, "/data.json")[0] == 503)
+        for _ in range(3):
+            time.sleep(LEAST + 0.1)
+            asked(address, "/data.json")
+            for _ in range(20):
+                half_request(address, b"nonsense\r\n\r\n").close()
+    assert len(said) == 1
+    assert str(store) in said[0]
 
 
 def test_other_names_are_ours_if_we_say_so(store):
@@ -170,8 +320,12 @@ def test_a_store_that_goes_away_is_said_and_comes_back(store):
         for path in kept:
             path.unlink()
         # It looks again when it can afford to: the sooner, the faster the last report was made.
-        _, _, body = wait_until(lambda: (found := asked(address, "/data.json"))[0] == 503 and found)
+        _, headers, body = wait_until(
+            lambda: (answer := asked(address, "/data.json"))[0] == 503 and answer
+        )
         assert b"race.db" in body
+        assert str(store.parent).encode() not in body
+        assert has_headers(headers)
         for path, content in kept.items():
             path.write_bytes(content)
         wait_until(lambda: is_answered(address))

@@ -48,16 +48,23 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def _serve(wanted: argparse.Namespace) -> int:
     uvicorn = require("uvicorn", extra="serve")
-    from polarbear.live.server import application
+    from polarbear.live.connections import MAX_ACCEPTED, Connections, limited_protocol
+    from polarbear.live.server import HEADERS, application
     from polarbear.live.snapshots import Snapshots
 
     snapshots = Snapshots(wanted.store, title=wanted.title)
     snapshots.latest()  # an error is said here, and not to the browser
+    connections = Connections()
     config = uvicorn.Config(
-        application(snapshots, _names(wanted)),
+        application(snapshots, _names(wanted), connections=connections, complain=complain),
+        http=limited_protocol(connections, HEADERS),
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,
+        backlog=MAX_ACCEPTED,
         host=wanted.host,
         port=wanted.port,
-        log_level="warning",
+        log_level="error",  # a warning for each malformed request would fill a disk
         server_header=False,
         access_log=False,
         timeout_graceful_shutdown=1,
@@ -92,7 +99,9 @@ def _names(wanted: argparse.Namespace) -> list[str]:
 def _listening(wanted: argparse.Namespace) -> "socket.socket":
     import socket
 
-    where = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    from polarbear.live.connections import Listening
+
+    where = Listening(socket.AF_INET, socket.SOCK_STREAM)
     where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         where.bind((wanted.host, wanted.port))

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference import fit
@@ -14,6 +15,7 @@ from polarbear.racing.core import Race
 from polarbear.reporting.content import document
 from polarbear.reporting.page import page_of
 from polarbear.store.opening import open_store
+from polarbear.store.postgres import RACE
 
 LEAST = 1.0
 """Seconds between two looks at the store."""
@@ -46,6 +48,11 @@ class Snapshots:
         self._next = 0.0
         self._fitted: tuple[Any, Posterior] | None = None
 
+    @property
+    def name(self) -> str:
+        """What people call the store: browsers need not know where it is."""
+        return _short(self._store)
+
     def latest(self) -> Snapshot:
         """The report as of now, or as of a moment ago; an error if the store cannot be read."""
         last = self._last
@@ -69,7 +76,7 @@ class Snapshots:
                 if self._last is not None and self._last.events == events:
                     return self._last
                 race = Race.from_events(store.read(arrays=True), fit=self._fit)
-            content = document(race, title=self._title or f"Race {_short(store.name)}")
+            content = document(race, title=self._title or f"Race {self.name}")
             data = json.dumps(content, allow_nan=False).encode()
             return Snapshot(events, data, page_of(content, live=True).encode())
         finally:
@@ -85,9 +92,11 @@ class Snapshots:
 
 
 def _short(name: str) -> str:
-    """What people call a store: browsers need not know where it is.
+    """The name of a store without its place, user and password.
 
     >>> _short("/home/ann/night.db"), _short("postgresql://host/races#night")
     ('night.db', 'night')
+    >>> _short("postgresql://ann:secret@host/races")
+    'race'
     """
-    return name.rpartition("#")[2] if "://" in name else Path(name).name
+    return unquote(urlsplit(name).fragment) or RACE if "://" in name else Path(name).name
