@@ -85,7 +85,7 @@ def check_invariants(race):
         assert key == job.key
         assert key not in state.told
         assert key.algorithm in state.racing
-    again = sum(key in state.told for key in state.first)
+    again = sum(key in state.told for key in state.extends)
     assert race.n_runs - again <= len(race.runs) <= race.n_runs
     spent = race.spent
     assert spent.runs >= len(state.promised)

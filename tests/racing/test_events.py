@@ -13,6 +13,7 @@ from polarbear.racing import events
 from polarbear.racing.events import (
     Added,
     Asked,
+    Continued,
     Decided,
     Eliminated,
     Extended,
@@ -49,9 +50,8 @@ RUNS = st.builds(
     st.integers(-5, 2**40),
     st.sampled_from(Status),
 )
-JOBS = st.builds(
-    job, st.integers(), st.builds(Key, NAMES, NAMES, st.integers(0, 3)), st.floats(0, 9)
-)
+KEYS = st.builds(Key, NAMES, NAMES, st.integers(0, 3))
+JOBS = st.builds(job, st.integers(), KEYS, st.floats(0, 9), st.none() | st.integers(0, 3))
 THREE = st.tuples(st.floats(0), st.floats(0), st.floats(0))
 EVENTS = st.one_of(
     st.builds(
@@ -70,6 +70,7 @@ EVENTS = st.one_of(
     st.builds(Asked, st.lists(JOBS, max_size=3).map(tuple), st.integers(0, 9)),
     st.builds(Told, RUNS),
     st.builds(Imported, RUNS),
+    st.builds(Continued, KEYS, st.integers(0, 3)),
     st.builds(
         Decided,
         st.integers(0, 9),
@@ -96,15 +97,39 @@ def test_what_is_written_is_read_again(event):
 def test_an_older_version_is_brought_up_to_date(monkeypatch):
     old = to_json(Added("a"))
 
-    def upgrade(plain):
+    def upgrade(plain, _):
         if plain["event"] == "added":
             plain["algorithm"] = plain["algorithm"].upper()
         return plain
 
-    monkeypatch.setattr(events, "VERSION", 2)
-    monkeypatch.setitem(events.UPGRADES, 1, upgrade)
+    monkeypatch.setattr(events, "VERSION", 3)
+    monkeypatch.setitem(events.UPGRADES, 2, upgrade)
     assert from_json(old) == Added("A")
-    assert json.loads(to_json(Added("a")))["version"] == 2
+    assert json.loads(to_json(Added("a")))["version"] == 3
+
+
+@given(st.integers(), st.lists(KEYS, min_size=1, max_size=4), st.data())
+def test_jobs_of_version_1_are_extensions_by_their_seeds(seed, keys, data):
+    """A job says since version 2 which repetition it extends; before, its seed did."""
+    jobs = []
+    for key in keys:
+        extends = data.draw(st.sampled_from([None, *range(key.repetition)]))
+        jobs.append(job(seed, key, 4.0, extends))
+    rows = [list(one)[:-1] for one in jobs]
+    line = json.dumps({"event": "asked", "version": 1, "jobs": rows, "round": 3})
+    assert from_json(line, seed=seed) == Asked(tuple(jobs), 3)
+    if any(key.repetition for key in keys):
+        with pytest.raises(DataError, match="pass it as seed"):
+            from_json(line)
+    else:
+        assert from_json(line) == Asked(tuple(jobs), 3)
+
+
+def test_a_field_that_a_line_lacks_has_its_default():
+    line = (
+        '{"event": "decided", "version": 2, "round": 0, "eliminated": [], "open": [], "batch": 8}'
+    )
+    assert from_json(line) == Decided(0, (), (), 8)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from polarbear.data.run import Status
 from polarbear.racing.allocation import focus
 from polarbear.racing.core import Race
 from polarbear.racing.events import Asked
+from polarbear.racing.extended_runs import extensions
 from polarbear.racing.outlook import Needs
 from polarbear.racing.planning import LONGER
-from polarbear.racing.repeats import repeats
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
@@ -29,7 +29,7 @@ def asked(race):
 
 def longer(race):
     """Races with jobs that are earlier ones for longer."""
-    return repeats(race.state.seed, asked(race))
+    return extensions(asked(race))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_nobody_asks_for_longer_runs_while_there_are_instances(race):
     used = set()
     for event in race.events:
         if isinstance(event, Asked):
-            again = repeats(race.state.seed, event.jobs)
+            again = extensions(event.jobs)
             assert not again or used == set(NAMES)
             used |= {job.instance for job in event.jobs}
 
@@ -94,14 +94,14 @@ def test_a_store_knows_them_as_well(race, tmp_path):
         again = Race.from_events(store.read(), fit=quick_fit)
     assert [key_of(run) for run in runs] == [key_of(run) for run in race.runs]
     assert history(again) == history(race)
-    assert again.state.first == race.state.first == longer(race)
+    assert again.state.extends == race.state.extends == longer(race)
 
 
 def test_a_longer_run_that_crashes_counts_with_what_it_found():
     for seed in range(20):
         one = race_of(instances=NAMES, seed=seed, rules=Rules(alpha=0.9, batch=(2, 8), retries=1))
         while jobs := one.ask():
-            again = repeats(one.state.seed, jobs)
+            again = extensions(jobs)
             for job in jobs:
                 run = solve(job)
                 if job.key in again:
@@ -124,7 +124,7 @@ def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
     for seed in range(40):
         one = race_of(instances=NAMES, seed=seed)
         while jobs := one.ask():
-            wanted = repeats(one.state.seed, jobs)
+            wanted = extensions(jobs)
             if wanted:
                 key = next(iter(wanted))
                 short = next(run.until for run in one.runs if key_of(run)[:2] == key[:2])
@@ -192,7 +192,7 @@ def test_who_has_no_rival_left_runs_no_longer():
     for seed in range(40):
         one = race_of(("early", "late", "good"), instances=NAMES, seed=seed)
         while jobs := one.ask():
-            if repeats(one.state.seed, jobs):
+            if extensions(jobs):
                 for job in jobs:
                     one.tell(solve(job))
                 gone, *rest = {job.algorithm for job in jobs}

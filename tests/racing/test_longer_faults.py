@@ -9,9 +9,9 @@ import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.diagnostics import Diagnostics
 from polarbear.racing.events import Asked, Decided
+from polarbear.racing.extended_runs import extensions
 from polarbear.racing.jobs import Job
 from polarbear.racing.outlook import Leads
-from polarbear.racing.repeats import repeats
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
@@ -25,7 +25,7 @@ def drive_failing(race, *, until, status, most=None):
     """Run a race whose first longer runs fail: which they are, and what was known before."""
     shorter = {}
     while jobs := race.ask():
-        again = repeats(race.state.seed, jobs)
+        again = extensions(jobs)
         for job in jobs:
             place = job.key[:2]
             fails = job.key in again and place not in shorter
@@ -89,7 +89,7 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
         rounds = next(
             sum(isinstance(one, Decided) for one in whole.events[:k])
             for k, event in enumerate(whole.events)
-            if isinstance(event, Asked) and repeats(whole.state.seed, event.jobs)
+            if isinstance(event, Asked) and extensions(event.jobs)
         )
         race = race_of(instances=NAMES, seed=seed, rules=RULES, fit=Doubted(rounds))
         with pytest.warns(pb.errors.FitWarning, match="decides nothing"):
@@ -200,7 +200,7 @@ def test_nobody_runs_alone_for_longer():
         race = pb.replay(runs, times=times, seed=seed, fit=quick_fit).race
         known = {}
         for jobs in (event.jobs for event in race.events if isinstance(event, Asked)):
-            again = repeats(race.state.seed, jobs)
+            again = extensions(jobs)
             now = {**known, **{job.key[:2]: job.horizon for job in jobs}}
             for job in (job for job in jobs if job.key in again):
                 rivals = [

@@ -1,5 +1,6 @@
 """Damaged, foreign and hostile files: refused in words, never a silent difference."""
 
+import json
 import os
 import pickle
 import random
@@ -238,7 +239,8 @@ def test_a_newer_format_is_left_alone(path):
             open_store(path, read_only=read_only)
 
 
-FILES = sorted((Path(__file__).parent / "files").glob("format-*.db"))
+HERE = Path(__file__).parent / "files"
+FILES = sorted(HERE.glob("format-*.db"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -254,6 +256,22 @@ def test_a_store_of_every_format_there_was_is_read(file, tmp_path):
     with open_store(path) as store:
         store.append([Added("newcomer")])
         assert store.status().n_runs == 40
+
+
+def test_a_store_of_events_of_version_1_knows_its_extensions():
+    """Written before jobs said what they extend; beside it, what the program of then said."""
+    known = json.loads((HERE / "events-1.json").read_text())
+    with open_store(HERE / "events-1.db", read_only=True) as store:
+        again = Race.from_events(store.read(), fit=quick_fit)
+        runs, seen = store.runs(), store.status()
+    assert [[*key, first] for key, first in again.state.extends.items()] == known["extends"]
+    for made in (again.runs, runs):
+        assert [
+            [run.algorithm, run.instance, run.repetition, run.until, run.status] for run in made
+        ] == known["runs"]
+    assert again.n_runs == seen.n_runs == known["n_runs"]
+    assert list(again.pareto) == list(seen.racing) == known["pareto"]
+    assert again.ask() == ()
 
 
 def test_an_older_format_is_upgraded_by_copying(path, race, tmp_path, monkeypatch):

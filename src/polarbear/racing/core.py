@@ -42,13 +42,13 @@ from polarbear.racing.events import (
     plain_run,
 )
 from polarbear.racing.evidence import Evidence
+from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.fitting import Fit, fitted, glanced
-from polarbear.racing.jobs import Job
+from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.planning import again, plan
-from polarbear.racing.repeats import without_shorter
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card, described
-from polarbear.racing.state import Basis, Spent, State, apply, begin, key_of, pair
+from polarbear.racing.state import Basis, Spent, State, apply, begin, pair
 
 
 class Race:
@@ -345,11 +345,11 @@ class Race:
 
     @property
     def runs(self) -> Runs:
-        """All runs; of one that was made again for longer the last."""
+        """All runs; one that was extended is one run, as long as it was watched."""
         state = self._state
-        runs = [event.run for event in self._events if isinstance(event, Told | Imported)]
-        made = Runs.from_records(runs, direction=state.direction, clock=state.clock)
-        return without_shorter(made, state.first)
+        runs = (event.run for event in self._events if isinstance(event, Told | Imported))
+        kept = effective_runs(runs, state.extends)
+        return Runs.from_records(kept, direction=state.direction, clock=state.clock)
 
     @property
     def posterior(self) -> Posterior | None:
@@ -468,12 +468,12 @@ class Race:
     def _counts(self, run: Run) -> Run | None:
         """A run as it counts: what was asked for is the first repetition, tried again or not.
 
-        A run for longer has the number of the one that it is again.
+        An extension has the number of the run that it extends.
         """
         key, state = key_of(run), self._state
         if key in state.superseded:
             return None
-        first = key._replace(repetition=state.first.get(key, key.repetition))
+        first = key._replace(repetition=state.extends.get(key, key.repetition))
         return run._replace(repetition=0 if first in state.promised else first.repetition)
 
     def _known(self, algorithm: str) -> str:

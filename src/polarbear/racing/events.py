@@ -2,17 +2,22 @@
 
 A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
 the race is (``Started``, ``Extended``), who takes part (``Offered``, ``Added``, ``Removed``), what
-was found (``Told``, ``Imported``) and what the race made of it (``Asked``, ``Decided``).
+was found (``Told``, ``Imported``, ``Continued``) and what the race made of it (``Asked``,
+``Decided``).
 
-Each line says its version. To change an event, raise ``VERSION`` and add to ``UPGRADES`` what makes
-the new form of the old one; files of every version stay readable.
+Each line says its version. Files of every version stay readable.
+
+- A new kind of event is a class here, in ``Event``, and a case in ``state.apply``.
+- A new field of an event has a default, which lines without the field get. ``_READ`` says how to
+  read a field that is neither a number nor text.
+- To change what a field means, raise ``VERSION`` and add a step to ``UPGRADES``.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from math import inf, isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,13 +25,10 @@ from polarbear.data.names import check as check_name
 from polarbear.data.names import text
 from polarbear.data.run import Direction, Run, Status, check
 from polarbear.errors import DataError
-from polarbear.racing.jobs import Job
+from polarbear.racing.jobs import Job, Key, derived
 from polarbear.racing.rules import Rules
 
-VERSION = 1
-
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""From the fields of an event of a version to those of the next version."""
+VERSION = 2
 
 
 class Eliminated(NamedTuple):
@@ -133,6 +135,17 @@ class Imported:
 
 
 @dataclass(frozen=True)
+class Continued:
+    """A run, imported next, extends a repetition of the same algorithm on the same instance.
+
+    Jobs say so themselves; this is for runs whose job is in another store, or lost.
+    """
+
+    key: Key
+    extends: int
+
+
+@dataclass(frozen=True)
 class Decided:
     """What the runs of a round and of those before it show.
 
@@ -152,12 +165,11 @@ class Decided:
     given_up: bool = False
 
 
-Event = Started | Extended | Offered | Added | Removed | Asked | Told | Imported | Decided
+Event = (
+    Started | Extended | Offered | Added | Removed | Asked | Told | Imported | Continued | Decided
+)
 
-KINDS: Mapping[str, type[Event]] = {
-    kind.__name__.lower(): kind
-    for kind in (Started, Extended, Offered, Added, Removed, Asked, Told, Imported, Decided)
-}
+KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
 def plain_run(run: Run) -> Run:
@@ -178,21 +190,23 @@ def to_json(event: Event) -> str:
     """An event as one line.
 
     >>> to_json(Added("CMA-ES"))
-    '{"event": "added", "version": 1, "algorithm": "CMA-ES"}'
+    '{"event": "added", "version": 2, "algorithm": "CMA-ES"}'
     """
     kind = type(event).__name__.lower()
     plain = {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
     return json.dumps({"event": kind, "version": VERSION, **plain}, allow_nan=False)
 
 
-def from_json(line: str) -> Event:
+def from_json(line: str, *, seed: int | None = None) -> Event:
     """The event of a line that :func:`to_json` wrote, in this version or an earlier one.
+
+    ``seed``: of the race. Lines of version 1 need it if they ask for runs a second time.
 
     >>> from_json('{"event": "added", "version": 1, "algorithm": "CMA-ES"}')
     Added(algorithm='CMA-ES')
     >>> from_json('{"event": "added", "version": 99, "algorithm": "CMA-ES"}')
     Traceback (most recent call last):
-    polarbear.errors.DataError: an event of version 99, but this program knows versions up to 1...
+    polarbear.errors.DataError: an event of version 99, but this program knows versions up to 2...
     """
     try:
         plain = json.loads(line)
@@ -203,13 +217,38 @@ def from_json(line: str) -> Event:
                 "read it with a newer one"
             )
         for old in range(version, VERSION):
-            plain = UPGRADES[old](plain)
+            plain = UPGRADES[old](plain, seed)
         kind = KINDS[plain.pop("event")]
         return kind(**{name: _READ.get(name, _same)(value) for name, value in plain.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"this line is not an event of a race ({error!r}): {line[:80]}") from None
+
+
+def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
+    """Version 1 to 2: jobs say which repetition they extend.
+
+    Before, an extension was known by its seed, which is the one of the run that it extends.
+    """
+    if plain["event"] != "asked":
+        return plain
+
+    def extends(algorithm: str, instance: str, repetition: int, *rest: Any) -> int | None:
+        if repetition and seed is None:
+            raise DataError(
+                "an event of version 1 asks for a run a second time, which only the seed of the "
+                "race can explain: pass it as seed=..."
+            )
+        names = (["run", algorithm, instance, k] for k in range(repetition))
+        same = (k for k, name in enumerate(names) if derived(seed or 0, name) == rest[1])
+        return next(same, None)
+
+    return {**plain, "jobs": [[*row, extends(*row)] for row in plain["jobs"]]}
+
+
+UPGRADES: dict[int, Callable[[dict[str, Any], int | None], dict[str, Any]]] = {1: _name_extended}
+"""From the fields of an event of a version, and the race's seed, to those of the next version."""
 
 
 def _plain(value: Any) -> Any:
@@ -254,6 +293,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "instances": tuple,
     "problems": tuple,
     "jobs": lambda rows: tuple(Job(*row) for row in rows),
+    "key": lambda row: Key(*row),
     "run": lambda plain: plain_run(Run(**plain)),
     "eliminated": lambda rows: tuple(Eliminated(*row) for row in rows),
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),

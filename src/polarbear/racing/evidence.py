@@ -12,6 +12,7 @@ import numpy as np
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.run import Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
+from polarbear.racing.extended_runs import join
 
 
 class Evidence:
@@ -128,12 +129,10 @@ class _Packed(NamedTuple):
 
 
 def _put(others: list[_Packed], run: _Packed) -> None:
-    """A run that was made again for longer takes the place of the shorter one."""
+    """Add a run; an extension and the run that it extends become one."""
     for k, one in enumerate(others):
         if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):
-            # If it failed before that one ended, what was known stays known, and it stands there.
-            status = one.status if run.status == Status.CUT else run.status
-            others[k] = run if run.until >= one.until else one._replace(status=status)
+            others[k] = join(one, run)
             return
     others.append(run)
 

@@ -22,8 +22,9 @@ class Job(NamedTuple):
     """Run ``algorithm`` on ``instance`` until ``horizon``.
 
     ``repetition`` is 0, and counts on where a run is asked for again: with another seed if it
-    failed, with the same one if it is wanted for longer, or failed when it was. ``seed`` is for the
-    run, ``instance_seed`` for those who make instances by chance.
+    failed, with the same one if it extends an earlier run. ``seed`` is for the run,
+    ``instance_seed`` for those who make instances by chance. ``extends`` is the repetition that
+    this job runs again until a later horizon, with the same seed; None for a new run.
     """
 
     algorithm: str
@@ -32,6 +33,7 @@ class Job(NamedTuple):
     horizon: float
     seed: int
     instance_seed: int
+    extends: int | None = None
 
     @property
     def key(self) -> Key:
@@ -51,26 +53,21 @@ class Job(NamedTuple):
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
 
 
-def job(seed: int, key: Key, horizon: float, first: int | None = None) -> Job:
-    """A job of the race with this seed.
-
-    ``first``: the repetition that this one is again, for longer.
-    """
-    named = key if first is None else key._replace(repetition=first)
-    own = derived(seed, ["run", *named])
-    return Job(*key, horizon, own, derived(seed, ["instance", key.instance]))
+def key_of(run: Run) -> Key:
+    """What tells a run from others."""
+    return Key(run.algorithm, run.instance, run.repetition)
 
 
-def first_of(seed: int, asked: Job) -> int:
-    """The repetition that a job is again, for longer; its own if it is a new one.
+def job(seed: int, key: Key, horizon: float, extends: int | None = None) -> Job:
+    """A job of the race with this seed; one that extends a repetition has the seed of that run.
 
     >>> short, long = Key("CSA", "f1", 0), Key("CSA", "f1", 1)
-    >>> first_of(0, job(0, long, 100.0)), first_of(0, job(0, long, 100.0, first=short.repetition))
-    (1, 0)
+    >>> job(0, long, 100.0, extends=0).seed == job(0, short, 10.0).seed
+    True
     """
-    name, instance, last = asked.key
-    same = (k for k in range(last) if derived(seed, ["run", name, instance, k]) == asked.seed)
-    return next(same, last)
+    named = key if extends is None else key._replace(repetition=extends)
+    own = derived(seed, ["run", *named])
+    return Job(*key, horizon, own, derived(seed, ["instance", key.instance]), extends)
 
 
 def derived(seed: int, names: Sequence[str | int]) -> int:

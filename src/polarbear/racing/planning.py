@@ -15,11 +15,11 @@ from polarbear.racing.state import State
 
 
 class Wish(NamedTuple):
-    """A run, its horizon, and the repetition that it is again for longer, if it is."""
+    """A run, its horizon, and the repetition that it extends, if it does."""
 
     key: Key
     horizon: float
-    first: int | None = None
+    extends: int | None = None
 
 
 NO_INSTANCES = "no instances left"
@@ -47,7 +47,7 @@ def again(state: State) -> Asked | None:
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
     wishes = [
-        Wish(key._replace(repetition=key.repetition + 1), now[key].horizon, state.first.get(key))
+        Wish(key._replace(repetition=key.repetition + 1), now[key].horizon, state.extends.get(key))
         for key in failed
     ]
     found = _afford(state, wishes, state.current) if wishes else None
@@ -148,7 +148,7 @@ def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -
     before = key._replace(repetition=key.repetition - 1)
     if before not in state.told:  # what is known was loaded, with numbers of its own
         return Wish(key, horizon)
-    return Wish(key, horizon, state.first.get(before, before.repetition))
+    return Wish(key, horizon, state.extends.get(before, before.repetition))
 
 
 def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from polarbear.data.run import Direction, Run, Status
 from polarbear.racing.events import (
     Added,
     Asked,
+    Continued,
     Decided,
     Eliminated,
     Event,
@@ -32,8 +33,8 @@ from polarbear.racing.events import (
     Started,
     Told,
 )
-from polarbear.racing.jobs import Job, Key, derived
-from polarbear.racing.repeats import repeats
+from polarbear.racing.extended_runs import extensions
+from polarbear.racing.jobs import Job, Key, derived, key_of
 from polarbear.racing.rules import Rules
 
 FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
@@ -109,7 +110,7 @@ class State:
     out: dict[int, dict[Key, Ticket]] = field(default_factory=dict)  # by rounds not decided yet
     asked: int = 0  # rounds asked for
     superseded: set[Key] = field(default_factory=set)  # failed and asked for again, or cancelled
-    first: dict[Key, int] = field(default_factory=dict)  # runs for longer: of which repetition
+    extends: dict[Key, int] = field(default_factory=dict)  # which repetition a run extends
     no_longer: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
 
@@ -215,7 +216,7 @@ def apply(state: State, event: Event) -> None:
             state.removed.add(algorithm)
         case Asked(jobs):
             state.asked = max(state.asked, event.round + 1)
-            state.first |= repeats(state.seed, jobs)
+            state.extends |= extensions(jobs)
             for job in jobs:
                 _ask(state, job, event.round)
             state.news = True
@@ -224,6 +225,8 @@ def apply(state: State, event: Event) -> None:
         case Imported(run):
             _receive(state, run)
             state.news = True
+        case Continued(key, extends):
+            state.extends[key] = extends
         case Decided():
             _decide(state, event)
 
@@ -231,11 +234,6 @@ def apply(state: State, event: Event) -> None:
 def pair(a: str, b: str) -> Pair:
     """Two names in canonical order."""
     return (a, b) if natural(a) < natural(b) else (b, a)
-
-
-def key_of(run: Run) -> Key:
-    """What tells a run from others."""
-    return Key(run.algorithm, run.instance, run.repetition)
 
 
 def _enter(state: State, algorithm: str) -> None:

@@ -18,13 +18,21 @@ from polarbear.data.names import check as check_name
 from polarbear.data.run import Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, StoreError
-from polarbear.racing.events import Asked, Event, Imported, Started, Told, from_json
+from polarbear.racing.events import (
+    Asked,
+    Continued,
+    Event,
+    Imported,
+    Started,
+    Told,
+    from_json,
+)
+from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key
-from polarbear.racing.repeats import repeats, without_shorter
 from polarbear.store.counting import Counts, added, counted
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.overview import Overview, overview
-from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said
+from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said, seed_of
 from polarbear.store.rows import (
     Found,
     Head,
@@ -128,11 +136,11 @@ class Store:
         """
         make = light_run_event if arrays else run_event
         last = self.head().last
-        names = self._names()
+        names, seed = self._names(), self._seed()
         for low in range(1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             small, runs = (self._query(sql, low, high) for sql in (SMALL, RUNS))
-            events, damage = decoded(low, high, small, runs, names, make)
+            events, damage = decoded(low, high, small, runs, names, seed, make)
             if damage:
                 raise StoreError(said(self.name, damage))
             yield from events.values()
@@ -140,15 +148,14 @@ class Store:
     def runs(self) -> Runs:
         """All runs as :class:`polarbear.Runs`, also while the race runs.
 
-        Of one that was made again for longer the last.
+        One that was extended is one run, as long as it was watched.
         """
         first = self._started()
-        longer: dict[Key, int] = {}
-        found = _runs_of(self.read(arrays=True), first.seed, longer)
+        kept = self.effective_runs()
         parts: list[Runs] = []
-        while (some := list(islice(found, 64 * CHUNK))) or not parts:
+        while (some := list(islice(kept, 64 * CHUNK))) or not parts:
             parts.append(Runs.from_records(some, direction=first.direction, clock=first.clock))
-        return without_shorter(Runs.concat(parts), longer)
+        return Runs.concat(parts)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -213,11 +220,25 @@ class Store:
     def of_kind(self, kind: type[E]) -> list[E]:
         """The events of one kind other than runs."""
         found = self._query(f"{KIND} ORDER BY seq", kind.__name__.lower())
-        events = {row[0]: small_event(row) for row in found}
+        seed = self._seed()
+        events = {row[0]: small_event(row, seed) for row in found}
         damage = {seq: event for seq, event in events.items() if isinstance(event, str)}
         if damage:
             raise StoreError(said(self.name, damage))
         return [event for event in events.values() if isinstance(event, kind)]
+
+    def extends(self) -> dict[Key, int]:
+        """Map each extension to the repetition that it extends."""
+        jobs = (job for event in self.of_kind(Asked) for job in event.jobs)
+        links = {event.key: event.extends for event in self.of_kind(Continued)}
+        return extensions(jobs) | links
+
+    def effective_runs(self) -> Iterator[Run]:
+        """The runs one by one, those that were extended at the end."""
+        events = self.read(arrays=True)
+        next(events, None)  # the race started; how far to read is settled, before jobs are read
+        runs = (event.run for event in events if isinstance(event, Told | Imported))
+        yield from effective_runs(runs, self.extends())
 
     def retried(self) -> dict[tuple[str, str], int]:
         """Of algorithms and instances that were tried again, which repetition was the last."""
@@ -230,6 +251,9 @@ class Store:
         return {(names[a], names[i]): last for a, i, last in found if {a, i} <= names.keys()}
 
     # Inside
+
+    def _seed(self) -> int | None:
+        return seed_of(self._query(SMALL, 1, 1))
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -352,12 +376,3 @@ class Store:
         if isinstance(packed, str):
             raise StoreError(said(self.name, {rows[0][0]: packed}))
         return rows[0][0], packed
-
-
-def _runs_of(events: Iterable[Event], seed: int, longer: dict[Key, int]) -> Iterator[Run]:
-    """The runs among events; ``longer`` takes those that were asked for as longer ones."""
-    for event in events:
-        if isinstance(event, Asked):
-            longer |= repeats(seed, event.jobs)
-        elif isinstance(event, Told | Imported):
-            yield event.run

@@ -173,7 +173,7 @@ def _state(database: Database, last: int) -> tuple[State, int]:
     rounds = [row[0] for row in rows if row[1] == "decided"]
     # Of decisions that eliminated nobody only the last one matters, and there are thousands.
     idle = {row[0] for row in rows if _NOBODY in row[2]} & set(rounds[:-1])
-    events = _events(database.name, [row for row in rows if row[0] not in idle])
+    events = _events(database.name, [row for row in rows if row[0] not in idle], None)
     asked = "SELECT seq, kind, body, crc FROM events WHERE kind = 'asked' AND seq BETWEEN ? AND ?"
     first = events.pop(1, None)
     if not isinstance(first, Started):
@@ -183,25 +183,25 @@ def _state(database: Database, last: int) -> tuple[State, int]:
         event = events[seq]
         if isinstance(event, Extended) and event.rules.looks == "shared":
             # How sure to be depends on how many instances were run on until then.
-            before = _events(database.name, database.query(asked, 1, seq))
+            before = _events(database.name, database.query(asked, 1, seq), state.seed)
             jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
             state.order = list({job.instance for job in jobs})
         apply(state, event)
     state.round = len(rounds)
     # Rounds that overlap were asked for before decisions that did not wait for them.
     since = ([0] * (state.rules.overlap + 1) + rounds)[-1 - state.rules.overlap]
-    wanted = _events(database.name, database.query(asked, since, last)) if state.open else {}
-    for event in wanted.values():
+    jobs_since = database.query(asked, since, last) if state.open else []
+    for event in _events(database.name, jobs_since, state.seed).values():
         if isinstance(event, Asked) and (state.basis is None or event.round > state.basis.round):
             jobs = tuple(job for job in event.jobs if job.algorithm in state.racing)
             apply(state, Asked(jobs, event.round))
     return state, since
 
 
-def _events(name: str, rows: list[tuple[Any, ...]]) -> dict[int, Event]:
+def _events(name: str, rows: list[tuple[Any, ...]], seed: int | None) -> dict[int, Event]:
     found: dict[int, Event] = {}
     for row in rows:
-        event = small_event(row)
+        event = small_event(row, seed)
         if isinstance(event, str):
             raise StoreError(f"{name}: event {row[0]} {event}")
         found[row[0]] = event

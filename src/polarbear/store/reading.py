@@ -25,13 +25,14 @@ def decoded(
     small: Rows,
     runs: Rows,
     names: Mapping[int, str],
+    seed: int | None,
     make: Callable[[Found], Event | str] = run_event,
 ) -> tuple[dict[int, Event], dict[int, str]]:
     """The events with these numbers, in order, and what is wrong with those that are not there.
 
-    ``make`` is what makes an event of a run.
+    ``seed`` is the one of the race, ``make`` makes an event of a run.
     """
-    found: dict[int, Event | str] = {row[0]: small_event(row) for row in small}
+    found: dict[int, Event | str] = {row[0]: small_event(row, seed) for row in small}
     for row in runs:
         packed = found_in(row, names)
         twice = row[0] in found
@@ -48,6 +49,12 @@ def decoded(
         else:
             events[seq] = event
     return events, damage
+
+
+def seed_of(rows: Sequence[Sequence[Any]]) -> int | None:
+    """The seed of the race whose first event is in these rows, if it is there and sound."""
+    first = small_event(rows[0], None) if rows else None
+    return first.seed if isinstance(first, Started) else None
 
 
 def head_of(rows: Sequence[Sequence[Any]], name: str) -> Head:

@@ -195,15 +195,18 @@ def name_of(place: int, data: object, crc: object) -> str | None:
         return None
 
 
-def small_event(row: Sequence[Any]) -> Event | str:
-    """The event of a row of the table ``events``, or what is wrong with it."""
+def small_event(row: Sequence[Any], seed: int | None) -> Event | str:
+    """The event of a row of the table ``events``, or what is wrong with it.
+
+    ``seed``: of the race; events of the first version need it.
+    """
     seq, kind, body, crc = row
     if not isinstance(kind, str) or not isinstance(body, bytes):
         return "is damaged"
     if _crc(seq, kind.encode(errors="replace"), body) != crc:
         return "is damaged"
     try:
-        event = from_json(body.decode())
+        event = from_json(body.decode(), seed=seed)
     except (DataError, UnicodeDecodeError, RecursionError) as problem:
         return f"is not an event: {problem}"
     same = type(event).__name__.lower() == kind and not isinstance(event, Told | Imported)

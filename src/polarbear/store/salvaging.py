@@ -17,7 +17,7 @@ from polarbear.errors import StoreError
 from polarbear.racing.events import Added, Asked, Decided, Event, Imported, Removed, Started, Told
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
-from polarbear.store.reading import RUNS, SMALL, decoded
+from polarbear.store.reading import RUNS, SMALL, decoded, seed_of
 from polarbear.store.rows import Head, name_of
 from polarbear.store.sqlite import APPLICATION, MEMORY, UPGRADES, SQLite, beside, connect, failing
 
@@ -91,10 +91,11 @@ def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int
     lost: dict[int, str] = {}
     copied = kept = 0
     known: set[str] = set()
+    seed = seed_of(list(_around(small, 1, 1)))
     for low in range(1, last + 1, CHUNK):
         high = min(low + CHUNK - 1, last)
         some, found = (_around(read, low, high) for read in (small, runs))
-        events, damage = decoded(low, high, some, found, names)
+        events, damage = decoded(low, high, some, found, names, seed)
         if 1 in damage:
             raise StoreError(f"the event that a race begins with {damage[1]}: nothing can be saved")
         lost |= damage
