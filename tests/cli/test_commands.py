@@ -1,11 +1,14 @@
 """Commands as somebody types them: what they say, to people and to programs, and how they end."""
 
 import argparse
+import hashlib
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -215,7 +218,83 @@ def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
     assert "is a folder" in refusal(capsys, "report", kept / "race.db", tmp_path)
 
 
+# Provenance
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyse", "{file}", *READ, "--times", "3"),
+        ("analyse", "{kept}/posterior.pb"),
+        ("analyse", "{kept}/race.db"),
+        ("select", "{file}", *READ, "--times", "3"),
+        ("select", "{kept}/race.db"),
+        ("select", "{kept}/ratings.json"),
+        ("report", "{kept}/race.db", "{tmp}/report.html"),
+        ("replay", "{file}", *READ, "--times", "3"),
+        ("replay", "{file}", *READ, "--times", "3", "--repeat", "2"),
+        ("calibration", "{file}", *READ, "--times", "2", "--replicates", "2"),
+        ("status", "{kept}/race.db"),
+        ("export", "{kept}/race.db", "{tmp}/runs.parquet"),
+        ("salvage", "{kept}/race.db", "{tmp}/new.db"),
+        ("merge", "{kept}/race.db", "{tmp}/all.db"),
+    ],
+)
+def test_every_json_says_where_it_comes_from(words, kept, tmp_path, capsys):
+    words = [word.format(file=MABBOB, kept=kept, tmp=tmp_path) for word in words]
+    origin = answer(capsys, *words)["provenance"]
+    assert origin["command"] == shlex.join(["polarbear", *words, "--json"])
+    assert datetime.now(UTC) - datetime.fromisoformat(origin["made"]) < timedelta(minutes=10)
+    assert origin["versions"]["polarbear-race"] == pb.__version__
+    assert origin["versions"]["numpy"] == np.__version__
+    (source,) = origin["sources"]
+    assert source["name"] == words[1]
+    if source["kind"] == "store":
+        with pb.open_store(words[1], read_only=True) as store:
+            assert source["events"] == store.n_events
+    else:
+        assert source["sha256"] == hashlib.sha256(Path(words[1]).read_bytes()).hexdigest()
+    if words[0] in ("analyse", "select", "report", "replay", "calibration"):
+        known = source["kind"] != "ratings"
+        model = {"prior": "Dirichlet(alpha=1.0)", "evidence": "instances", "method": "laplace"}
+        assert origin["model"] == (model if known else None)
+        assert (origin["instances"] is None) == (not known)
+
+
+def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
+    folder = tmp_path / "results"
+    (folder / "deep").mkdir(parents=True)
+    table = MABBOB.read_text()
+
+    def digest():
+        words = ("replay", folder, *READ, "--times", 2)
+        (source,) = answer(capsys, *words)["provenance"]["sources"]
+        return source["sha256"]
+
+    (folder / "deep" / "mabbob.csv").write_text(table)
+    first = digest()
+    content = hashlib.sha256(table.encode()).hexdigest()
+    listed = f"{content}  deep/mabbob.csv\n"  # what `sha256sum` prints
+    assert hashlib.sha256(listed.encode()).hexdigest() == first
+    (folder / ".hidden").write_text("")
+    assert digest() == first
+    (folder / "deep" / "mabbob.csv").rename(folder / "mabbob.csv")
+    assert digest() != first
+
+
 # select
+
+
+def test_a_range_beyond_the_data_is_clipped_and_both_are_said(kept, capsys):
+    found = answer(capsys, "select", kept / "posterior.pb", "--between", 3000, 1e6)
+    assert found["range"] == {"asked": [3000, 1e6], "used": [3000, 10_000]}
+    assert found["clock"] == "evaluations"
+    assert main(["select", str(kept / "posterior.pb"), "--between", "3000", "1e6"]) == 0
+    assert "times used: 3,000 to 10,000" in capsys.readouterr().out
+    found = answer(capsys, "select", kept / "posterior.pb")
+    assert found["range"] == {"asked": [None, None], "used": [100, 10_000]}
+    found = answer(capsys, "select", kept / "posterior.pb", "--final")
+    assert found["range"]["used"] == [10_000, 10_000]
 
 
 @pytest.mark.parametrize(

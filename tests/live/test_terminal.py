@@ -231,3 +231,6 @@ def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
     assert set(last["eliminated"]) == {"worst"}
     assert last["verdict"][0]["standing"] == "dominated"
+    sources = [(source["name"], source["kind"]) for source in last["provenance"]["sources"]]
+    assert sources == [(str(path), "race"), (str(path.parent / "race.db"), "store")]
+    assert last["provenance"]["model"]["method"] == "laplace"

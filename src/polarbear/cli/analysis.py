@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import polarbear
+from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
     a_time,
@@ -18,7 +19,7 @@ from polarbear.cli.options import (
     check_clock,
     command,
 )
-from polarbear.cli.output import check_target, say, typed
+from polarbear.cli.output import check_target, typed
 from polarbear.cli.sources import fitted, kind_of, race_of, rated, source_of
 from polarbear.errors import DataError
 
@@ -100,7 +101,7 @@ def _analyse(wanted: argparse.Namespace) -> int:
         "report": wanted.report,
         "saved": wanted.save,
     }
-    say(wanted, "\n".join(said), plain)
+    say(wanted, "\n".join(said), plain, posterior=posterior, runs=runs)
     return 0
 
 
@@ -213,7 +214,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
 def _select(wanted: argparse.Namespace) -> int:
     ratings = rated(wanted)
     check_clock(ratings.clock, *(wanted.between or ()), wanted.at, wanted.around)
-    found = polarbear.select(
+    selection = polarbear.select(
         ratings,
         _preference(wanted),
         risk=_risk(wanted.risk),
@@ -222,14 +223,16 @@ def _select(wanted: argparse.Namespace) -> int:
         repeats=wanted.repeats,
     )
     plain = {
-        "algorithms": found.algorithms,
-        "preference": found.preference,
-        "risk": found.risk,
-        "choices": found.choices,
-        "exact": found.exact,
-        "limit": found.limit,
+        "algorithms": selection.algorithms,
+        "preference": selection.preference,
+        "clock": ratings.clock,
+        "range": {"asked": selection.asked, "used": selection.used},
+        "risk": selection.risk,
+        "choices": selection.choices,
+        "exact": selection.exact,
+        "limit": selection.limit,
     }
-    say(wanted, found, plain)
+    say(wanted, selection, plain, posterior=ratings)
     return 0
 
 
@@ -254,6 +257,7 @@ def _preference(wanted: argparse.Namespace) -> Any:
 def _around(time: float) -> Any:
     """Log-normal around a time, by quantiles: no distribution needs to be loaded for it."""
     import math
+    from dataclasses import replace
     from statistics import NormalDist
 
     from polarbear.selection import preferences
@@ -262,8 +266,7 @@ def _around(time: float) -> Any:
         raise DataError(f"--around {time:g}: expected a time above 0")
     normal = NormalDist(math.log(time), math.log(2) / 1.96)
     stops = [math.exp(normal.inv_cdf((k + 0.5) / 200)) for k in range(200)]
-    found = preferences.distribution(stops)
-    return preferences.Linear(f"around {time:,g}, within a factor of 2", found.weights)
+    return replace(preferences.distribution(stops), says=f"around {time:,g}, within a factor of 2")
 
 
 def _risk(text: str) -> Any:
@@ -307,5 +310,7 @@ def _report(wanted: argparse.Namespace) -> int:
     thing = race_of(source) if kind_of(source) == "store" else fitted(wanted)[1]
     _write(thing, wanted.target, wanted, wanted.alpha)
     size = Path(wanted.target).stat().st_size
-    say(wanted, f"{wanted.target}: {size / 1e3:,.0f} kB", {"report": wanted.target, "bytes": size})
+    posterior = thing if isinstance(thing, polarbear.Posterior) else thing.posterior
+    plain = {"report": wanted.target, "bytes": size}
+    say(wanted, f"{wanted.target}: {size / 1e3:,.0f} kB", plain, posterior=posterior)
     return 0

@@ -3,6 +3,7 @@
 import argparse
 
 import polarbear
+from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
     add_alpha,
@@ -14,8 +15,7 @@ from polarbear.cli.options import (
     add_workers,
     command,
 )
-from polarbear.cli.output import say
-from polarbear.cli.sources import prior_of, runs_of, times_of
+from polarbear.cli.sources import model_of, prior_of, runs_of, times_of
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -73,7 +73,7 @@ def _calibration(wanted: argparse.Namespace) -> int:
         "verdict": found.verdict,
         "assumption_holds": found.assumption_holds,
     }
-    say(wanted, found, plain)
+    say(wanted, found, plain, runs=runs, model=model_of(wanted))
     return 0
 
 
@@ -159,7 +159,7 @@ def _replay(wanted: argparse.Namespace) -> int:
         "full": found.full,
         "saved": found.saved,
     }
-    say(wanted, "\n".join(said), plain)
+    say(wanted, "\n".join(said), plain, posterior=found.race.posterior, runs=runs)
     return 0
 
 
@@ -172,5 +172,5 @@ def _replay_many(
     with ProcessPoolExecutor(wanted.workers or 1) as pool:
         found = polarbear.replay_many(runs, rules, times=times, seeds=seeds, map=pool.map)
     plain = {"full": found.full, "saved": found.saved, "replays": found.outcomes}
-    say(wanted, found, plain)
+    say(wanted, found, plain, runs=runs, model=model_of(wanted))
     return 0

@@ -12,11 +12,6 @@ from typing import Any
 from polarbear.errors import DataError
 
 
-def say(wanted: argparse.Namespace, text: object, plain: Mapping[str, Any]) -> None:
-    """Print an answer: the text, or with ``--json`` what it is made from, as one object."""
-    print(to_json(plain) if wanted.json else shown(text))
-
-
 def shown(text: object) -> str:
     r"""Text without anything that a terminal would obey: names of algorithms may hold it.
 

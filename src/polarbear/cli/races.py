@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polarbear.cli.answers import provenance, say
 from polarbear.cli.options import add_file, add_json, add_workers, command
-from polarbear.cli.output import complain, say, shown, to_json, typed, without_password
+from polarbear.cli.output import complain, shown, to_json, typed, without_password
 from polarbear.errors import SolverError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _race(wanted: argparse.Namespace) -> int:
         raise SolverError(
             f"{wanted.file} has no store, and there is no --store: nothing would last"
         )
+    wanted.store = store
     try:
         with _ended_by(signal.SIGTERM):
             _conduct(wanted, race, store)
@@ -85,6 +87,7 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
         else:
             kept = without_password(store)
             plain = {"verdict": standings, "failures": found.failures, "store": kept}
+            plain["provenance"] = provenance(wanted, posterior=found.posterior)
             print(to_json({**_summary(found), **plain}, indent=None), flush=True)
 
 

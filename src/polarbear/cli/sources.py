@@ -90,6 +90,17 @@ def _example() -> Path:
     return EXAMPLE
 
 
+def given_sources(wanted: argparse.Namespace) -> list[str]:
+    """All that a command was told to read: results, posteriors, ratings, stores, a race as a file.
+
+    >>> given_sources(argparse.Namespace(file="race.toml", store=None, stores=["a.db", "b.db"]))
+    ['race.toml', 'a.db', 'b.db']
+    """
+    given = [source_of(wanted)] if "source" in wanted else []
+    given += [getattr(wanted, name, None) for name in ("file", "store")]
+    return [path for path in [*given, *getattr(wanted, "stores", ())] if path is not None]
+
+
 def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
     """The times to rank at: those of a race, for it answers no other question."""
     source = source_of(wanted)
@@ -104,6 +115,12 @@ def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
 def prior_of(wanted: argparse.Namespace) -> Any:
     """The prior that was named."""
     return getattr(polarbear.priors, wanted.prior)()
+
+
+def model_of(wanted: argparse.Namespace) -> dict[str, str]:
+    """The model of a command that fits: what its options say, and else the defaults of ``fit``."""
+    prior = prior_of(wanted) if "prior" in wanted else polarbear.priors.Dirichlet()
+    return {"prior": repr(prior), "evidence": "instances", "method": "laplace"}
 
 
 def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbear.Posterior]":

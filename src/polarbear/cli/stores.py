@@ -3,8 +3,8 @@
 import argparse
 
 import polarbear
+from polarbear.cli.answers import say
 from polarbear.cli.options import STORE, add_file, add_json, command
-from polarbear.cli.output import say
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -75,7 +75,7 @@ def _export(wanted: argparse.Namespace) -> int:
         "direction": runs.direction,
         "clock": runs.clock,
     }
-    say(wanted, f"{runs}\n  written to  {wanted.target}", plain)
+    say(wanted, f"{runs}\n  written to  {wanted.target}", plain, runs=runs)
     return 0
 
 

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from polarbear.racing.raced import Raced
 from polarbear.reporting.history import history, origin, stands
 from polarbear.reporting.packing import candidates, packed, packed_draws, shares
 from polarbear.verdict import close, how_many_stay, kept, sentences
+from polarbear.versions import software_versions
 
 KIND, VERSION = "polarbear report", 1
 
@@ -219,8 +218,8 @@ def _that_matter(
 
 def _origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
     """Where it comes from, as far as the posterior knows."""
-    packages = [f"{name} {version(name)}" for name in ("polarbear-race", "numpy", "scipy")]
-    found = {"software": ", ".join([*packages, f"Python {platform.python_version()}"])}
+    versions = software_versions()
+    found = {"software": ", ".join(f"{name} {number}" for name, number in versions.items())}
     if posterior is None:
         return found
     arrays = (posterior.times, posterior.draws, posterior.weight)

@@ -1,9 +1,9 @@
 """``Selection``: what to run, and what speaks for it."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from polarbear.selection.portfolios import Risk
@@ -54,6 +54,10 @@ class Selection:
         How many draws the figures rest on.
     limit
         What the score of no choice can exceed. The score itself where all choices were compared.
+    asked
+        The first and the last time that was asked for; None where none was.
+    used
+        The first and the last time that counted: a range is clipped where the ratings end.
     """
 
     choices: tuple[Choice, ...]
@@ -61,6 +65,8 @@ class Selection:
     risk: Risk
     draws: int
     limit: float
+    asked: tuple[float | None, float | None]
+    used: tuple[float, float]
 
     @property
     def choice(self) -> Choice:
@@ -97,6 +103,9 @@ class Selection:
         quantile = None if isinstance(self.risk, str) else f"{self.risk:.3g} quantile"
         lines = [f"run {self.choice}: best by {quantile or by[str(self.risk)]}"]
         lines.append(f"  preference: {self.preference}")
+        if self._is_clipped():
+            low, high = self.used
+            lines.append(f"  times used: {low:,g} to {high:,g}, which is as far as ratings go")
         head = [*([quantile] if quantile else []), "expected", "P(best)", "regret"]
         rows = [[*([c.score] if quantile else []), c.expected, c.best, c.regret] for c in self._few]
         lines += _aligned(["", *head], [str(choice) for choice in self._few], rows)
@@ -109,6 +118,11 @@ class Selection:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _is_clipped(self) -> bool:
+        """Whether a time that was asked for lies outside of those that the ratings have."""
+        pairs = zip(self.asked, self.used, strict=True)
+        return any(time is not None and isfinite(time) and time != used for time, used in pairs)
 
     @property
     def _few(self) -> tuple[Choice, ...]:
@@ -133,6 +147,6 @@ def _figure(value: float) -> str:
     >>> _figure(0.31234), _figure(0.00021), _figure(0.0)
     ('0.312', '0.00021', '0')
     """
-    if value == 0 or not math.isfinite(value):
+    if value == 0 or not isfinite(value):
         return f"{value:g}"
     return f"{value:.2g}" if abs(value) < 0.001 else f"{value:.3f}"

@@ -150,7 +150,10 @@ def _selection(
     limit = choices[0].score if np.isnan(found.limit) else max(found.limit, choices[0].score)
     unit = unit_of(posterior.clock) if isinstance(preference, Linear) else ""
     says = f"{preference.says}, in {unit}" if unit else preference.says
-    return Selection(choices, says, task.risk, values.shape[1], limit)
+    grid = float(posterior.times[0]), float(posterior.times[-1])
+    asked = preference.asked if isinstance(preference, Linear) else (None, None)
+    used = preference.used(posterior.times) if isinstance(preference, Linear) else grid
+    return Selection(choices, says, task.risk, values.shape[1], limit, asked, used)
 
 
 def _codes(posterior: Rated, among: Iterable[str] | None) -> NDArray[np.intp]:

@@ -37,6 +37,8 @@ class Linear:
         What it is, in words.
     weights
         From the grid and its clock to a weight for each time; they sum to one.
+    asked
+        The first and the last time that counts; None where the grid says, infinite for its end.
 
     Examples
     --------
@@ -45,6 +47,20 @@ class Linear:
 
     says: str
     weights: Callable[[Floats, str], Floats]
+    asked: tuple[float | None, float | None] = (None, None)
+
+    def used(self, times: Floats) -> tuple[float, float]:
+        """The range that counts: what was asked for, as far as the grid goes.
+
+        >>> between(2, 9).used(np.array([1.0, 3.0]))
+        (2.0, 3.0)
+        """
+        ends = (times[0], times[-1])
+        low, high = (
+            end if wanted is None else np.clip(wanted, *ends)
+            for wanted, end in zip(self.asked, ends, strict=True)
+        )
+        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -110,7 +126,7 @@ def between(
         alike = "every unit of time counts the same" if scale == "linear" else "the whole grid"
         return Linear(f"{alike}{_on(scale)}", weights)
     words = [f"{word} {end:,g}" for word, end in (("from", start), ("to", stop)) if end is not None]
-    return Linear(" ".join(words) + _on(scale), weights)
+    return Linear(" ".join(words) + _on(scale), weights, (start, stop))
 
 
 def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") -> Linear:
@@ -157,7 +173,7 @@ def at(time: float) -> Linear:
             raise _outside(f"the time {time:,g}", times, clock, time)
         return _shared(np.array([float(time)]), np.ones(1), times)
 
-    return Linear(f"at {time:,g}", weights)
+    return Linear(f"at {time:,g}", weights, (time, time))
 
 
 def final() -> Linear:
@@ -166,7 +182,7 @@ def final() -> Linear:
     >>> final().weights(np.array([1.0, 2.0, 3.0]), "time")
     array([0., 0., 1.])
     """
-    return Linear("at the last time", lambda times, _: np.eye(len(times))[-1])
+    return Linear("at the last time", lambda times, _: np.eye(len(times))[-1], (np.inf, np.inf))
 
 
 def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
@@ -207,7 +223,9 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
         _tell_outside(outside, times, clock)
         return _shared(np.clip(where, times[0], times[-1]), mass, times)
 
-    return Linear(f"{len(where):,} stopping times", on_grid)
+    return Linear(
+        f"{len(where):,} stopping times", on_grid, (float(where.min()), float(where.max()))
+    )
 
 
 def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
