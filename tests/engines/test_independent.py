@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 import reference
-from polarbear import Run, Runs, rank
+from polarbear import Run, Runs, fit, rank
+from polarbear.engines.conditional import DECREMENT, Step, damped_newton
 from polarbear.engines.independent import independent
 from polarbear.engines.psis import smooth
 from polarbear.likelihood.orders import Orders
 from polarbear.likelihood.table import SetTable
+from polarbear.testing import PRIORS, draw_truth, simulate_rankings
 
 
 def rankings_of(n, n_instances, seed=0, sweep=False):
@@ -104,3 +106,53 @@ def test_nobody_is_ahead_without_data_or_with_all_tied():
     )
     assert_allclose(fit.mean, 0.0, atol=1e-9)
     assert_allclose(ahead(fit)[0, 1], 0.5)
+
+
+def test_the_mode_is_that_of_a_plain_optimiser():
+    """BFGS on the literal likelihood of the twin, plus the Dirichlet prior."""
+    rankings = rankings_of(4, 12)
+
+    def loss(mu):
+        prior = np.sum(mu - special.logsumexp(mu))
+        utilities = dict(zip(rankings.algorithms, mu.tolist(), strict=True))
+        return -reference.log_likelihood(rankings, utilities, 1.0) - prior
+
+    exact = optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-6}).x
+    for kind in (SetTable, Orders):
+        for start in (0.0, 30.0):
+            begin = start * np.linspace(-1, 1, 4)[None]
+            mode = independent(kind.of(rankings), 1.0, 1, 4, start=begin).mean[0]
+            assert_allclose(mode, exact - exact.mean(), atol=1e-5)
+
+
+@pytest.mark.parametrize("truth", ["Dirichlet", "GP"])
+def test_a_hundred_algorithms_at_twenty_times_are_fitted(truth):
+    """Rounding at one time does not keep the others from their mode.
+
+    The full size, 20 seeds up to 300 algorithms, is benchmarks/many_algorithms.py.
+    """
+    utilities, _ = draw_truth(PRIORS[truth], np.linspace(0, 1, 20), 100, 0)
+    posterior = fit(simulate_rankings(utilities, 100, 0))
+    assert posterior.diagnostics.trusted
+    assert posterior.diagnostics.measured["Newton decrement"] < DECREMENT
+
+
+@pytest.mark.parametrize("offset", [0.0, -1e6, -1e11])
+@pytest.mark.parametrize("start", [0.0, 5.0, -40.0])
+def test_newton_steps_do_not_stall_where_rounding_hides_the_gain(offset, start):
+    """Blocks of two algorithms with wins and losses, from afar and beside a large constant."""
+    wins, losses = np.array([3.0, 40.0, 0.5]), np.array([5.0, 1.0, 700.0])
+
+    def value(x):
+        gap = x[:, 0]
+        return offset - wins * np.logaddexp(0, -gap) - losses * np.logaddexp(0, gap)
+
+    def step(x):
+        chance = special.expit(x[:, 0])
+        slope = wins - (wins + losses) * chance
+        curvature = (wins + losses) * chance * (1 - chance)
+        return Step((slope / curvature)[:, None], slope**2 / curvature, np.abs(slope / curvature))
+
+    mode = damped_newton(np.full((3, 1), start), value, step)
+    assert mode.decrement < DECREMENT
+    assert_allclose(mode.state[:, 0], np.log(wins / losses), atol=1e-5)

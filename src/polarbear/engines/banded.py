@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.sparse import csr_array
 
-from polarbear.engines.conditional import Conditional, climb, remainder
+from polarbear.engines.conditional import Conditional, Step, damped_newton, remainder
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import Chain, helmert
 
@@ -95,9 +95,9 @@ def _banded(problem: _Problem, begin: Floats) -> Conditional:
     def utilities(x: Floats) -> Floats:
         return problem.values(x) @ basis.T
 
-    def value(x: Floats) -> float:
-        prior = x @ _times(problem.band, rows, x)
-        return float(data.value(utilities(x)).sum() - 0.5 * prior)
+    def value(x: Floats) -> Floats:
+        prior = x[0] @ _times(problem.band, rows, x[0])
+        return np.array([data.value(utilities(x[0])).sum() - 0.5 * prior])
 
     def slope(x: Floats) -> Floats:
         pull = problem.back(data.gradient(utilities(x)) @ basis)
@@ -107,14 +107,16 @@ def _banded(problem: _Problem, begin: Floats) -> Conditional:
         seen = problem.seen(basis.T @ data.curvature(utilities(x)) @ basis)
         return cholesky_banded(problem.band + seen, lower=True, check_finite=False)
 
-    def step(x: Floats) -> tuple[Floats, float]:
-        pull = slope(x)
-        direction = cho_solve_banded((root(x), True), pull, check_finite=False)
-        return direction, float(pull @ direction)
+    def step(x: Floats) -> Step:
+        pull = slope(x[0])
+        direction = cho_solve_banded((root(x[0]), True), pull, check_finite=False)[None]
+        reach = np.ptp(utilities(direction), axis=-1).max(axis=-1)
+        return Step(direction, direction @ pull, reach)
 
-    found = climb(begin, value, step)
-    lower, mean = root(found.state), utilities(found.state)
-    evidence = found.value + 0.5 * problem.log_det - np.log(lower[0]).sum()
+    top = damped_newton(begin[None], value, step)
+    mode = top.state[0]
+    lower, mean = root(mode), utilities(mode)
+    evidence = float(top.value[0]) + 0.5 * problem.log_det - np.log(lower[0]).sum()
 
     @cache
     def solver() -> _Root:
@@ -125,7 +127,7 @@ def _banded(problem: _Problem, begin: Floats) -> Conditional:
         return remainder(data, mean)
 
     def away(noise: Floats) -> Floats:
-        return found.state + solver().solve(noise[:, 0])
+        return mode + solver().solve(noise[:, 0])
 
     def back(slope: Floats) -> Floats:
         return solver().solve_transposed(slope)[:, None]
@@ -144,8 +146,8 @@ def _banded(problem: _Problem, begin: Floats) -> Conditional:
         slope=lambda noise: back(slope(away(noise))),
         pull=lambda slope: back(problem.back(slope @ basis)),
         unseen=lambda noise: back(_lower_times(prior_root(), noise[:, 0])),
-        state=problem.state(found.state),
-        decrement=found.decrement,
+        state=problem.state(mode),
+        decrement=top.decrement,
     )
 
 

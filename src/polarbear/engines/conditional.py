@@ -20,9 +20,15 @@ from polarbear.likelihood.choices import Choices
 Floats = NDArray[np.float64]
 
 DECREMENT = 1e-10
-"""Newton stops when a further step would gain less than half of this."""
+"""A block is at its mode when a further Newton step would gain less than half of this."""
 
-MOST_STEPS = 100
+MAX_DECREMENT = 1e-4
+"""Decrements up to this are close enough to the mode where rounding allows no better."""
+
+RELATIVE_ROUNDING = 1e-13
+"""Differences of log-densities below this, relative to their size, are rounding errors."""
+
+MAX_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -58,33 +64,59 @@ class Conditional:
         return utilities, self.ratio(noise, utilities)
 
 
-class _Newton(NamedTuple):
-    state: Floats
-    value: float
-    decrement: float
+class Step(NamedTuple):
+    """A Newton step for each of B blocks."""
+
+    direction: Floats  # (B, size)
+    decrement: Floats  # (B,): g' H^-1 g, twice the gain of the quadratic model
+    reach: Floats  # (B,): the largest range over algorithms of the change in utilities
 
 
-def climb(
-    state: Floats,
-    value: Callable[[Floats], float],
-    step: Callable[[Floats], tuple[Floats, float]],
-) -> _Newton:
-    """Damped Newton on a concave function; ``step`` gives the Newton step and its decrement."""
-    at, decrement = value(state), np.inf
-    for _ in range(MOST_STEPS):
-        direction, decrement = step(state)
-        if decrement < DECREMENT:
-            return _Newton(state, at, decrement)
-        size = 1.0
-        while True:
-            there = value(state + size * direction)
-            if there >= at + 1e-4 * size * decrement:
-                break
-            size /= 2
-            if size < 1e-8:  # rounding: nothing left to gain
-                return _Newton(state, at, decrement)
-        state, at = state + size * direction, there
-    raise FitError(f"Newton did not converge in {MOST_STEPS} steps (decrement {decrement:.2g})")
+class Mode(NamedTuple):
+    """The maximum of a log-density over independent blocks."""
+
+    state: Floats  # (B, size)
+    value: Floats  # (B,)
+    decrement: float  # the largest of all blocks
+
+
+def damped_newton(
+    state: Floats, value: Callable[[Floats], Floats], step: Callable[[Floats], Step]
+) -> Mode:
+    """Maximise the log-posterior of each block of ``state`` (B, size) by damped Newton steps.
+
+    Blocks are independent: each has its own step size and stops by itself. A full step is taken
+    where it gains a quarter of the decrement. A difference within ``RELATIVE_ROUNDING`` counts as a
+    gain, so that rounding cannot stall the steps. Otherwise the step size is log(1 + r) / r, with r
+    the range of the change in utilities. It always gains: along a line the third derivative of a
+    Plackett-Luce log-likelihood is at most r times its curvature, so the slope after a share s of
+    the step is at least decrement * (1 - (exp(r s) - 1) / r), which is positive up to that size
+    (generalised self-concordance, Sun and Tran-Dinh 2019). A Gaussian prior has no third
+    derivative, and a Dirichlet prior is a Plackett-Luce likelihood.
+    """
+    at = value(state)
+    before, stopped = np.full(len(at), np.inf), np.zeros(len(at), dtype=bool)
+    for _ in range(MAX_STEPS):
+        direction, decrement, reach = step(state)
+        if not np.all(decrement > -DECREMENT):
+            raise np.linalg.LinAlgError("the curvature is not positive definite")
+        # Near the mode a step squares the error. One that does not even halve it is rounding.
+        stopped |= (decrement < MAX_DECREMENT) & ~(decrement < 0.5 * before)
+        stopped |= decrement < DECREMENT
+        before = decrement
+        if stopped.all():
+            break
+        full = value(state + direction)
+        enough = full >= at + 0.25 * decrement - RELATIVE_ROUNDING * (1 + np.abs(at))
+        size = np.where(enough, 1.0, np.log1p(reach) / np.maximum(reach, 1e-300))
+        state = np.where(stopped[:, None], state, state + size[:, None] * direction)
+        at = np.where(stopped, at, full) if (enough | stopped).all() else value(state)
+    largest = float(before.max(initial=0.0))
+    if not largest <= MAX_DECREMENT:
+        raise FitError(
+            f"Newton's method did not converge in {MAX_STEPS} steps (decrement {largest:.2g})"
+        )
+    return Mode(state, at, largest)
 
 
 def remainder(data: Choices, mode: Floats) -> Callable[[Floats], Floats]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, get_lapack_funcs, solve_triangular
 
-from polarbear.engines.conditional import Conditional, climb, remainder
+from polarbear.engines.conditional import Conditional, Step, damped_newton, remainder
 from polarbear.likelihood.choices import Choices
 from polarbear.priors.base import helmert
 
@@ -26,10 +26,11 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
     if start is not None:
         shrink = spread / (spread**2 + 1e-2 * spread[0] ** 2)
         begin = (shrink[:, None] * (left.T @ start.reshape(n_times, -1)[:, :q])).ravel()
-    found = climb(begin, white.value, white.step)
-    lower = white.root(found.state)
+    top = damped_newton(begin[None], white.value, white.step)
+    mode = top.state[0]
+    lower = white.root(mode)
     log_det = 2 * np.log(np.diag(lower)).sum()
-    mean, size = white.utilities(found.state), len(begin)
+    mean, size = white.utilities(mode), len(begin)
 
     @cache
     def inverse() -> Floats:
@@ -45,16 +46,16 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
         return white.basis @ (half @ half.swapaxes(1, 2)) @ white.basis.T
 
     def place(noise: Floats) -> Floats:
-        return white.utilities(found.state + noise[:, 0] @ inverse())
+        return white.utilities(mode + noise[:, 0] @ inverse())
 
     def slope(noise: Floats) -> Floats:
-        return unseen(white.slope(found.state + noise[:, 0] @ inverse())[:, None])
+        return unseen(white.slope(mode + noise[:, 0] @ inverse())[:, None])
 
     def unseen(noise: Floats) -> Floats:
         return noise @ inverse().T  # coefficients are standard normal before the data
 
     return Conditional(
-        evidence=found.value - 0.5 * log_det,
+        evidence=float(top.value[0]) - 0.5 * log_det,
         mean=mean,
         find_covariance=covariance,
         shape=(1, size),
@@ -64,7 +65,7 @@ def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Condit
         pull=lambda slope: unseen(white.back(slope)[:, None]),
         unseen=unseen,
         state=mean @ white.basis,
-        decrement=found.decrement,
+        decrement=top.decrement,
     )
 
 
@@ -79,8 +80,9 @@ class _Whitened:
     def utilities(self, z: Floats) -> Floats:
         return self.factor @ z.reshape(*z.shape[:-1], *self.shape) @ self.basis.T
 
-    def value(self, z: Floats) -> float:
-        return float(self.data.value(self.utilities(z)).sum() - 0.5 * z @ z)
+    def value(self, z: Floats) -> Floats:
+        """The log-posterior of the only block: (1, size) -> (1,)."""
+        return np.array([self.data.value(self.utilities(z[0])).sum() - 0.5 * z[0] @ z[0]])
 
     def slope(self, z: Floats) -> Floats:
         return self.back(self.data.gradient(self.utilities(z))) - z
@@ -98,12 +100,13 @@ class _Whitened:
         precision[np.diag_indices(k * q)] += 1.0
         return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
 
-    def step(self, z: Floats) -> tuple[Floats, float]:
-        """Newton's step, and its decrement."""
-        lower = self.root(z)
-        half = solve_triangular(lower, self.slope(z), lower=True, check_finite=False)
-        direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
-        return direction, float(half @ half)
+    def step(self, z: Floats) -> Step:
+        """Newton's step for the only block (1, size)."""
+        lower = self.root(z[0])
+        half = solve_triangular(lower, self.slope(z[0]), lower=True, check_finite=False)
+        direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)[None]
+        reach = np.ptp(self.utilities(direction), axis=-1).max(axis=-1)
+        return Step(direction, np.array([half @ half]), reach)
 
 
 def _principal(factor: Floats) -> tuple[Floats, Floats]:

@@ -4,14 +4,13 @@ In log-utilities a Dirichlet prior is data: alpha first places for each algorith
 The log-posterior is concave and the times do not know of each other.
 """
 
-from collections.abc import Callable
 from math import lgamma, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.engines.conditional import DECREMENT, MOST_STEPS, Conditional
+from polarbear.engines.conditional import Conditional, Mode, Step, damped_newton
 from polarbear.engines.skew import MOST_SKEWED, find, per_block
 from polarbear.errors import FitError
 from polarbear.likelihood.choices import Choices
@@ -29,12 +28,12 @@ def independent(
     """
     density = _Density(data, alpha, n)
     try:
-        mu, decrement = _mode(density, np.zeros((n_times, n)) if start is None else start)
+        mode = _mode(density, np.zeros((n_times, n)) if start is None else start)
     except (FitError, np.linalg.LinAlgError):
         if start is None:
             raise
-        mu, decrement = _mode(density, np.zeros((n_times, n)))
-    at = density.value(mu)
+        mode = _mode(density, np.zeros((n_times, n)))
+    mu, at = mode.state, mode.value
     lower = np.linalg.cholesky(density.curvature(mu))
     inverse = np.linalg.inv(lower)
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
@@ -74,7 +73,7 @@ def independent(
         slope,
         pull,
         mu,
-        decrement,
+        mode.decrement,
         skew=find(third_along, _gaps(mu, away), away),
     )
 
@@ -117,22 +116,16 @@ class _Density:
         return ((up + down) / h**2).T
 
 
-def _mode(density: _Density, start: Floats) -> tuple[Floats, float]:
-    """The mode at each time, and the largest Newton decrement."""
-    mu = start - start.mean(axis=1, keepdims=True)
-    at = density.value(mu)
-    for _ in range(MOST_STEPS):
+def _mode(density: _Density, start: Floats) -> Mode:
+    """The mode at each time."""
+
+    def step(mu: Floats) -> Step:
         uphill = density.gradient(mu)
-        step = np.linalg.solve(density.curvature(mu), uphill[..., None])[..., 0]
-        decrement = np.sum(uphill * step, axis=1)
-        largest = float(decrement.max(initial=0.0))
-        if largest < DECREMENT:
-            return mu, largest
-        before = at
-        mu, at = _damped(density.value, mu, at, step @ density.basis.T, decrement)
-        if np.all(at <= before) and largest < 1e-4:  # rounding: nothing left to gain
-            return mu, largest
-    raise FitError(f"Newton did not converge in {MOST_STEPS} steps")
+        along = np.linalg.solve(density.curvature(mu), uphill[..., None])[..., 0]
+        direction = along @ density.basis.T
+        return Step(direction, np.sum(uphill * along, axis=1), np.ptp(direction, axis=1))
+
+    return damped_newton(start - start.mean(axis=1, keepdims=True), density.value, step)
 
 
 def _gaps(mode: Floats, away: Floats) -> Floats:
@@ -146,20 +139,6 @@ def _gaps(mode: Floats, away: Floats) -> Floats:
         half = MOST_SKEWED // 2
         gaps = np.concatenate([gaps[:, :half], gaps[:, -half:]], axis=1)
     return gaps
-
-
-def _damped(
-    value: Callable[[Floats], Floats], mu: Floats, at: Floats, step: Floats, decrement: Floats
-) -> tuple[Floats, Floats]:
-    """Take each time's step, halved until it gains what a part of it promises."""
-    size = np.ones(len(mu))
-    while True:
-        there = value(mu + size[:, None] * step)
-        short = ~(there >= at + 1e-4 * size * decrement) & (decrement >= DECREMENT)
-        if not short.any() or size[short].max() < 1e-8:
-            better = there >= at
-            return np.where(better[:, None], mu + size[:, None] * step, mu), np.maximum(there, at)
-        size[short] /= 2
 
 
 def _log_sum_exp(mu: Floats, ones: Floats) -> Floats:

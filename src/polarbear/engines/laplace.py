@@ -18,7 +18,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.diagnostics import Diagnostics
 from polarbear.draws import even, matched, moments
 from polarbear.engines.banded import chain, local
-from polarbear.engines.conditional import Conditional
+from polarbear.engines.conditional import MAX_DECREMENT, Conditional
 from polarbear.engines.dense import dense
 from polarbear.engines.evidence import (
     Spread,
@@ -442,7 +442,7 @@ def _diagnostics(found: Approximation, sample: Sample, moved: _Moved | None) -> 
         effective = int(1 / np.max(np.sum(sample.weight**2, axis=0)))
         said = f"the draws are worth only {effective} (standard error {error:.3f}): ask for more"
         (problems if error > 0.02 else notes).append(said)
-    if not decrement <= 1e-4:
+    if not decrement <= MAX_DECREMENT:
         problems.append("Newton's method stopped before the mode")
     if moved is not None:
         measured |= {"acceptance": moved.chains.acceptance, "memory": moved.chains.memory}
