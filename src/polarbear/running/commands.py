@@ -14,7 +14,7 @@ from polarbear.data.names import guess
 from polarbear.errors import SolverError
 from polarbear.running.job import CLOCKS, Clock, RunningJob
 from polarbear.running.lines import lines
-from polarbear.running.processes import cpu_seconds, descendants, die_with
+from polarbear.running.processes import cpu_seconds, descendants, die_with, start_when_possible
 
 PLACEHOLDERS = ("instance", "seed", "horizon")
 
@@ -94,7 +94,7 @@ class Command:
     def __call__(self, job: RunningJob) -> Iterator[tuple[float | None, float]]:
         """Run the program: (time, value) as they come."""
         argv = self.argv(job)
-        with self._started(argv) as (process, output):
+        with self._started(argv, job) as (process, output):
             last = ""
             for last in lines(output):
                 match = self._find.search(last)
@@ -136,17 +136,24 @@ class Command:
         return None
 
     @contextmanager
-    def _started(self, argv: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    def _started(
+        self, argv: list[str], job: RunningJob
+    ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         reading, writing = os.openpty() if self.terminal else os.pipe()
         parent = os.getpid()
-        try:
-            process = subprocess.Popen(
+
+        def start() -> subprocess.Popen[bytes]:
+            job.begin()  # an attempt for which the system had no room costs the program no time
+            return subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing if self.errors else None,
                 preexec_fn=(lambda: die_with(parent)) if os.name == "posix" else None,
             )
+
+        try:
+            process = start_when_possible(start)
         except OSError as error:
             os.close(reading)
             raise SolverError(f"cannot start {argv[0]!r}: {error.strerror}") from None

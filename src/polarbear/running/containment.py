@@ -17,6 +17,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from polarbear.data.run import Status
@@ -35,6 +36,7 @@ from polarbear.running.processes import (
     proportional,
     reap,
     resident,
+    start_when_possible,
 )
 from polarbear.running.setup import Limits, Setup
 
@@ -119,19 +121,36 @@ class Supervisor:
     def prepare(self) -> None:
         """Have the process of the next run ready: to make one takes longer than to wake it."""
         if self._next is None:
-            self._next = _Child(self._setup, self._leash)
+            with suppress(OSError):  # no room for it now: it is made when it is needed
+                self._next = _Child(self._setup, self._leash)
 
     def _started(self, job: Job) -> "_Watch":
-        child, self._next = self._next or _Child(self._setup, self._leash), None
+        child, self._next = self._next or self._child(), None
         try:
             child.start(job)
         except BrokenPipeError:  # somebody killed it while it waited
             child.close()
-            child = _Child(self._setup, self._leash)
+            child = self._child()
             child.start(job)
         if self._announce is not None:
             self._announce(child.pid)
         return _Watch(self._setup, job, child, self._slots)
+
+    def _child(self) -> "_Child":
+        """A process for a run, as soon as the system has room for one."""
+        try:
+            return start_when_possible(
+                lambda: _Child(self._setup, self._leash), lambda: not self._is_abandoned()
+            )
+        except OSError:
+            if self._is_abandoned():
+                raise Abandoned from None
+            raise
+
+    def _is_abandoned(self) -> bool:
+        """Whether the process that wanted the run is gone."""
+        ready = self._leash is not None and select.select([self._leash], [], [], 0)[0]
+        return bool(ready) or self._parent not in (None, os.getppid())
 
 
 class _Child:
@@ -144,7 +163,13 @@ class _Child:
         self.output, writing = os.pipe()
         orders, self._orders = os.pipe()
         parent = os.getpid()
-        self.pid = fork()
+        try:
+            self.pid = fork()
+        except OSError:
+            for descriptor in (self.output, writing, orders, self._orders):
+                os.close(descriptor)
+            self.board.close()
+            raise
         if self.pid == 0:
             try:
                 for descriptor in (self.output, self._orders, leash):

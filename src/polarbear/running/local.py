@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from queue import SimpleQueue
@@ -13,10 +14,11 @@ from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.pool import results
-from polarbear.running.processes import cores
+from polarbear.running.processes import cores, start_when_possible
 from polarbear.running.setup import Setup
 from polarbear.running.slots import Slot
 from polarbear.running.spawning import Spawned
+from polarbear.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -58,20 +60,22 @@ class LocalBackend:
         self._cores = [own[k % len(own)] if where.pin else None for k in range(self.slots)]
         # All are forked before there is any thread of ours.
         self._slots: list[Slot | Spawned] = []
+        self._closed = False
         try:
             self._slots += (self._slot(k) for k in range(self.slots))
         except BaseException:
             for slot in self._slots:
                 slot.close()
             raise
-        self._closed = False
+        with one_thread():  # linear algebra restarts its threads after a fork: now there is room
+            pass
         self._threads = [
             # Daemons: whoever leaves without closing is not kept waiting for runs.
             threading.Thread(target=self._work, args=(k,), name=f"polarbear-slot-{k}", daemon=True)
             for k in range(self.slots)
         ]
         for thread in self._threads:
-            thread.start()
+            start_when_possible(thread.start, warns=True)
 
     def submit(self, jobs: Sequence[Job]) -> "Future[list[Outcome | Lost]]":
         """Make these runs one after the other."""
@@ -97,7 +101,9 @@ class LocalBackend:
 
     def _slot(self, k: int) -> Slot | Spawned:
         kind = Slot if hasattr(os, "fork") else Spawned
-        return kind(self._setup, core=self._cores[k], slots=self.slots)
+        return kind(
+            self._setup, core=self._cores[k], slots=self.slots, wanted=lambda: not self._closed
+        )
 
     def _work(self, k: int) -> None:
         while (wanted := self._queue.get()) is not None and not self._closed:
@@ -113,5 +119,6 @@ class LocalBackend:
     def _run(self, k: int, jobs: Sequence[Job]) -> list[Outcome | Lost]:
         made = self._slots[k].runs(jobs)
         if self._slots[k].gone and not self._closed:
-            self._slots[k] = self._slot(k)
+            with suppress(OSError):  # closed while the system had no room for a process
+                self._slots[k] = self._slot(k)
         return made

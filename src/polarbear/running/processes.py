@@ -5,16 +5,19 @@ killed all the same, and memory is limited by the address space if that is asked
 """
 
 import ctypes
+import errno
 import os
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from polarbear.errors import warn
 
 THREADS = (
     "OMP_NUM_THREADS",
@@ -28,6 +31,12 @@ THREADS = (
 )
 """Where libraries look for how many threads they may start."""
 
+WAIT_WARNING_SECONDS = 10.0
+"""A process that waits so long for room for another one says so, if it has been asked to."""
+
+Started = TypeVar("Started")
+
+_FULL = (errno.EAGAIN, errno.ENOMEM)  # what the system says if there is no room for a process
 _PROC = Path("/proc")
 _LINUX = sys.platform == "linux"
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -56,6 +65,39 @@ def die_with(parent: int) -> None:
         # The parent may have died before it was said that its death matters.
         if os.getppid() != parent:
             os._exit(1)
+
+
+def start_when_possible(
+    start: Callable[[], Started],
+    wanted: Callable[[], bool] = lambda: True,
+    *,
+    warns: bool = False,
+) -> Started:
+    """Start a process or a thread; while the system has no room for one, wait and try again.
+
+    Parameters
+    ----------
+    start
+        Raises ``OSError`` (EAGAIN, ENOMEM) or "can't start new thread" if there is no room.
+    wanted
+        The error is raised as soon as this is false.
+    warns
+        Whether to warn after ``WAIT_WARNING_SECONDS``.
+    """
+    began, pause = time.monotonic(), 0.01
+    while True:
+        try:
+            return start()
+        except (OSError, RuntimeError) as error:
+            full = error.errno in _FULL if isinstance(error, OSError) else "thread" in str(error)
+            if not full or not wanted():
+                raise
+            why = str(error)
+        if warns and time.monotonic() > began + WAIT_WARNING_SECONDS:
+            warns = False
+            warn(f"the system has no room for another process ({why}): waiting until it has")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.5)
 
 
 def fork() -> int:

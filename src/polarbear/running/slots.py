@@ -33,6 +33,7 @@ from polarbear.running.processes import (
     kill_below,
     kill_session,
     pin,
+    start_when_possible,
 )
 from polarbear.running.setup import Packed, Setup, unpack
 
@@ -55,10 +56,17 @@ class Slot:
         The core to stay on.
     slots
         How many there are on this machine.
+    wanted
+        Whether to go on waiting if the system has no room for a process.
     """
 
     def __init__(
-        self, setup: Setup | None = None, *, core: int | None = None, slots: int = 1
+        self,
+        setup: Setup | None = None,
+        *,
+        core: int | None = None,
+        slots: int = 1,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ours, theirs = Pipe()
         self._known: set[str] = set()
@@ -66,10 +74,14 @@ class Slot:
         _handles.add(self._ours)
         try:
             if setup is None:
-                self._process = _start(theirs, core, slots)
+                self._process = start_when_possible(
+                    lambda: _start(theirs, core, slots), wanted, warns=True
+                )
                 self.pid = self._process.pid
             else:
-                self.pid = _fork(theirs, setup, core, slots)
+                self.pid = start_when_possible(
+                    lambda: _fork(theirs, setup, core, slots), wanted, warns=True
+                )
         except BaseException:  # who is interrupted may have made it already: it ends with this
             self._forget()
             raise
@@ -201,8 +213,11 @@ def _serve(
     connection: Connection, parent: int, core: int | None, slots: int, setup: Setup | None
 ) -> None:
     """Make the runs that are asked for, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # to be interrupted is for whoever asks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that asks
     signal.signal(signal.SIGTERM, _leave)
+    # The launcher may ignore the end of its children or block signals; runs are waited for here.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     adopt_orphans()
     pin(core)
     gc.collect()

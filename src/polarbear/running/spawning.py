@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,7 @@ from polarbear.racing.jobs import Job
 from polarbear.running.board import Board, Ending
 from polarbear.running.child import perform
 from polarbear.running.outcomes import Lost, Outcome
-from polarbear.running.processes import THREADS
+from polarbear.running.processes import THREADS, start_when_possible
 from polarbear.running.setup import Packed, Setup, pack, unpack
 
 GRACE = 0.1
@@ -40,8 +40,15 @@ class Spawned:
 
     gone = False
 
-    def __init__(self, setup: Setup, *, core: int | None = None, slots: int = 1) -> None:
-        del core, slots  # nothing can be done about them here
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        core: int | None = None,
+        slots: int = 1,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        del core, slots, wanted  # nothing can be done about them here
         self._setup, self._packed = setup, pack(setup)
         self._ended = threading.Event()
 
@@ -117,13 +124,15 @@ def main() -> NoReturn:
 
 
 def _started(packed: Packed, job: Job, path: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", _MAIN.format(path=sys.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | dict.fromkeys(THREADS, str(1)),
-        start_new_session=True,
+    process = start_when_possible(
+        lambda: subprocess.Popen(
+            [sys.executable, "-c", _MAIN.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | dict.fromkeys(THREADS, str(1)),
+            start_new_session=True,
+        )
     )
     if process.stdin is not None:
         process.stdin.write(pickle.dumps((packed, job, str(path))))

@@ -22,6 +22,7 @@ from polarbear.racing.jobs import Job
 from polarbear.running.child import described
 from polarbear.running.configuration import load
 from polarbear.running.outcomes import to_plain
+from polarbear.running.processes import start_when_possible
 from polarbear.running.setup import Limits, Setup
 from polarbear.running.slots import Slot, SlotGone
 from polarbear.running.spool import CLAIMS, CLOSED, JOBS, RACE, RESULTS, read, taken, write
@@ -131,7 +132,7 @@ def _alive(claim: Path, pause: float) -> Iterator[None]:
                 return  # given to somebody else
 
     thread = threading.Thread(target=touch, daemon=True)
-    thread.start()
+    start_when_possible(thread.start)
     try:
         yield
     finally:

@@ -1,0 +1,147 @@
+"""For a while the system has no room for another process: races wait, and no run is blamed.
+
+``POLARBEAR_KILLS=100 pytest tests/faults/test_forks.py`` is the long version, which takes the room
+for 0.3, 2 and 10 seconds; by default it is 0.3.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import killing
+import polarbear as pb
+from disturbing import LONG
+from polarbear.data.run import Status
+from polarbear.racing.events import Told
+from polarbear.racing.state import FAILED
+from waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+ROOM = 60
+"""Processes and threads that the user of a race may have."""
+
+CODE = f"""
+import os, resource, signal, sys, time
+import polarbear as pb
+
+def python(job):
+    time.sleep(0.01)
+    yield 1, job.rng.random()
+
+line = r"t (?P<time>\\S+) v (?P<value>\\S+)"
+words = ["sh", "-c", "echo t 1 v 0.{{seed}}"]
+program = pb.Command(words, pattern=line, clock="evaluations")
+
+def race(runs, **more):
+    return pb.race(
+        {{"python": python, "program": program, "other": python}},
+        range(60), [1, 10], direction="minimize", executor=2,
+        rules=pb.Rules(alpha=0.999, batch=(8, 8), max_runs=runs),
+        fit=lambda rankings, seed: pb.fit(rankings, seed=seed, draws=100), **more,
+    )
+
+race(24)  # all is loaded from here on, which another user may not be able to do
+if sys.argv[2] == "ignoring":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+elif sys.argv[2] != "0":
+    os.setresuid(*3 * [int(sys.argv[2])])
+    resource.setrlimit(resource.RLIMIT_NPROC, ({ROOM}, {ROOM}))
+race(120, store=sys.argv[1]).close()
+"""
+
+
+def statuses(store):
+    return [event.run.status for event in killing.stored(store) if isinstance(event, Told)]
+
+
+def launch(folder, how):
+    script = folder / "race.py"
+    script.write_text(CODE)
+    return subprocess.Popen([sys.executable, script, folder / "race.db", str(how)])
+
+
+def fill(user, seconds):
+    """Take all the room of a user for a while."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setresuid(user, user, user)
+            resource.setrlimit(resource.RLIMIT_NPROC, (ROOM, ROOM))
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                with suppress(OSError):
+                    if os.fork() == 0:
+                        while time.monotonic() < end:
+                            time.sleep(0.01)
+                        os._exit(0)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+@pytest.fixture
+def folder():
+    place = Path(
+        tempfile.mkdtemp()
+    )  # other users can go through it, unlike through those of pytest
+    place.chmod(0o777)
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="needs another user")
+@pytest.mark.parametrize("seconds", [0.3, 2.0, 10.0] if LONG else [0.3])
+def test_no_run_is_lost_while_the_system_has_no_room_for_processes(folder, seconds, report):
+    user = 60_000 + os.getpid() % 5_000  # who has no other processes
+    race, store = launch(folder, user), folder / "race.db"
+    wait_until(lambda: store.exists() and len(statuses(store)) >= 10)
+    fill(user, seconds)
+    before = len(statuses(store))
+    assert race.wait(120) == 0
+    made = statuses(store)
+    failed = sum(status in FAILED for status in made)
+    report(f"no room for processes, {seconds:g} s (failed runs)", 1, 1, len(made), failed, 0, 0, 0)
+    assert before < len(made), "the race was too fast to be disturbed"
+    assert failed == 0
+
+
+def test_a_launcher_that_ignores_the_end_of_its_children_loses_no_run(folder):
+    assert launch(folder, "ignoring").wait(120) == 0
+    assert FAILED.isdisjoint(statuses(folder / "race.db"))
+
+
+def test_a_race_begins_when_there_is_room_and_programs_lose_no_time(monkeypatch):
+    """The system call itself fails here, so that nothing depends on who tests."""
+
+    def fail_at_first(call):
+        first = []
+
+        def fail(*arguments):
+            first.append(time.monotonic())
+            if first[-1] < first[0] + 1.0:
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            return call(*arguments)
+
+        return fail
+
+    def checked():
+        program = pb.Command(["echo", "1"], pattern="(?P<value>1)")
+        how = {"times": [5.0], "direction": "minimize", "executor": 1, "seconds": 60}
+        return pb.check({"program": program}, ["i"], **how).outcomes["program"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fork", fail_at_first(os.fork))
+        assert checked().run.status is Status.FINISHED
+    monkeypatch.setattr(subprocess, "_fork_exec", fail_at_first(subprocess._fork_exec))
+    made = checked()
+    assert made.run.status is Status.FINISHED
+    assert made.run.until < made.seconds - 0.9
