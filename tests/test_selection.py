@@ -48,6 +48,20 @@ class Uniform:
         return np.clip((t - self.start) / (self.stop - self.start), 0, 1)
 
 
+def test_sure_judges_the_choice_and_does_not_change_it():
+    ratings = rated(n=3, draws=400)
+    plain = pb.select(ratings)
+    best = plain.choice.best
+    assert plain.met is None
+    for sure, met in ((best, True), (best - 1e-9, True), (best + 1e-9, False)):
+        judged = pb.select(ratings, sure=sure)
+        assert judged.choices == plain.choices
+        assert judged.met is met
+    for wrong in (0, 1, -0.5, 95, float("nan")):
+        with pytest.raises(pb.DataError, match="expected a probability between 0 and 1"):
+            pb.select(ratings, sure=wrong)
+
+
 # Preferences
 
 

@@ -285,6 +285,24 @@ def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
 # select
 
 
+def test_how_sure_to_be_is_met_or_not_in_text_json_and_exit_code(kept, capsys):
+    words = ["select", str(kept / "posterior.pb"), "--between", "100", "200", "--sure"]
+    for sure, code in (("0.9", 0), ("0.99", 3)):
+        assert main([*words, sure]) == code
+        said = capsys.readouterr().out
+        assert f"sure: {'met' if code == 0 else 'not met'}, P(best) = 0.9" in said
+        assert main([*words, sure, "--json"]) == code
+        answered = json.loads(capsys.readouterr().out)
+        assert answered["met"] is (code == 0)
+        assert answered["sure"] == float(sure)
+    assert answer(capsys, *words[:-1])["met"] is None
+    assert "--sure 95.0: expected a probability" in refusal(capsys, *words, 95)
+    with pytest.raises(SystemExit):
+        main(["select", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "does not bound the probability of a wrong choice: --sure does" in told
+
+
 def test_a_range_beyond_the_data_is_clipped_and_both_are_said(kept, capsys):
     found = answer(capsys, "select", kept / "posterior.pb", "--between", 3000, 1e6)
     assert found["range"] == {"asked": [3000, 1e6], "used": [3000, 10_000]}

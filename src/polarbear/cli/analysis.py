@@ -23,6 +23,9 @@ from polarbear.cli.output import check_target, typed
 from polarbear.cli.sources import fitted, kind_of, race_of, rated, source_of
 from polarbear.errors import DataError
 
+NOT_MET = 3
+"""Exit code of ``select --sure`` where the choice is not as probably the best as was asked for."""
+
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Add these commands."""
@@ -159,12 +162,47 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         takes="SOURCE",
         examples=(
             "select --example --between 3000 10000",
-            "select race.db --around 1h --risk 0.05",
+            "select race.db --around 1h --sure 0.95",
             "select ratings.json --at 500 --size 2 --no-repeats",
         ),
         run=_select,
     )
     add_source(parser, f"{RESULTS}, a posterior, ratings, or the store of a race")
+    _add_when(parser)
+    parser.add_argument(
+        "--risk",
+        default="expected",
+        metavar="RISK",
+        help="by what to choose, as ratings are uncertain: 'expected' value, probability of "
+        "being 'best', or a low quantile of the value such as 0.05, which prefers algorithms whose "
+        "rating is well known (expected). It does not bound the probability of a wrong choice: "
+        "--sure does",
+    )
+    parser.add_argument(
+        "--sure",
+        type=float,
+        metavar="P",
+        help="how probable it must be that the choice is the best, such as 0.95: says whether this "
+        f"is met, and ends with exit code {NOT_MET} if not",
+    )
+    parser.add_argument(
+        "--size", type=int, default=1, metavar="N", help="how many runs in parallel (1)"
+    )
+    parser.add_argument(
+        "--repeats",
+        action=argparse.BooleanOptionalAction,
+        help="whether runs of the same algorithm find different things, as with other seeds",
+    )
+    parser.add_argument(
+        "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
+    )
+    add_prior(parser)
+    add_seed(parser)
+    add_json(parser)
+    add_reading(parser)
+
+
+def _add_when(parser: argparse.ArgumentParser) -> None:
     when = parser.add_argument_group("when you will stop, one of").add_mutually_exclusive_group()
     when.add_argument(
         "--between",
@@ -187,28 +225,6 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         default=None,
         help="of time, for --between: on log, 10 to 100 counts as much as 100 to 1000",
     )
-    parser.add_argument(
-        "--risk",
-        default="expected",
-        metavar="RISK",
-        help="'expected' value, P of being 'best', or a low quantile such as 0.05, which prefers "
-        "whose rating is well known (expected)",
-    )
-    parser.add_argument(
-        "--size", type=int, default=1, metavar="N", help="how many runs in parallel (1)"
-    )
-    parser.add_argument(
-        "--repeats",
-        action=argparse.BooleanOptionalAction,
-        help="whether runs of the same algorithm find different things, as with other seeds",
-    )
-    parser.add_argument(
-        "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
-    )
-    add_prior(parser)
-    add_seed(parser)
-    add_json(parser)
-    add_reading(parser)
 
 
 def _select(wanted: argparse.Namespace) -> int:
@@ -218,6 +234,7 @@ def _select(wanted: argparse.Namespace) -> int:
         ratings,
         _preference(wanted),
         risk=_risk(wanted.risk),
+        sure=wanted.sure,
         size=wanted.size,
         among=wanted.among,
         repeats=wanted.repeats,
@@ -228,12 +245,14 @@ def _select(wanted: argparse.Namespace) -> int:
         "clock": ratings.clock,
         "range": {"asked": selection.asked, "used": selection.used},
         "risk": selection.risk,
+        "sure": selection.sure,
+        "met": selection.met,
         "choices": selection.choices,
         "exact": selection.exact,
         "limit": selection.limit,
     }
     say(wanted, selection, plain, posterior=ratings)
-    return 0
+    return NOT_MET if selection.met is False else 0
 
 
 def _preference(wanted: argparse.Namespace) -> Any:

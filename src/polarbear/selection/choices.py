@@ -58,6 +58,8 @@ class Selection:
         The first and the last time that was asked for; None where none was.
     used
         The first and the last time that counted: a range is clipped where the ratings end.
+    sure
+        How probable it had to be that no other choice is better; None if that was not asked.
     """
 
     choices: tuple[Choice, ...]
@@ -67,6 +69,12 @@ class Selection:
     limit: float
     asked: tuple[float | None, float | None]
     used: tuple[float, float]
+    sure: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the choice is as probably the best as was asked for; None if it was not."""
+        return None if self.sure is None else self.choice.best >= self.sure
 
     @property
     def choice(self) -> Choice:
@@ -111,6 +119,8 @@ class Selection:
         lines += _aligned(["", *head], [str(choice) for choice in self._few], rows)
         if len(self._few) < len(self.choices):
             lines.append(f"  and {len(self.choices) - len(self._few):,} more")
+        if self.sure is not None:
+            lines.append(self._says_sure())
         if len(self.algorithms) > 1:
             lines.append("a portfolio is rated as the best of its runs, which are independent")
         if not self.exact:
@@ -118,6 +128,17 @@ class Selection:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _says_sure(self) -> str:
+        best, loss = self.choice.best, _figure(self.choice.regret)
+        if self.met:
+            return f"sure: met, P(best) = {best:.3f} is at least {self.sure:g}"
+        others = sorted(self.choices[1:], key=lambda choice: -choice.best)[:1]
+        closest = "".join(f"; next is {other} with {other.best:.3f}" for other in others)
+        return (
+            f"sure: not met, P(best) = {best:.3f} is below {self.sure:g}{closest}. "
+            f"To run {self.choice} all the same costs {loss} on average (regret)"
+        )
 
     def _is_clipped(self) -> bool:
         """Whether a time that was asked for lies outside of those that the ratings have."""

@@ -29,6 +29,7 @@ def select(
     preference: Preference | Callable[[Floats], ArrayLike] | None = None,
     *,
     risk: Risk = "expected",
+    sure: float | None = None,
     size: int = 1,
     among: Iterable[str] | None = None,
     repeats: bool | None = None,
@@ -48,6 +49,10 @@ def select(
         better. A number such as 0.05: the highest lower quantile of the value, which prefers whose
         rating is well known. It guards against not knowing the ratings, not against bad runs:
         rankings say how often an algorithm is behind, never by how much. For that, look at values.
+        It is no bound on the probability of a wrong choice: that is what ``sure`` asks for.
+    sure
+        How probable it must be that no other choice is better, such as 0.95. The choice is the same
+        without it; ``met`` of the answer says whether it is as probable as that.
     size
         How many runs there will be in parallel, of which the best result is kept.
     among
@@ -66,6 +71,8 @@ def select(
     ('a2',)
     >>> pb.select(posterior, pb.preferences.at(1)).algorithms
     ('a1',)
+    >>> pb.select(posterior, pb.preferences.at(1), sure=0.95).met
+    True
     >>> pb.select(posterior, size=2, repeats=False).algorithms
     ('a1', 'a2')
     """
@@ -77,6 +84,8 @@ def select(
     wanted = resolved(preference)
     codes = _codes(posterior, among)
     _check(risk, size, len(codes), repeats)
+    if sure is not None and not 0 < sure < 1:
+        raise DataError(f"sure={sure!r}: expected a probability between 0 and 1, such as 0.95")
     if size > 1 and repeats is None:
         warn(
             "a portfolio is rated by the sum rule, which holds if the best result of its runs is "
@@ -86,7 +95,7 @@ def select(
             "low: rank each as an algorithm of its own instead"
         )
     task = _task(posterior, wanted, codes, risk, size, repeats is not False)
-    return _selection(posterior, wanted, codes, task, best_portfolios(task))
+    return _selection(posterior, wanted, codes, task, best_portfolios(task), sure)
 
 
 def _task(
@@ -130,6 +139,7 @@ def _selection(
     codes: NDArray[np.intp],
     task: Task,
     found: Found,
+    sure: float | None,
 ) -> Selection:
     values = task.values(found.members)
     expected, regret = values.mean(axis=1), (found.top - values).mean(axis=1)
@@ -153,7 +163,7 @@ def _selection(
     grid = float(posterior.times[0]), float(posterior.times[-1])
     asked = preference.asked if isinstance(preference, Linear) else (None, None)
     used = preference.used(posterior.times) if isinstance(preference, Linear) else grid
-    return Selection(choices, says, task.risk, values.shape[1], limit, asked, used)
+    return Selection(choices, says, task.risk, values.shape[1], limit, asked, used, sure)
 
 
 def _codes(posterior: Rated, among: Iterable[str] | None) -> NDArray[np.intp]:
