@@ -2,8 +2,8 @@
 
 A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
 the race is (``Started``, ``Extended``), who takes part (``Offered``, ``Added``, ``Removed``), what
-was found (``Told``, ``Imported``, ``Continued``) and what the race made of it (``Asked``,
-``Decided``).
+was found (``Told``, ``Imported``, ``Continued``, ``Superseded``) and what the race made of it
+(``Asked``, ``Decided``).
 
 Each line says its version. Files of every version stay readable.
 
@@ -146,6 +146,17 @@ class Continued:
 
 
 @dataclass(frozen=True)
+class Superseded:
+    """A run that does not count, because repetition ``by`` was run in its place.
+
+    The race knows this of jobs that it asks for; this is for runs whose job is lost.
+    """
+
+    key: Key
+    by: int
+
+
+@dataclass(frozen=True)
 class Decided:
     """What the runs of a round and of those before it show.
 
@@ -166,7 +177,17 @@ class Decided:
 
 
 Event = (
-    Started | Extended | Offered | Added | Removed | Asked | Told | Imported | Continued | Decided
+    Started
+    | Extended
+    | Offered
+    | Added
+    | Removed
+    | Asked
+    | Told
+    | Imported
+    | Continued
+    | Superseded
+    | Decided
 )
 
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}

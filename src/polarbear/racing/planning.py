@@ -46,10 +46,7 @@ def again(state: State) -> Asked | None:
         key for key, run in now.items() if run.failed and _tries(state, key) < state.rules.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [
-        Wish(key._replace(repetition=key.repetition + 1), now[key].horizon, state.extends.get(key))
-        for key in failed
-    ]
+    wishes = [Wish(_after(state, key), now[key].horizon, state.extends.get(key)) for key in failed]
     found = _afford(state, wishes, state.current) if wishes else None
     return found if isinstance(found, Asked) else None
 
@@ -162,7 +159,15 @@ def _last(state: State, times: int) -> float:
 
 
 def _next_key(state: State, algorithm: str, instance: str) -> Key:
-    key = Key(algorithm, instance, 0)
+    return _unused(state, Key(algorithm, instance, 0))
+
+
+def _after(state: State, key: Key) -> Key:
+    """The next attempt at a run; other runs may have been loaded under the number after it."""
+    return _unused(state, key._replace(repetition=key.repetition + 1))
+
+
+def _unused(state: State, key: Key) -> Key:
     while key in state.told or key in state.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key

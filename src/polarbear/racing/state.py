@@ -31,6 +31,7 @@ from polarbear.racing.events import (
     Outlook,
     Removed,
     Started,
+    Superseded,
     Told,
 )
 from polarbear.racing.extended_runs import extensions
@@ -227,6 +228,9 @@ def apply(state: State, event: Event) -> None:
             state.news = True
         case Continued(key, extends):
             state.extends[key] = extends
+        case Superseded(key):
+            _cancel(state, [key], -1)
+            state.superseded.add(key)
         case Decided():
             _decide(state, event)
 
@@ -308,8 +312,9 @@ def _ask(state: State, job: Job, round_: int) -> None:
     _use(state, job.instance)
     tickets = state.out.setdefault(round_, {})
     known = state.known[job.instance].get(job.algorithm, 0.0)
-    before = job.key._replace(repetition=job.repetition - 1)
-    if before in tickets:  # it failed, and does not count if this one comes in
+    earlier = (job.key._replace(repetition=k) for k in reversed(range(job.repetition)))
+    before = next((key for key in earlier if key in tickets), None)
+    if before is not None:  # it failed, and does not count if this one comes in
         failed = tickets.pop(before)
         known = failed.before
         state.superseded.add(before)

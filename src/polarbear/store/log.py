@@ -26,6 +26,7 @@ from polarbear.racing.events import (
     Started,
     Told,
     from_json,
+    to_json,
 )
 from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key
@@ -240,15 +241,26 @@ class Store:
         runs = (event.run for event in events if isinstance(event, Told | Imported))
         yield from effective_runs(runs, self.extends())
 
-    def retried(self) -> dict[tuple[str, str], int]:
-        """Of algorithms and instances that were tried again, which repetition was the last."""
-        names = self._names()
-        sql = (
-            "SELECT algorithm, instance, max(repetition) FROM runs WHERE kind = 0 "
-            "AND repetition > 0 GROUP BY algorithm, instance"
-        )
-        found = self._query(sql)
-        return {(names[a], names[i]): last for a, i, last in found if {a, i} <= names.keys()}
+    def attempts(self, algorithm: str, instances: Iterable[str]) -> dict[Key, tuple[int, Found]]:
+        """The runs of an algorithm on some instances, with the numbers of their events."""
+        ids = {self._ids[name]: name for name in (algorithm, *instances) if name in self._ids}
+        if self._ids.get(algorithm) is None:
+            return {}
+        marks = ", ".join("?" * len(ids))
+        where = f"WHERE r.algorithm = ? AND r.instance IN ({marks})"
+        packed: dict[Key, tuple[int, Found]] = {}
+        for row in self._query(RUN + where, self._ids[algorithm], *ids):
+            run = found_in(row, ids)
+            if isinstance(run, str):
+                raise StoreError(said(self.name, {row[0]: run}))
+            packed[run.key] = row[0], run
+        return packed
+
+    def add_remarks(self, refused: Iterable[Remark]) -> None:
+        """Keep runs that contradict those that are there, beside them."""
+        with self._lock:
+            self._check_usable()
+            self._write([], [blob_row(event, to_json(run).encode()) for event, run in refused])
 
     # Inside
 
@@ -366,13 +378,5 @@ class Store:
 
     def _stored(self, found: Found) -> tuple[int, Found] | None:
         """The number and the content of the run with the same key."""
-        algorithm, instance, repetition = found.key
-        ids = self._ids.get(algorithm, 0), self._ids.get(instance, 0)  # 0 is nobody's
-        where = "WHERE r.algorithm = ? AND r.instance = ? AND r.repetition = ?"
-        rows = self._query(RUN + where, *ids, repetition)
-        if not rows:
-            return None
-        packed = found_in(rows[0], {ids[0]: algorithm, ids[1]: instance})
-        if isinstance(packed, str):
-            raise StoreError(said(self.name, {rows[0][0]: packed}))
-        return rows[0][0], packed
+        algorithm, instance, _ = found.key
+        return self.attempts(algorithm, [instance]).get(found.key)

@@ -1,14 +1,32 @@
 """``merge``: the runs of races at several sites in one store."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from os import PathLike
 from typing import NamedTuple
 
+import numpy as np
+
 from polarbear.data.names import count, natural
+from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import Added, Event, Imported, Offered, Removed, Started, Told
+from polarbear.racing.events import (
+    Added,
+    Asked,
+    Continued,
+    Event,
+    Imported,
+    Offered,
+    Removed,
+    Started,
+    Superseded,
+    Told,
+)
+from polarbear.racing.extended_runs import effective_runs, extensions
+from polarbear.racing.jobs import Key, key_of
+from polarbear.racing.state import FAILED
 from polarbear.store.log import CHUNK, Remark, Store
 from polarbear.store.opening import open_store
 
@@ -18,7 +36,8 @@ Where = str | PathLike[str]
 class Merged(NamedTuple):
     """What a merge added.
 
-    ``conflicts``: the runs that were there already with another outcome, and were left out.
+    ``runs``: how many runs were added, or are known for longer now. ``conflicts``: the runs that
+    were there already with another outcome, and were left out.
 
     >>> print(Merged(12, 3, ()))
     12 runs added, 3 runs known already, 0 of them with another outcome
@@ -39,8 +58,8 @@ def merge(sources: Iterable[Where], target: Where) -> Merged:
     """Put the runs of several stores into one, as runs that were there before it asked.
 
     The races must have the same times, direction and clock. A run (algorithm, instance,
-    repetition) counts once; if two sites report it differently, the first one stays and the other
-    is a conflict. Merging twice is merging once.
+    repetition) counts once, as long as any site has watched it; if two sites report it
+    differently, the first one stays and the other is a conflict. Merging twice is merging once.
 
     Parameters
     ----------
@@ -74,10 +93,9 @@ def merge(sources: Iterable[Where], target: Where) -> Merged:
         _check([*([into] if into.n_events else []), *stores])
         if not into.n_events:
             into.append([_started(stores[0])])
-        before, there = into.n_events, len(into.remarks())
-        into.append(came := [*_who(into, stores), *_offers(into, stores)])
-        given = sum(_copy(source, into) for source in stores)
-        added = into.n_events - before - len(came)
+        there = len(into.remarks())
+        into.append([*_who(into, stores), *_offers(into, stores)])
+        given, added = map(sum, zip(*(_copy(source, into) for source in stores), strict=True))
         return Merged(added, given - added, tuple(into.remarks()[there:]))
 
 
@@ -133,23 +151,110 @@ def _offers(into: Store, stores: list[Store]) -> list[Event]:
     return [Offered(tuple(sorted(new, key=natural)))] if new else []
 
 
-def _copy(source: Store, into: Store) -> int:
-    """Copy the runs; how many there are."""
-    given = 0
-    runs = _runs(source)
+def _copy(source: Store, into: Store) -> tuple[int, int]:
+    """Copy the runs: how many there are, and how many of them told something new."""
+    given = added = 0
+    known, runs = _Attempts(into), _counting_runs(source)
     while some := list(islice(runs, CHUNK)):
-        into.append(some)
+        events, refused = _compare(some, into, known)
+        into.append(events)
+        into.add_remarks(refused)
         given += len(some)
-    return given
+        added += sum(isinstance(event, Imported) for event in events)
+    return given, added
 
 
-def _runs(source: Store) -> Iterator[Event]:
-    last = source.retried()
+class _Attempts:
+    """What a store says about several attempts at one run."""
+
+    def __init__(self, store: Store) -> None:
+        jobs = [job for event in store.of_kind(Asked) for job in event.jobs if job.repetition]
+        replaced = store.of_kind(Superseded)
+        links = {event.key: event.extends for event in store.of_kind(Continued)}
+        self.extends = extensions(jobs) | links
+        self.superseded = {event.key for event in replaced}
+        self._last = {event.key._replace(repetition=event.by) for event in replaced}
+        self.pairs = {key[:2] for key in (*(job.key for job in jobs), *self._last)}
+        """Algorithms and instances with more than one attempt."""
+
+    def counting(self, events: Iterable[Told | Imported]) -> dict[int, Run]:
+        """Of all runs of an algorithm on an instance, those that count, by their number.
+
+        Of runs that the race asked for only the last attempt counts, as number 0; runs that were
+        loaded have numbers of their own. The runs have the repetition of their first attempt.
+        """
+        made = {key_of(event.run): event for event in events}
+        extends = {key: self.extends[key] for key in made if key in self.extends}
+        asked = {key for key, event in made.items() if isinstance(event, Told)} | self._last
+        first = {key._replace(repetition=extends.get(key, key.repetition)) for key in asked}
+        kept = (e.run for key, e in made.items() if key not in self.superseded)
+        runs = {run.repetition: run for run in effective_runs(kept, extends)}
+        tried = {k: run for k, run in runs.items() if key_of(run) in first}
+        loaded = {k: run for k, run in runs.items() if k not in tried}
+        if not tried:
+            return loaded
+        last = max(tried)
+        return {**loaded, last if 0 in loaded else 0: tried[last]}
+
+
+def _counting_runs(source: Store) -> Iterator[Run]:
+    """The runs of a store that count, each once, with the number that it counts under."""
+    attempts = _Attempts(source)
+    several: defaultdict[tuple[str, str], list[Told | Imported]] = defaultdict(list)
     for event in source.read():
-        match event:
-            case Told(run):
-                # Of a run that was tried again only the last attempt counts, as in its race.
-                if run.repetition == last.get((run.algorithm, run.instance), 0):
-                    yield Imported(run._replace(repetition=0))
-            case Imported():
-                yield event
+        if isinstance(event, Told | Imported):
+            pair = event.run.algorithm, event.run.instance
+            if pair in attempts.pairs:
+                several[pair].append(event)
+            else:
+                yield event.run
+    for own in several.values():
+        for number, run in attempts.counting(own).items():
+            yield run._replace(repetition=number)
+
+
+def _compare(runs: list[Run], into: Store, attempts: _Attempts) -> tuple[list[Event], list[Remark]]:
+    """What these runs add to a store, and those that contradict what is there."""
+    instances: defaultdict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        instances[run.algorithm].add(run.instance)
+    there: defaultdict[tuple[str, str], dict[Key, tuple[int, Told | Imported]]] = defaultdict(dict)
+    for algorithm, some in instances.items():
+        for key, (seq, packed) in into.attempts(algorithm, some).items():
+            there[key[0], key[1]][key] = seq, packed.event()
+    events: list[Event] = []
+    refused: list[Remark] = []
+    for run in runs:
+        own = there[run.algorithm, run.instance]
+        known = attempts.counting(event for _, event in own.values())
+        number = run.repetition
+        if number not in known and key_of(run) in own:  # an attempt at another run has this number
+            number = next((k for k, other in known.items() if _agree(other, run)), -1)
+        earlier = known.get(number)
+        free = 1 + max((key.repetition for key in own), default=-1)
+        if earlier is None:
+            events.append(Imported(run if number >= 0 else run._replace(repetition=free)))
+        elif not _agree(earlier, run):
+            seq = max(seq for seq, event in own.values() if event.run.until == earlier.until)
+            refused.append(Remark(seq, Imported(run)))
+        elif run.until > earlier.until or earlier.status == Status.CUT != run.status:
+            link = Continued(key_of(run)._replace(repetition=free), earlier.repetition)
+            attempts.extends[link.key] = link.extends
+            events += [link, Imported(run._replace(repetition=free))]
+    return events, refused
+
+
+def _agree(one: Run, other: Run) -> bool:
+    """Whether two reports of a run say the same, as long as both watched it.
+
+    Where a race is split over sites, one of them may have needed to see more of a run.
+    """
+    brief, whole = sorted((one, other), key=lambda run: run.until)
+    time, value = np.asarray(whole.time), np.asarray(whole.value)
+    seen = np.searchsorted(time, brief.until, side="right")
+    same = np.array_equal(brief.time, time[:seen]) and np.array_equal(brief.value, value[:seen])
+    if brief.until == whole.until:
+        return same and (Status.CUT in (brief.status, whole.status) or brief.status == whole.status)
+    # An extension may fail before the end of what was known: the time of a failure says little.
+    failed = brief.status == whole.status and brief.status in FAILED
+    return same and (brief.status == Status.CUT or failed)

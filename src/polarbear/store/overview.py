@@ -7,7 +7,7 @@ from typing import Any
 from polarbear.data.names import count, listing, natural, shown, unit_of
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started
+from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started, Superseded
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
 from polarbear.store.counting import counted
@@ -126,6 +126,10 @@ def overview(database: Database) -> Overview:
     later = database.query(told, since, head.last) if state.wanted else ()
     for algorithm, instance, repetition in later:
         state.wanted.pop(Key(names[algorithm], names[instance], repetition), None)
+    replaced = "SELECT seq, kind, body, crc FROM events WHERE kind = 'superseded' AND seq <= ?"
+    for event in _events(database.name, database.query(replaced, head.last), None).values():
+        if isinstance(event, Superseded):
+            state.wanted.pop(event.key, None)
     last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
     return Overview(
         database.name,

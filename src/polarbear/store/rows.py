@@ -75,18 +75,8 @@ class Found(NamedTuple):
     data: bytes
 
     def same(self, other: "Found") -> bool:
-        """Whether both say the same of a run, as long as both watched it.
-
-        Where a race is split over sites, one of them may have needed to see more of a run.
-        """
-        brief, whole = sorted((self, other), key=lambda found: found.until)
-        if brief.until == whole.until or brief.status != CODES[Status.CUT]:
-            mine, theirs = ((r.key, r.status, r.until, r.data) for r in (self, other))
-            return mine == theirs
-        short, long = brief.event().run, whole.event().run
-        seen = np.searchsorted(long.time, short.until, side="right")
-        beginning = long.time[:seen], long.value[:seen]  # type: ignore[index]
-        return brief.key == whole.key and (short.time, short.value) == beginning
+        """Whether both say the same of a run, told or imported."""
+        return self[1:] == other[1:]
 
     def event(self) -> Told | Imported:
         """The event that this is."""

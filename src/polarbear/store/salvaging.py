@@ -3,6 +3,7 @@
 Until the first damage the events are copied as they are. After it, what the race asked and decided
 cannot be relied on, for it may rest on what is lost; but what was found is as true as before. So
 runs are kept as runs that were there already, and who takes part is kept; the race decides anew.
+Several attempts at one run stay one run: what the jobs said about them is kept as events.
 """
 
 import sqlite3
@@ -13,8 +14,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polarbear.data.names import count, listing
+from polarbear.data.run import Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import Added, Asked, Decided, Event, Imported, Removed, Started, Told
+from polarbear.racing.events import (
+    Added,
+    Asked,
+    Continued,
+    Decided,
+    Event,
+    Imported,
+    Removed,
+    Started,
+    Superseded,
+    Told,
+)
+from polarbear.racing.jobs import Key, key_of
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
 from polarbear.store.reading import RUNS, SMALL, decoded, seed_of
@@ -91,6 +105,7 @@ def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int
     lost: dict[int, str] = {}
     copied = kept = 0
     known: set[str] = set()
+    attempts = _Attempts()
     seed = seed_of(list(_around(small, 1, 1)))
     for low in range(1, last + 1, CHUNK):
         high = min(low + CHUNK - 1, last)
@@ -103,25 +118,82 @@ def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int
         before = [event for seq, event in events.items() if seq < first]
         for event in before:
             _note(event, known)
-        after = [own for seq in events if seq > first for own in _mended(events[seq], known)]
+            attempts.note(event)
+        after = [own for s in events if s > first for own in _mended(events[s], known, attempts)]
         store.append([*before, *after])
         copied, kept = copied + len(before), kept + len(after)
     return Salvaged(copied, kept, lost)
 
 
-def _mended(event: Event, known: set[str]) -> list[Event]:
+def _mended(event: Event, known: set[str], attempts: "_Attempts") -> list[Event]:
     """What is kept of an event after the damage."""
+    links = attempts.links(event)
+    attempts.note(event)
     match event:
         case Started() | Asked() | Decided():
             return []
         case Told(run) | Imported(run):
             came = [] if run.algorithm in known else [Added(run.algorithm)]
             known.add(run.algorithm)
-            return [*came, Imported(run)]
+            return [*came, *links, Imported(run)]
         case Added(algorithm) if algorithm in known:
             return []  # who came back is still there, for nobody was eliminated
     _note(event, known)
     return [event]
+
+
+class _Attempt(NamedTuple):
+    """The last attempt at a run of an algorithm on an instance."""
+
+    key: Key
+    first: int
+    status: Status
+    told: bool
+
+
+class _Attempts:
+    """Which runs are further attempts at others, as jobs say, or as runs show if jobs are lost."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[Key, int | None] = {}
+        self._last: dict[tuple[str, str], _Attempt] = {}
+
+    def note(self, event: Event) -> None:
+        """Keep track of an event."""
+        match event:
+            case Asked(jobs):
+                self._jobs |= {job.key: job.extends for job in jobs if job.repetition}
+            case Continued(key, extends):
+                self._jobs[key] = extends
+            case Told(run) | Imported(run):
+                key, told = key_of(run), isinstance(event, Told)
+                extends = self._extends(key) if told else self._jobs.get(key)
+                first = key.repetition if extends is None else extends
+                self._last[key[0], key[1]] = _Attempt(key, first, run.status, told)
+            case _:
+                pass
+
+    def links(self, event: Event) -> list[Event]:
+        """What has to be said of a run that was told, if it is no longer said by its job."""
+        if not isinstance(event, Told):
+            return []
+        key = key_of(event.run)
+        extends, before = self._extends(key), self._last.get((key[0], key[1]))
+        if extends is not None:
+            return [Continued(key, extends)]
+        if before is None and key.repetition:  # the attempt before this one is lost
+            return [Superseded(key._replace(repetition=key.repetition - 1), key.repetition)]
+        return [Superseded(before.key, key.repetition)] if before and before.told else []
+
+    def _extends(self, key: Key) -> int | None:
+        """The repetition that a run extends, if it does."""
+        before = self._last.get((key[0], key[1]))
+        if key in self._jobs or before is None or not key.repetition:
+            return self._jobs.get(key)
+        # A run is extended if it was cut. An extension that failed is made again as the same run,
+        # any other run with another seed.
+        again = before.status == Status.CUT or before.first != before.key.repetition
+        return before.first if again else None
 
 
 def _note(event: Event, known: set[str]) -> None:
