@@ -14,8 +14,9 @@ remembers, the engine runs.
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -23,13 +24,13 @@ from typing import Any, Self, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import guess, listing, shown
+from polarbear.data.names import count, guess, listing, natural, shown
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError, warn
 from polarbear.inference import fit as default_fit
 from polarbear.racing.core import Race
-from polarbear.racing.events import Event, Started
+from polarbear.racing.events import Event, Identified, Started
 from polarbear.racing.fitting import Fit
 from polarbear.racing.jobs import Job, Key
 from polarbear.racing.planning import NO_INSTANCES
@@ -39,6 +40,13 @@ from polarbear.racing.rules import Rules
 from polarbear.racing.standing import Standing, to_go
 from polarbear.racing.state import FAILED
 from polarbear.running.engines import Engine, start
+from polarbear.running.identity import (
+    check_distinct_files,
+    differences,
+    find_renamed,
+    identify,
+    new_parts,
+)
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Outcome
 from polarbear.running.setup import Limits, Setup, Solver
@@ -72,6 +80,7 @@ def race(
     seed: int = 0,
     fit: Fit = default_fit,
     progress: bool | Watch | None = None,
+    accept_changes: bool = False,
 ) -> "Result":
     """Race solvers until it is settled who belongs to the anytime Pareto set.
 
@@ -105,6 +114,9 @@ def race(
     progress
         Whether to tell standard error what happens; by default if it is a terminal. Or a function
         that is called with a :class:`~polarbear.racing.progress.Progress` several times a second.
+    accept_changes
+        Whether to resume although instances, solvers or limits are not those that the store knows
+        by these names. What changed is recorded. By default such a call is refused.
 
     Examples
     --------
@@ -124,7 +136,14 @@ def race(
     )
     rules = Rules() if rules is None else rules
     return conducted(
-        setup, rules, store=store, executor=executor, seed=seed, fit=fit, progress=progress
+        setup,
+        rules,
+        store=store,
+        executor=executor,
+        seed=seed,
+        fit=fit,
+        progress=progress,
+        accept_changes=accept_changes,
     )
 
 
@@ -137,11 +156,12 @@ def conducted(
     seed: int = 0,
     fit: Fit = default_fit,
     progress: bool | Watch | None = None,
+    accept_changes: bool = False,
 ) -> "Result":
     """The same as :func:`race`, of a setup."""
     kept = None if store is None else open_store(store)
     try:
-        running = _begin(setup, rules, seed, fit, kept)
+        running, setup = _begin(setup, rules, seed, fit, kept, accept_changes)
         found = Result(running, setup, kept, executor, _watcher(progress))
         found.go_on()
     except BaseException:
@@ -191,10 +211,11 @@ class Result(Raced):
         """
         return self.race.runs if self._store is None else self._store.runs()
 
-    def add(self, name: str, solver: Solver) -> Standing:
+    def add(self, name: str, solver: Solver, *, accept_changes: bool = False) -> Standing:
         """Let a solver join, and race on until all is settled again: how it stands then.
 
         It first runs on the instances that others have run on. What was found out before stands.
+        A solver that comes back with other code is refused, unless ``accept_changes``.
         """
         more = Setup.of(
             {**self._setup.solvers, name: solver},
@@ -204,7 +225,12 @@ class Result(Raced):
             clock=self._setup.clock,
             limits=self._setup.limits,
         )
+        identity = _compare_identity(
+            self.race.state.identity, identify(more), "this race", accept_changes
+        )
         self.race.add(name)
+        if identity is not None:
+            self.race.identify(identity)
         self._setup = more
         self.go_on()
         return self.verdict(name)
@@ -333,10 +359,17 @@ class Result(Raced):
                 out.pop(job.key, None)
 
 
-def _begin(setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None) -> Race:
-    """The race of a store, checked against what was asked for, or a new one."""
+def _begin(
+    setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None, accept_changes: bool
+) -> tuple[Race, Setup]:
+    """Return a new race, or the race of a store, and the setup under the names of the race.
+
+    A call that does not agree with the store is refused before anything is stored.
+    """
     if store is None or not store.n_events:
-        return Race(
+        identity = identify(setup)
+        check_distinct_files(identity)
+        race = Race(
             setup.solvers,
             setup.times,
             direction=setup.direction,
@@ -346,6 +379,8 @@ def _begin(setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None)
             clock=setup.clock,
             fit=fit,
         )
+        race.identify(identity)
+        return race, setup
     first = next(store.read())
     _compare(first, setup, seed, store.name)
     race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
@@ -356,6 +391,7 @@ def _begin(setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None)
                 f"{name!r} is racing in {store.name}, but is not among the solvers; "
                 + guess(name, list(setup.solvers))
             )
+    setup, identity = _agree(race, setup, store.name, accept_changes)
     for name in setup.solvers:
         if name not in known:
             race.add(name)
@@ -363,7 +399,63 @@ def _begin(setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None)
         race.offer(setup.instances.names)
     if race.rules != rules:
         race.extend(rules)
-    return race
+    if identity is not None:
+        race.identify(identity)
+    return race, setup
+
+
+def _agree(
+    race: Race, setup: Setup, where: str, accept_changes: bool
+) -> tuple[Setup, Identified | None]:
+    """Compare what names stand for with what the race knows; refuse what does not agree.
+
+    Returns the setup under the names of the race, and what is new, to be recorded.
+    """
+    known = race.state.identity
+    names = {*race.state.pool, *race.state.used} if setup.instances.names is not None else set()
+    setup = setup.renamed({new: old for new, old in known.aliases.items() if old in names - {new}})
+    now = identify(setup)
+    check_distinct_files(now)
+    renamed = find_renamed(names, setup, known, now)
+    if renamed:
+        setup = setup.renamed(renamed)
+        now = replace(identify(setup), aliases=renamed)
+    missing = sorted(names - now.instances.keys(), key=natural)
+    if missing:
+        raise SolverError(
+            f"{count(len(missing), 'instance')} of the race in {where} "
+            f"{'is' if len(missing) == 1 else 'are'} not among the instances: {listing(missing)}. "
+            "Pass all that it had, and more if you like"
+        )
+    changes = []
+    if renamed:
+        new, old = next(iter(renamed.items()))
+        changes.append(
+            f"another name in this call for {count(len(renamed), 'instance')} of the race: {old!r} "
+            f"is now {new!r}"
+        )
+    return setup, _compare_identity(known, now, where, accept_changes, changes)
+
+
+def _compare_identity(
+    known: Identified,
+    now: Identified,
+    where: str,
+    accept_changes: bool,
+    changes: Sequence[str] = (),
+) -> Identified | None:
+    """What is new and to be recorded; an error if something changed that was not accepted."""
+    changes = [*changes, *differences(known, now)]
+    if changes and not accept_changes:
+        raise StoreError(
+            f"{where} was made with something else under the same names, or with the same "
+            f"under other names: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
+            "Runs of both would be taken for one. Pass what it was made with; give what changed a "
+            "new name; or pass accept_changes=True to resume under the names of the store, and "
+            "have the changes recorded"
+        )
+    identity = new_parts(known, now)
+    return None if identity is None else replace(identity, changes=tuple(changes))
 
 
 def _compare(first: object, setup: Setup, seed: int, where: str) -> None:

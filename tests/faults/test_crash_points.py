@@ -88,7 +88,7 @@ def test_a_second_coordinator_is_refused(tmp_path):
         first.kill()
         first.wait()
     few = pb.Rules(max_runs=10)
-    run(path, rules=few).close()  # who is dead holds nothing
+    run(path, seconds=0.05, rules=few).close()  # who is dead holds nothing
 
 
 @pytest.mark.parametrize(("years", "zone"), [(-30, "Pacific/Kiritimati"), (30, "America/St_Johns")])

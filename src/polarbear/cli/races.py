@@ -41,6 +41,11 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
     add_file(parser, "--store", help="where to keep the race, if not where the file says")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the cluster of this scheduler")
     add_file(parser, "--spool", metavar="FOLDER", help="run by workers that share this folder")
+    parser.add_argument(
+        "--accept-changes",
+        action="store_true",
+        help="resume although instances, solvers or limits changed under their names; recorded",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing on the way")
     add_json(parser, "a line of JSON for each thing that happens, and the answer")
 
@@ -79,6 +84,7 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
             executor=_executor(wanted),
             seed=race.seed,
             progress=watch,
+            accept_changes=wanted.accept_changes,
         )
     with found:
         standings = [found.verdict(name) for name in (*found.eliminated, *found.pareto)]

@@ -33,6 +33,7 @@ from polarbear.racing.events import (
     Eliminated,
     Event,
     Extended,
+    Identified,
     Imported,
     Offered,
     Outlook,
@@ -234,6 +235,16 @@ class Race:
         names = names_of(instances, "instances")
         if not {*names} <= self._state.pool.keys() | self._state.used.keys():
             self._record(Offered(names))
+
+    def identify(self, identity: Identified) -> None:
+        """Record what names stand for, to compare later calls with it.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> race.identify(Identified({"x": "1f3a"}, {}, {}))
+        >>> race.events[-1].instances
+        {'x': '1f3a'}
+        """
+        self._record(identity)
 
     def load(self, runs: Runs) -> None:
         """Take earlier runs of algorithms that are in the race.

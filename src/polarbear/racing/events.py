@@ -1,9 +1,9 @@
 """What happens in a race, as records that are never changed, and as lines of JSON.
 
 A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
-the race is (``Started``, ``Extended``), who takes part (``Offered``, ``Added``, ``Removed``), what
-was found (``Told``, ``Imported``, ``Continued``, ``Superseded``) and what the race made of it
-(``Asked``, ``Decided``).
+the race is (``Started``, ``Extended``, ``Identified``), who takes part (``Offered``, ``Added``,
+``Removed``), what was found (``Told``, ``Imported``, ``Continued``, ``Superseded``) and what the
+race made of it (``Asked``, ``Decided``).
 
 Each line says its version. Files of every version stay readable.
 
@@ -15,7 +15,7 @@ Each line says its version. Files of every version stay readable.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf, isfinite
 from typing import Any, NamedTuple, get_args
 
@@ -88,6 +88,30 @@ class Extended:
     """From now on these rules hold."""
 
     rules: Rules
+
+
+@dataclass(frozen=True)
+class Identified:
+    """What names stand for: fingerprints of instances and solvers, and the limits of runs.
+
+    Only what is new since the last such event. ``aliases``: new names of instances, and the names
+    that they have in the race. ``changes``: differences that were accepted, in words.
+    """
+
+    instances: Mapping[str, str] = field(default_factory=dict)
+    solvers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
+
+    def updated(self, later: "Identified") -> "Identified":
+        """What is known after a later event: it replaces what was said before."""
+        return Identified(
+            {**self.instances, **later.instances},
+            {**self.solvers, **later.solvers},
+            {**self.limits, **later.limits},
+            {**self.aliases, **later.aliases},
+        )
 
 
 @dataclass(frozen=True)
@@ -179,6 +203,7 @@ class Decided:
 Event = (
     Started
     | Extended
+    | Identified
     | Offered
     | Added
     | Removed
@@ -311,7 +336,8 @@ def _s(number: float) -> str:
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "rules": Rules.from_plain,
     "times": _floats,
-    "instances": tuple,
+    "instances": lambda given: given if isinstance(given, dict) else tuple(given),
+    "changes": tuple,
     "problems": tuple,
     "jobs": lambda rows: tuple(Job(*row) for row in rows),
     "key": lambda row: Key(*row),

@@ -26,6 +26,7 @@ from polarbear.racing.events import (
     Eliminated,
     Event,
     Extended,
+    Identified,
     Imported,
     Offered,
     Outlook,
@@ -115,6 +116,7 @@ class State:
     no_longer: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
 
+    identity: Identified = field(default_factory=Identified)  # what names stand for
     round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
     basis: Basis | None = None
@@ -202,6 +204,8 @@ def apply(state: State, event: Event) -> None:
             raise ValueError("a race starts once")
         case Extended(rules):
             _extend(state, rules)
+        case Identified():
+            state.identity = state.identity.updated(event)
         case Offered(instances):
             fresh = {*state.pool, *instances} - state.used.keys()
             # By a number that only depends on the name: the same draw however they are offered.

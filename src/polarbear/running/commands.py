@@ -45,6 +45,9 @@ class Command:
         Whether to read standard error too.
     terminal
         Run it in a terminal of its own, for programs that hold back what they print otherwise.
+    folder
+        Where the program is started, and what relative paths in ``arguments`` start from; by
+        default, and where there is no such folder, the current folder.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Command:
     exits: tuple[int, ...] = (0, 10, 20, 30)
     errors: bool = False
     terminal: bool = False
+    folder: str | None = field(default=None, compare=False)
     _find: Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,7 +130,13 @@ class Command:
         def value(match: re.Match[str]) -> str:
             return values[match[1]] if match[1] else match[0][0]
 
-        return [_harmless(word, _BRACES.sub(value, word)) for word in self.arguments]
+        here = self.start_folder or "."
+        return [_harmless(word, _BRACES.sub(value, word), here) for word in self.arguments]
+
+    @property
+    def start_folder(self) -> str | None:
+        """Where the program is started; None is the current folder."""
+        return self.folder if self.folder and Path(self.folder).is_dir() else None
 
     def _time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
         if match.groupdict().get("time") is not None:
@@ -146,6 +156,7 @@ class Command:
             job.begin()  # an attempt for which the system had no room costs the program no time
             return subprocess.Popen(
                 argv,
+                cwd=self.start_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing if self.errors else None,
@@ -184,11 +195,11 @@ def _compiled(pattern: str) -> Pattern[str]:
     return found
 
 
-def _harmless(word: str, filled: str) -> str:
+def _harmless(word: str, filled: str, folder: str) -> str:
     """What a name is put into stays an operand: a file named "-f" becomes "./-f"."""
     if not filled.startswith("-") or word.startswith("-"):
         return filled
-    if Path(filled).exists():
+    if Path(folder, filled).exists():
         return f"./{filled}"
     raise SolverError(
         f"{filled!r} in place of {word!r} would be taken for an option: "

@@ -24,7 +24,8 @@ r"""A race as a TOML file: what to run, for those who would rather not write Pyt
     [limits]
     memory = 4_000_000_000
 
-Paths are relative to the file. Python is imported, and nothing else is run.
+Paths are relative to the file: programs are started in its folder, and instances are named relative
+to it, whatever folder the race is called from. Python is imported, and nothing else is run.
 """
 
 import re
@@ -203,7 +204,7 @@ def _solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
     with _about(*place, keys=table):
         if "exits" in options:
             options["exits"] = tuple(options["exits"])
-        return Command(table["command"], **options)
+        return Command(table["command"], **options, folder=str(folder.absolute()))
 
 
 def _instances(table: Mapping[str, Any], folder: Path) -> Any:
@@ -215,16 +216,10 @@ def _instances(table: Mapping[str, Any], folder: Path) -> Any:
     with _about("instances", keys=table):
         if "names" in table:
             return Instances.of(_texts(table["names"], "names"))
-        pattern = table["files"]
-        if isinstance(pattern, list):
-            return Instances.of([str(folder / name) for name in _texts(pattern, "files")])
-        try:
-            found = sorted(str(path) for path in folder.glob(pattern) if path.is_file())
-        except (ValueError, NotImplementedError, TypeError) as error:
-            raise SolverError(f"files = {pattern!r}: {error}") from None
-        if not found:
-            raise SolverError(f"files = {pattern!r}: there is no such file in {folder}")
-        return Instances.of(found)
+        files = table["files"]
+        if not isinstance(files, str):
+            files = _texts(files, "files")
+        return Instances.from_files(files, folder)
 
 
 def _times(times: Any) -> Any:

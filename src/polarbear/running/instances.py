@@ -4,11 +4,17 @@ An instance is what a solver finds in ``job.instance``: a file name, a number, a
 object. What is heavy or cannot be sent to another process is made there::
 
     Instances(["f1", "f2"], build=lambda name: ioh.get_problem(int(name[1:]), 1, 5))
+
+Names decide seeds and which runs belong together, so they must not depend on where a race is called
+from. Text, numbers and paths are named as they are written. ``Instances.from_files`` names files
+relative to a folder, which is what TOML files use.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +81,47 @@ class Instances:
             )
         return cls(tuple(named), _Lookup(named))
 
+    @classmethod
+    def from_files(
+        cls, files: str | Iterable[str | PathLike[str]], folder: str | PathLike[str] = "."
+    ) -> "Instances":
+        """Files as instances, named relative to a folder. Solvers are given their absolute paths.
+
+        Parameters
+        ----------
+        files
+            A pattern such as "instances/*.cnf", or a list of files. An absolute path in the list is
+            named as it is written.
+        folder
+            What names are relative to, and where the files are looked for. To get the same names
+            from wherever a script is called: ``folder=Path(__file__).parent``.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "b.cnf").touch()
+        ...     Path(folder, "a.cnf").touch()
+        ...     Instances.from_files("*.cnf", folder).names
+        ('a.cnf', 'b.cnf')
+        """
+        root = Path(folder).absolute()
+        if isinstance(files, str):
+            try:
+                matches = [path for path in root.glob(files) if path.is_file()]
+            except (ValueError, NotImplementedError) as error:
+                raise SolverError(f"files = {files!r}: {error}") from None
+            names = sorted(path.relative_to(root).as_posix() for path in matches)
+            if not names:
+                raise SolverError(f"files = {files!r}: there is no such file in {folder}")
+        else:
+            names = [Path(os.path.normpath(name)).as_posix() for name in files]
+            absent = next((name for name in names if not (root / name).is_file()), None)
+            if absent is not None:
+                raise SolverError(f"files: there is no file {absent!r} in {folder}")
+        _distinct(names)
+        return cls(tuple(names), _Lookup({name: str(root / name) for name in names}))
+
     def make(self, job: Job) -> Any:
         """The instance of a job.
 
@@ -85,6 +132,25 @@ class Instances:
         if self.names is None:
             return self.build(np.random.default_rng(job.instance_seed))
         return self.build(job.instance)
+
+    def given(self) -> Mapping[str, Any] | None:
+        """The instances by name, if they exist before a run; None if ``build`` makes them.
+
+        >>> Instances.of({"small": 1}).given(), Instances(["1"], int).given()
+        ({'small': 1}, None)
+        """
+        return self.build.named if isinstance(self.build, _Lookup) else None
+
+    def renamed(self, names: Mapping[str, str]) -> "Instances":
+        """The same given instances, those in ``names`` under other names.
+
+        >>> Instances.of({"a": 1, "b": 2}).renamed({"a": "c"}).names
+        ('c', 'b')
+        """
+        given = self.given()
+        if given is None:
+            return self
+        return Instances.of({names.get(name, name): given[name] for name in given})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from importlib import import_module
 from inspect import signature
@@ -88,6 +88,14 @@ class Setup:
     direction: Direction
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # names in code: names in the race
+
+    def renamed(self, names: Mapping[str, str]) -> "Setup":
+        """The same setup with instances under the names that they have in the race."""
+        if not names:
+            return self
+        aliases = {**self.aliases, **names}
+        return replace(self, instances=self.instances.renamed(names), aliases=aliases)
 
     @classmethod
     def of(

@@ -178,6 +178,7 @@ def description(setup: Setup) -> dict[str, Any]:
         "direction": setup.direction,
         "clock": setup.clock,
         "limits": vars(setup.limits),
+        "aliases": dict(setup.aliases),
     }
 
 

@@ -157,7 +157,7 @@ def _setup(place: Path, solvers: str, idle: float, pause: float) -> tuple[Setup,
             direction=race["direction"],
             clock=race["clock"],
             limits=Limits(**race["limits"]),
-        )
+        ).renamed(race.get("aliases", {}))
         patience = float(race["patience"])
         missing = [name for name in race["solvers"] if name not in setup.solvers]
     except (KeyError, TypeError) as error:
