@@ -27,6 +27,14 @@ def left_of(found, seconds=PATIENCE):
     return left
 
 
+def children(pid):
+    """The processes that a single-threaded process, or the first thread of another, started."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def running(pids):
     """Those of these processes that are there; a zombie is not."""
     return [pid for pid in pids if _runs(pid)]

@@ -5,6 +5,7 @@
 
 import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,8 +17,9 @@ from uuid import uuid4
 
 import killing
 from disturbing import UNTIL_GONE
-from marks import MARK, left
-from waiting import wait_until
+from marks import MARK, left, marked
+from polarbear.running.processes import descendants
+from waiting import children, left_of, running, wait_until
 
 HERE = Path(__file__).parent.parent
 KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
@@ -88,3 +90,65 @@ def test_kills_of_a_race_in_a_database(tmp_path, report, server):
     kills = max(2, 3 * KILLS // 10)
     toll = tolled(lambda: f"{server.url}#kills{next(count)}", kills, tmp_path)
     told_of(report, "coordinator killed (SIGKILL), PostgreSQL", toll)
+
+
+# Whatever is killed
+
+LEAVING = """
+import os, time
+import polarbear as pb
+
+def daemon(job):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    time.sleep(600)
+
+words = ["sh", "-c", "sleep 600; true"]
+wrapper = pb.Command(words, pattern="(?P<time>1) (?P<value>1)", clock="evaluations")
+solvers = {"daemon": daemon, "wrapper": wrapper}
+pb.race(solvers, ["i"], [1, 10], direction="minimize", executor=2)
+"""
+# A coordinator; for each slot a guard, a supervisor, a run and the next; a daemon; sh and sleep.
+PROCESSES = 12
+
+
+def below(coordinator, victim):
+    """A process to be killed, and those that must end with it."""
+    guard = random.choice(children(coordinator.pid))
+    pid = {"guard": guard, "supervisor": children(guard)[0]}[victim]
+    return pid, descendants(pid)
+
+
+def test_nothing_is_left_of_programs_and_daemons_whatever_is_killed(report):
+    kills = 42 if KILLS >= 100 else 3
+    remaining = 0
+    for victim in itertools.islice(itertools.cycle(("group", "guard", "supervisor")), kills):
+        mark = uuid4().hex
+        coordinator = subprocess.Popen(
+            [sys.executable, "-c", LEAVING],
+            env={**os.environ, MARK: mark},
+            start_new_session=True,
+        )
+        wait_until(lambda mark=mark: len(marked(mark)) >= PROCESSES)
+        if victim != "group":
+            pid, ending = below(coordinator, victim)
+            os.kill(pid, signal.SIGKILL)
+            remaining += len(left_of(lambda ending=ending: running(ending), UNTIL_GONE))
+        os.killpg(coordinator.pid, signal.SIGKILL)
+        coordinator.wait()
+        remaining += len(left(mark, UNTIL_GONE))
+    report(
+        "group, guard or supervisor killed, with programs and daemons",
+        kills,
+        0,
+        0,
+        0,
+        0,
+        0,
+        remaining,
+    )
+    assert remaining == 0

@@ -23,7 +23,7 @@ from disturbing import CODE, LONG, RULES, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, left
 from polarbear.coordinator import PATIENCE as LOSSES
 from polarbear.running.processes import descendants
-from waiting import left_of, running, wait_until
+from waiting import children, left_of, running, wait_until
 
 HERE = Path(__file__).parent.parent
 DASK = pytest.mark.skipif(
@@ -43,12 +43,9 @@ def begun(path, seconds, **more):
 
 
 def slots(process):
-    """The processes that supervise runs: the children of a coordinator."""
-    try:
-        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    except OSError:
-        return []
-    return [int(word) for word in listed.split()]
+    """The processes that guard and supervise runs: the children of a coordinator, and theirs."""
+    guards = children(process.pid)
+    return [*guards, *(pid for guard in guards for pid in children(guard))]
 
 
 def test_slots_are_killed_and_their_runs_made_again(tmp_path, report):

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing, suppress
 from dataclasses import replace
 from uuid import uuid4
 
@@ -88,7 +90,7 @@ def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(slot, hurrie
     outcome = slot.run(job(name))
     assert (outcome.run.status, outcome.run.time, outcome.run.value) == (status, (3.0,), (7.0,))
     assert why in outcome.why
-    assert len(descendants(slot.pid)) <= 1  # the process of the next run, which waits
+    assert len(descendants(slot.pid)) <= 2  # the supervisor, and the process of the next run
     assert slot.run(job("quick")).run.value == (3.0, 2.0)
 
 
@@ -104,6 +106,32 @@ def test_a_run_that_finds_very_much_is_thinned_and_exact_at_the_times(slot):
     best = dict(zip(run.time, run.value, strict=True))
     for time_ in (10, 100, 1000, 90_000):
         assert best[time_] == 1 / time_
+
+
+def test_a_run_holds_no_descriptor_that_can_be_written_to(tmp_path):
+    (tmp_path / "read").write_text("7")
+    with (
+        (tmp_path / "written").open("w+") as written,
+        (tmp_path / "read").open() as readable,
+        closing(socket.socket()) as connection,
+    ):
+
+        def stray(_):
+            """Writes wherever it can; files that are read stay open."""
+            number = 0
+            for descriptor in {*range(3, 300), written.fileno(), connection.fileno()}:
+                with suppress(OSError):
+                    os.write(descriptor, b"garbage")
+                    number += 1
+            yield 1, float(readable.read())
+            yield 2, number
+
+        slot = Slot(setup_of(more={"stray": stray}))
+        try:
+            assert slot.run(job("stray")).run.value == (7.0, 0.0)
+        finally:
+            slot.close()
+    assert (tmp_path / "written").read_bytes() == b""
 
 
 def test_what_is_printed_is_kept_in_part(slot):
@@ -204,12 +232,13 @@ def test_without_fork_a_run_is_a_new_python():
 def test_closing_a_slot_ends_its_run():
     slot = Slot(setup_of(limits=Limits()))
     slot._ours.send(("run", (job("child_sleeper"),), None))
-    below = wait_until(lambda: len(found := descendants(slot.pid)) == 3 and found)
+    below = wait_until(lambda: len(found := descendants(slot.pid)) == 4 and found)
     slot.close()
     assert left_of(lambda: running(below)) == []
 
 
-def test_if_the_supervisor_is_killed_so_is_its_run():
+@pytest.mark.parametrize("victim", ["guard", "supervisor"])
+def test_if_the_supervisor_or_its_guard_is_killed_so_is_its_run(victim):
     import threading
 
     slot = Slot(setup_of(limits=Limits()))
@@ -223,8 +252,8 @@ def test_if_the_supervisor_is_killed_so_is_its_run():
 
     thread = threading.Thread(target=run)
     thread.start()
-    below = wait_until(lambda: len(found := descendants(pid)) == 3 and found)
-    os.kill(pid, signal.SIGKILL)
+    below = wait_until(lambda: len(found := descendants(pid)) == 4 and found)
+    os.kill(pid if victim == "guard" else descendants(pid)[0], signal.SIGKILL)
     thread.join(120)
     assert len(errors) == 1
     assert left_of(lambda: running(below)) == []

@@ -98,15 +98,15 @@ time.sleep(600)
 def test_a_run_that_nobody_wants_any_more_is_ended(shared):
     cluster, client = shared
 
-    def processes():  # a slot, a run, its child, and the next run on each worker
+    def processes():  # a guard, a supervisor, a run, its child, and the next run
         return [len(descendants(worker.pid)) for worker in cluster.workers]
 
     setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
     engine = start(setup, client)
     engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
-    wait_until(lambda: processes() == [4, 4])
+    wait_until(lambda: processes() == [5, 5])
     assert len(engine.cancel(["child_sleeper"])) == 2
-    wait_until(lambda: max(processes()) <= 2)
+    wait_until(lambda: max(processes()) <= 3)
     engine.close()
 
 
@@ -117,12 +117,12 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     def seconds():
         coordinator = subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT)
         try:
-            wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [4, 4])
+            wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [5, 5])
         finally:
             coordinator.kill()
             coordinator.wait()
         begin = time.monotonic()
-        wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 2)
+        wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 3)
         return time.monotonic() - begin
 
     assert any(seconds() < 2 for _ in range(THRICE))

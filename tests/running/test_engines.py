@@ -111,7 +111,7 @@ def test_if_a_slot_is_killed_its_run_is_lost_and_the_engine_goes_on():
     with closing(start(setup_of(slow=lambda _: time.sleep(600)), 1)) as engine:
         engine.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 2)])
         slot = engine._backend._slots[0].pid
-        wait_until(lambda: descendants(slot))
+        wait_until(lambda: len(descendants(slot)) > 1)
         os.kill(slot, signal.SIGKILL)
         found = all_of(engine)
     assert [type(outcome) for outcome in found] == [Lost, Outcome, Outcome]
@@ -216,9 +216,9 @@ def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
         with subprocess.Popen(words, stdout=subprocess.PIPE) as coordinator:
             try:
                 assert coordinator.stdout.readline() == b"started\n"
-                # Two slots, each with a run, its child, and the next run.
+                # Two guards, each with a supervisor, a run, its child, and the next run.
                 below = wait_until(
-                    lambda: len(found := descendants(coordinator.pid)) >= 8 and found
+                    lambda: len(found := descendants(coordinator.pid)) >= 10 and found
                 )
             finally:
                 coordinator.kill()

@@ -29,6 +29,7 @@ from polarbear.running.processes import (
     Usage,
     cpu_seconds,
     descendants,
+    detach_descriptors,
     fork,
     kill_below,
     kill_group,
@@ -66,13 +67,10 @@ class Supervisor:
     ----------
     setup
         What to run.
-    leash
-        A descriptor on which nothing is to be read while a run goes on: its end is the end of
-        whoever wanted the run.
     slots
         How many run on this machine at once, and share its memory.
     parent
-        The parent of this process; if it changes, whoever wanted the run is gone.
+        The parent of this process; if it changes, nothing waits for the run any more.
     announce
         Is told the session of each run, so that somebody else can kill it if this process is gone.
     """
@@ -81,12 +79,11 @@ class Supervisor:
         self,
         setup: Setup,
         *,
-        leash: int | None = None,
         slots: int = 1,
         parent: int | None = None,
         announce: Callable[[int], None] | None = None,
     ) -> None:
-        self._setup, self._leash, self._slots = setup, leash, slots
+        self._setup, self._slots = setup, slots
         self._parent, self._announce = parent, announce
         self._next: _Child | None = None
 
@@ -106,7 +103,7 @@ class Supervisor:
                     leaving = None
                 if self._setup.clock != "wall":  # nothing is to disturb what is measured
                     self.prepare()
-                watch.wait(self._leash, self._parent, self._next)
+                watch.wait(self._parent, self._next)
                 if watch.quiet:
                     leaving, watch = watch, None
                 else:
@@ -122,7 +119,7 @@ class Supervisor:
         """Have the process of the next run ready: to make one takes longer than to wake it."""
         if self._next is None:
             with suppress(OSError):  # no room for it now: it is made when it is needed
-                self._next = _Child(self._setup, self._leash)
+                self._next = _Child(self._setup)
 
     def _started(self, job: Job) -> "_Watch":
         child, self._next = self._next or self._child(), None
@@ -140,7 +137,7 @@ class Supervisor:
         """A process for a run, as soon as the system has room for one."""
         try:
             return start_when_possible(
-                lambda: _Child(self._setup, self._leash), lambda: not self._is_abandoned()
+                lambda: _Child(self._setup), lambda: not self._is_abandoned()
             )
         except OSError:
             if self._is_abandoned():
@@ -149,14 +146,13 @@ class Supervisor:
 
     def _is_abandoned(self) -> bool:
         """Whether the process that wanted the run is gone."""
-        ready = self._leash is not None and select.select([self._leash], [], [], 0)[0]
-        return bool(ready) or self._parent not in (None, os.getppid())
+        return self._parent not in (None, os.getppid())
 
 
 class _Child:
     """A process that waits for its job."""
 
-    def __init__(self, setup: Setup, leash: int | None) -> None:
+    def __init__(self, setup: Setup) -> None:
         self.board = Board(setup.times)
         # It starts with the pages of its parent, which are not its own doing.
         self.shared = resident([os.getpid()])
@@ -172,9 +168,7 @@ class _Child:
             raise
         if self.pid == 0:
             try:
-                for descriptor in (self.output, self._orders, leash):
-                    if descriptor is not None:
-                        os.close(descriptor)
+                detach_descriptors(keep=(writing, orders))
                 begin(parent, writing, setup.limits)
                 with open(orders, "rb") as file:  # noqa: PTH123
                     job = Job(*json.load(file))
@@ -223,18 +217,18 @@ class _Watch:
         most = setup.limits.memory or (None if total is None else 0.9 * total / slots)
         self._memory = None if most is None else most + child.shared
 
-    def wait(self, leash: int | None, parent: int | None, spared: _Child | None) -> None:
+    def wait(self, parent: int | None, spared: _Child | None) -> None:
         """Until it ends, or exceeds a limit."""
         self._spared = () if spared is None else (spared.pid,)
         poll = select.poll()
         output, pidfd = self._child.output, self._child.pidfd
-        for descriptor in (output, pidfd, leash):
+        for descriptor in (output, pidfd):
             if descriptor is not None:
                 poll.register(descriptor, select.POLLIN)
         over = False
         while not over:
             ready = {descriptor for descriptor, _ in poll.poll(1000 * self._pause())}
-            if leash in ready or parent not in (None, os.getppid()):
+            if parent not in (None, os.getppid()):
                 raise Abandoned
             if output in ready and not self._drain():
                 poll.unregister(output)

@@ -1,8 +1,13 @@
-"""``Slot``: a process that supervises one run at a time, and the handle on it.
+"""``Slot``: a process that supervises one run at a time, the one that guards it, and the handle.
 
-A slot is single-threaded and has no children but runs, which is what containment needs; the process
-that holds the handle may have any number of threads. It ends with that process: its connection is
-at its end then, or its parent is another one.
+Below the process that holds the handle there are two for each slot. The *supervisor* is
+single-threaded and has no children but runs, which is what containment needs. Its parent, the
+*guard*, only waits. Whichever is killed, nothing stays behind:
+
+1. The process with the handle: its end of the connection is closed, and the guard kills all below.
+2. The supervisor: its orphans become children of the guard, which kills them.
+3. The guard: the supervisor gets a signal, and kills all below.
+4. The process group of one of them: each is in a session of its own, so that no group has two.
 
 A slot comes about in two ways. *Forked*, it has all solvers and instances in memory, closures and
 unpicklable things among them. *Started* as a new program, it gets them as bytes: this is how the
@@ -11,10 +16,12 @@ workers of other engines have slots of their own.
 
 import gc
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
 
@@ -29,6 +36,8 @@ from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.processes import (
     THREADS,
     adopt_orphans,
+    detach_descriptors,
+    die_with,
     fork,
     kill_below,
     kill_session,
@@ -38,7 +47,8 @@ from polarbear.running.processes import (
 from polarbear.running.setup import Packed, Setup, unpack
 
 _MINUTE = 60.0
-_handles: set[Connection] = set()  # ends that no other slot may hold open
+GLANCE_SECONDS = 0.25
+"""How often a guard looks whether its parent is there, where no system call tells it."""
 
 
 class SlotGone(Exception):  # noqa: N818 (it says what is the case)
@@ -71,7 +81,6 @@ class Slot:
         self._ours, theirs = Pipe()
         self._known: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
-        _handles.add(self._ours)
         try:
             if setup is None:
                 self._process = start_when_possible(
@@ -152,6 +161,7 @@ class Slot:
 
     def close(self) -> None:
         """End the slot and what runs there, and wait until both are gone."""
+        self.end()
         self._forget()
         try:
             if self._process is not None:
@@ -163,7 +173,6 @@ class Slot:
         self.pid = 0
 
     def _forget(self) -> None:
-        _handles.discard(self._ours)
         self._ours.close()
 
 
@@ -175,12 +184,11 @@ def _fork(theirs: Connection, setup: Setup, core: int | None, slots: int) -> int
     if pid:
         return pid
     try:
-        for handle in _handles:
-            os.close(handle.fileno())
+        guard = _guard(theirs, parent)
         for name in THREADS:
             os.environ[name] = str(setup.limits.threads)
         with threadpool_limits(setup.limits.threads):
-            _serve(theirs, parent, core, slots, setup)
+            _serve(theirs, guard, core, slots, setup)
     finally:
         os._exit(0)
 
@@ -197,44 +205,81 @@ def _start(theirs: Connection, core: int | None, slots: int) -> subprocess.Popen
         stdin=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()],
         env=os.environ | dict.fromkeys(THREADS, "1"),
+        start_new_session=True,
     )
 
 
 def main(descriptor: int, parent: int, core: int | None, slots: int) -> NoReturn:
     """Be a slot that was started as a program."""
     unwatch()
+    connection = Connection(descriptor)
     try:
-        _serve(Connection(descriptor), parent, core, slots, None)
+        _serve(connection, _guard(connection, parent), core, slots, None)
     finally:
         os._exit(0)
 
 
-def _serve(
-    connection: Connection, parent: int, core: int | None, slots: int, setup: Setup | None
-) -> None:
-    """Make the runs that are asked for, until nobody asks any more."""
+def _guard(connection: Connection, parent: int) -> int:
+    """Fork the supervisor, where this returns who guards it; else never return.
+
+    The guard kills all below when the supervisor or the parent is gone.
+    """
+    _begin_session()
+    guard = os.getpid()
+    child = start_when_possible(fork, lambda: os.getppid() == parent)
+    if child:
+        _wait_for_end(connection, child, parent)
+        _leave()
+    _begin_session()
+    die_with(guard, signal.SIGTERM)
+    detach_descriptors(keep=(connection.fileno(),))
+    return guard
+
+
+def _wait_for_end(connection: Connection, child: int, parent: int) -> None:
+    """Return when a child or the parent is gone, or the other end of a connection is closed."""
+    detach_descriptors(keep=(connection.fileno(),))
+    poll = select.poll()
+    poll.register(connection, 0)  # that the other end is closed is told in any case
+    if hasattr(os, "pidfd_open"):
+        poll.register(os.pidfd_open(child), select.POLLIN)
+    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while os.getppid() == parent and not poll.poll(1000 * GLANCE_SECONDS):
+        if os.waitid(os.P_PID, child, how) is not None:
+            return
+
+
+def _begin_session() -> None:
+    """Be where no signal for another process group comes, and adopt what is orphaned below."""
+    with suppress(PermissionError):  # it is in a session of its own
+        os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that asks
     signal.signal(signal.SIGTERM, _leave)
     # The launcher may ignore the end of its children or block signals; runs are waited for here.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     adopt_orphans()
+
+
+def _serve(
+    connection: Connection, guard: int, core: int | None, slots: int, setup: Setup | None
+) -> None:
+    """Make the runs that are asked for, until the connection or the guard is gone."""
     pin(core)
     gc.collect()
     gc.freeze()  # what is never collected need not be copied for each run
     options: Any = {
-        "leash": connection.fileno(),
         "slots": slots,
-        "parent": parent,
+        "parent": guard,
         "announce": connection.send,
     }
     known: dict[str | None, Supervisor | str] = {}
     if setup is not None:
         known[None] = Supervisor(setup, **options)
-    while (message := _next(connection, parent)) is not None:
+    while (message := _next(connection, guard)) is not None:
         kind, what, more = message
         if kind == "setup":
-            with watched(parent):
+            with watched(guard):
                 found = _unpacked(what, more)
             known[what.key] = found if isinstance(found, str) else Supervisor(found, **options)
         elif not _made(connection, known[more], what):
