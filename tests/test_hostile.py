@@ -106,6 +106,61 @@ def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
     assert "\n" not in said
 
 
+HOSTILE = "a\x1b[2J\nb\x07\x9b\u202ec"
+"""A name that clears a terminal, rings, begins a line, and turns the direction of writing."""
+
+
+def hostile_runs():
+    """Runs in which algorithms, instances and the clock have such names."""
+    names, n = (HOSTILE, f"b{HOSTILE}", "good"), 30
+    table = {
+        "algorithm": names * n,
+        "instance": [f"{HOSTILE}{k // 3}" for k in range(3 * n)],
+        "time": [1] * 3 * n,
+        "value": [k % 3 + k * k % 7 for k in range(3 * n)],
+    }
+    return pb.Runs.from_frame(table, direction="minimize", clock=HOSTILE)
+
+
+def printed():
+    """Everything that people print, with hostile names in it."""
+    runs = hostile_runs()
+    posterior = pb.fit(runs, times=[1])
+    replay = pb.replay(runs, pb.Rules(alpha=0.8), times=[1])
+    yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
+    yield from (replay, replay.race, *replay.race.standings(), *replay.eliminated.values())
+    yield pb.replay_many(runs, pb.Rules(alpha=0.8), times=[1], seeds=range(2))
+    yield pb.calibrate(runs, times=[1], replicates=2)
+    yield pb.select(posterior)
+    yield from pb.select(posterior, size=2, repeats=False, sure=0.999).choices
+    yield pb.select(posterior, size=2, repeats=False, sure=0.999)
+
+    def fails(job):
+        raise ValueError(f"{job.name}{HOSTILE}")
+
+    def finds(job):
+        yield 1, job.rng.random()
+
+    solvers = {HOSTILE: finds, f"b{HOSTILE}": finds, f"c{HOSTILE}": fails}
+    instances = {f"{HOSTILE}{k}": k for k in range(8)}
+    asked = {"times": [1], "direction": "minimize", "executor": 1}
+    yield pb.check(solvers, instances, **asked)
+    rules = pb.Rules(alpha=0.8, max_runs=24)
+    with pb.race(solvers, instances, rules=rules, store=":memory:", **asked) as result:
+        assert result.failures
+        yield from (result, result.race)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_people_print_holds_no_control_characters():
+    for thing in printed():
+        for said in (str(thing), repr(thing)):
+            raw = {c for c in said if not c.isprintable()} - {"\n"}
+            assert not raw, (type(thing), raw)
+            if "ValueError" not in said:  # what a solver says may have lines
+                assert "\nb\\x07" not in said, type(thing)
+
+
 def test_files_of_a_folder_are_named_by_hashes(tmp_path):
     solvers = dict.fromkeys(NAMES, course.solver((1.0,) * 3))
     setup = Setup.of(solvers, list(NAMES), times=[1], direction="minimize")

@@ -24,7 +24,7 @@ from typing import Any, Self, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import count, guess, listing, natural, shown
+from polarbear.data.names import count, guess, listing, natural, shown, shown_lines
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError, warn
@@ -282,7 +282,7 @@ class Result(Raced):
         ended = f"{self.ended}{more if self.ended == NO_INSTANCES else ''}"
         said = f"{self.race}\n  ended       {ended}"
         for name, why in self.failures.items():
-            said += f"\n  failed      {name}: {why}"
+            said += f"\n  failed      {shown(name)}: {shown_lines(why)}"
         return said
 
     __repr__ = __str__

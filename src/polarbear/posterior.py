@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polarbear.archive import read_arrays, write_arrays
 from polarbear.closed_form import Mixture, Weighted
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import count, indices, listing, span
+from polarbear.data.names import count, indices, listing, shown, span
 from polarbear.diagnostics import Diagnostics
 from polarbear.draws import even, matched, moments
 from polarbear.errors import DataError, require
@@ -401,7 +401,8 @@ class Posterior(Frozen):
 
     def __str__(self) -> str:
         final = self.mean()[-1]
-        leader = int(np.argmax(final))
+        k = int(np.argmax(final))
+        leader = shown(self.algorithms[k])
         where = f"{len(self.times)} times" if len(self.times) > 1 else "one time"
         return (
             f"posterior of {len(self.algorithms)} algorithms at {where}, "
@@ -410,7 +411,7 @@ class Posterior(Frozen):
             f"  algorithms  {listing(self.algorithms)}\n"
             f"  made by     {self.method}, {self.prior}, {self.evidence} as evidence, "
             f"{len(self.draws)} draws\n"
-            f"  at the end  {self.algorithms[leader]} leads with a rating of {final[leader]:.2f}\n"
+            f"  at the end  {leader} leads with a rating of {final[k]:.2f}\n"
             f"  numerics    {self.diagnostics}"
         )
 

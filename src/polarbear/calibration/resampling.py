@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.calibration.odds import LEAST, Check, check_rates, check_thirds
 from polarbear.calibration.pool import contested, nearest_utilities
 from polarbear.calibration.tally import Estimate, Tally, judge
-from polarbear.data.names import count, moment, span
+from polarbear.data.names import count, moment, shown, span
 from polarbear.errors import DataError, DataWarning, FitWarning
 from polarbear.inference import apart, as_rankings, fit
 from polarbear.priors.any import Prior
@@ -111,7 +111,7 @@ class Calibration:
             "win rates": self._rates(),
         }
         return "\n".join(
-            fill(text, 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
+            fill(shown(text), 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
             for name, text in lines.items()
         )
 

@@ -18,8 +18,9 @@ def shown(text: object) -> str:
     >>> print(shown("a\x1b[2J"))
     a\x1b[2J
     """
-    plain = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(text))
-    return "".join(plain)
+    from polarbear.data.names import shown_lines  # here, for it loads numbers
+
+    return shown_lines(text)
 
 
 def to_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:

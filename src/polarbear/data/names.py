@@ -109,13 +109,25 @@ def guess(name: str, names: Sequence[str]) -> str:
 
 
 def shown(name: str) -> str:
-    r"""A name without anything that a terminal would obey.
+    r"""Escape what a terminal would obey: control characters, line ends, changes of direction.
+
+    Every name that is printed passes through here.
 
     >>> print(shown("a\n\x1b[2J"))
     a\n\x1b[2J
     """
     plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
     return "".join(plain)
+
+
+def shown_lines(text: object) -> str:
+    r"""Escape the same in a text, whose line ends stay.
+
+    >>> print(shown_lines("what a program said:\n\x1b[2Jx"))
+    what a program said:
+    \x1b[2Jx
+    """
+    return "\n".join(map(shown, str(text).split("\n")))
 
 
 def listing(names: Sequence[str], most: int = 8) -> str:
@@ -146,7 +158,7 @@ def unit_of(clock: str, otherwise: str = "") -> str:
     ('evaluations', 'seconds', '')
     """
     units = {"time": otherwise, "reported": otherwise, "wall": "seconds", "cpu": "CPU seconds"}
-    return units.get(clock, clock)
+    return units[clock] if clock in units else shown(clock)
 
 
 COUNTED = ("evaluations", "evals", "calls", "iterations", "generations", "steps", "epochs", "nodes")

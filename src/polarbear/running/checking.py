@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import count, unit_of
+from polarbear.data.names import count, shown, shown_lines, unit_of
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import Key, job
 from polarbear.running.engines import start
@@ -40,11 +40,12 @@ class Checked(NamedTuple):
             f"{count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
             f"  clock  {setup.clock}, {times} {unit_of(setup.clock, 'time')}",
         ]
-        width = max(map(len, self.outcomes))
+        width = max(len(shown(name)) for name in self.outcomes)
         for name, outcome in self.outcomes.items():
-            lines.append(f"  {name:<{width}}  {_line(outcome, unit_of(setup.clock, 'time'))}")
+            said = _line(outcome, unit_of(setup.clock, "time"))
+            lines.append(f"  {shown(name):<{width}}  {said}")
             if name in problems:
-                lines.append(f"  {'':<{width}}  -> {problems[name]}")
+                lines.append(f"  {'':<{width}}  -> {shown_lines(problems[name])}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from polarbear.data.names import shown
 from polarbear.selection.portfolios import Risk
 
 
@@ -34,7 +35,7 @@ class Choice:
     regret: float
 
     def __str__(self) -> str:
-        counts = Counter(self.algorithms)
+        counts = Counter(map(shown, self.algorithms))
         return " + ".join(f"{k} x {name}" if k > 1 else name for name, k in counts.items())
 
 

@@ -77,7 +77,7 @@ class Overview:
         return sum(sum(own.values()) for own in self.ended.values())
 
     def __str__(self) -> str:
-        unit = f" of {shown(unit_of(self.clock))}" if unit_of(self.clock) else ""
+        unit = f" of {unit_of(self.clock)}" if unit_of(self.clock) else ""
         out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
         done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
         lines = [
