@@ -362,8 +362,10 @@ class TestLogs:
         [
             ({"pattern": "("}, "pattern '\\(': "),
             ({"pattern": "x"}, "needs the groups"),
-            ({"names": "("}, "names '\\(': "),
-            ({"names": "x(?P<algorithm>.)"}, "finds no algorithm and instance in the path"),
+            ({"names": "("}, "names='\\(' has no field"),
+            ({"names": "(?P<algorithm>"}, "names='\\(\\?P<algorithm>': missing"),
+            ({"names": "x(?P<algorithm>.)"}, "no file fits names='x.*the first is .*log"),
+            ({"names": "(?P<algorithm>.)"}, "gives no algorithm and instance"),
         ],
     )
     def test_bad_patterns_are_explained(self, options, message):

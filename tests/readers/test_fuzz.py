@@ -53,6 +53,7 @@ LONG = (
     b"CSA,f1,1,10,4.0,90,cut\nCSA,f1,1,80,0.5,90,cut\nRS,f1,1,10,3.0,90,crashed\n"
     b'RS,"f, 2",2,10,inf,90,finished\n'
 )
+NAMED = b"evals,best,status\n1,4.0,cut\n10,,cut\n100,0.5,cut\n"
 WIDE = b"algorithm,instance,seed,100,t=1e3,time_5000\nA,f1,1,5,4,\nA,f1,2,,3,2\nB,f1,1,,,\n"
 COCO = {
     "f1.info": b"suite = 'bbob', funcId = 1, DIM = 2, Precision = 1.000e-08, algId = 'rs'\n% note\n"
@@ -81,6 +82,7 @@ def folder(name):
 
 CASES = {
     "csv": lambda: {"t.csv": LONG},
+    "csv-named": lambda: {f"{a}/f_s{n}.csv": NAMED for a in "AB" for n in (1, 2)},
     "wide": lambda: {"t.csv": WIDE},
     "parquet": lambda: {"t.parquet": parquet_of_ours()},
     "ioh": lambda: IOH,
@@ -117,8 +119,11 @@ def test_two_thousand_damaged_files(case, tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     options = {"format": case.split("-")[0]}
-    if case in ("csv", "wide", "parquet"):
+    if case in ("csv", "csv-named", "wide", "parquet"):
         options["direction"] = "minimize"
+    if case == "csv-named":
+        options |= {"names": "{algorithm}/{instance}_s{seed}.csv", "missing": "drop"}
+        options["columns"] = {"time": ["evals"], "value": ["best"]}
     assert len(read(tmp_path, **options))
     rng = random.Random(f"damage {case}")
     outcomes = {"read": 0, "refused": 0}
@@ -142,6 +147,8 @@ def test_two_thousand_damaged_files(case, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("x.csv", ",".join(map(str, range(30_000))) + "\n" + "1," * 29_999 + "1\n"),
+        ("x.csv", ",".join(f"c{i}" for i in range(100_000)) + "\n"),
         ("x.info", "funcId = 1, a=1," + "b" * 1_000_000),
         ("x.info", "funcId = 1, " + "a = 'b, " * 100_000),
         ("a__b.log", "SCIP version 10\n" + ("0.0s|" + "|" * 1900 + "\n") * 500),

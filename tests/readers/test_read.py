@@ -1,6 +1,7 @@
 """``read`` itself: which format is found, what is said if none is, files, folders and archives."""
 
 import gzip
+import os
 import re
 import shutil
 import tarfile
@@ -199,6 +200,48 @@ def test_archives_cannot_fill_the_memory(tmp_path, monkeypatch):
     for name in ("a.zip", "a.tgz", "a.csv.gz"):
         with pytest.raises(DataError, match="unpacks to more than"):
             read(tmp_path / name, direction="minimize")
+
+
+def test_the_bound_on_unpacking_is_for_all_files_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("polarbear.readers.source.MOST_BYTES", 100_000)
+    rows = LONG + "CSA,f1,90,0.5\n" * 4000  # 56 kB each
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in "ab":
+            archive.writestr(f"{name}.csv", rows)
+            (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(rows.encode()))
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        for i in range(300):  # headers count as well
+            archive.addfile(tarfile.TarInfo(f"{i}.csv"))
+    unpacked = []
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: unpacked.append(1))
+    for name in ("a.zip", "a.tgz", "."):
+        with pytest.raises(DataError, match="unpacks to more than 0 MiB"):
+            read(tmp_path / name, direction="minimize")
+    assert not unpacked  # the archive says how large its files are
+
+
+def test_a_zip_is_opened_once(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for i in range(50):
+            archive.writestr(f"{i}.csv", LONG.replace("f1", f"f{i}"))
+    opened = []
+    original = zipfile.ZipFile.__init__
+
+    def count(self, *args, **options):
+        opened.append(self)
+        original(self, *args, **options)
+
+    monkeypatch.setattr(zipfile.ZipFile, "__init__", count)
+    assert len(read(tmp_path / "a.zip", direction="minimize")) == 100
+    assert len(opened) == 1
+    assert opened[0].fp is None  # and closed
+
+
+def test_pipes_and_devices_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", "/dev/zero"):
+        with pytest.raises(DataError, match="is a pipe or a device; save what it holds"):
+            read(path, direction="minimize")
 
 
 def test_an_index_cannot_point_outside_its_folder(tmp_path):

@@ -132,7 +132,24 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--pattern", metavar="REGEX", action=Option, help="finds times and values in solver logs"
     )
     group.add_argument(
-        "--names", metavar="REGEX", action=Option, help="finds algorithm and instance in file names"
+        "--names",
+        metavar="PATTERN",
+        action=Option,
+        help="what a file's path means: 'runs/{algorithm}/{instance}_s{repetition}.csv'",
+    )
+    group.add_argument(
+        "--columns",
+        metavar="NAME=OTHER,...",
+        type=_other_names,
+        action=Option,
+        const=MANY,
+        help=f"other names of a column, where files differ: time=evals,fe; {MANY}",
+    )
+    group.add_argument(
+        "--missing",
+        choices=("error", "drop"),
+        action=Option,
+        help="rows without a time or a value: refuse them, or leave them out (error)",
     )
     group.add_argument(
         "--times",
@@ -141,6 +158,16 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         action=Option,
         help="rank at N times (where data are), or at these: 10,100,1000",
     )
+
+
+def _other_names(text: str) -> tuple[str, tuple[str, ...]]:
+    """A column, and what else it may be called."""
+    name, equals, others = text.partition("=")
+    if not (name and equals and all(others.split(","))):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected a column, =, and its other names: time=evals,fe"
+        )
+    return name, tuple(others.split(","))
 
 
 def _times(text: str) -> int | tuple[float, ...]:

@@ -95,6 +95,9 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
     'say --repeats, or name it with --instance NAME --instance NAME'
     >>> in_options("with times=pb.grid.log(1, 16, 30)", argparse.Namespace(times=None))
     'with --times 1,2,4,8,16'
+    >>> wanted = argparse.Namespace(names=None, columns=None)
+    >>> print(in_options("pass names='{instance}.csv', columns={'time': ['fe', 'n']}", wanted))
+    pass --names '{instance}.csv', --columns time=fe,n
     """
     options = set(vars(wanted)) if wanted is not None else set()
 
@@ -106,17 +109,29 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
             first, last = float(spaced[1]), float(spaced[2])
             times = [first * (last / first) ** (k / 4) for k in range(5)]
             value = ",".join(f"{time:.4g}" for time in times)
+        if value.startswith("{"):
+            named = {key: _QUOTED.findall(others) for key, others in _LISTED.findall(value)}
+            pairs = (shlex.quote(f"{key}={','.join(others)}") for key, others in named.items())
+            return " ".join(f"{name} {pair}" for pair in pairs)
         if value in ("True", "False"):
             return name if value == "True" else f"--no-{name[2:]}"
         parts = _QUOTED.findall(value) or [value]
-        return " ".join(f"{name} {'NAME' if part == '...' else part}" for part in parts)
+        parts = ["NAME" if part == "..." else _quoted(part) for part in parts]
+        return " ".join(f"{name} {part}" for part in parts)
 
     return _PARAMETER.sub(option, message)
 
 
+def _quoted(part: str) -> str:
+    """A value as one types it in a shell."""
+    return shlex.quote(part) if part and not set(part).isdisjoint("{}*() ") else part
+
+
+_LISTED = re.compile(r"'([^']*)': (\[[^\]]*\])")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
 _SPACED = re.compile(r"pb\.grid\.log\(([^,]+), ([^,]+), \d+\)")
 _PARAMETER = re.compile(
-    r"\b(?P<name>[a-z_]+)=(?P<value>(?:pb\.grid\.log)?\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
+    r"\b(?P<name>[a-z_]+)="
+    r"(?P<value>\{[^{}]*\}|(?:pb\.grid\.log)?\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
 )

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["results", "posterior", "ratings", "store"]
 
-READING = ("direction", "format", "clock", *COLUMNS, "until", "pattern", "names")
+READING = (
+    "direction", "format", "clock", *COLUMNS, "until", "pattern", "names", "columns", "missing"
+)  # fmt: skip
 _SQLITE = b"SQLite format 3\0"
 _RATINGS = b'"kind": "polarbear ratings"'
 
@@ -67,6 +69,8 @@ def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
     named = {name: getattr(wanted, name) for name in READING}
     if named["until"] is not None:
         named["until"] = _time_or_name(named["until"])
+    if named["columns"] is not None:
+        named["columns"] = dict(named["columns"])
     return polarbear.read(source, **{k: v for k, v in named.items() if v is not None})
 
 

@@ -54,6 +54,10 @@ class Columns(Protocol):
         """A column as numbers; nan where a number is missing."""
         ...
 
+    def cell(self, name: str, row: int) -> str:
+        """A cell as text, for messages."""
+        ...
+
 
 def columns_of(table: Any) -> Columns:
     """Columns of a mapping of sequences, or of any data frame that narwhals knows.
@@ -104,24 +108,29 @@ class MappingColumns:
         if isinstance(values, np.ndarray):
             return floats(values, name)
         try:
-            if "_" in "".join(value for value in values if isinstance(value, str)):
-                raise ValueError  # Python reads 1_0 as ten
-            array = np.asarray(values, dtype=np.float64)
-            if array.ndim != 1:
-                raise ValueError
-            return floats(array, name, values)
+            return _parse(values, name)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        try:
+            return _parse([np.nan if is_missing(value) else value for value in values], name)
         except (TypeError, ValueError, OverflowError):
             raise self._not_a_number(name) from None
 
     def _not_a_number(self, name: str) -> DataError:
-        odd = [row for row, value in enumerate(self.table[name]) if not _is_number(value)]
+        odd = [
+            row
+            for row, value in enumerate(self.table[name])
+            if not is_missing(value) and not _is_number(value)
+        ]
         if not odd:
             return DataError(f"column {name!r} does not hold numbers")
         value, where = self.table[name][odd[0]], self.where(odd[0])
-        if text(value).strip() == "":
-            return missing(name, where, len(odd))
         others = and_more(len(odd))
         return DataError(f"column {name!r}, {where}: {value!r} is not a number{others}")
+
+    def cell(self, name: str, row: int) -> str:
+        value = self.table[name][row]
+        return value if isinstance(value, str) else text(value) or "nan"
 
 
 class FrameColumns:
@@ -162,6 +171,9 @@ class FrameColumns:
             _warn_of_rounding(column.abs().max(), name)
         return np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
+    def cell(self, name: str, row: int) -> str:
+        return text(self._frame.get_column(name)[row]) or "nan"
+
 
 def list_of(values: Any) -> Any:
     """A column of values, as a sequence or a one-dimensional numpy array of numbers."""
@@ -177,6 +189,29 @@ def list_of(values: Any) -> Any:
     if array.dtype.kind in "mM":
         array = array.astype(str)  # a date may be a name, but is no number
     return array if array.dtype.kind in "biuf" else array.tolist()
+
+
+MISSING_TEXTS = frozenset(["", "nan", "na", "n/a", "<na>", "null", "none"])
+"""What a cell without a number holds, in lower case."""
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell says that there is no number in it.
+
+    >>> is_missing(""), is_missing("NA"), is_missing(None), is_missing("x"), is_missing(0)
+    (True, True, True, False, False)
+    """
+    return text(value).strip().lower() in MISSING_TEXTS
+
+
+def _parse(values: Sequence[Any], name: str) -> NDArray[np.float64]:
+    """Cells as floats; ``ValueError`` if one is no number."""
+    if "_" in "".join(value for value in values if isinstance(value, str)):
+        raise ValueError  # Python reads 1_0 as ten
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError
+    return floats(array, name, values)
 
 
 def _is_number(value: Any) -> bool:

@@ -11,11 +11,25 @@ from polarbear.errors import DataError
 USUAL = {
     "algorithm": ("solver", "optimizer", "optimiser", "method", "algo", "alg", "optimizer_name"),
     "instance": ("problem", "function", "dataset", "task", "benchmark", "fid", "inst"),
-    "time": ("evals", "evaluations", "budget", "nfe", "fevals", "seconds", "runtime", "elapsed"),
+    "time": (
+        "evals",
+        "evaluations",
+        "budget",
+        "nfe",
+        "fe",
+        "fes",
+        "fevals",
+        "seconds",
+        "runtime",
+        "elapsed",
+    ),
     "value": ("fbest", "best", "cost", "loss", "objective", "fitness", "fx", "y", "score", "gap"),
     "repetition": ("seed", "run", "rep"),
 }
 """What columns are called elsewhere, by the part they play."""
+
+MAX_GUESSED = 500
+"""Guesses are made among so many columns at most: a table may have a million."""
 
 REPETITION_COLUMNS = ("repetition", "seed")
 """Columns that tell repetitions apart without being named."""
@@ -35,7 +49,8 @@ def lacking(columns: Columns, parts: Iterable[tuple[str, str]]) -> str:
     no columns 'algorithm', 'time', 'value' among solver, evals, x; say which they are with ...
     """
     parts = list(parts)
-    gone = [(part, name) for part, name in parts if name not in columns.names]
+    present = set(columns.names)
+    gone = [(part, name) for part, name in parts if name not in present]
     if not gone:
         return ""
     names = [str(name) for name in columns.names]
@@ -43,16 +58,17 @@ def lacking(columns: Columns, parts: Iterable[tuple[str, str]]) -> str:
     layout = _layout(columns, [part for part, _ in gone])
     if layout:
         return f"no column {said} among {listing(names)}: {layout}"
-    free = [name for name in names if name not in {name for _, name in parts}]
-    found = _meant(gone, free)
-    meant = [f"{part}={found.get(part, '...')!r}" for part, _ in gone]
+    taken = {name for _, name in parts}
+    free = [name for name in names if name not in taken]
+    found = meant(gone, free)
+    advice = [f"{part}={found.get(part, '...')!r}" for part, _ in gone]
     again = repetition_like(name for name in free if name not in found.values())
     if again not in (None, *REPETITION_COLUMNS) and "repetition" not in dict(parts):
-        meant.append(f"repetition={again!r}")
+        advice.append(f"repetition={again!r}")
     several = len(gone) > 1
     return (
         f"no column{'s' if several else ''} {said} among {listing(names)}; say which "
-        f"{'they are' if several else 'one it is'} with {', '.join(meant)}"
+        f"{'they are' if several else 'one it is'} with {', '.join(advice)}"
     )
 
 
@@ -67,9 +83,13 @@ def repetition_like(names: Iterable[str]) -> str | None:
     return next((called[name] for name in usual if name in called), None)
 
 
-def _meant(parts: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
-    """The columns that may play parts: by usual names first, then by names nearly the same."""
-    free = {name.lower(): name for name in names}
+def meant(parts: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
+    """The columns that may play parts: by usual names first, then by names nearly the same.
+
+    >>> meant([("time", "time"), ("value", "value")], ["fe", "loss"])
+    {'time': 'fe', 'value': 'loss'}
+    """
+    free = {name.lower(): name for name in names[:MAX_GUESSED]}
     found: dict[str, str] = {}
     for part, name in parts:
         usual = (name.lower(), part, *USUAL.get(part, ()))
@@ -88,7 +108,7 @@ def _layout(columns: Columns, gone: Sequence[str]) -> str:
     if "value" not in gone:
         return ""
     names = [str(name) for name in columns.names]
-    known = _meant([(part, part) for part in USUAL], names)
+    known = meant([(part, part) for part in USUAL], names)
     rest = [name for name in names if name not in known.values()]
     timed = [name for name in rest if NAMED_LIKE_A_TIME.fullmatch(name)]
     if "value" in known or len(rest) < 2:
@@ -99,9 +119,9 @@ def _layout(columns: Columns, gone: Sequence[str]) -> str:
         part = "algorithm"
     else:
         return ""
-    if not all(_numeric(columns, name) for name in rest):
+    if not all(_numeric(columns, name) for name in rest[:MAX_GUESSED]):
         return ""
-    kept = [name for name in names if name not in rest]
+    kept = [name for name in names if name in known.values()]
     melt = f'frame.melt({kept}, var_name="{part}", value_name="value")'.replace("'", '"')
     return (
         f"there seems to be a column per {part} ({listing(rest, 4)}); make rows of them first, "

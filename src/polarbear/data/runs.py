@@ -93,6 +93,7 @@ class Runs(Frozen):
         value: str = "value",
         until: str | float | None = None,
         status: str | None = None,
+        missing: str = "error",
         clock: str = "time",
     ) -> Self:
         """Runs from a long table: one row per thing seen of a run, in any order.
@@ -114,10 +115,14 @@ class Runs(Frozen):
             "last" (until its last row), or "instance" (until the latest row on its instance).
             By default a column "until" if there is one; else "last" if some rows improve
             nothing and "instance" if all do, with a warning where this makes a difference.
+        missing
+            What to do with rows that lack a time or a value: refuse them ("error"), or leave
+            them out ("drop"). A run that has no other row stays, as one without any value. A
+            run whose status says that it failed may always lack its value.
         clock
             What time counts: "evaluations", "seconds", ...
         """
-        naming = Naming(algorithm, instance, repetition, time, value, until, status)
+        naming = Naming(algorithm, instance, repetition, time, value, until, status, missing)
         return cls.from_columns(columns_of(frame), naming, direction=direction, clock=clock)
 
     @classmethod
@@ -344,21 +349,38 @@ class Runs(Frozen):
         )
 
     def fewer(self) -> list[str]:
-        """Who has not run on all instances, in words.
+        """Which algorithms have not run on all instances, or less often than others, in words.
 
         >>> runs = Runs.from_frame({"algorithm": ["a", "a", "b"], "instance": [1, 2, 1],
         ...                         "time": [1, 1, 1], "value": [2, 3, 4]}, direction="minimize")
         >>> runs.fewer()
-        ['b on 1 of 2 instances']
+        ['b ran on 1 of 2 instances']
         """
         n = len(self.instances)
         pairs = np.unique(self.algorithm.astype(np.int64) * n + self.instance)
         on = np.bincount(pairs // max(n, 1), minlength=len(self.algorithms)).tolist()
+        made = np.bincount(self.algorithm, minlength=len(self.algorithms)).tolist()
+        most = max(made, default=0)
         several = count(n, "instance")
         return [
-            f"{name} on {k:,} of {several}"
-            for name, k in zip(self.algorithms, on, strict=True)
+            f"{name} ran on {k:,} of {several}"
             if k < n
+            else f"{name} has {runs:,} of {most:,} runs"
+            for name, k, runs in zip(self.algorithms, on, made, strict=True)
+            if k < n or runs < most
+        ]
+
+    def without_value(self) -> list[str]:
+        """The runs without any value, such as those that crashed before their first one, in words.
+
+        >>> run = Run("a", "x", [], [], until=0, repetition=3, status=Status.CRASHED)
+        >>> Runs.from_records([run], direction="minimize").without_value()
+        ['a on x (repetition 3, crashed)']
+        """
+        empty = np.flatnonzero(np.diff(self.offset) == 0)
+        return [
+            f"{run.algorithm} on {run.instance} (repetition {run.repetition}, {run.status})"
+            for run in map(self.__getitem__, empty.tolist())
         ]
 
     # Tables
@@ -455,13 +477,14 @@ class Runs(Frozen):
         found = count(len(self.time), "improvement")
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
         watched = span(first, self.until.max(), self.clock)
-        fewer = self.fewer()
+        fewer, empty = self.fewer(), self.without_value()
         return (
             f"{head}\n"
             f"  algorithms  {listing(self.algorithms)}\n"
             f"  time        {watched}, {found}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
-            + (f"\n  missing     {listing(fewer, 4)}" if fewer else "")
+            + (f"\n  no value    {listing(empty, 4)}" if empty else "")
+            + (f"\n  incomplete  {listing(fewer, 4)}" if fewer else "")
         )
 
     __repr__ = __str__

@@ -22,7 +22,10 @@ from polarbear.errors import DataError, warn
 
 @dataclass(frozen=True)
 class Naming:
-    """Which column plays which part; ``None`` where the usual names are tried."""
+    """Which column plays which part; ``None`` where the usual names are tried.
+
+    ``missing`` says what to do with rows that lack a time or a value: "error" or "drop".
+    """
 
     algorithm: str = "algorithm"
     instance: str | Sequence[str] = "instance"
@@ -31,6 +34,7 @@ class Naming:
     value: str = "value"
     until: str | float | None = None
     status: str | None = None
+    missing: str = "error"
 
     def instance_columns(self) -> list[str]:
         """The columns that make an instance, one or several."""
@@ -48,6 +52,7 @@ class Naming:
 
 
 UNTIL_RULES = ("last", "instance")
+MISSING_RULES = ("error", "drop")
 
 
 class Table(NamedTuple):
@@ -73,22 +78,21 @@ def long_table(
     ``surely_runs`` says that rows of one identity are surely of one run.
     """
     runs = _identify(columns, naming)
-    time = columns.numbers(naming.time)
-    _refuse(np.isnan(time), columns, naming.time, "nan is not a time")
+    time, value = columns.numbers(naming.time), columns.numbers(naming.value)
     _refuse(np.isinf(time), columns, naming.time, "a time must be finite")
     _refuse(time < 0, columns, naming.time, "a time cannot be negative")
-    value = columns.numbers(naming.value)
-    never = "inf" if sign > 0 else "-inf"
-    problem = f"nan is not a value; drop the row, or write {never} for none yet"
-    _refuse(np.isnan(value), columns, naming.value, problem)
     stated = _stated_until(columns, naming, runs, time)
     status = _statuses(columns, naming, runs, statuses)
+    cut = status == statuses.index("cut")
+    kept = _complete(columns, naming, runs, time, value, ~cut[runs.row], sign)
     cost = value if sign > 0 else -value
+    if not kept.all():
+        runs, time, cost = runs._replace(row=runs.row[kept]), time[kept], cost[kept]
     flat = improvements(runs.row, time, cost, len(runs.algorithm))
     _warn_of_direction(runs, flat, time, cost, "minimize" if sign > 0 else "maximize")
     if not surely_runs:
         _warn_of_merged_runs(runs, flat.clash, time, columns, naming)
-    until = _deduced_until(runs, flat, naming.until) if stated is None else stated
+    until = _deduced_until(runs, flat, naming.until, cut) if stated is None else stated
     return Table(
         runs.algorithms,
         runs.instances,
@@ -212,6 +216,52 @@ def _refuse(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> No
         raise DataError(f"column {name!r}, {columns.where(int(np.argmax(bad)))}: {why}{others}")
 
 
+def _complete(
+    columns: Columns,
+    naming: Naming,
+    runs: _Identified,
+    time: Floats,
+    value: Floats,
+    failed: NDArray[np.bool_],
+    sign: float,
+) -> NDArray[np.bool_]:
+    """The rows to keep. Rows of runs that failed need no value; others that lack one are refused.
+
+    With ``missing="drop"`` they are left out. A run keeps one row at least, so that a run without
+    any value is still there: ``time`` and ``value`` are filled in such rows.
+    """
+    if naming.missing not in MISSING_RULES:
+        raise DataError(f"missing={naming.missing!r}: expected 'error' or 'drop'")
+    never = np.inf * sign
+    nothing = np.isnan(value) & failed
+    value[nothing] = never
+    time[nothing & np.isnan(time)] = 0.0
+    gone = np.isnan(time) | np.isnan(value)
+    if naming.missing == "error":
+        hint = "drop the row, or all such rows with missing='drop'"
+        _refuse_missing(columns, naming.time, "time", time, hint)
+        none = f"write {never:g} for none yet; a run with a status such as 'crashed' needs no value"
+        _refuse_missing(columns, naming.value, "value", value, f"{hint}, or {none}")
+        return ~gone
+    n = len(runs.algorithm)
+    lost = np.bincount(runs.row[~gone], minlength=n) == 0
+    latest = np.zeros(n)
+    np.maximum.at(latest, runs.row, np.nan_to_num(time))
+    rows = np.full(n, -1)
+    rows[runs.row] = np.arange(len(gone))  # a row of each run
+    rows = rows[lost]
+    time[rows], value[rows], gone[rows] = latest[lost], never, False
+    return ~gone
+
+
+def _refuse_missing(columns: Columns, name: str, part: str, numbers: Floats, hint: str) -> None:
+    gone = np.isnan(numbers)
+    if gone.any():
+        cell = columns.cell(name, int(np.argmax(gone))).strip()
+        why = f"{cell} is not a {part}" if cell else "the cell is empty"
+        _refuse(gone, columns, name, f"{why}; {hint}")
+
+
 def _per_run(rows: NDArray[Any], runs: _Identified, columns: Columns, name: str) -> NDArray[Any]:
     """A column that must say the same thing in every row of a run, once per run."""
     values = np.empty(len(runs.algorithm), dtype=rows.dtype)
@@ -233,6 +283,7 @@ def _stated_until(
         column = until or "until"
         _require(columns, ("until", column))
         rows = columns.numbers(column)
+        _refuse_missing(columns, column, "time", rows, "write until when the run was watched")
         _refuse(~np.isfinite(rows), columns, column, "until must be a finite time")
         stated = _per_run(rows, runs, columns, column)
     elif isinstance(until, Real) and np.isfinite(float(until)):
@@ -268,20 +319,22 @@ def _statuses(
     return _per_run(rows, runs, columns, column)
 
 
-def _deduced_until(runs: _Identified, flat: Flat, rule: object) -> Floats:
+def _deduced_until(runs: _Identified, flat: Flat, rule: object, cut: NDArray[np.bool_]) -> Floats:
     """The end of watching from the rows alone.
 
     A table of everything that was seen ends where watching ended. A table of improvements only
     does not say when watching ended: a run that found its best early was watched as long as the
-    others. Which of the two a table is shows in whether all its rows are improvements.
+    others. Which of the two a table is shows in whether all its rows are improvements. It makes a
+    difference to runs that were cut: others keep what they have.
     """
     latest = np.full(len(runs.instances), -np.inf)
     np.maximum.at(latest, runs.instance, flat.last)
     until = (
         flat.last if rule == "last" or (rule is None and flat.observed) else latest[runs.instance]
     )
-    if rule is None and np.any(flat.last != latest[runs.instance]):
-        run = int(np.argmax(flat.last != latest[runs.instance]))
+    differs = cut & (flat.last != latest[runs.instance])
+    if rule is None and differs.any():
+        run = int(np.argmax(differs))
         taken = "its last row, because the table also has rows that improve nothing"
         if not flat.observed:
             taken = "the latest time on the instance, because all rows are improvements"

@@ -7,6 +7,7 @@ is; with a row here, ``read`` finds out by itself.
 
 import inspect
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import fields
 from os import PathLike
 from typing import Any, NamedTuple
@@ -64,7 +65,7 @@ def read(
     format: str | Callable[..., Runs] | None = None,  # noqa: A002
     **options: Any,
 ) -> Runs:
-    """Read runs from a file, a folder, a zip or tar archive, or a data frame.
+    r"""Read runs from a file, a folder, a zip or tar archive, or a data frame.
 
     Parameters
     ----------
@@ -76,8 +77,9 @@ def read(
         function of a :class:`polarbear.readers.Source` and of options that returns ``Runs``.
     options
         ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
-        what their times count. For tables the names of columns and ``until`` as in
-        :meth:`Runs.from_frame`; for logs ``pattern`` and ``names``.
+        what their times count. For tables the names of columns, ``until`` and ``missing`` as in
+        :meth:`Runs.from_frame`, and ``columns={"time": ["evals", "fe"]}`` where names differ by
+        file. For logs ``pattern``. For both ``names``: what the parts of a path mean.
 
     Examples
     --------
@@ -95,19 +97,36 @@ def read(
       time        10 to 80 evaluations, 3 improvements
       ended       2 cut
     >>> file.unlink()
+
+    One file per run, named by its path; what is in braces becomes a column:
+
+    >>> for name in ("CSA", "RS"):
+    ...     Path("runs", name).mkdir(parents=True, exist_ok=True)
+    ...     _ = Path("runs", name, "sphere_s1.csv").write_text("evals,best\n10,4.0\n80,0.5\n")
+    >>> runs = read("runs", direction="minimize", time="evals", value="best",
+    ...             names="runs/{algorithm}/{instance}_s{repetition}.csv")
+    >>> runs.algorithms, runs.instances, runs.repetition.tolist()
+    (('CSA', 'RS'), ('sphere',), [1, 1])
+    >>> import shutil; shutil.rmtree("runs")
     """
     formats = _formats(format)
     _check_names(options, formats)
     if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
-        for name in set(options) - _takes(read_long_csv):
+        for name in set(options) - _takes(read_long_csv) | {"names", "columns"} & set(options):
             raise DataError(f"a table takes no option {name!r}")
         if options.get("direction") is None:
             raise DataError(NO_DIRECTION)
         return _some(Runs.from_frame(source, **options), "the table")
-    files = open_source(source)
-    files.forced = format is not None
+    with closing(open_source(source)) as files:
+        files.forced = format is not None
+        return _read_first(files, formats, options)
+
+
+def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
+    """The runs of the first format that fits; if none does, an error with every reason."""
+    own_reader = formats[0] not in FORMATS
     tried: list[tuple[bool, str]] = []
     for row in formats:
         try:
@@ -116,13 +135,13 @@ def read(
         except Refused as why:
             tried.append((isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
         except Exception as error:
-            if callable(format):  # an error of the user's own reader, which may not name the file
+            if own_reader:  # an error of the user's own reader, which may not name the file
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
     nearly = [reason for is_near, reason in tried if is_near]
     reasons = "\n".join(nearly or [reason for _, reason in tried])
-    own = "" if nearly or callable(format) else f"\n{OWN}"
-    raise DataError(f"{source}: cannot be read; what was tried and why not:\n{reasons}{own}")
+    own = "" if nearly or own_reader else f"\n{OWN}"
+    raise DataError(f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{own}")
 
 
 def example() -> Runs:
@@ -156,10 +175,11 @@ def _formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
 
 
 def _takes(reader: Callable[..., Runs]) -> set[str]:
-    _, *takes = inspect.signature(reader).parameters  # the first is the source
-    if "columns" in takes:  # the names of columns, whichever are given
-        takes += [field.name for field in fields(Naming)]
-    return {*takes} - {"columns"}
+    _, *takes = inspect.signature(reader).parameters.values()  # the first is the source
+    named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
+    if len(named) < len(takes):  # the names of columns, whichever are given
+        named |= {field.name for field in fields(Naming)}
+    return named
 
 
 def _check_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:

@@ -29,7 +29,7 @@ def read_benchopt(
     if not any(name.lower().endswith((".parquet", ".pq")) for name in source.files):
         parts.append(_runs(csv_columns(source), direction, clock, value))
     else:
-        for name, columns in parquet_columns(source):
+        for name, columns, _ in parquet_columns(source):
             with naming(name):
                 parts.append(_runs(columns, direction, clock, value))
     return Runs.concat(parts)

@@ -5,6 +5,7 @@ a pattern of one's own that has the groups ``time`` and ``value``.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from re import Pattern
 from typing import NamedTuple
@@ -12,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.lacking import REPETITION_COLUMNS
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
+from polarbear.readers.paths import name_files
 from polarbear.readers.source import NearlyRefused, Refused, Source, moment, naming, number
 
 LONGEST_LINE = 2_000
@@ -117,8 +120,8 @@ def read_logs(
         A regular expression with groups ``time`` and ``value`` for the lines of any other log,
         for instance ``r"(?P<time>[\d.]+)s: best (?P<value>\S+)"``.
     names
-        A regular expression on a log's path that has the groups ``algorithm`` and ``instance``,
-        and perhaps ``repetition``. By default files are named ``algorithm/instance.log`` or
+        What the parts of a log's path mean: ``"{algorithm}/{instance}_s{repetition}.log"``, or a
+        regular expression with these groups. By default ``algorithm/instance.log`` or
         ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7. HiGHS and
         SCIP are the algorithm if nothing else is.
     until
@@ -128,6 +131,8 @@ def read_logs(
     if not files:
         raise Refused("no file ends in .log, .out, .txt or .stdout")
     own = _own(pattern) if pattern is not None else None
+    fields_of = None if names is None else name_files(source, files, names)
+    files = files if fields_of is None else list(fields_of)
     # A text beside logs may well be something else; a .log is not.
     notes = [] if len(files) == 1 or own else [file for file in files if ".txt" in file.lower()]
     read: list[tuple[_Read, tuple[str, str, int]]] = []
@@ -140,7 +145,8 @@ def read_logs(
             known = ", ".join(log.name for log in LOGS)
             raise NearlyRefused(f"{file} is not a log of {known}; give a pattern=... for others")
         with naming(file):
-            read.append((_read(log, lines, until), _named(file, names, log.solver)))
+            fields = fields_of[file] if fields_of is not None else None
+            read.append((_read(log, lines, until), _named(file, fields, log.solver)))
     if own and not any(len(one.value) for one, _ in read):
         raise DataError(f"{source.label}: the pattern {pattern!r} matches no line of any log")
     if not read:
@@ -177,17 +183,14 @@ def _recognised(lines: list[str]) -> Log | None:
     return None
 
 
-def _named(file: str, names: str | None, solver: str | None) -> tuple[str, str, int]:
+def _named(file: str, fields: Mapping[str, str] | None, solver: str | None) -> tuple[str, str, int]:
     """Algorithm, instance and repetition of a log, from its path."""
-    if names is not None:
-        try:
-            groups = found.groupdict() if (found := re.search(names, file)) else {}
-        except re.error as error:
-            raise DataError(f"names {names!r}: {error}") from None
-        parts = [groups.get("algorithm") or "", groups.get("instance") or ""]
-        parts += [groups["repetition"]] if groups.get("repetition") else []
+    if fields is not None:
+        parts = [fields.get("algorithm", solver or ""), fields.get("instance", "")]
+        if number := next((fields[n] for n in REPETITION_COLUMNS if n in fields), None):
+            parts.append(number)
         if not all(parts):
-            raise DataError(f"names {names!r} finds no algorithm and instance in the path")
+            raise DataError("names= gives no algorithm and instance: it needs both as fields")
     else:
         *folders, name = file.split("/")
         parts = re.sub(r"\.(log|out|txt|stdout)(\.gz)?$", "", name, flags=re.IGNORECASE).split("__")
@@ -197,7 +200,7 @@ def _named(file: str, names: str | None, solver: str | None) -> tuple[str, str, 
         if len(parts) > 3 or not all(parts):
             raise DataError(
                 "the name does not tell algorithm and instance: call it algorithm/instance.log or "
-                "algorithm__instance.log, or pass names=r'(?P<algorithm>...)...(?P<instance>...)'"
+                "algorithm__instance.log, or pass names='{algorithm}_{instance}.log'"
             )
     repetition = parts[2] if len(parts) > 2 else "0"
     if not re.fullmatch(r"[0-9]{1,18}", repetition):

@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import posixpath
+import re
 import tarfile
 import zipfile
 import zlib
@@ -22,7 +23,9 @@ from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
 MOST_BYTES = 1 << 28
-"""The most that a packed file, or a whole tar archive, may unpack to: not all of the memory."""
+"""The most that all packed files of a source may unpack to together: not all of the memory."""
+
+TAR_HEADER_BYTES = 512
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
 """The results that come with the package: seven algorithms on 60 problems."""
@@ -64,29 +67,53 @@ class Source:
         load: Mapping[str, Callable[[], bytes]],
         paths: Mapping[str, Path],
         names: Iterable[str] | None = None,
+        *,
+        root: str = "",
+        packed: Mapping[str, int] | None = None,
+        close: Callable[[], None] = lambda: None,
     ):
         self.label = label
+        self.root = root or label  # the folder that names are relative to
+        self.close = close
         shown = [name for name in load if not _hidden(name)] if names is None else names
         self.files = tuple(sorted(shown, key=natural))
         self.forced = False  # whether the caller insists on a format, whatever files are called
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
         self._paths = paths
+        self._packed = packed or {}  # what files of an archive unpack to, as it says
+        self._unpacked: dict[str, int] = {}  # what files did unpack to
+        self._total = 0
 
     def ending(self, *endings: str) -> list[str]:
         """The files whose names end in one of these, in any case; packed with gzip or not."""
         if self.forced and len(self.files) == 1:
             return list(self.files)
-        return [name for name in self.files if name.lower().removesuffix(".gz").endswith(endings)]
+        names = [name for name in self.files if name.lower().removesuffix(".gz").endswith(endings)]
+        with naming(self.label):
+            check_unpacked(sum(self._packed.get(name, 0) for name in names))
+        return names
+
+    def path(self, name: str) -> str:
+        """The whole path of a file, for patterns; an archive is a folder called like it."""
+        return f"{self.root}/{name}"
 
     def content(self, name: str) -> bytes:
         """All bytes of a file, unpacked if it is a ``.gz``."""
         with unpacking(name):
+            self._count(name, self._packed.get(name, 0))
             content = self._load[name]()
             if name.lower().endswith(".gz"):
-                with gzip.open(io.BytesIO(content)) as packed:
-                    content = at_most(packed.read(MOST_BYTES + 1))
+                with gzip.open(io.BytesIO(content)) as file:
+                    content = file.read(MOST_BYTES + 1)
+                self._count(name, len(content) + self._packed.get(name, 0))
         return content
+
+    def _count(self, name: str, size: int) -> None:
+        """Add what a file unpacks to, once, and refuse a source that unpacks to too much."""
+        self._total += max(size - self._unpacked.get(name, 0), 0)
+        self._unpacked[name] = max(size, self._unpacked.get(name, 0))
+        check_unpacked(self._total)
 
     def handle(self, name: str) -> Path | io.BytesIO:
         """A file for libraries that read files themselves, and need not all of it."""
@@ -128,10 +155,16 @@ def open_source(path: str | PathLike[str]) -> Source:
     try:
         exists, folder, start = path.exists(), path.is_dir(), b""
         if exists and not folder:
+            if not path.is_file():  # reading would wait, or never end
+                raise DataError(
+                    f"{path}: is a pipe or a device; save what it holds to a file and read that"
+                )
             with path.open("rb") as file:
                 start = file.read(4)
         packed = bool(start) and start != b"PK\x03\x04" and tarfile.is_tarfile(path)
     except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{path}: {error}") from None
     if not exists:
         there = path.name == EXAMPLE.name
@@ -150,60 +183,82 @@ def open_source(path: str | PathLike[str]) -> Source:
             # What a file refers to lies beside it: it can be opened, but is not read unasked.
             index = path.suffix.lower() in (".json", ".info")
             near = [*path.parent.glob("*"), *path.parent.glob("*/*")] if index else [path]
-            source = _files(_below(path.parent, near), str(path), names=[path.name])
+            source = _files(_below(path.parent, near), path, path.parent, names=[path.name])
     if not source.files:
         raise DataError(f"{path}: holds no files")
     return source
 
 
 def _folder(path: Path) -> Source:
-    return _files(_below(path, path.rglob("*")), str(path))
+    return _files(_below(path, path.rglob("*")), path, path)
 
 
 def _below(folder: Path, files: Iterable[Path]) -> dict[str, Path]:
     return {file.relative_to(folder).as_posix(): file for file in files if file.is_file()}
 
 
-def _files(paths: Mapping[str, Path], label: str, names: Iterable[str] | None = None) -> Source:
+def _files(
+    paths: Mapping[str, Path], label: Path, root: Path, names: Iterable[str] | None = None
+) -> Source:
     plain = {name: path for name, path in paths.items() if path.suffix != ".gz"}
-    return Source(label, {name: path.read_bytes for name, path in paths.items()}, plain, names)
+    load = {name: path.read_bytes for name, path in paths.items()}
+    return Source(str(label), load, plain, names, root=root.absolute().as_posix())
 
 
 def _zip(path: Path) -> Source:
-    def loader(name: str) -> Callable[[], bytes]:
+    archive = zipfile.ZipFile(path)  # opened once: its directory may list thousands of files
+    members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+
+    def loader(info: zipfile.ZipInfo) -> Callable[[], bytes]:
         def load() -> bytes:
-            with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-                return at_most(file.read(MOST_BYTES + 1))
+            with archive.open(info) as file:
+                return file.read(info.file_size + 1)  # zipfile refuses what is longer than it says
 
         return load
 
-    with zipfile.ZipFile(path) as archive:
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
-    return Source(str(path), {name: loader(name) for name in names}, {})
+    return Source(
+        str(path),
+        {name: loader(info) for name, info in members.items()},
+        {},
+        root=_without_ending(path),
+        packed={name: info.file_size for name, info in members.items()},
+        close=archive.close,
+    )
 
 
 def _tar(path: Path) -> Source:
     """All of it at once: to find a file in a packed tar, everything before it is unpacked."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     total = 0
     with tarfile.open(path) as archive:
         for member in archive:
+            total += member.size + TAR_HEADER_BYTES
+            check_unpacked(total)
             if member.isfile() and (file := archive.extractfile(member)):
-                content = at_most(file.read(MOST_BYTES + 1 - total), before=total)
-                found[member.name.removeprefix("./")] = content
-                total += len(content)
+                contents[member.name.removeprefix("./")] = file.read()
 
     def loader(name: str) -> Callable[[], bytes]:
-        return lambda: found[name]
+        return lambda: contents[name]
 
-    return Source(str(path), {name: loader(name) for name in found}, {})
+    return Source(
+        str(path),
+        {name: loader(name) for name in contents},
+        {},
+        root=_without_ending(path),
+        packed={name: len(content) for name, content in contents.items()},
+    )
 
 
-def at_most(content: bytes, before: int = 0) -> bytes:
+def _without_ending(path: Path) -> str:
+    """The path of an archive as if it were a folder: runs.tar.gz is runs."""
+    name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
+    return path.absolute().with_name(name or path.name).as_posix()
+
+
+def check_unpacked(size: int) -> None:
     """Refuse what unpacks to more than the memory should hold."""
-    if before + len(content) > MOST_BYTES:
+    if size > MOST_BYTES:
         raise DataError(f"unpacks to more than {MOST_BYTES >> 20} MiB; unpack it yourself")
-    return content
 
 
 def _hidden(name: str) -> bool:

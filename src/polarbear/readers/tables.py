@@ -3,18 +3,24 @@
 import bisect
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.lacking import NAMED_LIKE_A_TIME, lacking
-from polarbear.data.names import listing
+from polarbear.data.lacking import NAMED_LIKE_A_TIME, REPETITION_COLUMNS, lacking, meant
+from polarbear.data.names import count, listing
 from polarbear.data.parquet import ParquetColumns
-from polarbear.data.run import NO_DIRECTION, Direction
+from polarbear.data.run import NO_DIRECTION, Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming, repetition_column
-from polarbear.errors import DataError
-from polarbear.readers.source import NearlyRefused, Refused, Source, naming
+from polarbear.errors import DataError, warn
+from polarbear.readers.paths import name_files, propose
+from polarbear.readers.source import NearlyRefused, Refused, Source
+from polarbear.readers.source import naming as naming_file
+
+Aliases = Mapping[str, str | Sequence[str]]
 
 # No column of a user is called like this.
 _TIME_OF, _VALUE_OF, _UNTIL_OF = "\0time", "\0value", "\0until"
@@ -25,18 +31,28 @@ def read_long_csv(
     *,
     direction: Direction | None = None,
     clock: str = "time",
-    **columns: Any,
+    names: str | None = None,
+    columns: Aliases | None = None,
+    **parts: Any,
 ) -> Runs:
-    """CSV with a row per thing seen of a run, as :meth:`Runs.from_frame` takes it."""
-    table, parts = csv_columns(source), Naming(**columns)
-    if len(_times(table)) > 1 and {parts.time, parts.value}.isdisjoint(table.names):
-        given = [f"{name}=" for name in ("time", "value", "until") if columns.get(name) is not None]
-        why = f"it has a column per time ({listing(list(_times(table)), 4)})"
+    """CSV with a row per thing seen of a run, as :meth:`Runs.from_frame` takes it.
+
+    ``names`` says what the parts of a file's path mean, as in
+    ``"{algorithm}/{instance}_s{repetition}.csv"``: each becomes a column. ``columns`` has other
+    names of columns, for files that do not have them under the first one.
+    """
+    files, naming = read_csv(source, names, columns), Naming(**parts)
+    table = files.columns
+    timed = list(_times(table))
+    if len(timed) > 1 and {naming.time, naming.value}.isdisjoint(table.names):
+        given = [f"{name}=" for name in ("time", "value", "until") if parts.get(name) is not None]
+        why = f"it has a column per time ({listing(timed, 4)})"
         if given and not source.forced:
             raise NearlyRefused(f"{why}, which are read as they are: leave out {', '.join(given)}")
         raise Refused(f"{why}, which is format='wide'")
-    _need(table, parts, ("time", parts.time), ("value", parts.value))
-    return Runs.from_columns(table, parts, direction=_stated(direction), clock=clock)
+    files.need(naming, ("time", naming.time), ("value", naming.value))
+    table, naming = files.with_runs_without_rows(naming)
+    return Runs.from_columns(table, naming, direction=_stated(direction), clock=clock)
 
 
 def read_wide_csv(
@@ -46,19 +62,25 @@ def read_wide_csv(
     algorithm: str = "algorithm",
     instance: str | Sequence[str] = "instance",
     repetition: str | None = None,
+    missing: str = "error",
     clock: str = "time",
+    names: str | None = None,
+    columns: Aliases | None = None,
 ) -> Runs:
     """CSV with a row per run and a column per time, named 100, t=100 or time_100.
 
     Where a cell is empty nothing was recorded: before the first value there is none yet, between
     two the former stands. A run is watched until its last cell that is not empty, or until what
-    a column "until" says.
+    a column "until" says. ``names`` and ``columns`` are as for long tables.
     """
-    table, parts = csv_columns(source), Naming(algorithm, instance, repetition)
-    times = _times(table)
+    files, parts = read_csv(source, names, columns), Naming(algorithm, instance, repetition)
+    table, times = files.columns, _times(files.columns)
     if not times:
         raise Refused("no column is named like a time (100, t=100, time_100)")
-    _need(table, parts)
+    files.need(parts)
+    for header, file in files.headers.items():
+        if partial := next((name for name in _times_in(header) if name not in times), None):
+            raise Refused(f"{file} has a column {partial!r} that not all files have")
     if len(set(times.values())) < len(times):
         raise DataError(f"{source.label}: two columns stand for one time: {listing(list(times))}")
     direction = _stated(direction)
@@ -84,7 +106,7 @@ def read_wide_csv(
         return f"{table.where(row)}, under {name!r}"
 
     _refuse_merged_rows(table, parts)
-    parts = Naming(algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF)
+    parts = Naming(algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF, missing=missing)
     cells = MappingColumns({**labels, **long}, where)
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
 
@@ -108,55 +130,228 @@ def read_long_parquet(
     *,
     direction: Direction | None = None,
     clock: str | None = None,
-    **columns: Any,
+    names: str | None = None,
+    columns: Aliases | None = None,
+    **parts: Any,
 ) -> Runs:
     """Parquet with a row per thing seen of a run, or as :meth:`Runs.to_parquet` writes it."""
-    parts, found = Naming(**columns), []
-    for name, table in parquet_columns(source):
-        with naming(name):
-            _need(table, parts, ("time", parts.time), ("value", parts.value))
-            runs = Runs.from_parquet(table, direction=direction, clock=clock, **columns)
-        found.append(runs)
-    return found[0] if len(found) == 1 else Runs.concat(found)
+    naming, read = Naming(**parts), []
+    aliases = _checked_aliases(columns)
+    for name, table, fields in parquet_columns(source, names):
+        with naming_file(name):
+            table.amend(_renamed(table.names, aliases), _checked_fields(fields, table.names))
+            roles = (*naming.identity(), ("time", naming.time), ("value", naming.value))
+            if why := lacking(table, roles):
+                raise NearlyRefused(why)
+            read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
+    return read[0] if len(read) == 1 else Runs.concat(read)
+
+
+class CsvFiles(NamedTuple):
+    """All CSV files of a source as one table of texts, with the columns that all of them have."""
+
+    columns: MappingColumns
+    headers: dict[tuple[str, ...], str]  # the columns of files, and the first file that has them
+    without_rows: dict[str, dict[str, str]]  # files with no more than a header, and their fields
+    files: list[str]
+    fields: frozenset[str]  # the columns that paths give
+
+    def need(self, naming: Naming, *others: tuple[str, str]) -> None:
+        """Refuse files that lack a column, or have one that matters in some of them only."""
+        if why := self._lacking([*naming.identity(), *others]):
+            raise NearlyRefused(why)
+        told = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
+        for name in (*told, "until", "status"):
+            lack = [file for header, file in self.headers.items() if name not in header]
+            have = [file for header, file in self.headers.items() if name in header]
+            if have and lack and name not in self.columns.names:
+                raise DataError(
+                    f"{lack[0]} has no column {name!r}, which {have[0]} has; add it to all files"
+                )
+
+    def _lacking(self, roles: Sequence[tuple[str, str]]) -> str:
+        present = set(self.columns.names)
+        gone = [(part, name) for part, name in roles if name not in present]
+        if not gone:
+            return ""
+        nowhere = [part for part, name in gone if not any(name in own for own in self.headers)]
+        unnamed = [part for part in ("algorithm", "instance") if part in nowhere]
+        pattern = None
+        if unnamed and not self.fields and len(self.files) > 1:
+            pattern = propose(self.files, unnamed)
+        if len(self.headers) == 1 and pattern is None:
+            hint = "" if self.fields or not unnamed or len(self.files) == 1 else _NAMED_BY_PATH
+            return lacking(self.columns, roles) + hint
+        first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
+        file, *other_files = self.headers.values()
+        columns = f"the columns of {file} are {listing(first)}"
+        if others:  # show the one that has least in common with the first
+            shared = [len(set(first).intersection(other)) for other in others]
+            least = shared.index(min(shared))
+            columns = f"the columns of {other_files[least]} are {listing(others[least])}"
+            columns += f"; in {file}, {listing(first)}"
+        advice = [f"names={pattern!r}"] if pattern else []
+        advice += _aliases(self.headers, [each for each in gone if each[0] not in unnamed])
+        if unnamed and not pattern:
+            advice.append(_NAMED_BY_PATH.removeprefix("; "))
+        swap = ""
+        if pattern and len(unnamed) == 2:
+            swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
+        return f"{columns}; pass {', '.join(advice)}{swap}"
+
+    def with_runs_without_rows(self, naming: Naming) -> tuple[MappingColumns, Naming]:
+        """The table with a row for each file that has none: a run that crashed without a value."""
+        old = len(self.columns.table[naming.time])
+        if not self.without_rows or not (old or self.fields):
+            return self.columns, naming
+        listed = listing(list(self.without_rows), 4)
+        several = count(len(self.without_rows), "file")
+        told = {name for _, name in naming.identity()}
+        if not all(told <= fields.keys() for fields in self.without_rows.values()):
+            warn(
+                f"{several} without rows left out ({listed}): nothing says which runs they are; "
+                "pass names='{algorithm}/{instance}.csv' if their paths do, or write a row with "
+                "an empty value and status 'crashed'"
+            )
+            return self.columns, naming
+        warn(
+            f"{several} without rows ({listed}): taken as runs that crashed before their first "
+            "value; delete a file that is no run"
+        )
+        status = naming.status or "status"
+        table = {status: ["cut"] * old, **self.columns.table}
+        blank = {naming.time: "0", status: str(Status.CRASHED)}
+        if naming.until in table or (naming.until is None and "until" in table):
+            blank[str(naming.until or "until")] = "0"
+        for name, cells in table.items():
+            own = [fields.get(name, blank.get(name, "")) for fields in self.without_rows.values()]
+            table[name] = [*cells, *own]
+        files = list(self.without_rows)
+
+        def where(row: int) -> str:
+            return self.columns.where(row) if row < old else files[row - old]
+
+        return MappingColumns(table, where), replace(naming, status=status)
+
+
+_NAMED_BY_PATH = "; or say what a file's path means with names='{algorithm}/{instance}.csv'"
+
+
+def _aliases(headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, str]]) -> list[str]:
+    """What to pass so that the columns that are lacking are found in every file."""
+    if not gone:
+        return []
+    others: dict[str, dict[str, None]] = {name: {} for _, name in gone}
+    for header in headers:
+        here = [(part, name) for part, name in gone if name not in header]
+        guesses = meant(here, header)
+        for part, name in here:
+            others[name][guesses.get(part, "...")] = None
+    if len(headers) == 1:
+        return [f"{part}={next(iter(others[name]))!r}" for part, name in gone]
+    listed = {name: list(guesses) for name, guesses in others.items()}
+    return [f"columns={listed!r}"]
 
 
 def csv_columns(source: Source) -> MappingColumns:
     """All CSV files of a source as one table of texts; they must have the same columns."""
+    files = read_csv(source)
+    (first, file), *others = files.headers.items()
+    for header, other in others:
+        if sorted(header) != sorted(first):
+            raise Refused(
+                f"the columns of {other} are {listing(header)}; in {file}, {listing(first)}"
+            )
+    return files.columns
+
+
+def read_csv(source: Source, names: str | None = None, aliases: Aliases | None = None) -> CsvFiles:
+    """All CSV files of a source, with the fields of their paths and other names of columns."""
     if "csv" not in source.memo:
         try:
-            source.memo["csv"] = _csv_columns(source)
+            source.memo["csv"] = _read_files(source, names, _checked_aliases(aliases))
         except Refused as why:
             source.memo["csv"] = why
-    found = source.memo["csv"]
-    if isinstance(found, Refused):
-        raise found
-    return found
+    files = source.memo["csv"]
+    if isinstance(files, Refused):
+        raise files
+    return files
 
 
-def _csv_columns(source: Source) -> MappingColumns:
-    names = source.ending(".csv", ".tsv")
-    if not names:
+def _read_files(source: Source, names: str | None, aliases: Aliases) -> CsvFiles:
+    files = list(source.files) if source.forced and names else source.ending(".csv", ".tsv")
+    if not files:
         raise Refused("no file ends in .csv or .tsv")
-    header: list[str] = []
-    columns: list[list[str]] = []
-    starts: list[int] = []
-    for name in names:
-        with naming(name):
-            own, rows = _read_csv(source, name)
-        header, columns = header or own, columns or [[] for _ in own]
-        if sorted(header) != sorted(own):
-            raise Refused(
-                f"the columns of {name} are {listing(own)}; in {names[0]}, {listing(header)}"
-            )
-        starts.append(len(columns[0]))
-        for column, cells in zip(own, zip(*rows, strict=True), strict=bool(rows)):
-            columns[header.index(column)] += map(str.strip, cells)
+    fields_of = {name: {} for name in files} if names is None else name_files(source, files, names)
+    files, starts, n_rows = [], [], 0
+    cells: list[dict[str, Sequence[str]]] = []
+    headers: dict[tuple[str, ...], str] = {}
+    without_rows: dict[str, dict[str, str]] = {}
+    for name, fields in fields_of.items():
+        with naming_file(name):
+            header, rows = _read_csv(source, name)
+            own = _renamed(header, aliases)
+            header = [own.get(column, column) for column in header]
+            _checked_fields(fields, header)
+        if not rows:
+            without_rows[name] = fields
+        if not header:
+            continue
+        constant = {field: [text] * len(rows) for field, text in fields.items()}
+        cells.append({**dict(zip(header, zip(*rows, strict=True), strict=bool(rows))), **constant})
+        headers.setdefault((*header, *fields), name)
+        files.append(name)
+        starts.append(n_rows)
+        n_rows += len(rows)
+    if not headers:
+        raise Refused(f"{listing(list(without_rows), 4)}: the file is empty")
+    everywhere = set.intersection(*(set(header) for header in headers))
+    table: dict[str, list[str]] = {
+        column: [cell.strip() for own in cells for cell in own.get(column, ())]
+        for column in next(iter(headers))
+        if column in everywhere
+    }
 
     def where(row: int) -> str:
         file = bisect.bisect_right(starts, row) - 1
-        return f"{names[file]}, line {_line(source, names[file], row - starts[file])}"
+        return f"{files[file]}, line {_line(source, files[file], row - starts[file])}"
 
-    return MappingColumns(dict(zip(header, columns, strict=True)), where)
+    columns = MappingColumns(table, where)
+    fields = frozenset(field for own in fields_of.values() for field in own)
+    return CsvFiles(columns, headers, without_rows, list(fields_of), fields)
+
+
+def _renamed(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
+    """Which columns of a file to rename: the first other name of each that it lacks."""
+    present = set(names)
+    found = {
+        next((other for other in others if other in present), None): column
+        for column, others in aliases.items()
+        if column not in present
+    }
+    return {other: column for other, column in found.items() if other is not None}
+
+
+def _checked_aliases(columns: Aliases | None) -> Aliases:
+    """Other names of columns, each as a list."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping):
+        raise DataError(f"columns={columns!r}: expected such as {{'time': ['evals', 'fe']}}")
+    return {
+        str(column): [others] if isinstance(others, str) else list(map(str, others))
+        for column, others in columns.items()
+    }
+
+
+def _checked_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, str]:
+    """The fields of a path, of which none may be a column as well."""
+    for field in fields:
+        if field in header:
+            raise DataError(
+                f"{field!r} is a column of the file, and a field of names=: write * in its place"
+            )
+    return fields
 
 
 def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
@@ -167,10 +362,10 @@ def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
     except csv.Error as error:
         raise DataError(f"line {reader.line_num}: {error}") from None
     header = [cell.strip() for cell in header]
-    if len(header) < 3:
-        raise Refused(f"the first line of {name} does not name three columns")
-    twice = next((cell for i, cell in enumerate(header) if cell in header[:i]), None)
-    if twice is not None:
+    if len(header) == 1:
+        raise Refused(f"the first line of {name} names one column only")
+    if len(set(header)) < len(header):
+        twice = next(cell for cell, n in Counter(header).items() if n > 1)
         raise DataError(f"line 1: two columns are named {twice!r}")
     if set(map(len, rows)) - {len(header)}:
         odd = next(i for i, row in enumerate(rows) if len(row) != len(header))
@@ -193,15 +388,18 @@ def _csv_reader(source: Source, name: str) -> Any:
     return csv.reader(io.StringIO(text), delimiter=separator, strict=True)
 
 
-def parquet_columns(source: Source) -> Iterator[tuple[str, ParquetColumns]]:
-    """The Parquet files of a source, by name."""
-    names = source.ending(".parquet", ".pq")
-    if not names:
+def parquet_columns(
+    source: Source, names: str | None = None
+) -> Iterator[tuple[str, ParquetColumns, dict[str, str]]]:
+    """The Parquet files of a source: their names, their columns and the fields of their paths."""
+    files = source.ending(".parquet", ".pq")
+    if not files:
         raise Refused("no file ends in .parquet or .pq")
-    for name in names:
-        with naming(name):
+    fields_of = {name: {} for name in files} if names is None else name_files(source, files, names)
+    for name, fields in fields_of.items():
+        with naming_file(name):
             columns = ParquetColumns(source.handle(name))
-        yield name, columns
+        yield name, columns, fields
 
 
 def _stated(direction: Direction | None) -> Direction:
@@ -213,13 +411,12 @@ def _stated(direction: Direction | None) -> Direction:
 
 def _times(table: MappingColumns) -> dict[str, float]:
     """The columns that are named like a time, and these times."""
-    named = {name: NAMED_LIKE_A_TIME.fullmatch(name) for name in table.names}
-    return {name: float(found[1]) for name, found in named.items() if found}
+    return _times_in(table.names)
 
 
-def _need(columns: Columns, parts: Naming, *others: tuple[str, str]) -> None:
-    if why := lacking(columns, (*parts.identity(), *others)):
-        raise NearlyRefused(why)
+def _times_in(names: Sequence[str]) -> dict[str, float]:
+    matches = {name: NAMED_LIKE_A_TIME.fullmatch(name) for name in names}
+    return {name: float(match[1]) for name, match in matches.items() if match}
 
 
 def need(columns: Columns, *names: str) -> None:

@@ -1,0 +1,206 @@
+"""Paths that name runs: the fields of a path, and the pattern that a set of paths has.
+
+``names="{algorithm}/{instance}_s{repetition}.csv"`` says what the parts of a path mean. Each field
+is a column with one value for the whole file. Logs and tables share this.
+"""
+
+import re
+from collections.abc import Sequence
+from re import Pattern
+
+from polarbear.data.lacking import REPETITION_COLUMNS
+from polarbear.data.names import listing
+from polarbear.errors import DataError, warn
+from polarbear.readers.source import NearlyRefused, Source
+
+MAX_PATH_CHARACTERS = 1_000
+"""Longer paths fit no pattern: matching takes time that grows faster than their length."""
+
+_FIELD = re.compile(r"\{([^{}/]*)\}|(\*)")
+_ENDING = re.compile(r"(?:\.[a-z]\w{0,9})?(?:\.gz)?", re.IGNORECASE)
+_REPETITION = re.compile(
+    r"(?P<rest>.*?)(?P<mark>(?:^|[-_.=]+)(?:s|seed|r|run|rep|repetition|trial)?[-_=]?)(?P<number>[0-9]+)",
+    re.IGNORECASE,
+)
+_SEPARATORS = ("__", "_", "-", ".")
+
+
+class PathPattern:
+    """What the parts of a path mean: a template with fields, or a regular expression with groups.
+
+    A template fits the end of a path, part by part. ``*`` stands for any text without a slash.
+    ``{repetition}`` and ``{seed}`` stand for whole numbers.
+
+    >>> pattern = PathPattern("runs/{algorithm}/{instance}_s{repetition}.csv")
+    >>> pattern.fields("/home/ann/runs/CMA/f_s1_s3.csv", "CMA/f_s1_s3.csv")
+    {'algorithm': 'CMA', 'instance': 'f_s1', 'repetition': '3'}
+    """
+
+    def __init__(self, names: str):
+        if not isinstance(names, str):
+            raise DataError(f"names={names!r}: expected a pattern such as '{{algorithm}}/*.csv'")
+        self.names = names
+        self._is_regex = "(?P<" in names
+        if self._is_regex:
+            self._patterns = (_compile_regex(names),)
+        else:
+            plain = names.replace("\\", "/").removeprefix("./")
+            self._depth = plain.count("/") + 1
+            self._patterns = (_compile_template(plain, ""), _compile_template(plain, "?"))
+
+    def fields(self, path: str, name: str) -> dict[str, str] | None:
+        """The fields of a file, by its whole path or its name in the source; None if none fit."""
+        if len(name) > MAX_PATH_CHARACTERS:
+            return None
+        if self._is_regex:
+            match = self._patterns[0].search(name)
+            return None if match is None else {k: v for k, v in match.groupdict().items() if v}
+        tail = "/".join(path.split("/")[-self._depth :])
+        greedy, lazy = (pattern.fullmatch(tail) for pattern in self._patterns)
+        if greedy is None or lazy is None:
+            return None
+        if greedy.groupdict() != lazy.groupdict():
+            ways = " or ".join(_spell(way.groupdict()) for way in (lazy, greedy))
+            raise DataError(
+                f"{name}: names={self.names!r} fits in more than one way: {ways}; pass a regular "
+                "expression, names=r'(?P<algorithm>...)(?P<instance>...)'"
+            )
+        return greedy.groupdict()
+
+
+def name_files(source: Source, files: Sequence[str], names: str) -> dict[str, dict[str, str]]:
+    """The fields of each file that the pattern fits, with a warning about the others."""
+    pattern = PathPattern(names)
+    fitting = {name: pattern.fields(source.path(name), name) for name in files}
+    named = {name: fields for name, fields in fitting.items() if fields is not None}
+    others = [name for name in files if name not in named]
+    if not named:
+        raise NearlyRefused(f"no file fits names={names!r}: the first is {source.path(others[0])}")
+    if others:
+        warn(
+            f"{source.label}: {len(others):,} of {len(files):,} files do not fit names={names!r} "
+            f"and were left out: {listing(others, 4)}"
+        )
+    return named
+
+
+def propose(files: Sequence[str], wanted: Sequence[str]) -> str | None:
+    """A pattern that names all these files, with the ``wanted`` fields; None if there is none.
+
+    Which part is the algorithm is a guess: the first that differs between files.
+
+    >>> propose(["CMA/f1_s1.csv", "CMA/f2_s1.csv", "DE/f1_s1.csv"], ["algorithm", "instance"])
+    '{algorithm}/{instance}_s{repetition}.csv'
+    """
+    if len(files) < 2 or len({name.count("/") for name in files}) > 1:
+        return None
+    for with_repetition in (True, False):
+        parts = [_Part(list(layer)) for layer in zip(*(f.split("/") for f in files), strict=True)]
+        parts[-1].take_ending()
+        if with_repetition and not any(part.take_repetition() for part in reversed(parts)):
+            continue
+        for slots in ([part for part in parts if len(set(part.texts)) > 1], parts):
+            template = _fill(parts, slots, wanted)
+            if template and _tells_apart(template, files):
+                return template
+    return None
+
+
+class _Part:
+    """One folder or file name of each path: fixed text, or fields with text between them."""
+
+    def __init__(self, texts: list[str]):
+        self.texts = texts
+        self.behind = ""  # what follows the fields: the repetition and the ending
+
+    def take_ending(self) -> None:
+        """Take off what all names end in, such as .csv."""
+        endings = {name[_ending_of(name) :] for name in self.texts}
+        if len(endings) == 1:
+            self.behind = endings.pop()
+            self.texts = [name.removesuffix(self.behind) for name in self.texts]
+
+    def take_repetition(self) -> bool:
+        """Take off a number at the end that all names mark in the same way, such as _s3."""
+        matches = [_REPETITION.fullmatch(name) for name in self.texts]
+        marks = {match["mark"] if match else None for match in matches}
+        if len(marks) > 1 or None in marks:
+            return False
+        self.behind = f"{marks.pop()}{{repetition}}{self.behind}"
+        self.texts = [match["rest"] if match else "" for match in matches]
+        return True
+
+    def separator(self) -> str | None:
+        """What separates the two halves of every name; None if nothing does so in all."""
+        for separator in _SEPARATORS:
+            if all(
+                sum(map(bool, name.split(separator))) == 2 == name.count(separator) + 1
+                for name in self.texts
+            ):
+                return separator
+        return None
+
+
+def _fill(parts: Sequence[_Part], slots: Sequence[_Part], wanted: Sequence[str]) -> str | None:
+    """The template with a wanted field in each slot, and two in the last if one is left over."""
+    fields = [f"{{{field}}}" for field in wanted]
+    if slots and len(slots) == len(wanted) - 1 and (separator := slots[-1].separator()):
+        fields[-2:] = [separator.join(fields[-2:])]
+    if len(slots) != len(fields):
+        return None
+    filled = {id(part): field for part, field in zip(slots, fields, strict=True)}
+    return "/".join(filled.get(id(part), part.texts[0]) + part.behind for part in parts)
+
+
+def _ending_of(name: str) -> int:
+    """Where the ending of a file name starts."""
+    stem = name[:-3] if name.lower().endswith(".gz") else name
+    dot = stem.rfind(".")
+    return dot if dot > 0 and _ENDING.fullmatch(stem[dot:]) else len(stem)
+
+
+def _tells_apart(template: str, files: Sequence[str]) -> bool:
+    """Whether each file fits in one way, and no two are the same run."""
+    pattern = PathPattern(template)
+    try:
+        fields = [pattern.fields(name, name) for name in files]
+    except DataError:
+        return False
+    return None not in fields and len({str(each) for each in fields}) == len(files)
+
+
+def _compile_regex(names: str) -> Pattern[str]:
+    try:
+        return re.compile(names)
+    except re.error as error:
+        raise DataError(f"names={names!r}: {error}") from None
+
+
+def _compile_template(names: str, laziness: str) -> Pattern[str]:
+    """The regular expression of a template, with fields as long or (lazy) as short as possible."""
+    text, at, seen = "", 0, set[str]()
+    for match in _FIELD.finditer(names):
+        field = match[1]
+        text += re.escape(names[at : match.start()])
+        at = match.end()
+        if match[2]:
+            text += f"[^/]*{laziness}"
+            continue
+        if not field.isidentifier() or field in seen:
+            raise DataError(
+                f"names={names!r}: each field is one word in braces, and occurs once: "
+                "'{algorithm}/{instance}_s{repetition}.csv'"
+            )
+        seen.add(field)
+        kind = "[0-9]" if field in REPETITION_COLUMNS else "[^/]"
+        text += f"(?P<{field}>{kind}+{laziness})"
+    if not seen:
+        raise DataError(
+            f"names={names!r} has no field: write '{{algorithm}}/{{instance}}.csv', "
+            "or a regular expression with groups (?P<algorithm>...)"
+        )
+    return re.compile(text + re.escape(names[at:]) + r"(?:\.gz)?")
+
+
+def _spell(fields: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value!r}" for name, value in fields.items())
