@@ -293,3 +293,45 @@ def test_a_solver_that_comes_back_with_other_code_is_refused(tmp_path):
         with pytest.raises(StoreError, match="solver 'c' has changed"):
             found.add("c", partial(search, scale=4.0))
         found.add("c", partial(search, scale=3.0))
+
+
+def test_a_missing_module_leaves_the_store_as_it_was(folder, capsys):
+    """Every run of a round failed before it found anything: that says nothing about solvers."""
+    assert resume(folder / "race.toml") == 0
+    before = events_of(folder / "race.db")
+    allow(folder, 12)
+    (folder / "solver.py").write_text("import random, sys, no_such_module\n" + PROGRAM)
+    assert resume(folder / "race.toml", "--accept-changes") == 1
+    assert "None of these runs is kept" in capsys.readouterr().err
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        assert store.status().n_runs == 4
+    (folder / "solver.py").write_text(PROGRAM)
+    assert resume(folder / "race.toml", "--accept-changes") == 0
+    assert_sound(folder / "race.db")
+    assert events_of(folder / "race.db")[: len(before)] == before
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_result_forgets_a_round_in_which_everything_failed(tmp_path, store, monkeypatch):
+    some = base(tmp_path / "race.db" if store else None)
+    monkeypatch.setitem(globals(), "BROKEN", False)
+    some["solvers"] = {"a": breakable, "b": partial(breakable, scale=2.0)}
+    with pb.race(**some) as found:
+        runs, rounds = found.runs, found.rounds
+        monkeypatch.setitem(globals(), "BROKEN", True)
+        with pytest.raises(SolverError, match="every run of this round failed"):
+            found.extend(pb.Rules(max_runs=8, batch=(2, 2)))
+        assert (found.runs, found.rounds) == (runs, rounds)
+        monkeypatch.setitem(globals(), "BROKEN", False)
+        found.go_on()
+        assert found.n_runs == 8
+        assert {run.status.value for run in found.runs} <= {"cut", "finished"}
+
+
+BROKEN = False
+
+
+def breakable(job, scale=1.0):
+    if BROKEN:
+        raise ModuleNotFoundError("no module named 'solver'")
+    yield from search(job, scale)

@@ -5,6 +5,8 @@ remembers, the engine runs.
 
 1. What the race asks for, decides or is told is durable in the store before anything is done about
    it. After a crash the same call goes on where it was: what is not in the store did not happen.
+   A round in which every run fails before it finds anything is not kept: that is no fact about
+   solvers, but something that is missing where they run.
 2. A run that an engine loses is asked for again. After ``PATIENCE`` losses that it may be to blame
    for it counts as killed.
 3. Jobs of whoever is out are taken back if nobody has begun them; what is under way ends by itself,
@@ -193,6 +195,7 @@ class Result(Raced):
         self._made = Counter(key.algorithm for key in race.state.told)
         self._again = 0.0  # when to tell without news
         self._vigil = Vigil()
+        self._n_kept = 0  # of the events in memory, if there is no store
         self.failures: dict[str, str] = {}
 
     @property
@@ -225,6 +228,7 @@ class Result(Raced):
             clock=self._setup.clock,
             limits=self._setup.limits,
         )
+        more = replace(more, aliases=self._setup.aliases)
         identity = _compare_identity(
             self.race.state.identity, identify(more), "this race", accept_changes
         )
@@ -292,8 +296,9 @@ class Result(Raced):
     def _ask(self) -> tuple[Job, ...]:
         before, out, left = self.race.rounds, set(self.eliminated), self.race.removed
         jobs = self.race.ask(time.time())
-        self._keep()
-        odd = self._vigil.round_over(self.failures) if self.race.rounds > before else []
+        odd = self._judge_round() if self.race.rounds > before else []
+        if not self._vigil.all_failed:
+            self._keep()
         for said in odd:
             warn(said)
         news = [*odd]
@@ -318,11 +323,22 @@ class Result(Raced):
             end = time.monotonic()
             self._again = end + max(BLINK, 20 * (end - start))
 
+    def _judge_round(self) -> list[str]:
+        """What is odd about the round that was decided; if it cannot be meant, it is undone."""
+        try:
+            return self._vigil.round_over(self.failures)
+        except SolverError:
+            kept = self.race.events[: self._n_kept] if self._store is None else self._store.read()
+            self.race = Race.from_events(kept, fit=self.race.fit, keep=self._store is None)
+            self._made = Counter(key.algorithm for key in self.race.state.told)
+            raise
+
     def _keep(self) -> None:
         """What has happened is durable from here on."""
         if self._store is not None and self.race.events:
             self._store.append(self.race.events)
             self.race.forget()
+        self._n_kept = len(self.race.events)
 
     def _collect(self, engine: Engine, out: dict[Key, Job], lost: Counter[Key]) -> None:
         """Take what has come in; what was lost is run again."""
@@ -336,7 +352,8 @@ class Result(Raced):
             if lost[key] >= PATIENCE:
                 killed = made.job.run([], [], until=0.0, status=Status.KILLED)
                 self._take(Outcome(made.job, killed, why=made.why))
-        self._keep()
+        if not self._vigil.all_failed:
+            self._keep()
         self._say()
 
     def _take(self, made: Outcome) -> None:

@@ -37,6 +37,11 @@ class Vigil:
             self._failed.add(algorithm)
         self._quiet[algorithm] += not (found or failed)
 
+    @property
+    def all_failed(self) -> bool:
+        """Whether runs of this round came in, and all of them failed before they found anything."""
+        return bool(self._failed) and not self._others
+
     def round_over(self, why: Mapping[str, str]) -> list[str]:
         """Raise if there is nothing to compare; else what is odd, each thing once."""
         failed, others = self._failed, self._others
@@ -45,8 +50,9 @@ class Vigil:
             raise SolverError(
                 "every run of this round failed before it found anything, so there is nothing to "
                 f"compare ({_reasons(failed, why)}); polarbear.check with the same arguments runs "
-                "each solver once for a moment. A store keeps these runs: if it has no others, "
-                "begin with another one"
+                "each solver once for a moment. None of these runs is kept: the same call makes "
+                "them again. Instances on which every solver fails can be left out, by polarbear "
+                "forget STORE --instance NAME"
             )
         odd = [
             name for name, runs in self._quiet.items() if runs >= SILENT and name not in self._heard
