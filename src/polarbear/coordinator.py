@@ -30,11 +30,10 @@ from polarbear.data.names import count, guess, listing, natural, shown, shown_li
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, StoreError, warn
-from polarbear.inference import fit as default_fit
 from polarbear.racing.core import Race
 from polarbear.racing.events import Event, Identified, Started
-from polarbear.racing.fitting import Fit
 from polarbear.racing.jobs import Job, Key
+from polarbear.racing.model import FitOptions, Model
 from polarbear.racing.planning import NO_INSTANCES
 from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced
@@ -80,7 +79,7 @@ def race(
     clock: Clock | None = None,
     limits: Limits | None = None,
     seed: int = 0,
-    fit: Fit = default_fit,
+    fit: FitOptions = None,
     progress: bool | Watch | None = None,
     accept_changes: bool = False,
 ) -> "Result":
@@ -112,7 +111,8 @@ def race(
     seed
         Of instances, runs and posteriors: the same seed gives the same race.
     fit
-        How to make a posterior, as in :class:`Race`.
+        Options of ``polarbear.fit``, or a function, as in :class:`Race`. A store remembers them,
+        and refuses others.
     progress
         Whether to tell standard error what happens; by default if it is a terminal. Or a function
         that is called with a :class:`~polarbear.racing.progress.Progress` several times a second.
@@ -156,7 +156,7 @@ def conducted(
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     seed: int = 0,
-    fit: Fit = default_fit,
+    fit: FitOptions = None,
     progress: bool | Watch | None = None,
     accept_changes: bool = False,
 ) -> "Result":
@@ -377,7 +377,12 @@ class Result(Raced):
 
 
 def _begin(
-    setup: Setup, rules: Rules, seed: int, fit: Fit, store: Store | None, accept_changes: bool
+    setup: Setup,
+    rules: Rules,
+    seed: int,
+    fit: FitOptions,
+    store: Store | None,
+    accept_changes: bool,
 ) -> tuple[Race, Setup]:
     """Return a new race, or the race of a store, and the setup under the names of the race.
 
@@ -400,6 +405,7 @@ def _begin(
         return race, setup
     first = next(store.read())
     _compare(first, setup, seed, store.name)
+    _compare_models(first, fit, store.name)
     race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
     known = {*race.pareto, *race.eliminated, *race.removed}
     for name in race.pareto:
@@ -492,6 +498,17 @@ def _compare(first: object, setup: Setup, seed: int, where: str) -> None:
                 f"{where} holds another race, with {name} {_short(there)} and not {_short(here)}: "
                 "pass the same, or another store"
             )
+
+
+def _compare_models(first: object, fit: FitOptions, where: str) -> None:
+    """Refuse to go on with a race by another model than the one it was run with."""
+    model = first.model if isinstance(first, Started) else None
+    differs = model.differences(Model.of(fit)) if model is not None else ""
+    if differs:
+        raise StoreError(
+            f"{where} holds a race by another model, with {differs}: pass the same fit, or another "
+            "store"
+        )
 
 
 def _short(value: object) -> str:

@@ -103,13 +103,13 @@ def fit(
     if len(rankings.algorithms) < 2:
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
     _warn_of_gaps(rankings)
-    engine = _engine(method, options)
+    engine = engine_of(method, options)
     if method == "laplace":
         options["evidence"] = _evidence(evidence)
     elif evidence == "instances":
         raise DataError(f"{method} counts every ranking as evidence: use method='laplace'")
     prior = Dirichlet() if prior is None else prior
-    _check_prior(prior)
+    check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)
     if not posterior.diagnostics.trusted:
         warn(
@@ -124,7 +124,8 @@ def _evidence(evidence: str | None) -> str:
     return evidence or "instances"
 
 
-def _check_prior(prior: Any) -> None:
+def check_prior(prior: Any) -> None:
+    """Refuse what is not a prior."""
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
     if not hasattr(prior, "hypers"):
@@ -177,7 +178,8 @@ def _ranked(runs: Runs, times: ArrayLike | None) -> Rankings:
     return rankings
 
 
-def _engine(method: str, options: Mapping[str, Any]) -> Engine:
+def engine_of(method: str, options: Mapping[str, Any]) -> Engine:
+    """The function behind a method; an error if there is none, or it has no such option."""
     if method not in ENGINES:
         raise DataError(f"no method {method!r}; there are {', '.join(ENGINES)}")
     module, name = ENGINES[method]

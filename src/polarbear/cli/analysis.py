@@ -11,8 +11,8 @@ from polarbear.cli.options import (
     a_time,
     add_alpha,
     add_file,
+    add_fit,
     add_json,
-    add_prior,
     add_reading,
     add_seed,
     add_source,
@@ -51,7 +51,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     )
     add_source(parser, f"{RESULTS}, a posterior, or a store")
     add_alpha(parser)
-    add_prior(parser)
+    add_fit(parser)
     add_seed(parser)
     add_file(parser, "--report", metavar="FILE", help="write a report as a web page (.html)")
     _add_showing(parser)
@@ -196,7 +196,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
     )
-    add_prior(parser)
+    add_fit(parser)
     add_seed(parser)
     add_json(parser)
     add_reading(parser)
@@ -317,7 +317,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--alpha", type=float, help="how sure to be (0.99, or what the rules of the race say)"
     )
-    add_prior(parser)
+    add_fit(parser)
     add_seed(parser)
     add_json(parser, "what was written as JSON")
     add_reading(parser)

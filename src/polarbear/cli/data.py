@@ -7,15 +7,15 @@ from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
     add_alpha,
+    add_fit,
     add_json,
-    add_prior,
     add_reading,
     add_seed,
     add_source,
     add_workers,
     command,
 )
-from polarbear.cli.sources import model_of, prior_of, runs_of, times_of
+from polarbear.cli.sources import fit_of, model_of, runs_of, times_of
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -39,7 +39,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
         run=_calibration,
     )
     add_source(parser, f"{RESULTS}, or the store of a race")
-    add_prior(parser)
+    add_fit(parser)
     parser.add_argument(
         "--instances", type=int, metavar="N", help="of each data set (as many as yours)"
     )
@@ -54,10 +54,10 @@ def _calibration(wanted: argparse.Namespace) -> int:
     found = polarbear.calibrate(
         runs,
         times=times_of(runs, wanted),
-        prior=prior_of(wanted),
         instances=wanted.instances,
         replicates=wanted.replicates,
         seed=wanted.seed,
+        **fit_of(wanted),
     )
     plain = {
         "algorithms": found.algorithms,
@@ -130,6 +130,7 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
         "--repeat", type=int, default=1, metavar="N", help="replay with N seeds (1)"
     )
     add_workers(parser, "1")
+    add_fit(parser)
     add_seed(parser)
     add_json(parser)
     add_reading(parser)
@@ -148,7 +149,9 @@ def _replay(wanted: argparse.Namespace) -> int:
     )
     if wanted.repeat > 1:
         return _replay_many(wanted, runs, rules)
-    found = polarbear.replay(runs, rules, times=times_of(runs, wanted), seed=wanted.seed)
+    found = polarbear.replay(
+        runs, rules, times=times_of(runs, wanted), seed=wanted.seed, fit=fit_of(wanted)
+    )
     said = [str(found), *(str(found.race.verdict(name)) for name in found.eliminated)]
     plain = {
         "pareto": found.pareto,
@@ -169,8 +172,9 @@ def _replay_many(
     from concurrent.futures import ProcessPoolExecutor
 
     seeds, times = range(wanted.seed, wanted.seed + wanted.repeat), times_of(runs, wanted)
+    fit = fit_of(wanted)
     with ProcessPoolExecutor(wanted.workers or 1) as pool:
-        found = polarbear.replay_many(runs, rules, times=times, seeds=seeds, map=pool.map)
+        found = polarbear.replay_many(runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map)
     plain = {"full": found.full, "saved": found.saved, "replays": found.outcomes}
     say(wanted, found, plain, runs=runs, model=model_of(wanted))
     return 0

@@ -180,9 +180,14 @@ def _times(text: str) -> int | tuple[float, ...]:
         ) from None
 
 
-def add_prior(parser: argparse.ArgumentParser) -> None:
-    """How ratings may move over time."""
-    parser.add_argument(
+FIT = ("prior", "evidence", "method")
+"""Options of ``polarbear.fit`` that commands have; the store of a race knows its own."""
+
+
+def add_fit(parser: argparse.ArgumentParser) -> None:
+    """How to make a posterior."""
+    group = parser.add_argument_group("how to make a posterior")
+    group.add_argument(
         "--prior",
         choices=PRIORS,
         default="Dirichlet",
@@ -190,6 +195,22 @@ def add_prior(parser: argparse.ArgumentParser) -> None:
         action=Option,
         help=f"how ratings may move over time: {', '.join(PRIORS)} (Dirichlet: each time speaks "
         "for itself)",
+    )
+    group.add_argument(
+        "--evidence",
+        choices=("instances", "rankings"),
+        action=Option,
+        help="what counts as new evidence: every instance (instances), or every ranking at every "
+        "time, as in the paper (rankings)",
+    )
+    group.add_argument(
+        "--method",
+        choices=("laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"),
+        default="laplace",
+        metavar="METHOD",
+        action=Option,
+        help="the engine: laplace, or to compare it with nuts, pathfinder, pymc-laplace, advi or "
+        "stan (laplace)",
     )
 
 

@@ -83,6 +83,7 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
             store=store,
             executor=_executor(wanted),
             seed=race.seed,
+            fit=race.fit,
             progress=watch,
             accept_changes=wanted.accept_changes,
         )

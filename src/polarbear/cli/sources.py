@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polarbear
-from polarbear.cli.options import COLUMNS
+from polarbear.cli.options import COLUMNS, FIT
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -116,22 +116,34 @@ def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
     return None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times)
 
 
-def prior_of(wanted: argparse.Namespace) -> Any:
-    """The prior that was named."""
-    return getattr(polarbear.priors, wanted.prior)()
+def fit_of(wanted: argparse.Namespace) -> dict[str, Any]:
+    """Options of ``fit``: what was given, and else what the race in a store was run with."""
+    from polarbear.racing.model import Model
+
+    source = source_of(wanted)
+    given = {name: getattr(wanted, name) for name in FIT if name in getattr(wanted, "given", ())}
+    model = Model()
+    if kind_of(source) == "store":
+        with polarbear.open_store(source, read_only=True) as store:
+            model = store.model
+    known = model.given()
+    if "method" in given:  # not every method has every kind of evidence
+        known.pop("evidence")
+    return Model.of({**known, **given}).given()
 
 
 def model_of(wanted: argparse.Namespace) -> dict[str, str]:
-    """The model of a command that fits: what its options say, and else the defaults of ``fit``."""
-    prior = prior_of(wanted) if "prior" in wanted else polarbear.priors.Dirichlet()
-    return {"prior": repr(prior), "evidence": "instances", "method": "laplace"}
+    """The model of a command that fits, in words."""
+    from polarbear.racing.model import Model
+
+    return Model.of(fit_of(wanted)).described()
 
 
 def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbear.Posterior]":
     """A posterior that was saved, or one of runs, with the runs."""
     source = source_of(wanted)
     if kind_of(source) == "posterior":
-        _refuse(wanted, (*READING, "times", "prior", "seed"), f"{source} is a posterior already")
+        _refuse(wanted, (*READING, "times", *FIT, "seed"), f"{source} is a posterior already")
         return None, polarbear.Posterior.load(source)
     if kind_of(source) == "ratings":
         raise DataError(f"{source} holds ratings, which `polarbear select` takes; this needs more")
@@ -140,7 +152,7 @@ def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbea
     with warnings.catch_warnings():
         if kind_of(source) == "store":  # where a race runs, and how often, it has reasons for
             warnings.filterwarnings("ignore", "at .* the verdict rests on")
-        posterior = polarbear.fit(runs, prior=prior_of(wanted), times=times, seed=wanted.seed)
+        posterior = polarbear.fit(runs, times=times, seed=wanted.seed, **fit_of(wanted))
     return runs, posterior
 
 
@@ -149,10 +161,10 @@ def rated(wanted: argparse.Namespace) -> Any:
     source = source_of(wanted)
     kind = kind_of(source)
     if kind == "ratings":
-        _refuse(wanted, (*READING, "times", "prior", "seed"), f"{source} holds ratings already")
+        _refuse(wanted, (*READING, "times", *FIT, "seed"), f"{source} holds ratings already")
         return polarbear.Ratings.load(source)
     if kind == "store":
-        _refuse(wanted, (*READING, "times", "prior", "seed"), f"{source} is a race, which knows it")
+        _refuse(wanted, (*READING, "times", *FIT, "seed"), f"{source} is a race, which knows it")
         race = race_of(source)
         if race.posterior is None:
             raise DataError(

@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from polarbear.data.rankings import Rankings
-from polarbear.inference import fit
 from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
+from polarbear.racing.model import Model
 from polarbear.reporting.content import document
 from polarbear.reporting.page import page_of
 from polarbear.store.opening import open_store
@@ -47,6 +47,7 @@ class Snapshots:
         self._last: Snapshot | None = None
         self._next = 0.0
         self._fitted: tuple[Any, Posterior] | None = None
+        self._model = Model()
 
     @property
     def name(self) -> str:
@@ -75,6 +76,7 @@ class Snapshots:
                 events = store.n_events
                 if self._last is not None and self._last.events == events:
                     return self._last
+                self._model = store.model
                 race = Race.from_events(store.read(arrays=True), fit=self._fit)
             content = document(race, title=self._title or f"Race {self.name}")
             data = json.dumps(content, allow_nan=False).encode()
@@ -87,7 +89,7 @@ class Snapshots:
         """As the race fits; a seed stands for a round, so the same is not fitted twice."""
         key = (seed, rankings.algorithms)
         if self._fitted is None or self._fitted[0] != key:
-            self._fitted = key, fit(rankings, seed=seed)
+            self._fitted = key, self._model.make_fit()(rankings, seed=seed)
         return self._fitted[1]
 
 

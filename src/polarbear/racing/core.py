@@ -23,7 +23,6 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
-from polarbear.inference import fit as default_fit
 from polarbear.posterior import Posterior
 from polarbear.racing.deciding import decide
 from polarbear.racing.events import (
@@ -44,8 +43,9 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.evidence import Evidence
 from polarbear.racing.extended_runs import effective_runs
-from polarbear.racing.fitting import Fit, fitted, glanced
+from polarbear.racing.fitting import fitted, glanced
 from polarbear.racing.jobs import Job, key_of
+from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card, described
@@ -73,9 +73,9 @@ class Race:
     clock
         What time counts: "evaluations", "seconds", ...
     fit
-        How to make a posterior, if not by ``polarbear.fit``: for example
-        ``functools.partial(polarbear.fit, prior=polarbear.priors.GP())``. Whoever restores a race
-        from events passes the same.
+        Options of ``polarbear.fit``, such as ``{"prior": "GP", "evidence": "rankings"}``; they
+        are recorded, and hold for whatever is made of the events. Or a function of rankings and a
+        seed, which is recorded by its name alone.
 
     Examples
     --------
@@ -104,14 +104,16 @@ class Race:
         rules: Rules | None = None,
         seed: int = 0,
         clock: str = "time",
-        fit: Fit = default_fit,
+        fit: FitOptions = None,
     ) -> None:
         sign_of(direction)
         if not isinstance(seed, Integral):
             raise DataError(f"seed={seed!r}: expected a whole number")
         rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.increasing(times).tolist())
-        self._begin(Started(int(seed), at, direction, clock, instances is None, rules), fit)
+        model = Model.of(fit)
+        started = Started(int(seed), at, direction, clock, instances is None, rules, model)
+        self._begin(started, fit)
         if instances is not None:
             self.offer(instances)
         names = names_of(algorithms, "algorithms")
@@ -120,10 +122,11 @@ class Race:
 
     @classmethod
     def from_events(
-        cls, events: Iterable[Event], *, fit: Fit = default_fit, keep: bool = True
+        cls, events: Iterable[Event], *, fit: FitOptions = None, keep: bool = True
     ) -> Self:
         """The race that these events are, as it was when the last of them happened.
 
+        ``fit``: in place of the one that the race was started with, which holds by default.
         ``keep=False``: they are in some store, and need not be kept in memory.
         """
         race: Self | None = None
@@ -135,7 +138,7 @@ class Race:
         return race
 
     @classmethod
-    def after_each_round(cls, events: Iterable[Event], *, fit: Fit = default_fit) -> Iterator[Self]:
+    def after_each_round(cls, events: Iterable[Event], *, fit: FitOptions = None) -> Iterator[Self]:
         """The race that these events are, as it stood after each of its decisions.
 
         It is one race that goes on: ask it what you want to know before you take the next.
@@ -415,16 +418,17 @@ class Race:
 
     # Inside
 
-    def _begin(self, started: Started, fit: Fit) -> None:
+    def _begin(self, started: Started, fit: FitOptions) -> None:
         self._state: State = begin(started)
         self._events: list[Event] = [started]
-        self._fit = fit
+        model = Model.of(fit) if fit is not None else started.model or Model()
+        self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         self._ended: str | None = None
         self._posterior: Posterior | None = None
         self._evidence = Evidence(started.times, started.direction, started.clock)
 
     @classmethod
-    def _replayed(cls, events: Iterable[Event], fit: Fit) -> Iterator[tuple[Self, Event]]:
+    def _replayed(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:
         race: Self | None = None
         for event in events:
             if race is not None:

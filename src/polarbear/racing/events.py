@@ -26,6 +26,7 @@ from polarbear.data.names import text
 from polarbear.data.run import Direction, Run, Status, check
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job, Key, derived
+from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 
 VERSION = 2
@@ -73,7 +74,10 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True)
 class Started:
-    """A race begins. ``endless``: instances are numbered, and there is always one more."""
+    """A race begins. ``endless``: instances are numbered, and there is always one more.
+
+    ``model`` is None in stores that were made before models were recorded.
+    """
 
     seed: int
     times: tuple[float, ...]
@@ -81,6 +85,7 @@ class Started:
     clock: str
     endless: bool
     rules: Rules
+    model: Model | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +304,7 @@ UPGRADES: dict[int, Callable[[dict[str, Any], int | None], dict[str, Any]]] = {1
 
 def _plain(value: Any) -> Any:
     """Lists, numbers and text of an event's field."""
-    if isinstance(value, Rules):
+    if isinstance(value, Rules | Model):
         return value.plain()
     if isinstance(value, Run):
         return {name: _plain(part) for name, part in value._asdict().items()}
@@ -335,6 +340,7 @@ def _s(number: float) -> str:
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "rules": Rules.from_plain,
+    "model": lambda plain: plain and Model.from_plain(plain),
     "times": _floats,
     "instances": lambda given: given if isinstance(given, dict) else tuple(given),
     "changes": tuple,

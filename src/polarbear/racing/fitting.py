@@ -1,7 +1,6 @@
 """How a race makes a posterior: at a glance first, and with all draws where one may be decided."""
 
 import warnings
-from typing import Protocol
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from polarbear.inference import fit as default_fit
 from polarbear.posterior import Posterior
 from polarbear.racing.deciding import beats
 from polarbear.racing.jobs import derived
+from polarbear.racing.model import Fit
 from polarbear.racing.state import State
 
 GLANCE = 1500
@@ -18,14 +18,6 @@ GLANCE = 1500
 
 WORTH = 2000
 """A glance is worth it where there are so many pairs of algorithms times points of time."""
-
-
-class Fit(Protocol):
-    """How a race makes a posterior of rankings: :func:`polarbear.fit`, with options or without."""
-
-    def __call__(self, data: Rankings, /, *, seed: int) -> Posterior:
-        """Fit."""
-        ...
 
 
 def fitted(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:

@@ -14,10 +14,9 @@ from polarbear.data.names import amount, count, listing, moment
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
-from polarbear.inference import fit as default_fit
 from polarbear.racing.core import Race
-from polarbear.racing.fitting import Fit
 from polarbear.racing.jobs import Job
+from polarbear.racing.model import FitOptions
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
@@ -66,7 +65,7 @@ def replay(
     *,
     times: ArrayLike | None = None,
     seed: int = 0,
-    fit: Fit = default_fit,
+    fit: FitOptions = None,
 ) -> Replay:
     """Race over recorded runs: what would have been asked for is looked up.
 
@@ -83,7 +82,7 @@ def replay(
     seed
         In which order instances are drawn. Several seeds show how much depends on it.
     fit
-        How to make a posterior, as in :class:`Race`.
+        Options of ``polarbear.fit``, or a function, as in :class:`Race`.
 
     Examples
     --------
@@ -170,7 +169,7 @@ def replay_many(
     *,
     times: ArrayLike | None = None,
     seeds: Iterable[int] = range(20),
-    fit: Fit = default_fit,
+    fit: FitOptions = None,
     map: Map = map,  # noqa: A002
 ) -> Replays:
     """:func:`replay` with many seeds: how much depends on the order of instances?
@@ -193,7 +192,7 @@ def replay_many(
 
 
 def _outcome(
-    runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: Fit, seed: int
+    runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: FitOptions, seed: int
 ) -> tuple[Outcome, Spent]:
     found = replay(runs, rules, times=times, seed=seed, fit=fit)
     instances = len(found.runs.instances)

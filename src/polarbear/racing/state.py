@@ -37,6 +37,7 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import extensions
 from polarbear.racing.jobs import Job, Key, derived, key_of
+from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 
 FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
@@ -87,6 +88,7 @@ class State:
     endless: bool
     rules: Rules
     batch: int
+    model: Model = field(default_factory=Model)
 
     racing: set[str] = field(default_factory=set)
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
@@ -194,6 +196,7 @@ def begin(event: Started) -> State:
         event.endless,
         event.rules,
         event.rules.batch[0],
+        event.model or Model(),
     )
 
 

@@ -24,6 +24,10 @@ r"""A race as a TOML file: what to run, for those who would rather not write Pyt
     [limits]
     memory = 4_000_000_000
 
+    [fit]
+    prior = "GP"                                # or { name = "GP", kernel = "matern52" }
+    evidence = "rankings"
+
 Paths are relative to the file: programs are started in its folder, and instances are named relative
 to it, whatever folder the race is called from. Python is imported, and nothing else is run.
 """
@@ -41,6 +45,7 @@ from typing import Any
 from polarbear.data import grid
 from polarbear.data.names import guess
 from polarbear.errors import DataError, SolverError
+from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 from polarbear.running.child import described
 from polarbear.running.commands import Command
@@ -51,7 +56,18 @@ from polarbear.running.setup import Limits, Setup
 LARGEST = 1_000_000
 """Bytes of a file beyond which it is refused before it is parsed: some parse for hours."""
 
-_TOP = ("times", "direction", "clock", "store", "seed", "solvers", "instances", "rules", "limits")
+_TOP = (
+    "times",
+    "direction",
+    "clock",
+    "store",
+    "seed",
+    "solvers",
+    "instances",
+    "rules",
+    "limits",
+    "fit",
+)
 _MISSING = {
     "times": "the times at which one asks who is ahead, as in times = [1, 10, 100]",
     "direction": 'direction = "minimize" or direction = "maximize"',
@@ -64,12 +80,13 @@ _COMMAND = ("command", "pattern", "clock", "exits", "errors", "terminal")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says: the setup of the runs, the rules of the race, and where it is stored."""
+    """What a file says: setup of the runs, rules and model of the race, and where it is stored."""
 
     setup: Setup
     rules: Rules
     store: str | None
     seed: int
+    fit: Mapping[str, Any]
 
 
 class _Misplaced(SolverError):  # noqa: N818 (it says what is the case)
@@ -153,6 +170,9 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
         by = Rules.from_plain(rules)
     with _about("limits", keys=limits):
         most = Limits(**limits)
+    fit = _table(plain, "fit")
+    with _about("fit", keys=fit):
+        Model.of(fit)
     with _about("times", keys={}):
         times = grid.increasing(_times(plain["times"]))
     solvers = {
@@ -169,7 +189,7 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
             clock=plain.get("clock"),
             limits=most,
         )
-    return Configuration(setup, by, _store(plain, folder), _seed(plain))
+    return Configuration(setup, by, _store(plain, folder), _seed(plain), fit)
 
 
 def _store(plain: Mapping[str, Any], folder: Path) -> str | None:

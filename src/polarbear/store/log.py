@@ -30,6 +30,7 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key
+from polarbear.racing.model import Model
 from polarbear.store.counting import Counts, added, counted
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.overview import Overview, overview
@@ -162,6 +163,11 @@ class Store:
     def times(self) -> tuple[float, ...]:
         """The times of the race."""
         return self._started().times
+
+    @property
+    def model(self) -> Model:
+        """How the race makes posteriors; the default one if that was not recorded."""
+        return self._started().model or Model()
 
     def remarks(self) -> list[Remark]:
         """The runs that were refused because another one was first and differs."""

@@ -27,6 +27,8 @@ class Overview:
         Of the store.
     direction, clock, times
         What the race is about; ``times`` is how many there are.
+    model
+        How the race makes posteriors, in words.
     racing, eliminated, removed
         Who takes part, who is out (by whom, how surely), who left.
     ended
@@ -57,6 +59,7 @@ class Overview:
     direction: Direction
     clock: str
     times: int
+    model: str
     racing: tuple[str, ...]
     eliminated: Mapping[str, Eliminated]
     removed: tuple[str, ...]
@@ -82,6 +85,7 @@ class Overview:
         done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
         lines = [
             f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
+            f"  model       {shown(self.model)}",
             f"  racing      {listing(self.racing)}",
             f"  eliminated  {listing(out)}",
         ]
@@ -136,6 +140,7 @@ def overview(database: Database) -> Overview:
         state.direction,
         state.clock,
         len(state.times),
+        str(state.model),
         state.present(),
         dict(state.eliminated),
         tuple(sorted(state.removed, key=natural)),
