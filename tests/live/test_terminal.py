@@ -103,6 +103,25 @@ def test_it_fits_every_window(rows, columns, n):
         assert f"and {n - sum('● racing' in line for line in lines)} more" in said
 
 
+def test_a_race_that_ended_unsettled_does_not_say_that_nothing_is_to_go():
+    news = ["round 4: 90 runs, racing a, b; about 276 more instances (9 to 600); none of them left"]
+    said = drawn(progress_of(3, ended="no instances left"), columns=80, news=news)
+    assert "to go       the race ended (no instances left) before all pairs were settled" in said
+    assert "to go       nothing" not in said
+    assert "none of them left" in said  # at the end of a line that is too long for the window
+    said = drawn(progress_of(3, ended="resolved", open=0))
+    assert "to go       nothing" in said
+
+
+def test_a_warning_is_wrapped_and_not_cut():
+    warning = "round 3 decides nothing: " + "reason " * 20 + "and this is what to do"
+    for columns in (60, 80, 120):
+        said = " ".join(drawn(progress_of(3), columns=columns, news=[warning]).split())
+        assert warning in said
+    left = drawn(progress_of(3, instances=5, rules=Rules()), columns=80)
+    assert "there may be too few instances to settle it" in " ".join(left.split())
+
+
 def test_names_are_not_obeyed():
     name = "\x1b[2Jx\n"
     said = drawn(progress_of(2, racing=(name,), runs={name: 3}), news=[f"{name} failed"])

@@ -23,6 +23,9 @@ EVENTS = 100
 MARKS, PLAIN = "●◆✗-", "*+x-"
 """Of those who race, are settled, are dominated, and left; for terminals of any age."""
 
+LABEL = 12
+"""Columns before the text of a fact or an event."""
+
 ROOMY = 20
 """From so many lines on, some may be empty."""
 
@@ -120,11 +123,11 @@ class Screen:
         """Everything, in so many lines: algorithms first, then what happened last."""
         rows = self._rows(progress)
         room = height - 3  # without the first line, that of columns, and the last
-        facts = self._facts(progress)[-max(room - 2, 1) :]
+        facts = self._facts(progress, room)
         blank = [self._text("")] if height >= ROOMY else []
         free = room - len(facts) - 3 * len(blank)
         most = max(min(len(rows), max(free - 3, free // 2 + 1)), 1)
-        events = list(self._events)[-(free - most) :] if free > most else []
+        events = self._latest(free - most)
         lines = [
             self._head(progress),
             *blank,
@@ -132,7 +135,7 @@ class Screen:
             *blank,
             *facts,
             *blank,
-            *(self._event(*one) for one in events),
+            *events,
             self._line(self._hint, "dim"),
         ]
         return self._group(*lines)
@@ -182,7 +185,8 @@ class Screen:
             *((name, f"{left} removed", "dim") for name in progress.removed),
         ]
 
-    def _facts(self, progress: Progress) -> list[Any]:
+    def _facts(self, progress: Progress, room: int) -> list[Any]:
+        """What is known of the race as a whole: long lines are wrapped if there is room for it."""
         made, wanted = sum(progress.runs.values()), sum(progress.wanted.values())
         facts = {
             "Pareto set": listing([shown(name) for name in progress.pareto]),
@@ -191,22 +195,41 @@ class Screen:
             "to go": _to_go(self._pace.remaining(progress), progress),
             "spent": _spent(progress),
         }
-        lines = []
-        for name, said in facts.items():
-            line = self._line()
-            line.append(f"{name:<12}", style="dim")
-            line.append(said)
-            lines.append(line)
-        return lines
+        wrapped = [line for fact in facts.items() for line in self._wrapped(*fact)]
+        if len(wrapped) <= room // 2:
+            return wrapped
+        return [self._labelled(*fact) for fact in facts.items()][-max(room - 2, 1) :]
 
-    def _event(self, when: str, what: str) -> Any:
+    def _latest(self, room: int) -> list[Any]:
+        """The last events, whole, as far as there is room; of a long one its start."""
+        lines: list[Any] = []
+        for event in reversed(self._events if room > 0 else ()):
+            more = self._wrapped(*event)
+            if lines and len(lines) + len(more) > room:
+                break
+            lines = [*more, *lines]
+        if len(lines) > room:
+            lines[room - 1].append(" ...")
+        return lines[: max(room, 0)]
+
+    def _wrapped(self, label: str, text: str) -> list[Any]:
+        """A text of one or more lines, with its label before the first."""
+        width = max(self._console.width - LABEL, 1)
+        lines = self._text(text).wrap(self._console, width)
+        labels = [label, *[""] * (len(lines) - 1)]
+        return [self._labelled(*line) for line in zip(labels, lines, strict=True)]
+
+    def _labelled(self, label: str, text: Any) -> Any:
+        """A text that is cut and not wrapped, with its label."""
         line = self._line()
-        line.append(f"{when}    ", style="dim")
-        line.append(what)
+        line.append(f"{label:<{LABEL}}", style="dim")
+        line.append(text)
         return line
 
 
 def _to_go(left: Remaining | None, progress: Progress) -> str:
+    if progress.ended and progress.open:
+        return f"the race ended ({progress.ended}) before all pairs were settled"
     if progress.ended or not progress.open:
         return "nothing" if progress.ended else "the last runs of this round"
     if left is None:
