@@ -281,6 +281,44 @@ def test_nothing_is_wider_than_the_screen(browser, report, tmp_path, case):
             expect(visit.page.locator("#code")).to_have_text("pb.select(posterior)")
 
 
+LONG = (
+    "a_name_without_any_space_that_is_long_v2.3.1",
+    "a name of many words that is long, too",
+    "c",
+)
+
+BESIDE = """() => [...document.querySelectorAll(".labelled")].map((label) => {
+  const [swatch, name] = [...label.children].map((part) => part.getBoundingClientRect());
+  return [name.left >= swatch.right, name.top < swatch.bottom, swatch.top < name.top + 24];
+})"""
+
+
+@pytest.fixture(scope="module")
+def undecided(tmp_path_factory):
+    """The report of a race of long names, in which the relation of no pair is known."""
+    runs = pb.testing.simulate_runs(np.zeros((3, 3)), 16)
+    frame = {**runs.to_frame().to_dict("list")}
+    frame["algorithm"] = [LONG[int(name[1:]) - 1] for name in frame["algorithm"]]
+    same = pb.Runs.from_frame(frame, direction=runs.direction, until="until", clock="evaluations")
+    path = tmp_path_factory.mktemp("undecided") / "report.html"
+    return pb.report(pb.replay(same, pb.Rules(alpha=0.99)), path)
+
+
+def test_names_stand_beside_their_swatch(browser, undecided):
+    with browsers.Visit(browser, undecided.as_uri()) as visit:
+        for width in (1440, 390):
+            visit.page.set_viewport_size({"width": width, "height": 800})
+            beside = visit.page.evaluate(BESIDE)
+            assert len(beside) > 6
+            assert all(map(all, beside)), beside
+        assert visit.errors == []
+
+
+def test_where_nothing_is_settled_there_is_a_sentence_and_no_line_at_0(browser, undecided):
+    with browsers.Visit(browser, undecided.as_uri()) as visit:
+        expect(visit.page.locator("#settled")).to_contain_text("The relation of no pair is known")
+
+
 def test_it_prints_without_controls(page):
     page.emulate_media(media="print", color_scheme="dark")
     expect(page.locator("#controls")).to_be_hidden()

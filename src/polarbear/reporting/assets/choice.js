@@ -46,7 +46,7 @@ function drawChoices(found) {
   const few = shortList(byId("all-choices"), "choices", found.length, FEW_CHOICES, "algorithms", drawChoice);
   const most = Math.max(...found.map((one) => (one.shown ? one.shown.high : one.expected)));
   const rows = found.slice(0, few).map((one, k) => html("tr", { class: k ? "" : "chosen", "data-code": one.code },
-    html("th", { scope: "row" }, swatch(one.code), named(one.code)),
+    html("th", { scope: "row" }, labelled(one.code)),
     html("td", {}, interval(one, most)),
     html("td", { class: "number" }, figure(one.expected)),
     careful && html("td", { class: "number", title: one.shown ? "" : NEVER }, one.shown ? figure(one.shown.cautious) : "–"),

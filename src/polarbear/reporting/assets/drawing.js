@@ -25,6 +25,9 @@ const dash = (code) => (model.looks[code].dash.length ? model.looks[code].dash.j
 
 // Names of any script keep to themselves.
 
+// A name beside its swatch: where the name is long it wraps in a column of its own.
+const labelled = (code) => html("span", { class: "labelled" }, swatch(code), named(code));
+
 const named = (code) => html("bdi", { class: "name" }, model.algorithms[code]);
 
 const swatch = (code) => svg("svg", { class: "swatch tinted", viewBox: "0 0 22 8", "aria-hidden": "true", look: tint(code) },

@@ -79,9 +79,9 @@ function pairRow(pairs, row) {
   const open = [pairs.first[row], pairs.second[row]].every(inSet) ? "undecided against" : "undecided, one is out:";
   const relation = { equals: "practically equals", crosses: "changes places with", undecided: open }[pairs.relation[row]] ?? pairs.relation[row];
   return html("tr", {},
-    html("th", { scope: "row" }, swatch(pairs.first[row]), named(pairs.first[row])),
+    html("th", { scope: "row" }, labelled(pairs.first[row])),
     html("td", { class: "relation" }, relation),
-    html("th", { scope: "row" }, swatch(pairs.second[row]), named(pairs.second[row])),
+    html("th", { scope: "row" }, labelled(pairs.second[row])),
     html("td", { class: "number", "data-says": "P(first at all times) " }, chance(pairs.everywhere[row])),
     html("td", { class: "number", "data-says": "P(second) " }, chance(pairs.reversed[row])),
     html("td", { class: "when" }, ...whenAhead(pairs, row)));

@@ -85,9 +85,15 @@ function drawSettled(race, width) {
   const height = 170, bottom = height - 44, right = width >= 640 ? 170 : 14;
   const x = roundScale(race, width, right), y = scaleOf(0, 1, bottom, 10, false);
   const points = race.rounds.share.map((share, r) => [x(r + 1), y(share)]);
-  const now = race.rounds.share.at(-1);
+  const now = race.rounds.share.at(-1), question = html("strong", {}, "How much is settled? ");
+  // A picture of one level says no more than a sentence.
+  if (race.rounds.share.every((share) => share === now)) {
+    const after = `after ${plural(points.length, "round")}`;
+    const said = now === 0 ? `The relation of no pair is known ${after}.` : `The relation of ${(100 * now).toFixed(0)} % of pairs is known ${after}, as after the first.`;
+    return html("figure", { id: "settled" }, html("figcaption", {}, question, said));
+  }
   return html("figure", {},
-    html("figcaption", {}, html("strong", {}, "How much is settled? "), "The share of pairs whose relation is known."),
+    html("figcaption", {}, question, "The share of pairs whose relation is known."),
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${(100 * now).toFixed(0)} % of pairs are settled after ${plural(points.length, "round")}` },
       [0, 0.5, 1].map((tick) => [
         svg("line", { class: "grid", x1: 52, x2: width - right, y1: y(tick), y2: y(tick) }),
@@ -103,8 +109,8 @@ function drawOut(race) {
   if (!race.out.length) return html("p", {}, "Nobody is out.");
   const rows = race.out.map(({ round, algorithm, by, probability }) => html("tr", {},
     html("td", { class: "number" }, round),
-    html("th", { scope: "row" }, swatch(algorithm), named(algorithm)),
-    html("td", {}, swatch(by), named(by)),
+    html("th", { scope: "row" }, labelled(algorithm)),
+    html("td", {}, labelled(by)),
     html("td", { class: "number" }, chance(probability))));
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?")),
     html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
@@ -116,7 +122,7 @@ function drawAllocation(race) {
   const most = Math.max(...race.allocation.map(({ time }) => time), 1e-300);
   const ordered = race.allocation.slice().sort((a, b) => b.time - a.time || a.algorithm - b.algorithm);
   const rows = ordered.map(({ algorithm, runs, instances, time }) => html("tr", {},
-    html("th", { scope: "row" }, swatch(algorithm), named(algorithm)),
+    html("th", { scope: "row" }, labelled(algorithm)),
     html("td", { class: "wide" }, svg("svg", { class: "share", width: 200, height: 12, viewBox: "0 0 200 12", "aria-hidden": "true" },
       svg("rect", { class: "tinted", width: Math.max((200 * time) / most, 1), height: 12, look: tint(algorithm) }))),
     html("td", { class: "number" }, short(rounded(time))),
