@@ -3,11 +3,13 @@
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 
 import pytest
 
 import course
 import polarbear as pb
+import solvers
 from course import decisions, run, told
 from polarbear.coordinator import PATIENCE, Result
 from polarbear.errors import SolverError, StoreError
@@ -287,3 +289,45 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
     assert not list(tmp_path.glob("hacked*"))
     assert main(["race", str(path), "--workers", "2", "--dask", "tcp://x"]) == 1
     assert "a race runs in one place" in capsys.readouterr().err
+
+
+def test_a_race_in_which_no_run_ends_says_so(monkeypatch):
+    monkeypatch.setattr("polarbear.running.vigil.QUIET_SECONDS", 0.1)
+
+    def hangs(_):
+        time.sleep(3.0)
+        yield 1, 1.0
+
+    said = []
+    with pytest.warns(pb.DataWarning, match="no run has ended for .* on i"):
+        pb.race(
+            {"hangs": hangs, "other": hangs},
+            ["i"],
+            [1],
+            direction="minimize",
+            executor=1,
+            progress=lambda progress: said.extend(progress.news),
+        )
+    assert sum("no run has ended" in line for line in said) >= 1
+
+
+def test_check_takes_the_arguments_of_race():
+    taken, raced = signature(pb.check).parameters, signature(pb.race).parameters
+    kinds = {name: parameter.kind for name, parameter in taken.items() if name in raced}
+    assert list(kinds.items()) == [(name, parameter.kind) for name, parameter in raced.items()]
+    rules = pb.Rules(alpha=0.95)
+    found = pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=rules, store="no.db")
+    assert not found.problems
+    with pytest.raises(pb.DataError, match="rules=3"):
+        pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=3)
+
+
+def test_what_check_prints_has_no_control_characters():
+    def wrong(_):
+        raise ValueError("\x1b[2J")
+
+    printed = str(
+        pb.check({"a\x1b[31m": wrong}, ["i"], [0.5, 3], direction="minimize", clock="wall")
+    )
+    assert "\x1b" not in printed
+    assert "from 0.5 to 3 seconds; watched here for 1 second\n" in printed

@@ -51,7 +51,7 @@ from polarbear.running.identity import (
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Outcome
 from polarbear.running.setup import Limits, Setup, Solver
-from polarbear.running.vigil import Vigil
+from polarbear.running.vigil import Silence, Vigil
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
@@ -196,6 +196,7 @@ class Result(Raced):
         self._again = 0.0  # when to tell without news
         self._vigil = Vigil()
         self._n_kept = 0  # of the events in memory, if there is no store
+        self._silence = Silence(setup.times[-1] if setup.clock in ("wall", "cpu") else 0.0)
         self.failures: dict[str, str] = {}
 
     @property
@@ -346,6 +347,7 @@ class Result(Raced):
             key = made.job.key
             out.pop(key, None)
             if isinstance(made, Outcome):
+                self._silence.end(made.seconds)
                 self._take(made)
                 continue
             lost[key] += made.blamed
@@ -354,7 +356,10 @@ class Result(Raced):
                 self._take(Outcome(made.job, killed, why=made.why))
         if not self._vigil.all_failed:
             self._keep()
-        self._say()
+        overdue = self._silence.message([key[:2] for key in out], time.monotonic())
+        if overdue:
+            warn(overdue)
+        self._say(*filter(None, [overdue]))
 
     def _take(self, made: Outcome) -> None:
         known = self.race.n_runs

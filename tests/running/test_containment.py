@@ -18,7 +18,7 @@ from polarbear.data.run import Run, Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.outcomes import Lost
-from polarbear.running.processes import descendants
+from polarbear.running.processes import cgroup_limits, descendants
 from polarbear.running.setup import Limits, Setup, pack
 from polarbear.running.slots import Slot, SlotGone
 from polarbear.running.spawning import Spawned
@@ -106,6 +106,24 @@ def test_a_run_that_finds_very_much_is_thinned_and_exact_at_the_times(slot):
     best = dict(zip(run.time, run.value, strict=True))
     for time_ in (10, 100, 1000, 90_000):
         assert best[time_] == 1 / time_
+
+
+def test_the_memory_of_the_machine_is_that_of_its_own_control_group(tmp_path):
+    listed = tmp_path / "cgroup"
+    listed.write_text("4:cpu,memory:/jobs/7\n3:pids:/\n0::/user/8\n")
+    limits = {
+        "memory/memory.limit_in_bytes": "9000",
+        "memory/jobs/memory.limit_in_bytes": "500",
+        "memory/jobs/7/memory.limit_in_bytes": "700",
+        "user/memory.max": "max",
+        "user/8/memory.max": "600",
+        "elsewhere/memory.max": "1",
+    }
+    for name, limit in limits.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(limit)
+    assert sorted(cgroup_limits(listed, tmp_path)) == [500, 600, 700, 9000]
+    assert cgroup_limits(tmp_path / "none", tmp_path) == []
 
 
 def test_a_run_holds_no_descriptor_that_can_be_written_to(tmp_path):

@@ -161,6 +161,52 @@ def test_files_of_strangers_are_data(tmp_path, code):
     assert work_on(tmp_path, code, idle=0.1) <= 1
 
 
+def test_bad_job_files_are_set_aside_and_neither_spin_nor_end_a_worker(tmp_path, code):
+    engine = engine_at(tmp_path)
+    wanted = jobs_of("quick", n=2)
+    engine.submit(wanted)
+    jobs, plain = tmp_path / "jobs", wanted[0]._asdict()
+    bad = {
+        "empty": "",
+        "list": "[1]",
+        "newer": json.dumps({"version": 7, "job": plain}),
+        "short": json.dumps({"job": {"algorithm": "quick"}}),
+        "types": json.dumps({"job": {**plain, "horizon": "long"}}),
+        "renamed": json.dumps({"job": plain}),
+        "unknown": json.dumps({"job": {**plain, "command": "rm"}}),
+    }
+    for name, text in bad.items():
+        (jobs / f"{name}.json").write_text(text)
+    (jobs / "folder.json").mkdir()
+    os.mkfifo(jobs / "pipe.json")
+    said = []
+    assert work_on(tmp_path, code, idle=1.0, pause=0.05, say=said.append) == 2
+    assert len(all_of(engine)) == 2
+    assert list(jobs.iterdir()) == list((tmp_path / "claims").iterdir()) == []
+    refused = {path.name.partition(".")[0] for path in (tmp_path / "refused").iterdir()}
+    assert refused == {*bad, "folder", "pipe"}
+    assert sum("is set aside, in refused: " in line for line in said) == len(refused)
+    engine.close()
+
+
+def test_a_run_that_ends_its_slot_is_lost_and_the_worker_goes_on(tmp_path):
+    code = tmp_path / "code.py"
+    code.write_text(
+        "import os, signal, solvers\n"
+        "def naps(job): os.kill(os.getppid(), signal.SIGKILL)\n"
+        "solvers = {'quick': solvers.quick, 'naps': naps, 'segfault': solvers.segfault,\n"
+        "           'child_sleeper': solvers.child_sleeper}\n"
+        "instances = range(3)\n"
+    )
+    engine = engine_at(tmp_path / "spool")
+    engine.submit([*jobs_of("naps", n=1), *jobs_of("quick", n=1)])
+    assert work_on(tmp_path / "spool", str(code), most=2) == 2
+    made = {type(outcome): outcome for outcome in all_of(engine)}
+    assert made[Lost].job.algorithm == "naps"
+    assert made[Lost].blamed
+    assert made[Outcome].job.algorithm == "quick"
+
+
 def test_what_is_wrong_is_said(tmp_path, code, capsys):
     folder = tmp_path / "spool"
     with pytest.raises(SolverError, match="no race has come to"):

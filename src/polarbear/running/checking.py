@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import count, shown, shown_lines, unit_of
+from polarbear.data.names import amount, count, shown, shown_lines, span
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import Key, job
+from polarbear.racing.rules import Rules, check_rules
 from polarbear.running.engines import start
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Lost, Outcome
@@ -34,16 +35,20 @@ class Checked(NamedTuple):
         names = setup.instances.names
         number = "instances without end" if names is None else count(len(names), "instance")
         times = (
-            f"{count(len(setup.times), 'time')} from {setup.times[0]:,g} to {setup.times[-1]:,g}"
+            f"{count(len(setup.times), 'time')} {'at' if len(setup.times) == 1 else 'from'} "
+            f"{span(setup.times[0], setup.times[-1], setup.clock)}"
         )
         lines = [
             f"{count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
-            f"  clock  {setup.clock}, {times} {unit_of(setup.clock, 'time')}",
+            f"  clock  {setup.clock}, {times}",
         ]
-        width = max(len(shown(name)) for name in self.outcomes)
+        horizon = min(outcome.job.horizon for outcome in self.outcomes.values())
+        if horizon < setup.times[-1]:
+            lines[-1] += f"; watched here for {amount(horizon, setup.clock)}"
+        labels = {name: shown(name) for name in self.outcomes}
+        width = max(map(len, labels.values()))
         for name, outcome in self.outcomes.items():
-            said = _line(outcome, unit_of(setup.clock, "time"))
-            lines.append(f"  {shown(name):<{width}}  {said}")
+            lines.append(f"  {labels[name]:<{width}}  {_line(outcome, setup.clock)}")
             if name in problems:
                 lines.append(f"  {'':<{width}}  -> {shown_lines(problems[name])}")
         return "\n".join(lines)
@@ -54,23 +59,30 @@ class Checked(NamedTuple):
 def check(
     solvers: Mapping[str, Solver] | Iterable[Solver],
     instances: Any,
-    *,
     times: ArrayLike,
+    *,
     direction: Direction,
+    rules: Rules | None = None,
+    store: Any = None,
+    executor: Any = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
-    seconds: float = 2.0,
     seed: int = 0,
-    executor: Any = None,
+    fit: Any = None,
+    progress: Any = None,
+    accept_changes: bool = False,
+    seconds: float = 2.0,
 ) -> Checked:
     """Run each solver once for a moment, and say what was understood.
+
+    All arguments of :func:`polarbear.race` are taken, so that a call of one is a call of the other.
 
     Parameters
     ----------
     seconds
         How long each may take; a race by the clock is watched for half of it.
-    executor
-        Where to run: as for a race.
+    rules, store, fit, progress, accept_changes
+        Are not used: nothing is decided, and nothing is stored.
 
     Examples
     --------
@@ -82,12 +94,14 @@ def check(
     >>> print(found)
     2 solvers on 1 instance, minimize
       clock  evaluations, 2 times from 10 to 100 evaluations
-      walk  finished at 1 evaluations, 1 improvement, ...
+      walk  finished at 1 evaluation, 1 improvement, ...
       lost  crashed at 0 evaluations, 0 improvements, ...
             -> SolverError: 'x' is not a value: expected a number ...
     >>> list(found.problems)
     ['lost']
     """
+    del store, fit, progress, accept_changes
+    check_rules(Rules() if rules is None else rules)
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
@@ -111,12 +125,12 @@ def checked(setup: Setup, *, seconds: float = 2.0, seed: int = 0, executor: Any 
     return Checked(setup, {name: found[name] for name in setup.solvers})
 
 
-def _line(outcome: Outcome | Lost, unit: str) -> str:
+def _line(outcome: Outcome | Lost, clock: str) -> str:
     if isinstance(outcome, Lost):
         return "was lost"
     run = outcome.run
     return (
-        f"{run.status.value} at {run.until:,.4g} {unit}, "
+        f"{run.status.value} at {amount(run.until, clock)}, "
         f"{count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
     )
 

@@ -250,16 +250,29 @@ def machine_memory() -> int | None:
         pages = os.sysconf("SC_PHYS_PAGES") * _PAGE
     except (AttributeError, ValueError, OSError):
         return None
-    limits = [
-        Path("/sys/fs/cgroup/memory.max"),
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-    ]
-    for path in limits:
-        try:
-            return min(pages, int(path.read_text()))
-        except (OSError, ValueError):
+    return min([pages, *cgroup_limits()])
+
+
+def cgroup_limits(
+    listed: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")
+) -> list[int]:
+    """Limits of memory of the control groups that this process is in, and of those above."""
+    limits: list[int] = []
+    try:
+        lines = [line.split(":", 2) for line in listed.read_text().splitlines()]
+    except OSError:
+        return limits
+    for _, controllers, path in (line for line in lines if len(line) == 3):
+        if controllers and "memory" not in controllers.split(","):
             continue
-    return pages
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        for root in (mounted / "memory",) if controllers else (mounted, mounted / "unified"):
+            group = root / path.lstrip("/")
+            for folder in (group, *group.parents):
+                if folder.is_relative_to(root):
+                    with suppress(OSError, ValueError):  # none there, or "max"
+                        limits.append(int((folder / name).read_text()))
+    return limits
 
 
 def cores() -> list[int]:

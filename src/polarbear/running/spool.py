@@ -10,17 +10,18 @@ time.
 3. A result stays until the coordinator has asked for the next ones. If it dies before, the same
    jobs submitted again find their results.
 4. Files are JSON. Nothing in them is evaluated or unpickled. Their names are hashes, so that what
-   is run may be called anything.
+   is run may be called anything. A file among the jobs that is none is moved to ``refused``.
 """
 
 import json
 import os
+import stat
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from uuid import uuid4
 
 from polarbear.errors import DataError, SolverError
@@ -28,12 +29,16 @@ from polarbear.racing.jobs import Job
 from polarbear.running.outcomes import Lost, Outcome, from_plain
 from polarbear.running.setup import Setup
 
-JOBS, CLAIMS, RESULTS, RACE, CLOSED = "jobs", "claims", "results", "race.json", "closed"
+JOBS, CLAIMS, RESULTS, REFUSED = "jobs", "claims", "results", "refused"
+RACE, CLOSED = "race.json", "closed"
 
 LARGEST = 16_000_000
 """Bytes of a file beyond which it is not one of ours."""
 
 VERSION = 1
+
+LOST = "lost"
+"""Stands in place of a result if the process that made the run is gone, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class SpoolEngine:
         self._wanted: dict[str, Job] = {}
         self._given: list[str] = []  # not deleted yet
         self._looked = 0.0
-        for name in (JOBS, CLAIMS, RESULTS):
+        for name in (JOBS, CLAIMS, RESULTS, REFUSED):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
         self._announce(description(setup) | {"patience": spool.patience})
         (self._folder / CLOSED).unlink(missing_ok=True)
@@ -135,7 +140,12 @@ class SpoolEngine:
                 continue  # late, or of another race that used the folder
             job = self._wanted.pop(path.stem)
             try:
-                outcome = from_plain(read(path))
+                content = read(path)
+                if isinstance(content.get(LOST), str):
+                    path.unlink(missing_ok=True)
+                    found.append(Lost(job, content[LOST]))
+                    continue
+                outcome = from_plain(content)
                 if outcome.job != job:
                     raise DataError("it is the result of another job")
                 found.append(outcome)
@@ -204,9 +214,30 @@ def write(path: Path, content: dict[str, Any]) -> None:
     temporary.replace(path)
 
 
+def read_job(path: Path, name: str) -> Job:
+    """The job in the file that was put into the folder under this name."""
+    content = read(path)
+    plain = content.get("job")
+    kinds = get_type_hints(Job)
+    if not isinstance(plain, dict) or not set(plain) <= set(kinds):
+        raise DataError("it is not a job")
+    try:
+        job = Job(**plain)
+    except TypeError as error:
+        raise DataError(f"it is not a job: {error}") from None
+    for field, value in job._asdict().items():
+        if not isinstance(value, kinds[field]) or isinstance(value, bool):
+            raise DataError(f"it is not a job: {field} is {value!r}")
+    if name_of(job) != name:
+        raise DataError("it is not named for the job that it holds")
+    return job
+
+
 def read(path: Path) -> dict[str, Any]:
     """The content of such a file."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
+            raise DataError(f"{path.name} is not a file")
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
         if len(content) > LARGEST:

@@ -1,10 +1,13 @@
 """Notices what cannot be meant: rounds in which everybody fails, solvers that never report."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from polarbear.data.names import listing, shown
 from polarbear.errors import SolverError
+
+QUIET_SECONDS = 600.0
+"""If no run has ended for so long, and three times as long as any has taken, this is said."""
 
 SILENT = 4
 """So many runs that end without a value, and nothing else, are said to be odd."""
@@ -63,6 +66,39 @@ class Vigil:
             "or call what job.track returns?"
             for name in odd
         ]
+
+
+class Silence:
+    """Notices that no run has ended for long: a solver hangs, or no worker has come.
+
+    >>> silence = Silence()
+    >>> silence.message([], now=0.0), silence.message([("hill", "f1")], now=601.0)
+    (None, 'no run has ended for 10 minutes; under way or waiting: hill on f1. ...')
+    """
+
+    def __init__(self, longest: float = 0.0) -> None:
+        self._since: float | None = None
+        self._longest = longest  # seconds that a run has taken, or may take
+        self._patience = max(QUIET_SECONDS, 3 * longest)
+
+    def end(self, seconds: float) -> None:
+        """A run has ended that took so long."""
+        self._longest = max(self._longest, seconds)
+        self._since, self._patience = None, max(QUIET_SECONDS, 3 * self._longest)
+
+    def message(self, pending: Collection[tuple[str, str]], now: float) -> str | None:
+        """What to say of pending (algorithm, instance), if it is time; each time half as often."""
+        self._since = now if self._since is None else self._since
+        quiet = now - self._since
+        if quiet < self._patience:
+            return None
+        self._patience *= 2
+        names = listing([f"{algorithm} on {instance}" for algorithm, instance in pending], 4)
+        return (
+            f"no run has ended for {quiet / 60:,.0f} minutes; under way or waiting: {names}. If "
+            "one hangs: interrupt the race, limit runs by Limits(wall=seconds), or wall under "
+            "[limits] in a race file, and start it again"
+        )
 
 
 def _reasons(failed: set[str], why: Mapping[str, str]) -> str:

@@ -25,7 +25,19 @@ from polarbear.running.outcomes import to_plain
 from polarbear.running.processes import start_when_possible
 from polarbear.running.setup import Limits, Setup
 from polarbear.running.slots import Slot, SlotGone
-from polarbear.running.spool import CLAIMS, CLOSED, JOBS, RACE, RESULTS, read, taken, write
+from polarbear.running.spool import (
+    CLAIMS,
+    CLOSED,
+    JOBS,
+    LOST,
+    RACE,
+    REFUSED,
+    RESULTS,
+    read,
+    read_job,
+    taken,
+    write,
+)
 
 SIGNS = 5
 """Signs of life that a worker gives before it is taken for dead."""
@@ -57,21 +69,23 @@ def work_on(
     place = Path(folder)
     setup, patience = _setup(place, solvers, idle, pause)
     slot: Slot | None = None
+    ignored: set[str] = set()  # names of files that can be neither claimed nor moved
     made, last = 0, time.monotonic()
     try:
         while most is None or made < most:
-            claim = _claimed(place)
+            claim = _claimed(place, ignored)
+            job = None if claim is None else _job(place, claim, ignored, say)
             if claim is None:
                 if (place / CLOSED).exists() or time.monotonic() > last + idle:
                     break
                 time.sleep(pause)
                 continue
+            if job is None:
+                continue
             slot = Slot(setup) if slot is None else slot
-            try:
-                _perform(place, claim, slot, patience, say)
-                made += 1
-            except SlotGone:
-                slot = None
+            _perform(place, claim, job, slot, patience, say)
+            made += 1
+            slot = None if slot.gone else slot
             last = time.monotonic()
     finally:
         if slot is not None:
@@ -79,21 +93,41 @@ def work_on(
     return made
 
 
+def _job(place: Path, claim: Path, ignored: set[str], say: Callable[[str], None]) -> Job | None:
+    """The job of a claim; a file that holds none is set aside, and said."""
+    name = claim.name.partition(".")[0]
+    try:
+        return read_job(claim, name)
+    except (DataError, SolverError) as error:
+        aside = place / REFUSED / claim.name
+        try:
+            aside.parent.mkdir(exist_ok=True)
+            claim.rename(aside)
+        except OSError:
+            ignored.add(name)
+        say(shown(f"{JOBS}/{name}.json is set aside, in {REFUSED}: {error}"))
+        return None
+
+
 def _perform(
-    place: Path, claim: Path, slot: Slot, patience: float, say: Callable[[str], None]
+    place: Path,
+    claim: Path,
+    job: Job,
+    slot: Slot,
+    patience: float,
+    say: Callable[[str], None],
 ) -> None:
     name = claim.name.partition(".")[0]
     try:
-        job = Job(**read(claim)["job"])
-    except (DataError, KeyError, TypeError) as error:
-        claim.unlink(missing_ok=True)
-        say(f"{name} is not a job: {error}")
-        return
-    try:
         with _alive(claim, patience / SIGNS):
             outcome = slot.run(job)
+    except SlotGone as error:  # the coordinator knows how often this run was lost already
+        write(place / RESULTS / f"{name}.json", {LOST: str(error)})
+        claim.unlink(missing_ok=True)
+        say(shown(f"{job.algorithm} on {job.instance}: lost, {error}"))
+        return
     except BaseException:
-        # Whoever ends this worker lets another one have the job at once.
+        # A worker that is told to end lets another one have the job at once.
         taken(claim, place / JOBS / f"{name}.json")
         raise
     write(place / RESULTS / f"{name}.json", to_plain(outcome))
@@ -102,9 +136,9 @@ def _perform(
     say(shown(said))
 
 
-def _claimed(place: Path) -> Path | None:
+def _claimed(place: Path, ignored: set[str]) -> Path | None:
     """Claim any job that is there."""
-    waiting = list((place / JOBS).glob("*.json"))
+    waiting = [path for path in (place / JOBS).glob("*.json") if path.stem not in ignored]
     # Not all in the same order, for then all workers would want the same one.
     Random(os.getpid() ^ time.time_ns()).shuffle(waiting)  # noqa: S311
     for path in waiting:
@@ -112,10 +146,12 @@ def _claimed(place: Path) -> Path | None:
         try:
             # A claim is as old as its last touch, and renaming is none.
             os.utime(path)
+            if taken(path, claim):
+                return claim
         except FileNotFoundError:
             continue
-        if taken(path, claim):
-            return claim
+        except OSError:  # of somebody else, who does not let us have it
+            ignored.add(path.stem)
     return None
 
 
