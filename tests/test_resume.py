@@ -335,3 +335,29 @@ def breakable(job, scale=1.0):
     if BROKEN:
         raise ModuleNotFoundError("no module named 'solver'")
     yield from search(job, scale)
+
+
+def test_a_race_goes_on_without_an_instance_that_was_withdrawn(folder, capsys):
+    assert resume(folder / "race.toml") == 0
+    (folder / "instances/f2.txt").rename(folder / "f2.txt")
+    allow(folder, 8)
+    assert resume(folder / "race.toml") == 1
+    assert "polarbear forget" in capsys.readouterr().err
+    assert main(["forget", str(folder / "race.db"), "--instance", "instances/f2.txt"]) == 0
+    assert resume(folder / "race.toml") == 0
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        assert "instances/f2.txt" not in store.runs().instances
+    (folder / "f2.txt").rename(folder / "instances/f2.txt")
+    allow(folder, 16)
+    assert resume(folder / "race.toml") == 0
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        assert "instances/f2.txt" in store.runs().instances
+
+
+def test_a_result_withdraws_runs(tmp_path):
+    with pb.race(**base(tmp_path / "race.db")) as found:
+        runs = found.n_runs
+        assert found.withdraw("a", why="another licence") == 2
+        assert found.n_runs == runs - 2 == len(found.runs)
+        found.extend(pb.Rules(max_runs=8, batch=(2, 2)))
+        assert {run.repetition for run in found.runs if run.algorithm == "a"} >= {1}

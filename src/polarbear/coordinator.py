@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -192,7 +193,7 @@ class Result(Raced):
         self._store = store
         self._executor = executor
         self._watch = watch
-        self._made = Counter(key.algorithm for key in race.state.told)
+        self._made = _count_runs(race)
         self._again = 0.0  # when to tell without news
         self._vigil = Vigil()
         self._n_kept = 0  # of the events in memory, if there is no store
@@ -244,6 +245,19 @@ class Result(Raced):
         """Let a solver leave."""
         self.race.remove(name, why)
         self._keep()
+
+    def withdraw(
+        self, algorithm: str | None = None, instance: str | None = None, *, why: str = ""
+    ) -> int:
+        """Withdraw runs of an algorithm, on an instance, or both; see :meth:`Race.withdraw`.
+
+        They stay in the store and do not count any more; :meth:`go_on` makes others in their place.
+        Returns how many were withdrawn.
+        """
+        number = self.race.withdraw(algorithm, instance, why=why, at=now_as_text())
+        self._made = _count_runs(self.race)
+        self._keep()
+        return number
 
     def extend(self, rules: Rules) -> None:
         """Go on under other rules: surer, longer, closer."""
@@ -331,7 +345,7 @@ class Result(Raced):
         except SolverError:
             kept = self.race.events[: self._n_kept] if self._store is None else self._store.read()
             self.race = Race.from_events(kept, fit=self.race.fit, keep=self._store is None)
-            self._made = Counter(key.algorithm for key in self.race.state.told)
+            self._made = _count_runs(self.race)
             raise
 
     def _keep(self) -> None:
@@ -440,7 +454,7 @@ def _agree(
     Returns the setup under the names of the race, and what is new, to be recorded.
     """
     known = race.state.identity
-    names = {*race.state.pool, *race.state.used} if setup.instances.names is not None else set()
+    names = race.state.instances if setup.instances.names is not None else set()
     setup = setup.renamed({new: old for new, old in known.aliases.items() if old in names - {new}})
     now = identify(setup)
     check_distinct_files(now)
@@ -453,7 +467,8 @@ def _agree(
         raise SolverError(
             f"{count(len(missing), 'instance')} of the race in {where} "
             f"{'is' if len(missing) == 1 else 'are'} not among the instances: {listing(missing)}. "
-            "Pass all that it had, and more if you like"
+            "Pass all that it had. To go on without one, withdraw its runs first: polarbear forget "
+            "STORE --instance NAME"
         )
     changes = []
     if renamed:
@@ -514,6 +529,16 @@ def _compare_models(first: object, fit: FitOptions, where: str) -> None:
             f"{where} holds a race by another model, with {differs}: pass the same fit, or another "
             "store"
         )
+
+
+def now_as_text() -> str:
+    """The time, for people."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _count_runs(race: Race) -> Counter[str]:
+    """How many runs of each algorithm count."""
+    return Counter(key.algorithm for key in race.state.told - race.state.withdrawn)
 
 
 def _short(value: object) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -75,6 +76,8 @@ def test_an_option_means_the_same_in_every_command():
     for name, one in commands().items():
         for action in one._actions:
             for option in action.option_strings:
+                if (name, option) in (("forget", "--algorithm"), ("forget", "--instance")):
+                    continue  # which runs, where it is which column elsewhere
                 if option not in (
                     "--json",
                     "--workers",
@@ -237,11 +240,13 @@ def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
         ("status", "{kept}/race.db"),
         ("export", "{kept}/race.db", "{tmp}/runs.parquet"),
         ("salvage", "{kept}/race.db", "{tmp}/new.db"),
+        ("forget", "{tmp}/copy.db", "--since", "1", "--why", "to see"),
         ("merge", "{kept}/race.db", "{tmp}/all.db"),
     ],
 )
 def test_every_json_says_where_it_comes_from(words, kept, tmp_path, capsys):
     words = [word.format(file=MABBOB, kept=kept, tmp=tmp_path) for word in words]
+    shutil.copy(kept / "race.db", tmp_path / "copy.db")
     origin = answer(capsys, *words)["provenance"]
     assert origin["command"] == shlex.join(["polarbear", *words, "--json"])
     assert datetime.now(UTC) - datetime.fromisoformat(origin["made"]) < timedelta(minutes=10)

@@ -1,4 +1,4 @@
-"""Commands about the store of a race: status, export, merge, salvage."""
+"""Commands about the store of a race: status, export, forget, merge, salvage."""
 
 import argparse
 
@@ -45,6 +45,40 @@ def add(commands: argparse._SubParsersAction) -> None:
         examples=("salvage race.db repaired.db",),
         run=_salvage,
     )
+    forget = command(
+        commands,
+        "forget",
+        "withdraw runs of a race: they stay in the store, and do not count any more",
+        "What was decided by them is decided again: eliminated algorithms come back, and the next "
+        "`polarbear race` makes other runs in their place.",
+        takes="STORE",
+        examples=(
+            "forget race.db --algorithm CSA --why 'ran without its licence'",
+            "forget race.db --instance f7",
+            "forget race.db --since 1200 --status crashed",
+        ),
+        run=_forget,
+    )
+    add_file(forget, "store", help=STORE)
+    forget.add_argument("--algorithm", metavar="NAME", help="runs of this algorithm")
+    forget.add_argument(
+        "--instance",
+        metavar="NAME",
+        help="runs on this instance; by itself, the race goes on without the instance",
+    )
+    forget.add_argument(
+        "--since",
+        type=int,
+        metavar="EVENT",
+        help="runs from the event with this number on, as `polarbear status` numbers them; "
+        "a run that was extended since then is withdrawn as a whole",
+    )
+    forget.add_argument(
+        "--status",
+        choices=("cut", "finished", "out of time", "out of memory", "crashed", "killed"),
+        help="runs that ended so",
+    )
+    forget.add_argument("--why", default="", metavar="TEXT", help="the reason, to be recorded")
     for parser in (status, export):
         add_file(parser, "store", help=STORE)
     add_file(export, "target", help="a Parquet file")
@@ -52,7 +86,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_file(merge, "target", help="a new store, or that of a race")
     add_file(salvage, "store", help="the file")
     add_file(salvage, "target", help="a new file")
-    for parser in (status, export, merge, salvage):
+    for parser in (status, export, forget, merge, salvage):
         add_json(parser)
 
 
@@ -76,6 +110,38 @@ def _export(wanted: argparse.Namespace) -> int:
         "clock": runs.clock,
     }
     say(wanted, f"{runs}\n  written to  {wanted.target}", plain, runs=runs)
+    return 0
+
+
+def _forget(wanted: argparse.Namespace) -> int:
+    from polarbear.coordinator import now_as_text
+    from polarbear.data.names import count, listing
+    from polarbear.data.run import Status
+
+    chosen = (wanted.algorithm, wanted.instance, wanted.since, wanted.status)
+    if all(choice is None for choice in chosen):
+        raise polarbear.DataError("which runs? --algorithm, --instance, --since or --status")
+    with polarbear.open_store(wanted.store) as store:
+        race = polarbear.Race.from_events(store.read(arrays=True), keep=False)
+        pairs = None
+        if wanted.since is not None or wanted.status is not None:
+            status = None if wanted.status is None else Status(wanted.status)
+            pairs = store.pairs(wanted.since or 0, status)
+        before = {*race.pareto}
+        runs = race.withdraw(
+            wanted.algorithm, wanted.instance, pairs=pairs, why=wanted.why, at=now_as_text()
+        )
+        if not race.events:
+            raise polarbear.DataError(f"{wanted.store} has no such runs that count")
+        store.append(race.events)
+    back = [name for name in race.pareto if name not in before]
+    plain = {"withdrawn": runs, "back": back, "open": len(race.state.open)}
+    text = (
+        f"{count(runs, 'run')} withdrawn, kept in {wanted.store}\n"
+        f"  back in the race  {listing(back)}\n"
+        f"  open again        {count(len(race.state.open), 'pair')}; `polarbear race` decides them"
+    )
+    say(wanted, text, plain)
     return 0
 
 

@@ -39,6 +39,7 @@ from polarbear.racing.events import (
     Removed,
     Started,
     Told,
+    Withdrawn,
     plain_run,
 )
 from polarbear.racing.evidence import Evidence
@@ -236,7 +237,7 @@ class Race:
         if self._state.endless:
             raise DataError("the instances of this race are numbered, and do not come to an end")
         names = names_of(instances, "instances")
-        if not {*names} <= self._state.pool.keys() | self._state.used.keys():
+        if not {*names} <= self._state.instances:
             self._record(Offered(names))
 
     def identify(self, identity: Identified) -> None:
@@ -261,6 +262,56 @@ class Race:
         for run in map(plain_run, runs):
             if key_of(run) not in self._state.told:
                 self._record(Imported(run))
+
+    def withdraw(
+        self,
+        algorithm: str | None = None,
+        instance: str | None = None,
+        *,
+        pairs: Iterable[tuple[str, str]] | None = None,
+        why: str = "",
+        at: str = "",
+    ) -> int:
+        """Withdraw runs: they stay on record and do not count any more. Returns how many.
+
+        All runs so far of an algorithm, on an instance, or of an algorithm on an instance; or of
+        ``pairs`` (algorithm, instance). What was decided is decided again: eliminated algorithms
+        come back and pairs are open. An instance by itself is not run on again, unless it is
+        offered again. ``at``: when that is, as text.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x", "y"])
+        >>> for job in race.ask():
+        ...     race.tell(job.run([1], [len(job.algorithm + job.instance)]))
+        >>> race.withdraw("a", why="it ran with another licence"), race.n_runs
+        (2, 2)
+        >>> sorted((job.algorithm, job.instance, job.repetition) for job in race.ask())
+        [('a', 'x', 1), ('a', 'y', 1)]
+        """
+        if algorithm is None and instance is None and pairs is None:
+            raise DataError("withdraw which runs? pass algorithm=, instance= or pairs=")
+        if algorithm is not None:
+            algorithm = self._known(algorithm)
+        state = self._state
+        if instance is not None and instance not in {*state.pool, *state.used}:
+            known = sorted(state.instances, key=natural)
+            raise DataError(
+                f"no instance named {instance!r} in this race; {guess(instance, known)}"
+            )
+        wanted = None if pairs is None else set(pairs)
+        keys = {
+            key
+            for key in state.told - state.withdrawn
+            if algorithm in (None, key.algorithm)
+            and instance in (None, key.instance)
+            and (wanted is None or key[:2] in wanted)
+        }
+        whole = algorithm is None and pairs is None and instance is not None
+        dropped = (instance,) if whole and instance not in state.dropped and instance else ()
+        if keys or dropped:
+            gone = sorted({(key.algorithm, key.instance) for key in keys})
+            self._record(Withdrawn(tuple(gone), why, at, dropped))
+            self._posterior = None
+        return len(keys)
 
     def extend(self, rules: Rules) -> None:
         """Go on under other rules: surer, longer, closer.
@@ -355,13 +406,14 @@ class Race:
     @property
     def n_runs(self) -> int:
         """How many runs there are."""
-        return len(self._state.told)
+        return len(self._state.told) - len(self._state.withdrawn)
 
     @property
     def runs(self) -> Runs:
         """All runs; one that was extended is one run, as long as it was watched."""
         state = self._state
-        runs = (event.run for event in self._events if isinstance(event, Told | Imported))
+        told = (event.run for event in self._events if isinstance(event, Told | Imported))
+        runs = (run for run in told if key_of(run) not in state.withdrawn)
         kept = effective_runs(runs, state.extends)
         return Runs.from_records(kept, direction=state.direction, clock=state.clock)
 
@@ -444,6 +496,8 @@ class Race:
     def _record(self, event: Event) -> None:
         if isinstance(event, Told | Imported):
             self._evidence.add(event.run, self._state.round_of(key_of(event.run)))
+        elif isinstance(event, Withdrawn):
+            self._evidence.withdraw(event.pairs)
         apply(self._state, event)
         self._events.append(event)
 

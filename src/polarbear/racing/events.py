@@ -2,8 +2,8 @@
 
 A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
 the race is (``Started``, ``Extended``, ``Identified``), who takes part (``Offered``, ``Added``,
-``Removed``), what was found (``Told``, ``Imported``, ``Continued``, ``Superseded``) and what the
-race made of it (``Asked``, ``Decided``).
+``Removed``), what was found (``Told``, ``Imported``, ``Continued``, ``Superseded``,
+``Withdrawn``) and what the race made of it (``Asked``, ``Decided``).
 
 Each line says its version. Files of every version stay readable.
 
@@ -186,6 +186,20 @@ class Superseded:
 
 
 @dataclass(frozen=True)
+class Withdrawn:
+    """The runs so far of these pairs (algorithm, instance) do not count any more.
+
+    They stay on record. What was decided by them is decided again. ``at``: when that was said, for
+    people. ``instances``: those that are not to be run on again, unless they are offered again.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    why: str = ""
+    at: str = ""
+    instances: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Decided:
     """What the runs of a round and of those before it show.
 
@@ -217,6 +231,7 @@ Event = (
     | Imported
     | Continued
     | Superseded
+    | Withdrawn
     | Decided
 )
 
@@ -344,6 +359,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "times": _floats,
     "instances": lambda given: given if isinstance(given, dict) else tuple(given),
     "changes": tuple,
+    "pairs": lambda rows: tuple((algorithm, instance) for algorithm, instance in rows),
     "problems": tuple,
     "jobs": lambda rows: tuple(Job(*row) for row in rows),
     "key": lambda row: Key(*row),

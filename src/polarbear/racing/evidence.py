@@ -29,10 +29,22 @@ class Evidence:
         self._by: dict[str, set[str]] = {}  # on which instances an algorithm has run
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
+        self._stale: set[str] = set()  # instances to be ranked again: runs there were withdrawn
 
     def add(self, run: Run, round_: int) -> None:
         """Take a run that counts from a round on."""
         self._new.setdefault(round_, []).append(self._reduced(run))
+
+    def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Drop all runs so far of these pairs (algorithm, instance)."""
+        gone = set(pairs)
+        for round_, runs in self._new.items():
+            self._new[round_] = [run for run in runs if (run.algorithm, run.instance) not in gone]
+        for algorithm, instance in gone:
+            known = self._on.get(instance, [])
+            self._on[instance] = [run for run in known if run.algorithm != algorithm]
+            self._by.get(algorithm, set()).discard(instance)
+            self._stale.add(instance)
 
     def rankings(
         self,
@@ -46,7 +58,8 @@ class Evidence:
         ``counts``: the run as it counts, or nothing if it does not. ``place``: the order of the
         instances, so that it does not matter when they were ranked.
         """
-        touched = self._receive(round_, counts)
+        touched = self._receive(round_, counts) | self._stale
+        self._stale = set()
         wanted = frozenset(names)
         for name in wanted - self._names:
             touched |= self._by.get(name, set())

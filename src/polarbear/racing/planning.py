@@ -54,7 +54,8 @@ def again(state: State) -> Asked | None:
 def _tries(state: State, key: Key) -> int:
     """How often a run was asked for before, and did not count."""
     earlier = (key._replace(repetition=k) for k in reversed(range(key.repetition)))
-    return sum(1 for _ in takewhile(state.superseded.__contains__, earlier))
+    replaced, withdrawn = state.superseded, state.withdrawn
+    return sum(1 for _ in takewhile(lambda k: k in replaced and k not in withdrawn, earlier))
 
 
 def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
@@ -93,7 +94,9 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
         new = (name for name in numbers if name not in state.used)
     else:
         new = state.pool or (
-            instance for instance in state.order if state.known[instance].keys().isdisjoint(until)
+            instance
+            for instance in state.order
+            if instance not in state.dropped and state.known[instance].keys().isdisjoint(until)
         )
     instances = islice(new, state.batch)
     return [

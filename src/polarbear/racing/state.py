@@ -34,6 +34,7 @@ from polarbear.racing.events import (
     Started,
     Superseded,
     Told,
+    Withdrawn,
 )
 from polarbear.racing.extended_runs import extensions
 from polarbear.racing.jobs import Job, Key, derived, key_of
@@ -114,6 +115,9 @@ class State:
     out: dict[int, dict[Key, Ticket]] = field(default_factory=dict)  # by rounds not decided yet
     asked: int = 0  # rounds asked for
     superseded: set[Key] = field(default_factory=set)  # failed and asked for again, or cancelled
+    withdrawn: set[Key] = field(default_factory=set)  # told, and not to be counted any more
+    dropped: set[str] = field(default_factory=set)  # instances that are not to be run on
+    failed_out: set[str] = field(default_factory=set)  # removed, for too many of its runs failed
     extends: dict[Key, int] = field(default_factory=dict)  # which repetition a run extends
     no_longer: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
@@ -163,6 +167,11 @@ class State:
         """Whether the relation of every pair is known, as far as the rules ask for it."""
         return not self.open and not self.news
 
+    @property
+    def instances(self) -> set[str]:
+        """The instances that may be run on, or were."""
+        return {*self.pool, *self.used} - self.dropped
+
     def round_of(self, key: Key) -> int:
         """From which round on a run counts that is told now."""
         rounds = [round_ for round_, tickets in self.out.items() if key in tickets]
@@ -211,6 +220,7 @@ def apply(state: State, event: Event) -> None:
             state.identity = state.identity.updated(event)
         case Offered(instances):
             fresh = {*state.pool, *instances} - state.used.keys()
+            state.dropped.difference_update(instances)
             # By a number that only depends on the name: the same draw however they are offered.
             drawn = sorted(fresh, key=lambda name: (derived(state.seed, ["draw", name]), name))
             state.pool = dict.fromkeys(drawn)
@@ -219,6 +229,9 @@ def apply(state: State, event: Event) -> None:
             state.failures[algorithm] = 0
             state.batch = state.rules.batch[0]
         case Removed(algorithm):
+            most = state.rules.max_failures
+            if most is not None and state.failing()[algorithm] > most:
+                state.failed_out.add(algorithm)
             _leave(state, algorithm, state.current)
             state.eliminated.pop(algorithm, None)
             state.removed.add(algorithm)
@@ -238,6 +251,8 @@ def apply(state: State, event: Event) -> None:
         case Superseded(key):
             _cancel(state, [key], -1)
             state.superseded.add(key)
+        case Withdrawn():
+            _withdraw(state, event)
         case Decided():
             _decide(state, event)
 
@@ -253,6 +268,7 @@ def _enter(state: State, algorithm: str) -> None:
         state.open[pair(algorithm, rival)] = everything
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
     state.removed.discard(algorithm)
+    state.failed_out.discard(algorithm)
     state.racing.add(algorithm)
     newcomers = len(state.entered) - state.initial
     state.entered.setdefault(algorithm, newcomers + 1 if state.round else 0)
@@ -299,13 +315,44 @@ def _extend(state: State, rules: Rules) -> None:
     for name, found in list(state.eliminated.items()):
         if found.probability < state.certainty:
             _enter(state, name)
+    _reopen(state)
+
+
+def _reopen(state: State) -> None:
+    """Ask about all pairs at all times again."""
     everything = (1 << len(state.times)) - 1
     names = state.present()
     state.open = {(a, b): everything for k, a in enumerate(names) for b in names[k + 1 :]}
     _look_again(state)
     state.need.clear()
     state.cursor.clear()  # instances that told nothing may do so now
-    state.news = bool(state.told)
+    state.news = bool(state.told - state.withdrawn)
+
+
+def _withdraw(state: State, event: Withdrawn) -> None:
+    """Take runs out of account, and decide again whatever they may have decided.
+
+    A fit takes all runs together, so any decision may rest on them. Eliminated algorithms come
+    back; those that the other runs still eliminate are out again before anything is run.
+    """
+    pairs = set(event.pairs)
+    pending = [key for tickets in state.out.values() for key in tickets if key[:2] in pairs]
+    _cancel(state, pending, -1)
+    keys = {key for key in state.told if key[:2] in pairs}
+    state.withdrawn |= keys
+    state.superseded |= keys
+    state.no_longer -= pairs
+    for algorithm, instance in pairs:
+        state.known.get(instance, {}).pop(algorithm, None)
+        state.failures[algorithm] = 0
+    if not state.endless:
+        state.dropped.update(event.instances)
+    for instance in event.instances:
+        state.pool.pop(instance, None)
+    back = state.failed_out & {algorithm for algorithm, _ in pairs}
+    for name in [*state.eliminated, *sorted(back, key=natural)]:
+        _enter(state, name)
+    _reopen(state)
 
 
 def _look_again(state: State) -> None:

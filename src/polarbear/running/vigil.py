@@ -54,8 +54,8 @@ class Vigil:
                 "every run of this round failed before it found anything, so there is nothing to "
                 f"compare ({_reasons(failed, why)}); polarbear.check with the same arguments runs "
                 "each solver once for a moment. None of these runs is kept: the same call makes "
-                "them again. Instances on which every solver fails can be left out, by polarbear "
-                "forget STORE --instance NAME"
+                "them again. To go on without instances on which every solver fails: polarbear "
+                "forget STORE --instance NAME, and leave them out of the call"
             )
         odd = [
             name for name, runs in self._quiet.items() if runs >= SILENT and name not in self._heard

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
 from polarbear.data.names import check as check_name
-from polarbear.data.run import Run
+from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import (
@@ -36,6 +36,7 @@ from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.overview import Overview, overview
 from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said, seed_of
 from polarbear.store.rows import (
+    CODES,
     Found,
     Head,
     Small,
@@ -51,6 +52,7 @@ from polarbear.store.rows import (
     small_row,
     started,
 )
+from polarbear.store.withdrawing import withdrawn
 
 E = TypeVar("E", bound=Event)
 
@@ -244,8 +246,31 @@ class Store:
         """The runs one by one, those that were extended at the end."""
         events = self.read(arrays=True)
         next(events, None)  # the race started; how far to read is settled, before jobs are read
-        runs = (event.run for event in events if isinstance(event, Told | Imported))
+        gone = self.withdrawn()
+        runs = (
+            event.run
+            for seq, event in enumerate(events, 2)
+            if isinstance(event, Told | Imported)
+            and seq > gone.get((event.run.algorithm, event.run.instance), 0)
+        )
         yield from effective_runs(runs, self.extends())
+
+    def withdrawn(self) -> dict[tuple[str, str], int]:
+        """Map algorithms and instances to the event before which their runs do not count."""
+        with self._lock:
+            self._check_usable()
+            return withdrawn(self._database)
+
+    def pairs(self, since: int = 0, status: Status | None = None) -> set[tuple[str, str]]:
+        """Algorithms and instances with a run from an event on, that ended so."""
+        names = self._names()
+        sql = "SELECT DISTINCT algorithm, instance FROM runs WHERE seq >= ?"
+        rows = (
+            self._query(sql, since)
+            if status is None
+            else self._query(f"{sql} AND status = ?", since, CODES[status])
+        )
+        return {(names[a], names[i]) for a, i in rows if {a, i} <= names.keys()}
 
     def attempts(self, algorithm: str, instances: Iterable[str]) -> dict[Key, tuple[int, Found]]:
         """The runs of an algorithm on some instances, with the numbers of their events."""

@@ -201,9 +201,12 @@ def _counting_runs(source: Store) -> Iterator[Run]:
     """The runs of a store that count, each once, with the number that it counts under."""
     attempts = _Attempts(source)
     several: defaultdict[tuple[str, str], list[Told | Imported]] = defaultdict(list)
-    for event in source.read():
+    gone = source.withdrawn()
+    for seq, event in enumerate(source.read(), 1):
         if isinstance(event, Told | Imported):
             pair = event.run.algorithm, event.run.instance
+            if seq < gone.get(pair, 0):
+                continue
             if pair in attempts.pairs:
                 several[pair].append(event)
             else:

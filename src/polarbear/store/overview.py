@@ -13,6 +13,7 @@ from polarbear.racing.state import State, apply, begin
 from polarbear.store.counting import counted
 from polarbear.store.database import Database
 from polarbear.store.rows import STATUS_OF, holder_words, name_of, small_event
+from polarbear.store.withdrawing import count_withdrawn, withdrawn
 
 _NOBODY = b'"eliminated": []'
 
@@ -36,6 +37,8 @@ class Overview:
     rounds, open, wanted
         How often the race has decided, how many pairs are not settled, and how many runs of the
         present round are not in yet.
+    withdrawn
+        How many runs were withdrawn: they are in the store, and are not counted.
     events, last
         How many events there are, and of what kind the last one is.
     remarks
@@ -67,6 +70,7 @@ class Overview:
     rounds: int
     open: int
     wanted: int
+    withdrawn: int
     events: int
     last: str
     remarks: int
@@ -97,6 +101,8 @@ class Overview:
             f"  last writer {self.holder} (epoch {self.epoch})",
             f"  size        {self.size / 1e6:,.1f} MB",
         ]
+        if self.withdrawn:
+            lines.append(f"  withdrawn   {count(self.withdrawn, 'run')}, which are not counted")
         if self.remarks:
             lines.append(
                 f"  remarks     {count(self.remarks, 'run')} came twice with different outcomes"
@@ -121,11 +127,15 @@ class Overview:
 def overview(database: Database) -> Overview:
     """Where the race in a database stands."""
     head, counts = counted(database)
-    state, since = _state(database, head.last)
+    gone = withdrawn(database)
+    state, since = _state(database, head.last, gone)
+    uncounted = count_withdrawn(database, gone)
     names = _Names(database)
     found: dict[str, dict[Status, int]] = {}
     for (algorithm, status), number in counts.items():
-        found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
+        number -= uncounted[algorithm, status]
+        if number:
+            found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
     told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ? AND seq <= ?"
     later = database.query(told, since, head.last) if state.wanted else ()
     for algorithm, instance, repetition in later:
@@ -148,6 +158,7 @@ def overview(database: Database) -> Overview:
         state.round,
         len(state.open),
         len(state.wanted),
+        uncounted.total(),
         head.last,
         str(last[0][0]) if last else "a run",
         int(database.query("SELECT count(*) FROM remarks")[0][0]),
@@ -172,11 +183,12 @@ class _Names(dict[int, str]):
         return name
 
 
-def _state(database: Database, last: int) -> tuple[State, int]:
+def _state(database: Database, last: int, gone: Mapping[tuple[str, str], int]) -> tuple[State, int]:
     """The race without its runs, and a number of an event: what is wanted was asked for later."""
     who = (
         "SELECT seq, kind, body, crc FROM events WHERE seq <= ? "
-        "AND kind IN ('started', 'extended', 'added', 'removed', 'decided') ORDER BY seq"
+        "AND kind IN ('started', 'extended', 'added', 'removed', 'withdrawn', 'decided') "
+        "ORDER BY seq"
     )
     rows = database.query(who, last)
     rounds = [row[0] for row in rows if row[1] == "decided"]
@@ -200,9 +212,13 @@ def _state(database: Database, last: int) -> tuple[State, int]:
     # Rounds that overlap were asked for before decisions that did not wait for them.
     since = ([0] * (state.rules.overlap + 1) + rounds)[-1 - state.rules.overlap]
     jobs_since = database.query(asked, since, last) if state.open else []
-    for event in _events(database.name, jobs_since, state.seed).values():
+    for seq, event in _events(database.name, jobs_since, state.seed).items():
         if isinstance(event, Asked) and (state.basis is None or event.round > state.basis.round):
-            jobs = tuple(job for job in event.jobs if job.algorithm in state.racing)
+            jobs = tuple(
+                job
+                for job in event.jobs
+                if job.algorithm in state.racing and seq > gone.get(job.key[:2], 0)
+            )
             apply(state, Asked(jobs, event.round))
     return state, since
 

@@ -1,0 +1,38 @@
+"""Runs that were withdrawn: they stay in the store, and no reader counts them."""
+
+from collections import Counter
+
+from polarbear.errors import StoreError
+from polarbear.racing.events import Withdrawn
+from polarbear.store.database import Database
+from polarbear.store.reading import KIND
+from polarbear.store.rows import name_of, small_event
+
+
+def withdrawn(database: Database) -> dict[tuple[str, str], int]:
+    """Map each pair (algorithm, instance) to the last event that withdrew its runs before it."""
+    last: dict[tuple[str, str], int] = {}
+    for row in database.query(f"{KIND} ORDER BY seq", "withdrawn"):
+        event = small_event(row, None)
+        if not isinstance(event, Withdrawn):
+            raise StoreError(f"{database.name}: event {row[0]} {event}")
+        last.update((pair, int(row[0])) for pair in event.pairs)
+    return last
+
+
+def count_withdrawn(
+    database: Database, last: dict[tuple[str, str], int]
+) -> Counter[tuple[int, int]]:
+    """How many runs were withdrawn, by the numbers of algorithm and status."""
+    if not last:
+        return Counter()
+    found = database.query("SELECT id, name, crc FROM names")
+    ids = {name: row[0] for row in found if (name := name_of(*row)) is not None}
+    seen = {(ids[a], ids[i]): seq for (a, i), seq in last.items() if {a, i} <= ids.keys()}
+    sql = "SELECT algorithm, status, instance, seq FROM runs WHERE algorithm = ?"
+    return Counter(
+        (algorithm, status)
+        for place in {pair[0] for pair in seen}
+        for algorithm, status, instance, seq in database.query(sql, place)
+        if seq < seen.get((algorithm, instance), 0)
+    )
