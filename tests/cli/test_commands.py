@@ -264,6 +264,11 @@ def test_every_json_says_where_it_comes_from(words, kept, tmp_path, capsys):
         model = {"prior": "Dirichlet(alpha=1.0)", "evidence": "instances", "method": "laplace"}
         assert origin["model"] == (model if known else None)
         assert (origin["instances"] is None) == (not known)
+    if source["kind"] == "store":
+        with pb.open_store(words[1], read_only=True) as store:
+            assert source["instances"] == len(store.runs().instances)
+        assert origin["model"] == source["model"]
+        assert origin["instances"]
 
 
 def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):

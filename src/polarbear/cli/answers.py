@@ -42,21 +42,24 @@ def provenance(
 ) -> dict[str, Any]:
     """Where the answer of a command comes from; None where that is not known.
 
-    The number of instances, the model and the digest of the runs are those of what is passed; the
-    model is by default that of the posterior. Files are read again for their digest.
+    Instances, model and the digest of the runs are those of what is passed, and else those of the
+    store that was read. Files are read again for their digest.
     """
     from datetime import UTC, datetime
 
     from polarbear.versions import software_versions
 
+    sources = [_origin(source) for source in given_sources(wanted)]
+    stored = sources[-1] if sources else {}
+    instances = getattr(posterior, "instances", None) or (runs and len(runs.instances))
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": typed(wanted),
         "versions": software_versions(),
-        "sources": [_origin(source) for source in given_sources(wanted)],
-        "instances": getattr(posterior, "instances", None) or (runs and len(runs.instances)),
+        "sources": sources,
+        "instances": instances or stored.get("instances"),
         "runs": runs and _runs(runs),
-        "model": model or _model(posterior),
+        "model": model or _model(posterior) or stored.get("model"),
     }
 
 
@@ -86,7 +89,8 @@ def _origin(source: str) -> dict[str, Any]:
     named = {"name": without_password(source), "kind": kind}
     if kind == "store":
         with polarbear.open_store(source, read_only=True) as store:
-            return {**named, "events": store.n_events}
+            known = {"instances": store.n_instances, "model": store.model.described()}
+            return {**named, "events": store.n_events, **known}
     return {**named, "sha256": _digest(Path(source))}
 
 

@@ -199,6 +199,11 @@ class Store:
         """How many events there are."""
         return self.head().last
 
+    @property
+    def n_instances(self) -> int:
+        """On how many instances there are runs."""
+        return int(self._query("SELECT count(DISTINCT instance) FROM runs")[0][0])
+
     def close(self) -> None:
         """Let others write; closing twice is closing once."""
         if os.getpid() == self._process:  # a child of the process leaves its parent's alone
