@@ -130,7 +130,7 @@ def main():
     missing = [name for name in needs.values() if find_spec(name) is None]
     solvers = {f.__name__: f for f, name in needs.items() if name not in missing}
     solvers |= {"differential_evolution": differential_evolution, "nelder_mead": nelder_mead}
-    solvers["random_search"] = pb.budgeted(RandomSearch)
+    solvers["random_search"] = pb.from_budgeted_class(RandomSearch, budget=200)
     if missing:
         print(f"left out, for it is not installed: {', '.join(missing)}")
     found = pb.check(

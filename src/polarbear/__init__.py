@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from polarbear.racing.rules import Rules
     from polarbear.readers import example, read
     from polarbear.reporting.page import report
-    from polarbear.running.adapters import budgeted
+    from polarbear.running.adapters import from_budgeted_class
     from polarbear.running.checking import check
     from polarbear.running.commands import Command
     from polarbear.running.instances import Instances
@@ -79,7 +79,7 @@ _HOME = {
     "replay": "polarbear.racing.recorded",
     "replay_many": "polarbear.racing.recorded",
     "Rules": "polarbear.racing.rules",
-    "budgeted": "polarbear.running.adapters",
+    "from_budgeted_class": "polarbear.running.adapters",
     "check": "polarbear.running.checking",
     "Command": "polarbear.running.commands",
     "Instances": "polarbear.running.instances",
@@ -123,11 +123,11 @@ __all__ = [
     "Status",
     "StoreError",
     "__version__",
-    "budgeted",
     "calibrate",
     "check",
     "example",
     "fit",
+    "from_budgeted_class",
     "grid",
     "open_store",
     "plots",
