@@ -39,8 +39,8 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         commands,
         "analyse",
         "which algorithms are worth running, and when?",
-        "Reads results, rates the algorithms over time, and says who belongs to the anytime "
-        "Pareto set.",
+        "Reads results, rates the algorithms over time, and says which of them belong to the "
+        "anytime Pareto set: those that no other beats at every time.",
         takes="SOURCE",
         examples=(
             "analyse --example --report report.html --open",
@@ -59,14 +59,14 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         parser,
         "--save",
         metavar="FILE",
-        help="keep the posterior, for `select` and `report`; as FILE.json only the ratings",
+        help="write the posterior, for `select` and `report`; to FILE.json only the ratings",
     )
     add_json(parser)
     add_reading(parser)
 
 
 def _add_showing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--title", help="what the report is called")
+    parser.add_argument("--title", help="title of the report")
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
 
 
@@ -157,8 +157,8 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         commands,
         "select",
         "which algorithm should I run, given what I know about my budget?",
-        "Without a preference every unit of time counts the same. Times are numbers in the clock "
-        "of the data; if that counts seconds, 90m, 2h and 1d are times too.",
+        "Say when you will stop; otherwise every unit of time counts the same. Times are numbers "
+        "in the clock of the data; if that counts seconds, 90m, 2h and 1d are times too.",
         takes="SOURCE",
         examples=(
             "select --example --between 3000 10000",
@@ -186,12 +186,16 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         f"is met, and ends with exit code {NOT_MET} if not",
     )
     parser.add_argument(
-        "--size", type=int, default=1, metavar="N", help="how many runs in parallel (1)"
+        "--size",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how many runs there will be in parallel, the best of which counts (1)",
     )
     parser.add_argument(
         "--repeats",
         action=argparse.BooleanOptionalAction,
-        help="whether runs of the same algorithm find different things, as with other seeds",
+        help="whether --size may take an algorithm twice: right if its runs differ, as with seeds",
     )
     parser.add_argument(
         "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
@@ -209,21 +213,21 @@ def _add_when(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         type=a_time,
         metavar=("A", "B"),
-        help="any time from A to B is as likely",
+        help="at some time from A to B, all equally likely",
     )
     when.add_argument("--at", type=a_time, metavar="T", help="at this time")
     when.add_argument(
         "--around",
         type=a_time,
         metavar="T",
-        help="about then: log-normal, half to twice of it nineteen times of twenty",
+        help="at about this time: log-normal, with 95 %% between half and twice of it",
     )
-    when.add_argument("--final", action="store_true", help="at the last time that was looked at")
+    when.add_argument("--final", action="store_true", help="at the last time of the data")
     parser.add_argument(
         "--scale",
         choices=("linear", "log"),
         default=None,
-        help="of time, for --between: on log, 10 to 100 counts as much as 100 to 1000",
+        help="of time, for --between: on log, 10 to 100 counts as much as 100 to 1000 (linear)",
     )
 
 
@@ -315,7 +319,9 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     add_file(parser, "target", help="the page to write (.html)")
     _add_showing(parser)
     parser.add_argument(
-        "--alpha", type=float, help="how sure to be (0.99, or what the rules of the race say)"
+        "--alpha",
+        type=float,
+        help="how probable a statement must be to be made (0.99, or as in the race)",
     )
     add_fit(parser)
     add_seed(parser)

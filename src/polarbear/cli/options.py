@@ -21,7 +21,7 @@ PRIORS = (
 
 COLUMNS = ("algorithm", "instance", "time", "value", "repetition")
 
-MANY = "may be given again"
+MANY = "may be repeated"
 
 RESULTS = "results (a file, folder or archive)"
 
@@ -109,9 +109,9 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         action=Option,
         help="whether small or large values are good",
     )
-    group.add_argument("--format", action=Option, help="of the files, if it is not found out")
+    group.add_argument("--format", action=Option, help="of the files, where it is not recognised")
     group.add_argument(
-        "--clock", action=Option, help="what times count, for what is said: evaluations, seconds"
+        "--clock", action=Option, help="the unit of times: evaluations, seconds, ..."
     )
     for name in COLUMNS:
         many = name == "instance"
@@ -126,7 +126,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--until",
         metavar="WHEN",
         action=Option,
-        help="until when runs were watched: a column, a time, 'last' or 'instance'",
+        help="until when runs were observed: a column, a time for all, 'last' (until the last row "
+        "of the run) or 'instance' (until the last row of any run on the instance)",
     )
     group.add_argument(
         "--pattern", metavar="REGEX", action=Option, help="finds times and values in solver logs"
@@ -156,7 +157,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         type=_times,
         metavar="N",
         action=Option,
-        help="rank at N times (where data are), or at these: 10,100,1000",
+        help="compare at N times, spread over the data, or at these: 10,100,1000",
     )
 
 
@@ -193,8 +194,8 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         default="Dirichlet",
         metavar="PRIOR",
         action=Option,
-        help=f"how ratings may move over time: {', '.join(PRIORS)} (Dirichlet: each time speaks "
-        "for itself)",
+        help=f"how ratings may move over time: {', '.join(PRIORS)} (Dirichlet: each time by "
+        "itself)",
     )
     group.add_argument(
         "--evidence",
@@ -253,19 +254,30 @@ def check_clock(clock: str, *times: float | None) -> None:
 
 def add_alpha(parser: argparse.ArgumentParser) -> None:
     """How sure to be."""
-    parser.add_argument("--alpha", type=float, default=0.99, help="how sure to be (0.99)")
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.99,
+        help="how probable a statement must be to be made (0.99)",
+    )
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """The same seed, the same answer."""
     parser.add_argument(
-        "--seed", type=int, default=0, action=Option, help="the same seed, the same answer (0)"
+        "--seed",
+        type=int,
+        default=0,
+        action=Option,
+        help="of random numbers: the same seed gives the same answer (0)",
     )
 
 
 def add_workers(parser: argparse.ArgumentParser, default: str) -> None:
     """How many at once."""
-    parser.add_argument("--workers", type=int, metavar="N", help=f"how many at once ({default})")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help=f"how many runs at once ({default})"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "the answer as JSON") -> None:

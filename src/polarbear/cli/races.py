@@ -31,22 +31,29 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         commands,
         "race",
         "race solvers until it is settled who belongs to the Pareto set",
-        "What was found is kept in a store; the same command goes on where it was.",
+        "Results are kept in a store; the same command resumes the race.",
         takes="FILE",
         examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
         run=_race,
     )
-    add_file(parser, "file", help="a TOML file that says what to run")
+    add_file(parser, "file", help="a TOML file with solvers, instances, times and rules")
     add_workers(parser, "one for each core")
-    add_file(parser, "--store", help="where to keep the race, if not where the file says")
-    parser.add_argument("--dask", metavar="ADDRESS", help="run on the cluster of this scheduler")
-    add_file(parser, "--spool", metavar="FOLDER", help="run by workers that share this folder")
+    add_file(parser, "--store", help="where to keep the race, if not at the `store` of the file")
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
+    )
+    add_file(
+        parser,
+        "--spool",
+        metavar="FOLDER",
+        help="leave the runs to `polarbear worker`s that share it",
+    )
     parser.add_argument(
         "--accept-changes",
         action="store_true",
         help="resume although instances, solvers or limits changed under their names; recorded",
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing on the way")
+    parser.add_argument("--quiet", action="store_true", help="print nothing before the end")
     add_json(parser, "a line of JSON for each thing that happens, and the answer")
 
 
@@ -164,14 +171,14 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
         commands,
         "check",
         "run each solver of a race once, for a moment",
-        "Says what was understood, before it gets expensive.",
+        "Says how each was understood and what it found, before a race is paid for.",
         takes="FILE",
         examples=("check race.toml --seconds 5",),
         run=_check,
     )
-    add_file(parser, "file", help="a TOML file that says what to run")
+    add_file(parser, "file", help="a TOML file with solvers, instances, times and rules")
     parser.add_argument(
-        "--seconds", type=float, default=2.0, metavar="S", help="for each solver (2)"
+        "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
     )
     add_json(parser)
 
@@ -202,7 +209,7 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
     parser = command(
         commands,
         "worker",
-        "make the runs of a race that shares a folder with you",
+        "make runs for a race that was started with --spool FOLDER",
         "One run at a time, in a process of its own.",
         takes="--solvers FILE FOLDER",
         examples=(
@@ -224,9 +231,9 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
         type=float,
         default=600.0,
         metavar="S",
-        help="leave after so many seconds without a job (600)",
+        help="end after this many seconds without a run to make (600)",
     )
-    parser.add_argument("--most", type=int, metavar="N", help="leave after so many runs")
+    parser.add_argument("--most", type=int, metavar="N", help="end after this many runs")
 
 
 def _worker(wanted: argparse.Namespace) -> int:

@@ -21,28 +21,30 @@ def add(commands: argparse._SubParsersAction) -> None:
         commands,
         "serve",
         "watch a race in a browser while it runs elsewhere",
-        "Serves the report of a store, made anew when the race has got on. It only reads. "
-        "Only this machine can see it unless you say otherwise.",
+        "Serves the report of a store, and updates it as the race proceeds. It only reads. "
+        "Other machines cannot reach it unless --host says so.",
         takes="STORE",
         examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
         run=_serve,
     )
     add_file(parser, "store", help=STORE)
-    parser.add_argument("--port", type=int, default=8765, help="0 is any that is free (8765)")
+    parser.add_argument(
+        "--port", type=int, default=8765, help="port to listen at; 0 takes any free one (8765)"
+    )
     parser.add_argument(
         "--host",
         default=LOOPBACK[0],
         metavar="ADDRESS",
-        help="at which address of this machine (127.0.0.1, which others cannot reach)",
+        help="address of this machine to listen at (127.0.0.1, which others cannot reach)",
     )
     parser.add_argument(
         "--allow",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name by which browsers reach this machine, if not by the address",
+        help="a name by which browsers reach this machine; may be repeated",
     )
-    parser.add_argument("--title", help="what the report is called")
+    parser.add_argument("--title", help="title of the report")
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
 
 
