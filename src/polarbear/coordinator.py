@@ -98,7 +98,7 @@ def race(
     direction
         Whether small ("minimize") or large ("maximize") values are good.
     rules
-        How sure to be, how much to spend. A ``deadline`` is a ``time.time()``.
+        How sure to be, how much to spend, until when: ``Rules(deadline="8h")``, from this call on.
     store
         A file (SQLite) or ``postgresql://...`` that remembers the race. The same call goes on where
         it was; with more solvers these join, with other rules the race goes on under them.
@@ -162,6 +162,7 @@ def conducted(
     accept_changes: bool = False,
 ) -> "Result":
     """The same as :func:`race`, of a setup."""
+    rules = rules.resolve_deadline(time.time())
     kept = None if store is None else open_store(store)
     try:
         running, setup = _begin(setup, rules, seed, fit, kept, accept_changes)
@@ -261,7 +262,7 @@ class Result(Raced):
 
     def extend(self, rules: Rules) -> None:
         """Go on under other rules: surer, longer, closer."""
-        self.race.extend(rules)
+        self.race.extend(rules.resolve_deadline(time.time()))
         self.go_on()
 
     def go_on(self) -> None:

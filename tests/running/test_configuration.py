@@ -161,3 +161,20 @@ def test_the_schema_accepts_what_the_program_accepts(race):
     ):
         assert old in text
         assert not validator.is_valid(tomllib.loads(text.replace(old, new))), new
+
+
+def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
+    path = tmp_path / "race.toml"
+
+    def deadline(text):
+        path.write_text(
+            f'times = [1]\ndirection = "minimize"\n[rules]\ndeadline = {text}\n'
+            '[instances]\nnames = ["a"]\n[solvers.a]\ncommand = "a"\npattern = "(?P<value>1)"\n'
+        )
+        return load(path).rules.deadline
+
+    assert deadline('"8h"') == pytest.approx(time.time() + 28_800, abs=600)
+    assert deadline("18:30:00") > time.time()
+    assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
+    with pytest.raises(SolverError, match=r'line 4: \[rules\] deadline = 28800 .* write "28800s"'):
+        deadline("28800")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polarbear.errors import DataError
+from polarbear.racing.deadlines import SECONDS
 
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 """What a shell completes where a file is expected; shtab looks for it."""
@@ -213,9 +214,6 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         help="the engine: laplace, or to compare it with nuts, pathfinder, pymc-laplace, advi or "
         "stan (laplace)",
     )
-
-
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class Seconds(float):

@@ -4,8 +4,10 @@ import argparse
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from polarbear.cli.answers import provenance, say
 from polarbear.cli.options import add_file, add_json, add_workers, command
 from polarbear.cli.output import complain, shown, to_json, typed, without_password
 from polarbear.errors import SolverError
+from polarbear.racing.deadlines import parse_deadline
 
 if TYPE_CHECKING:
     from polarbear.coordinator import Result, Watch
@@ -39,6 +42,12 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
     add_file(parser, "file", help="a TOML file with solvers, instances, times and rules")
     add_workers(parser, "one for each core")
     add_file(parser, "--store", help="where to keep the race, if not at the `store` of the file")
+    parser.add_argument(
+        "--deadline",
+        metavar="WHEN",
+        help="when to stop, in place of what the file says: 8h from now, the next 18:30, or "
+        "2030-01-31T18:30",
+    )
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
     )
@@ -71,6 +80,9 @@ def _race(wanted: argparse.Namespace) -> int:
             f"{wanted.file} has no store, and there is no --store: nothing would last"
         )
     wanted.store = store
+    if wanted.deadline is not None:
+        moment = parse_deadline(wanted.deadline, time.time())
+        race = replace(race, rules=replace(race.rules, deadline=moment))
     try:
         with _ended_by(signal.SIGTERM):
             _conduct(wanted, race, store)

@@ -250,7 +250,7 @@ def _spent(progress: Progress) -> str:
     unit = f" {unit_of(progress.clock, 'time')}"
     rules, spent = progress.rules, progress.spent
     parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
-    if rules.deadline is not None:
+    if isinstance(rules.deadline, float):
         parts.append(f"{duration(max(rules.deadline - time.time(), 0))} until the deadline")
     return ", ".join(parts)
 

@@ -12,7 +12,7 @@ it was interrupted.
 
 from collections.abc import Iterable, Iterator
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Self
 
 from numpy.typing import ArrayLike
@@ -163,6 +163,11 @@ class Race:
         deadline = self.rules.deadline
         if deadline is not None and now is None:
             raise DataError("these rules have a deadline: ask(now) needs the time")
+        if not isinstance(deadline, Real | None):
+            raise DataError(
+                f"deadline={deadline!r}: a Race has no clock, so expected a number to compare now "
+                "with; Rules.resolve_deadline(time.time()) makes one of it"
+            )
         while True:
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")

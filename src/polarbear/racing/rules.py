@@ -1,11 +1,13 @@
 """``Rules``: when a race is certain, how much it may spend, and what it makes of failures."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime, time
 from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
 from polarbear.errors import DataError
+from polarbear.racing.deadlines import EARLIEST, Deadline, parse_deadline
 from polarbear.relations import Elimination, Resolution, sequential
 
 Looks = Literal["fixed", "shared", "betting"]
@@ -50,7 +52,10 @@ class Rules:
         How many runs may be asked for, and how long all of them together may take, by the clock of
         the runs.
     deadline
-        Nothing is asked for from then on, by the clock of whoever calls ``ask``.
+        No run is started from then on. :func:`polarbear.race` takes a duration from the start of
+        the call ("8h", "90m", "1h 30m"), the next such time of day ("18:30"), a date and time
+        ("2030-01-31T18:30"), or a Unix time. In :class:`Race`, which has no clock, it is a number
+        that is compared with the ``now`` of ``ask(now)``.
     retries
         How often a run is asked for again, with another seed, if it failed: crashed, was killed or
         ran out of memory. A run that failed for good counts with what it had found. One that was
@@ -77,7 +82,7 @@ class Rules:
     batch: tuple[int, int] = (8, 64)
     max_runs: int | None = None
     max_time: float | None = None
-    deadline: float | None = None
+    deadline: Deadline | None = None
     retries: int = 0
     max_failures: int | None = None
 
@@ -96,13 +101,23 @@ class Rules:
             "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
             "max_runs": (_whole(self.max_runs, None), "a number of runs, or None"),
             "max_time": (self.max_time is None or _number(self.max_time), "a time, or None"),
-            "deadline": (self.deadline is None or _number(self.deadline), "a time, or None"),
+            "deadline": (self.deadline is None or _is_deadline(self.deadline), "a time, or None"),
             "retries": (_whole(self.retries), "a number of runs"),
             "max_failures": (_whole(self.max_failures, None), "a number of runs, or None"),
         }
         for name, (sound, what) in expected.items():
             if not sound:
                 raise DataError(f"{name}={getattr(self, name)!r}: expected {what}")
+
+    def resolve_deadline(self, now: float) -> "Rules":
+        """Return these rules with the deadline as a Unix time, given the present one.
+
+        >>> Rules(deadline="8h").resolve_deadline(now=1.8e9).deadline
+        1800028800.0
+        """
+        if self.deadline is None:
+            return self
+        return replace(self, deadline=parse_deadline(self.deadline, now))
 
     @property
     def questions(self) -> tuple[Any, ...]:
@@ -157,6 +172,12 @@ class Rules:
 
 def _number(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
     return isinstance(value, Real) and above < float(value) < below
+
+
+def _is_deadline(value: object) -> bool:
+    if isinstance(value, str):
+        parse_deadline(value, EARLIEST)
+    return isinstance(value, str | datetime | time) or _number(value)
 
 
 def _whole(value: object, *others: object) -> bool:

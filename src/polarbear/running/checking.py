@@ -1,5 +1,6 @@
 """``check``: each solver once, for a moment, before anything expensive starts."""
 
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import amount, count, shown, shown_lines, span
+from polarbear.data.names import amount, count, shown, shown_lines, span, unit_of
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules, check_rules
@@ -101,7 +102,7 @@ def check(
     ['lost']
     """
     del store, fit, progress, accept_changes
-    check_rules(Rules() if rules is None else rules)
+    check_rules(Rules() if rules is None else rules).resolve_deadline(time.time())
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
@@ -130,7 +131,7 @@ def _line(outcome: Outcome | Lost, clock: str) -> str:
         return "was lost"
     run = outcome.run
     return (
-        f"{run.status.value} at {amount(run.until, clock)}, "
+        f"{run.status.value} at {amount(run.until, clock)}{'' if unit_of(clock) else ' time'}, "
         f"{count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
     )
 

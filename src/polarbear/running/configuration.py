@@ -20,6 +20,7 @@ r"""A race as a TOML file: what to run, for those who would rather not write Pyt
 
     [rules]
     alpha = 0.95
+    deadline = "8h"                             # from now on; or "18:30", or a date and time
 
     [limits]
     memory = 4_000_000_000
@@ -34,6 +35,7 @@ to it, whatever folder the race is called from. Python is imported, and nothing 
 
 import re
 import sys
+import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -167,7 +169,7 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     with _about("rules", keys=rules):
         if not isinstance(rules.get("batch", []), list):
             raise SolverError(f"batch={rules['batch']!r}: expected two numbers, as in [8, 64]")
-        by = Rules.from_plain(rules)
+        by = Rules.from_plain(rules).resolve_deadline(time.time())
     with _about("limits", keys=limits):
         most = Limits(**limits)
     fit = _table(plain, "fit")

@@ -1,0 +1,81 @@
+"""When a race has to end: a duration, a time of day, a date and time, or a Unix time."""
+
+import re
+from datetime import datetime, time, timedelta
+from math import isfinite
+from numbers import Real
+
+from polarbear.errors import DataError
+
+Deadline = float | str | datetime | time
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+"""Seconds of each unit in which durations are written."""
+
+EARLIEST = 1e9
+"""A Unix time before this one, of 2001, is a duration that was meant in seconds."""
+
+_PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
+_DURATION = re.compile(rf"(?:{_PART}\s*)+")
+_EXPECTED = (
+    'expected a duration ("8h", "90m", "1h 30m"), a time of day ("18:30"), a date and time '
+    '("2030-01-31T18:30"), or a Unix time (time.time() + 28800)'
+)
+
+
+def parse_deadline(deadline: Deadline, now: float) -> float:
+    """Return a deadline as a Unix time, given the present one.
+
+    A duration counts from ``now``. A time of day is the next one. What has no time zone is local
+    time.
+
+    >>> parse_deadline("8h", now=1.8e9) - 1.8e9, parse_deadline("1h 30m", now=1.8e9) - 1.8e9
+    (28800.0, 5400.0)
+    >>> parse_deadline("2027-01-15T08:00:10Z", now=0.0)
+    1800000010.0
+    >>> parse_deadline(28800, now=1.8e9)
+    Traceback (most recent call last):
+    polarbear.errors.DataError: deadline=28800 is a moment in 1970: for a duration write "28800s"...
+    """
+    if isinstance(deadline, str):
+        return _parse_text(deadline.strip(), now)
+    if isinstance(deadline, datetime):
+        return deadline.timestamp()
+    if isinstance(deadline, time):
+        return _next(deadline, now)
+    if isinstance(deadline, bool) or not isinstance(deadline, Real) or not isfinite(deadline):
+        raise DataError(f"deadline={deadline!r}: {_EXPECTED}")
+    if deadline < EARLIEST:
+        raise DataError(
+            f'deadline={deadline!r} is a moment in 1970: for a duration write "{deadline:g}s" or '
+            f'"{deadline / 3600:.3g}h" (with quotes), for a Unix time add time.time()'
+        )
+    return float(deadline)
+
+
+def _parse_text(text: str, now: float) -> float:
+    if _DURATION.fullmatch(text):
+        return now + sum(float(n) * SECONDS[unit] for n, unit in re.findall(_PART, text))
+    for parse in (
+        lambda: _next(time.fromisoformat(text), now) if ":" in text[:3] else None,
+        lambda: datetime.fromisoformat(text).timestamp(),
+        lambda: parse_deadline(float(text), now),
+    ):
+        try:
+            moment = parse()
+        except DataError:
+            raise
+        except (ValueError, OverflowError):
+            continue
+        if moment is not None:
+            return moment
+    raise DataError(f"deadline={text!r}: {_EXPECTED}")
+
+
+def _next(clock: time, now: float) -> float:
+    """The next time at which clocks show this one."""
+    present = datetime.fromtimestamp(now, clock.tzinfo)
+    moment = datetime.combine(present.date(), clock)
+    if moment <= present:
+        moment += timedelta(days=1)
+    return moment.timestamp()
