@@ -52,6 +52,56 @@ def test_aocc_is_the_area_under_the_attained_share():
     assert (found.until, found.clock) == (1000.0, "evaluations")
 
 
+def test_the_last_time_of_the_area_is_not_that_of_a_crashed_run():
+    """A run that crashed at 1 evaluation decided that the area ends there."""
+    pytest.importorskip("iohinspector")
+    crashed = pb.Run("b", "3", [1], [5.0], until=1, status=pb.Status.CRASHED)
+    runs = pb.Runs.from_records([*RUNS, crashed], direction="minimize", clock="evaluations")
+    found = aocc_data(runs, low=0.01, high=10)
+    assert found.until == 1000
+    assert len(found.values[1]) == 3  # the crashed run keeps its value
+    assert found.values[1][2] == pytest.approx(share(5.0, 0.01, 10), rel=0.002)
+
+
+def test_a_last_time_that_leaves_out_part_of_the_runs_is_warned_of():
+    pytest.importorskip("iohinspector")
+    short = pb.Run("b", "3", [1], [5.0], until=50)
+    runs = pb.Runs.from_records([*RUNS, short], direction="minimize", clock="evaluations")
+    with pytest.warns(pb.DataWarning, match=r"until 50 evaluations.* 4 of 5 runs.* until="):
+        assert aocc_data(runs, low=0.01, high=10).until == 50
+
+
+def many_runs(first, final):
+    """Pairs of values at times 1 and 10."""
+    return pb.Runs.from_records(
+        [
+            pb.Run("ab"[k % 2], str(k // 2), [1, 10], [one, two], until=100)
+            for k, (one, two) in enumerate(zip(first, final, strict=True))
+        ],
+        direction="minimize",
+        clock="evaluations",
+    )
+
+
+def test_a_few_extreme_values_do_not_stretch_the_range():
+    pytest.importorskip("iohinspector")
+    usual = many_runs([100.0] * 40, np.geomspace(1, 10, 40))
+    assert ecdf_data(usual).scale == pytest.approx((1.06, 100.0, False), rel=0.1)
+    first, final = [2.4e6, *[100.0] * 39], [6e-29, *np.geomspace(0.1, 10, 39)]
+    with pytest.warns(pb.DataWarning, match=r"log scale, and the values are from 6e-29 to 2\.4e"):
+        scale = ecdf_data(many_runs(first, final)).scale
+    assert scale == pytest.approx((0.1, 100.0, True), rel=0.2)
+    with pytest.warns(pb.DataWarning, match="set low=, high= and log="):
+        scale = ecdf_data(many_runs([100.0] * 40, [1e-29] * 40)).scale
+    assert scale == pytest.approx((1e-8, 100.0, True))
+
+
+def test_a_range_that_is_given_is_not_warned_of(recwarn):
+    pytest.importorskip("iohinspector")
+    ecdf_data(many_runs([100.0] * 4, [1e-29] * 4), low=1e-8, high=100)
+    assert not recwarn.list
+
+
 def test_the_difference_of_attainment_is_that_of_shares_of_runs():
     pytest.importorskip("moocore")
     found = eaf_difference_data(RUNS, "a", "b")

@@ -1,8 +1,10 @@
 """Drawing: every figure comes out of every kind of data, without a warning, on the axes given."""
 
 import itertools
+import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from polarbear import plots
 from polarbear.plots.labels import spread
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
+matplotlib = pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -224,6 +227,45 @@ def test_labels_of_a_log_axis_do_not_overlap(span, panels):
         assert 2 <= len(boxes) <= 7
         pairs = itertools.combinations(boxes, 2)
         assert not any(one.overlaps(other) for one, other in pairs)
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "ps", "eps", "svg"])
+def test_saved_figures_have_text_and_no_type_3_fonts(tmp_path, suffix):
+    posterior = pb.fit(pb.testing.simulate_rankings(np.zeros((3, 2)), 5))
+    path = tmp_path / f"figure.{suffix}"
+    before = dict(matplotlib.rcParams)
+    with warnings.catch_warnings(action="ignore"):  # eps has no transparency
+        pb.plots.ratings(posterior).figure.savefig(path)
+    assert dict(matplotlib.rcParams) == before
+    written = path.read_bytes()
+    if suffix == "svg":
+        assert b"<text" in written
+    else:
+        assert b"/FontType 3" not in written
+        assert b"/Type3" not in written.replace(b" ", b"")
+        assert (b"/FontType 42" if suffix != "pdf" else b"/CIDFontType2") in written
+
+
+def test_figures_can_be_pickled_and_closed_by_pyplot():
+    ax = pb.plots.ratings(pb.fit(pb.testing.simulate_rankings(np.zeros((3, 2)), 5)))
+    again = pickle.loads(pickle.dumps(ax.figure))
+    assert type(again) is type(ax.figure)
+
+
+@pytest.mark.parametrize(
+    ("times", "scale"),
+    [
+        (pb.grid.log(5, 50, 12), "log"),
+        (pb.grid.log(20, 400, 12, whole=True), "log"),
+        (np.linspace(5, 50, 12), "linear"),
+        (np.array([10.0, 20.0, 30.0]), "linear"),
+        (np.array([10.0, 20.0, 40.0]), "log"),
+        (np.array([10.0, 20.0]), "linear"),
+    ],
+)
+def test_a_log_grid_is_drawn_on_a_log_axis(times, scale):
+    rankings = pb.testing.simulate_rankings(np.zeros((len(times), 2)), 5, times=times)
+    assert pb.plots.ratings(pb.fit(rankings)).get_xscale() == scale
 
 
 def test_sizes_fit_columns():

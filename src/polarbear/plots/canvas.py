@@ -1,6 +1,7 @@
 """What all figures share: sizes, axes, the axis of time, rows with names, and saying nothing."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,7 +61,9 @@ def axes(ax: Any, columns: Columns, height: float | None = None) -> Axes:
             'keep what is returned: ax = ...; ax.figure.savefig("figure.png", dpi=200)'
         )
     if ax is None:
-        ax = pyplot.subplots(figsize=figsize(columns, height), layout="constrained")[1]
+        figure = import_module("polarbear.plots.embedding").PaperFigure
+        size = figsize(columns, height)
+        ax = pyplot.subplots(figsize=size, layout="constrained", FigureClass=figure)[1]
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=SMALL)
     ax.xaxis.label.set_size(TEXT)
@@ -82,7 +85,8 @@ def time_axis(ax: Axes, times: Floats, clock: str, scale: Time = "auto") -> bool
         raise DataError(
             f"a log axis has no place for {span(first, first, clock)}: use time='linear'"
         )
-    log = scale == "log" or (scale == "auto" and first > 0 and last >= LOG_FROM * first)
+    wide = first > 0 and last >= LOG_FROM * first
+    log = scale == "log" or (scale == "auto" and (wide or is_geometric(times)))
     ax.set_xlabel(clock_label(clock))
     if log:
         ax.set_xscale("log")
@@ -94,6 +98,22 @@ def time_axis(ax: Axes, times: Floats, clock: str, scale: Time = "auto") -> bool
     if last > first:
         ax.set_xlim(first, last)
     return log
+
+
+def is_geometric(times: Floats) -> bool:
+    """Whether times are a log grid: their logarithms are far nearer to even spacing than they are.
+
+    >>> is_geometric(np.geomspace(5, 50, 9)), is_geometric(np.linspace(5, 50, 9))
+    (True, False)
+    """
+    if len(times) < 3 or not times[0] > 0:
+        return False
+    even = np.linspace(0, 1, len(times))
+
+    def unevenness(place: Floats) -> float:
+        return float(np.abs((place - place[0]) / (place[-1] - place[0]) - even).max())
+
+    return unevenness(np.log(times)) < 0.25 * unevenness(times)
 
 
 def log_ticks(axis: Any, first: float, last: float) -> None:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from polarbear.data import grid
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import indices
+from polarbear.data.names import count, indices
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, require
+from polarbear.errors import DataError, require, warn
 from polarbear.plots.canvas import (
     LOG_FROM,
     Axes,
@@ -40,6 +40,15 @@ from polarbear.plots.sources import Floats
 
 RESAMPLES = 500
 """So often instances are drawn again for an interval of a mean."""
+
+EXTREME = 0.05
+"""The share of runs at either end whose values do not stretch the default range."""
+
+MAX_DECADES = 10
+"""A default range on a log scale has at most so many decades, as BBOB's targets 1e2 to 1e-8."""
+
+COVERED = 0.5
+"""A default range that covers less than this share of all values is warned of."""
 
 
 class Scale(NamedTuple):
@@ -153,8 +162,10 @@ def ecdf_data(
     runs
         What was recorded.
     low, high, log
-        The range, and whether shares are those of its logarithm. By default the range is that of
-        the values, and logarithmic if it is above 0.
+        The range, and whether shares are those of its logarithm. By default the range is from the
+        best 5 % of final values to the worst 5 % of first values. It is logarithmic if it is
+        positive and spans a factor of 100, and then has ten decades at most, as BBOB's targets
+        have. A warning says so if the default leaves out much of the values.
     times
         The grid; by default :func:`polarbear.grid.from_runs`.
     pareto
@@ -200,8 +211,9 @@ def aocc_data(
 ) -> Aocc:
     """The area over the convergence curve of each run, by iohinspector.
 
-    The range of values is as in :func:`ecdf_data`. ``until``: by default the time until which all
-    runs were watched; a run that was watched for less is left out.
+    The range of values is as in :func:`ecdf_data`. ``until``: by default the last time at which
+    all runs are known, with a warning if some were watched for longer. A run that crashed or ended
+    by itself keeps its value. A run that was cut before ``until`` is left out.
 
     >>> import polarbear as pb
     >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
@@ -209,7 +221,7 @@ def aocc_data(
     (3,)
     """
     scale = _scale(runs, low, high, log)
-    end = float(runs.until.min() if until is None else until)
+    end = _last_known(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
         raise DataError(f"no run was watched until {end:g}: choose another until=")
@@ -282,20 +294,61 @@ def _worst(*fronts: _Front) -> float:
     return float(max(front.points[:, 1].max() for front in fronts))
 
 
+def _last_known(runs: Runs) -> float:
+    """The last time at which every run is known, with a warning if it leaves out later ones."""
+    cut, last = runs.until[runs.cut], float(runs.until.max(initial=0.0))
+    end = float(cut.min()) if len(cut) else last
+    longer = np.count_nonzero(runs.until > end)
+    if longer:
+        warn(
+            f"AOCC until {moment(end, runs.clock)}, the last time at which all runs are known: "
+            f"{longer:,} of {count(len(runs), 'run')} were watched for longer, up to "
+            f"{moment(last, runs.clock)}. Set until= to choose; runs cut before it are left out"
+        )
+    return end
+
+
 def _scale(runs: Runs, low: float | None, high: float | None, log: bool | None) -> Scale:
-    """The range of values, checked."""
+    """The range of values, checked; by default one that a few extreme values do not stretch."""
     finite = runs.value[np.isfinite(runs.value)]
     if not len(finite):
         raise DataError("no run has found a value")
-    start = float(finite.min() if low is None else low)
-    stop = float(finite.max() if high is None else high)
-    on_log = start > 0 if log is None else log
+    usual = _usual_range(runs, log)
+    start = usual.low if low is None else float(low)
+    stop = usual.high if high is None else float(high)
+    on_log = start > 0 and stop >= LOG_FROM * start if log is None else log
     if not start < stop or (on_log and start <= 0):
         raise DataError(
             f"a range from {start:g} to {stop:g}{' on a log scale' if on_log else ''} is none: "
             "set low= and high=, or log=False"
         )
+    least, most = float(finite.min()), float(finite.max())
+    whole = _length(least, most, on_log and least > 0)
+    if (low is None or high is None) and _length(start, stop, on_log) < COVERED * whole:
+        shape = "log" if on_log else "linear"
+        warn(
+            f"shares are of values from {start:.3g} to {stop:.3g} on a {shape} scale, and the "
+            f"values are from {least:.3g} to {most:.3g}: set low=, high= and log= to choose"
+        )
     return Scale(start, stop, on_log)
+
+
+def _usual_range(runs: Runs, log: bool | None) -> Scale:
+    """From the best final values to the worst first values, without the extreme 5 % of runs."""
+    has_value = np.flatnonzero(np.diff(runs.offset) > 0)
+    first, final = runs.cost[runs.offset[has_value]], runs.cost[runs.offset[has_value + 1] - 1]
+    first, final = (part[np.isfinite(part)].astype(np.float64) for part in (first, final))
+    best = float(np.quantile(final, EXTREME, method="inverted_cdf"))
+    worst = float(np.quantile(first, 1 - EXTREME, method="inverted_cdf"))
+    if not best < worst:
+        best, worst = float(final.min()), float(first.max())
+    low, high = (best, worst) if runs.direction == "minimize" else (-worst, -best)
+    on_log = low > 0 and high >= LOG_FROM * low if log is None else log
+    return Scale(max(low, high * 10.0**-MAX_DECADES) if on_log and high > 0 else low, high, on_log)
+
+
+def _length(low: float, high: float, on_log: bool) -> float:
+    return float(np.log(high / low)) if on_log else high - low
 
 
 def _inspector() -> Any:

@@ -135,7 +135,8 @@ def ratings(
     level, truth, alpha
         As in :func:`ratings_data`.
     time
-        Whether the axis of time is "log" or "linear"; "auto" is log over a factor of 100.
+        Whether the axis of time is "log" or "linear"; "auto" is log over a factor of 100, and
+        for a log grid.
     columns
         Of a paper, that a new figure fits.
 
