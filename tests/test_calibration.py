@@ -202,8 +202,29 @@ def test_what_is_said_of_specialists_names_them():
     pool = simulate_rankings(truth, 200, 9, persistence=0.5, spread=[0, 0, 6])
     found = pb.calibrate(pool, replicates=5, draws=500)
     assert found.assumption_holds is False
-    assert "depend on who else takes part" in str(found)
+    assert "depend on who else takes part" in " ".join(str(found).split())
     assert found.thirds.worst[0].without in str(found)
+
+
+def test_a_misfit_of_the_model_is_the_headline():
+    """It stood in the last lines, under a verdict that took certainty at its word."""
+    truth = np.repeat(np.array([[0.0, 0.4, 0.8]]), 4, axis=0)
+    pool = simulate_rankings(truth, 200, 9, persistence=0.5, spread=[0, 0, 6])
+    found = pb.calibrate(pool, replicates=15, draws=500)
+    misfit = found.misfit
+    assert abs(misfit.model - misfit.other) > 0.05
+    assert found.verdict == "honest"
+    headline = " ".join(str(found).split("  data ")[0].split())
+    assert headline.startswith("verdict calibrated for the fitted model, but the model misfits")
+    assert f"{misfit.model:.2f} by the model, {misfit.other:.2f} by counting" in headline
+    assert "taken at its word" not in str(found)
+
+
+def test_without_a_misfit_certainty_is_taken_at_its_word():
+    found = pb.calibrate(simulate_rankings(TRUTH, 60, 3), replicates=12, draws=500)
+    assert found.misfit is None
+    assert str(found).splitlines()[0].startswith("  verdict     calibrated: on data like these")
+    assert "expected if calibrated" in str(found)
 
 
 def test_the_same_seed_gives_the_same_answer():

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.calibration.odds import LEAST, Check, check_rates, check_thirds
+from polarbear.calibration.odds import LEAST, Change, Check, check_rates, check_thirds
 from polarbear.calibration.pool import contested, nearest_utilities
 from polarbear.calibration.tally import Estimate, Tally, judge
 from polarbear.data.names import count, moment, shown, span
@@ -28,17 +28,21 @@ TOLERATED = 0.02
 SURPRISING = 0.01
 """Below this p-value the assumption of the model is said not to hold."""
 
+MISFIT = 0.05
+"""The difference between a win probability of the model and a win rate that is a misfit."""
+
 FEWEST = 10
 """So many data sets at least to come to a verdict."""
 
 VERDICTS = {
     "unknown": "too few data sets, or too few pairs whose odds are known, to tell: ask for more "
     "replicates",
-    "honest": "on data like these certainty can be taken at its word",
-    "too sure": "on data like these the posterior is surer than it may be: ask for a higher "
-    "probability, or use another prior",
-    "too timid": "on data like these the posterior is less sure than it could be",
+    "honest": "calibrated: on data like these certainty can be taken at its word",
+    "too sure": "overconfident: on data like these the posterior is surer than it may be. Ask for "
+    "a higher probability, or use another prior",
+    "too timid": "underconfident: on data like these the posterior is less sure than it could be",
 }
+CALIBRATED_FOR_THE_MODEL = "calibrated for the fitted model, but the model misfits these data"
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,22 @@ class Calibration:
             return None
         return min(self.thirds.p_value, self.rates.p_value) >= SURPRISING
 
+    @property
+    def misfit(self) -> Change | None:
+        """The pair whose win probability differs most from its win rate, if it is a misfit.
+
+        That is a difference of more than 0.05, where differences are beyond chance (1 %).
+        """
+        if not self.rates.cases or self.rates.p_value >= SURPRISING:
+            return None
+        widest = max(self.rates.worst, key=lambda change: abs(change.other - change.model))
+        return widest if abs(widest.other - widest.model) > MISFIT else None
+
     def __str__(self) -> str:
         first, last = float(self.times[0]), float(self.times[-1])
         grid = f"{count(len(self.times), 'time')}, {span(first, last, self.clock)}"
         lines = {
+            "verdict": self._verdict(),
             "data": f"{count(len(self.algorithms), 'algorithm')}, "
             f"{count(self.instances, 'instance')}, {grid}",
             "judged": f"posteriors of {count(len(self.tally), 'data set')}, each of "
@@ -106,8 +122,7 @@ class Calibration:
             "claims": self._claims(0.95, 0.99, "ahead", "who is ahead at a time"),
             "": self._claims(0.99, 1.0, "ahead", "who is ahead at a time"),
             " ": self._claims(0.95, 1.0, "everywhere", "who is ahead at all times"),
-            "verdict": self._verdict(),
-            "third": self._third(),
+            "IIA": self._irrelevant_alternatives(),
             "win rates": self._rates(),
         }
         return "\n".join(
@@ -130,43 +145,55 @@ class Calibration:
         wrong = self.tally.wrong(low, high, kind)
         return (
             f"of claims of {what} made with {size}, {_estimate(wrong)} were wrong; "
-            f"{_percent(1 - found.claimed)} would be honest"
+            f"{_percent(1 - found.claimed)} expected if calibrated"
         )
 
     def _verdict(self) -> str:
-        said = VERDICTS[self.verdict]
-        if self.assumption_holds is False:
-            said += ", about the nearest model; that is not quite how the data are, see below"
+        verdict, misfit = VERDICTS[self.verdict], self.misfit
+        if misfit is not None:
+            if self.verdict == "honest":
+                verdict = CALIBRATED_FOR_THE_MODEL
+            else:
+                verdict += "; and the model misfits these data"
+            verdict += (
+                f". {misfit.a} beats {misfit.b} at {moment(misfit.time, self.clock)} with "
+                f"probability {misfit.model:.2f} by the model, {misfit.other:.2f} by counting"
+            )
+        elif self.assumption_holds is False:
+            verdict += f" (beside a misfit of the model of at most {self._largest():.2f}, see below)"
         distrust = 1 - self.tally.trusted.mean()
         if distrust:
-            said += f" ({_percent(distrust)} of posteriors did not trust themselves)"
-        return said
+            verdict += f" ({_percent(distrust)} of posteriors did not trust themselves)"
+        return verdict
 
-    def _third(self) -> str:
-        found = self.thirds
+    def _largest(self) -> float:
+        return max(self.thirds.largest, self.rates.largest)
+
+    def _irrelevant_alternatives(self) -> str:
+        check = self.thirds
         if len(self.algorithms) < 3:
             return "there is no third algorithm to leave out"
-        if not found.cases:
+        if not check.cases:
             return (
-                f"to tell whether odds depend on a third algorithm takes {LEAST} instances, and "
+                f"to test independence of irrelevant alternatives takes {LEAST} instances, and "
                 "pairs of which both have won"
             )
         size = (
-            f"a win probability changes by {found.mean:.3f} in the mean and {found.largest:.2f} "
+            f"a win probability changes by {check.mean:.3f} in the mean and {check.largest:.2f} "
             "at most"
         )
-        if found.p_value >= SURPRISING:
+        if check.p_value >= SURPRISING:
             return (
-                "leaving out a third algorithm changes the odds of two no more than chance does "
-                f"(p = {found.p_value:.2g}): {size}"
+                "independence of irrelevant alternatives: leaving out a third algorithm changes "
+                f"the odds of two no more than chance does (p = {check.p_value:.2g}): {size}"
             )
-        worst = found.worst[0]
+        worst = check.worst[0]
         return (
-            f"the odds of two depend on who else takes part (p = {found.p_value:.2g}): {size}, and "
-            f"who is ahead in {_percent(found.flipped)} of cases. Clearest: {worst.a} beats "
-            f"{worst.b} with {worst.model:.2f} at {moment(worst.time, self.clock)}, and with "
-            f"{worst.other:.2f} if {worst.without} is left out. Leave out algorithms that are not "
-            "in question"
+            "no independence of irrelevant alternatives: the odds of two depend on who else takes "
+            f"part (p = {check.p_value:.2g}): {size}, and who is ahead in "
+            f"{_percent(check.flipped)} of cases. Clearest: {worst.a} beats {worst.b} with "
+            f"{worst.model:.2f} at {moment(worst.time, self.clock)}, and with {worst.other:.2f} if "
+            f"{worst.without} is left out. Leave out algorithms that are not in question"
         )
 
     def _rates(self) -> str:

@@ -72,6 +72,7 @@ def _calibration(wanted: argparse.Namespace) -> int:
         "everywhere": found.tally.claims(0.95, 1.0, "everywhere"),
         "verdict": found.verdict,
         "assumption_holds": found.assumption_holds,
+        "misfit": None if found.misfit is None else found.misfit._asdict(),
     }
     say(wanted, found, plain, runs=runs, model=model_of(wanted))
     return 0
