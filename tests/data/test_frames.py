@@ -126,3 +126,17 @@ def test_of_many_bad_cells_the_first_is_named_and_the_others_are_counted():
     table["value"], table["algorithm"] = [1.0] * 9, ["a", "", ""] * 3
     with pytest.raises(DataError, match=r"row 1: the cell is empty.* \(and 5 more cells of it\)"):
         Runs.from_frame(table, direction="minimize")
+
+
+@pytest.mark.parametrize("make", [dict, "pandas"])
+def test_columns_may_be_named_by_numbers(make):
+    """As ``pivot`` of pandas names them. They were a raw KeyError."""
+    make = pytest.importorskip("pandas").DataFrame if make == "pandas" else make
+    table = make({"solver": ["a", "b"], "instance": ["x", "x"], 1: [5, 5], 2: [1.0, 2.0]})
+    runs = Runs.from_frame(table, direction="minimize", algorithm="solver", time="1", value="2")
+    assert runs.at([5]).tolist() == [[1.0], [2.0]]
+    wide = make({"algorithm": ["a", "b"], "instance": ["x", "x"], 10: [5, 5], 100: [1.0, 2.0]})
+    with pytest.raises(DataError, match=r"a column per time \(10, 100\); make rows of them"):
+        Runs.from_frame(wide, direction="minimize")
+    with pytest.raises(DataError, match="two columns of the table have the same name"):
+        Runs.from_frame(make({"1": [1], 1: [2]}), direction="minimize")

@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+from functools import partial
+from importlib import metadata
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.reporting import history
 from polarbear.reporting.content import document
 from polarbear.reporting.packing import candidates, packed_draws
 from polarbear.reporting.page import page_of, render
@@ -126,6 +129,48 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
         race.tell(job.run([1, 2], [2.0, 1.0]))
     assert document(race)["race"]["facts"]["under way"] == "13 runs"
     assert pb.report(race, tmp_path / "race.html").exists()
+
+
+def test_a_report_of_a_race_reads_its_store_once(tmp_path, monkeypatch):
+    """It read the whole store seven times."""
+
+    def constant(job, value):
+        job.report(value + job.instance, time=1)
+
+    solvers = {name: partial(constant, value=k) for k, name in enumerate("ab")}
+    with pb.race(
+        solvers,
+        range(12),
+        times=[1, 2],
+        direction="minimize",
+        clock="reported",
+        store=tmp_path / "race.db",
+    ) as result:
+        fingerprint = history.fingerprint(result.runs)
+        reads = []
+        store = result._store
+        for name in ("read", "runs"):
+            real = getattr(store, name)
+            monkeypatch.setattr(
+                store,
+                name,
+                lambda *given, real=real, **named: reads.append(1) or real(*given, **named),
+            )
+        path = pb.report(result, tmp_path / "race.html")
+    assert reads == [1]
+    assert fingerprint in path.read_text("utf-8")
+
+
+def test_a_report_needs_no_installed_metadata(posterior, tmp_path, monkeypatch):
+    """As in a plain source tree. It ended with PackageNotFoundError."""
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    monkeypatch.setattr("polarbear.versions.version", missing)
+    text = pb.report(posterior, tmp_path / "report.html").read_text("utf-8")
+    assert f"polarbear-race {pb.__version__}" in text
 
 
 def test_what_is_no_posterior_is_refused():

@@ -160,7 +160,9 @@ class Calibration:
                 f"probability {misfit.model:.2f} by the model, {misfit.other:.2f} by counting"
             )
         elif self.assumption_holds is False:
-            verdict += f" (beside a misfit of the model of at most {self._largest():.2f}, see below)"
+            verdict += (
+                f" (beside a misfit of the model of at most {self._largest():.2f}, see below)"
+            )
         distrust = 1 - self.tally.trusted.mean()
         if distrust:
             verdict += f" ({_percent(distrust)} of posteriors did not trust themselves)"

@@ -87,7 +87,8 @@ class MappingColumns:
     def __init__(
         self, table: Mapping[str, Iterable[Any]], where: Callable[[int], str] = "row {}".format
     ):
-        self.table = {name: list_of(values) for name, values in table.items()}
+        named = texts_of(table)
+        self.table = {name: list_of(table[key]) for name, key in named.items()}
         lengths = {name: len(values) for name, values in self.table.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"columns differ in length: {lengths}")
@@ -137,14 +138,14 @@ class FrameColumns:
     """Columns of any eager data frame, through narwhals."""
 
     def __init__(self, frame: Any):
-        self._frame = frame
-        self.names: Sequence[str] = frame.columns
+        self._frame, self._key = frame, texts_of(frame.columns)
+        self.names: Sequence[str] = list(self._key)
         self.where = "row {}".format
 
     def labels(self, name: str) -> Labels:
         import narwhals as nw
 
-        column = self._frame.get_column(name)
+        column = self._frame.get_column(self._key[name])
         if column.dtype == nw.Object or not len(column):
             return MappingColumns({name: column.to_list()}).labels(name)
         if column.dtype in (nw.Categorical, nw.Enum):
@@ -162,7 +163,7 @@ class FrameColumns:
     def numbers(self, name: str) -> NDArray[np.float64]:
         import narwhals as nw
 
-        column = self._frame.get_column(name)
+        column = self._frame.get_column(self._key[name])
         if column.dtype in (nw.String, nw.Object) or not len(column):
             return MappingColumns({name: column.to_list()}).numbers(name)
         if not column.dtype.is_numeric():
@@ -173,6 +174,19 @@ class FrameColumns:
 
     def cell(self, name: str, row: int) -> str:
         return text(self._frame.get_column(name)[row]) or "nan"
+
+
+def texts_of(names: Iterable[Any]) -> dict[str, Any]:
+    """Map the text of each column's name to the name itself, which pandas allows to be a number.
+
+    >>> texts_of(["algorithm", 10])
+    {'algorithm': 'algorithm', '10': 10}
+    """
+    names = list(names)
+    named = {str(name): name for name in names}
+    if len(named) < len(names):
+        raise DataError("two columns of the table have the same name")
+    return named
 
 
 def list_of(values: Any) -> Any:

@@ -8,7 +8,9 @@ from polarbear.errors import DataError
 from polarbear.plots.colours import Cast
 from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
+from polarbear.racing.events import Event
 from polarbear.racing.raced import Raced
+from polarbear.racing.state import runs_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,6 +20,26 @@ Racing = Race | Raced
 """A race, or what :func:`polarbear.race` and :func:`polarbear.replay` return."""
 
 Source = Posterior | Racing
+
+
+class ReadOnce(Raced):
+    """A race whose events are read from its store once, whatever is asked of it."""
+
+    def __init__(self, source: Raced) -> None:
+        self.race, self._events = source.race, source.events
+        self._runs: Runs | None = None
+
+    @property
+    def events(self) -> list[Event]:
+        """Everything that happened, in order."""
+        return self._events
+
+    @property
+    def runs(self) -> Runs:
+        """All runs in the events."""
+        if self._runs is None:
+            self._runs = runs_in(self._events, self.race.state)
+        return self._runs
 
 
 def race_of(source: Racing) -> Race:

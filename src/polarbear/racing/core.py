@@ -43,14 +43,13 @@ from polarbear.racing.events import (
     plain_run,
 )
 from polarbear.racing.evidence import Evidence
-from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.fitting import fitted, glanced
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card, described
-from polarbear.racing.state import Basis, Spent, State, apply, begin, pair
+from polarbear.racing.state import Basis, Spent, State, apply, begin, pair, runs_in
 
 
 class Race:
@@ -416,11 +415,7 @@ class Race:
     @property
     def runs(self) -> Runs:
         """All runs; one that was extended is one run, as long as it was watched."""
-        state = self._state
-        told = (event.run for event in self._events if isinstance(event, Told | Imported))
-        runs = (run for run in told if key_of(run) not in state.withdrawn)
-        kept = effective_runs(runs, state.extends)
-        return Runs.from_records(kept, direction=state.direction, clock=state.clock)
+        return runs_in(self._events, self._state)
 
     @property
     def posterior(self) -> Posterior | None:

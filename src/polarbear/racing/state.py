@@ -13,11 +13,13 @@
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from polarbear.data.names import natural
 from polarbear.data.run import Direction, Run, Status
+from polarbear.data.runs import Runs
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -36,7 +38,7 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
 )
-from polarbear.racing.extended_runs import extensions
+from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Job, Key, derived, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
@@ -448,3 +450,11 @@ def _decide(state: State, event: Decided) -> None:
     if not state.open:
         _cancel(state, [key for out in state.out.values() for key in out], event.round)
     state.news = bool(state.out)
+
+
+def runs_in(events: Iterable[Event], state: State) -> Runs:
+    """All runs in the events of a race that count; one that was extended is one run."""
+    told = (event.run for event in events if isinstance(event, Told | Imported))
+    runs = (run for run in told if key_of(run) not in state.withdrawn)
+    kept = effective_runs(runs, state.extends)
+    return Runs.from_records(kept, direction=state.direction, clock=state.clock)

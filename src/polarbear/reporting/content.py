@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 from polarbear.data.names import count, digits, span, unit_of
 from polarbear.errors import DataError
 from polarbear.plots.colours import Cast
-from polarbear.plots.sources import Racing, Source, cast_of, posterior_of, race_of, times_of
+from polarbear.plots.sources import (
+    Racing,
+    ReadOnce,
+    Source,
+    cast_of,
+    posterior_of,
+    race_of,
+    times_of,
+)
 from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
 from polarbear.racing.raced import Raced
+from polarbear.racing.recorded import Replay
 from polarbear.reporting.history import history, origin, stands
 from polarbear.reporting.packing import candidates, packed, packed_draws, shares
 from polarbear.verdict import close, how_many_stay, kept, sentences
@@ -69,6 +78,8 @@ def document(
         )
     posterior = posterior_of(subject)
     racing = None if isinstance(subject, Posterior) else subject
+    if isinstance(racing, Raced) and not isinstance(racing, Replay):
+        racing = ReadOnce(racing)
     if alpha is None:
         alpha = 0.99 if racing is None else race_of(racing).rules.alpha
     cast = cast_of(subject, alpha)
