@@ -20,7 +20,7 @@ HYPER = {"scale": 1.3, "length": 0.4}
 
 
 def matern_by_bessel(nu, times, scale, length):
-    """The paper's equation 10, written down as it stands."""
+    """The paper's equation 12, written down as it stands."""
     distance = np.abs(times[:, None] - times[None, :]) / length
     x = np.sqrt(2 * nu) * np.maximum(distance, 1e-12)
     return scale**2 * 2 ** (1 - nu) / special.gamma(nu) * x**nu * special.kv(nu, x)

@@ -1,7 +1,7 @@
 r"""The Plackett-Luce likelihood of rankings: value, gradient and curvature.
 
 With log-utilities mu and theta = softmax(mu), a ranking is a sequence of choices: the first place
-from all, the second from the rest, and so on (paper, eq. 5). At one time all rankings together,
+from all, the second from the rest, and so on (paper, eq. 6). At one time all rankings together,
 full, partial, weighted or tied, therefore reduce to
 
     loglik(mu) = sum_i wins[i] mu_i - sum_S count[S] log sum_{j in S} exp mu_j

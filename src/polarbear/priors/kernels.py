@@ -20,7 +20,7 @@ FINEST: dict[Name, float] = {"matern32": 1e-4, "matern52": 4e-3}
 def covariance(
     kernel: Name, times: Floats, others: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
 ) -> Any:
-    """Covariance between two sets of times (paper, eq. 10)."""
+    """Covariance between two sets of times (paper, eq. 12)."""
     distance = np.abs(times[:, None] - others[None, :]) / length
     if kernel == "squared-exponential":
         return scale**2 * algebra.exp(-0.5 * distance**2)
