@@ -156,6 +156,87 @@ def test_damaged_and_foreign_files_are_refused(posterior, tmp_path, change, mess
         Posterior.load(path)
 
 
+def stored(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def claiming(shape):
+    """An array whose header claims a shape that its content does not have."""
+    whole = stored(np.zeros(3))
+    return whole.replace(b"(3,)" + b" " * (len(shape) - 4), shape.encode())
+
+
+@pytest.mark.parametrize(
+    ("entry", "content"),
+    [
+        ("draws.npy", claiming("(9999999999999,)")),
+        ("draws.npy", claiming("(-3,)")),
+        ("draws.npy", b"\x93NUMPY\x01"),
+        ("draws.npy", b"\x93NUMPY\x01\x00\xff\xff{"),
+        ("draws.npy", stored(np.zeros(3))),
+        ("draws.npy", stored(np.zeros((2, 2, 2), dtype=int))),
+        ("weight.npy", stored(np.array(["text"]))),
+        ("weight.npy", stored(np.zeros(()))),
+        ("times.npy", stored(np.array([np.nan, 1.0, 2.0]))),
+        ("times.npy", stored(np.zeros(0))),
+        ("header.json", b"[" * 200_000),
+        ("header.json", b"\xff\xfe"),
+        ("header.json", b'"text"'),
+    ],
+)
+def test_crafted_entries_are_refused_in_words(posterior, tmp_path, entry, content):
+    """They were a raw struct.error, RecursionError, MemoryError, or an error much later."""
+    path = tmp_path / "it.zip"
+    posterior.save(path)
+    with zipfile.ZipFile(path) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, before in entries.items():
+            file.writestr(name, content if name == entry else before)
+    with pytest.raises(pb.DataError):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": "1"},
+        {"version": None},
+        {"algorithms": [1, 2, 3]},
+        {"algorithms": ["a1", "a1", "a1"]},
+        {"algorithms": {"a1": 1}},
+        {"chains": 0},
+        {"chains": 7},
+        {"chains": "one"},
+        {"instances": -1},
+        {"clock": 3},
+        {"hyper": ["one", "two", "three"]},
+        {"diagnostics": {"measured": {"k-hat": "many"}, "problems": [], "notes": []}},
+        {"diagnostics": {"measured": {}, "problems": "text", "notes": []}},
+    ],
+)
+def test_crafted_headers_are_refused_in_words(posterior, tmp_path, change):
+    path = tmp_path / "it.zip"
+    posterior.save(path)
+    rewritten(path, lambda header, _: header.update(change))
+    with pytest.raises(pb.DataError):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize(("place", "byte"), [(8, 99), (6, 1)], ids=["compression", "encrypted"])
+def test_archives_that_cannot_be_unpacked_are_refused_in_words(posterior, tmp_path, place, byte):
+    path = tmp_path / "it.zip"
+    posterior.save(path)
+    content = bytearray(path.read_bytes())
+    for sign, offset in ((b"PK\x03\x04", place), (b"PK\x01\x02", place + 2)):
+        content[content.index(sign) + offset] = byte
+    path.write_bytes(content)
+    with pytest.raises(pb.DataError):
+        Posterior.load(path)
+
+
 def test_a_file_that_is_none_is_refused(tmp_path):
     path = tmp_path / "text"
     path.write_text("hello")

@@ -531,3 +531,16 @@ def test_whoever_may_have_meant_hours_is_asked():
 def test_times_with_a_unit_are_told_what_an_hour_is(make):
     with pytest.raises(pb.DataError, match=r"\('1h'\): times are numbers .* an hour is 3600"):
         make("1h")
+
+
+def test_weights_near_the_largest_float_do_not_overflow():
+    """Their sum was infinite, and every weight 0 or not a number."""
+    times = np.array([1.0, 2.0, 3.0])
+    large = pb.preferences.distribution([1.0, 3.0], [1e308, 1e308]).weights(times, "time")
+    assert_allclose(large, [0.5, 0.0, 0.5])
+    tiny = pb.preferences.distribution([1.0, 3.0], [5e-324, 5e-324]).weights(times, "time")
+    assert_allclose(tiny, [0.5, 0.0, 0.5])
+    assert_allclose(
+        pb.preferences.weighted(lambda t: np.full(t.shape, 1e308)).weights(100 * times, "time"),
+        pb.preferences.weighted(np.ones_like).weights(100 * times, "time"),
+    )

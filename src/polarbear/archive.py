@@ -5,7 +5,9 @@ opens it too.
 """
 
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,22 @@ from numpy.typing import NDArray
 from polarbear.errors import DataError
 
 HEADER = "header.json"
+
+MALFORMED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    KeyError,
+    ValueError,
+    EOFError,
+    OverflowError,
+    TypeError,
+    IndexError,
+    SyntaxError,
+    RuntimeError,  # also of encrypted archives, JSON that is too deep and unknown compressions
+    MemoryError,
+)
+"""What zipfile, json and numpy raise for files that were made up or damaged."""
 
 
 def write_arrays(
@@ -47,11 +65,14 @@ def read_arrays(
                         arrays[name.removesuffix(".npy")] = npy.read_array(
                             entry, allow_pickle=False
                         )
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise DataError(f"{path} is not a file of PolarBear, or it is damaged: {error}") from None
+    except MALFORMED as error:
+        reason = str(error) or type(error).__name__
+        raise DataError(f"{path} is not a file of PolarBear, or it is damaged: {reason}") from None
     if not isinstance(header, dict) or header.get("kind") != kind:
         raise DataError(f"{path} does not hold a {kind}")
-    if header.get("version", 0) > version:
+    if not isinstance(header.get("version"), int):
+        raise DataError(f"{path} is damaged: its format is {header.get('version')!r}")
+    if header["version"] > version:
         raise DataError(
             f"{path} was written by a newer PolarBear (format {header['version']}, this one reads "
             f"up to {version}): upgrade to read it"

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.archive import read_arrays, write_arrays
+from polarbear.archive import write_arrays
 from polarbear.closed_form import Mixture, Weighted
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import count, indices, listing, shown, span
@@ -18,6 +18,7 @@ from polarbear.diagnostics import Diagnostics
 from polarbear.draws import even, matched, moments
 from polarbear.errors import DataError, require
 from polarbear.notebook import card
+from polarbear.posterior_file import KIND, MIXTURE, VERSION, read_posterior
 from polarbear.relations import (
     Elimination,
     crossings,
@@ -34,11 +35,6 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 Evidence = Literal["instances", "rankings"]
-
-KIND, VERSION = "polarbear posterior", 1
-"""What a saved posterior says it is, and the format; older formats are read, newer refused."""
-
-_MIXTURE = ("weight", "mean", "covariance", "holds", "bent")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,43 +337,13 @@ class Posterior(Frozen):
         arrays = {"times": self.times, "draws": self.draws, "weight": self.weight}
         arrays |= {f"hyper_{k}": values for k, values in enumerate(self.hyper.values())}
         if self.mixture is not None:
-            arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in _MIXTURE}
+            arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in MIXTURE}
         write_arrays(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what :meth:`save` wrote."""
-        header, arrays = read_arrays(path, KIND, VERSION)
-        try:
-            said = header["diagnostics"]
-            measured = {name: float(value) for name, value in said["measured"].items()}
-            mixture = None
-            if "mixture_weight" in arrays:
-                mixture = Mixture(*(arrays[f"mixture_{name}"] for name in _MIXTURE))
-            found = cls(
-                tuple(header["algorithms"]),
-                arrays["times"],
-                arrays["draws"],
-                arrays["weight"],
-                mixture,
-                {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
-                Diagnostics(measured, tuple(said["problems"]), tuple(said["notes"])),
-                header["prior"],
-                header["method"],
-                header["clock"],
-                header["chains"],
-                header["independent"],
-                header["evidence"],
-                header["instances"],
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"{path} is damaged: {error!r} is missing or not as it should be"
-            ) from None
-        shape = (len(found.times), len(found.algorithms))
-        if found.draws.shape[1:] != shape or len(found.weight) != len(found.draws):
-            raise DataError(f"{path} is damaged: its arrays do not fit together")
-        return found
+        return cls(**read_posterior(path))
 
     def to_xarray(self) -> Any:
         """Draws as an ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""

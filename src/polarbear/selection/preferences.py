@@ -215,8 +215,9 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
         )
     if not np.all(np.isfinite(where)):
         raise DataError(f"stopping time {int(np.argmin(np.isfinite(where)))} is not finite")
-    if not np.all(np.isfinite(mass) & (mass >= 0)) or not mass.sum() > 0:
+    if not np.all(np.isfinite(mass) & (mass >= 0)) or not mass.any():
         raise DataError("the weights of stopping times must be finite, not negative, not all 0")
+    mass = mass / mass.max()  # only ratios count, and a sum of large weights overflows
 
     def on_grid(times: Floats, clock: str) -> Floats:
         outside = mass[(where < times[0]) | (where > times[-1])].sum() / mass.sum()
@@ -360,7 +361,7 @@ def _of_times(
             f"the preference is 0 everywhere in {span(grid[0], grid[-1], clock)}; for a short "
             "range use preferences.between(start, stop), for a single time preferences.at(time)"
         )
-    return found
+    return found / found.max()  # only ratios count, and a sum of large weights overflows
 
 
 def _place(scale: Scale, times: Floats, low: float, clock: str) -> Callable[[Floats], Floats]:
