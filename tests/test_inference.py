@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.inference import connected_groups
 from polarbear.testing import PRIORS, rankings_of
 
 each_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
@@ -144,8 +145,9 @@ def test_a_single_instance_says_a_little(prior):
 def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
     costs = noisy(30, 3)
     costs[..., 2] = np.nan
-    with pytest.warns(pb.DataWarning, match=r"the prior alone does: a3 \| a1, a2"):
+    with pytest.warns(pb.FitWarning, match=r"rests on the prior alone: a3 \| a1, a2"):
         posterior = pb.fit(rankings_of(costs), prior=prior)
+    assert not posterior.diagnostics.trusted
     for other in ("a1", "a2"):
         assert_allclose(posterior.better("a3", other), 0.5, atol=0.15)
     spread = posterior.utilities.std(axis=0)
@@ -156,8 +158,9 @@ def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
 def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
     costs = np.full((4, 24, 4), np.nan)
     costs[:, :12, :2], costs[:, 12:, 2:] = noisy(12, 2, 4), noisy(12, 2, 4)
-    with pytest.warns(pb.DataWarning, match=r"a1, a2 \| a3, a4"):
+    with pytest.warns(pb.FitWarning, match=r"prior alone: a3, a4 \| a1, a2"):
         posterior = pb.fit(rankings_of(costs), prior=prior)
+    assert not posterior.diagnostics.trusted
     # The two groups saw the very same: neither can be said to be ahead.
     for a, b in (("a1", "a3"), ("a2", "a4")):
         assert_allclose(posterior.better(a, b), 0.5, atol=0.03)
@@ -183,9 +186,25 @@ def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
 
 @each_prior
 def test_no_data_at_all_leave_the_prior(prior):
-    with pytest.warns(pb.DataWarning, match="the prior alone"):
+    with pytest.warns(pb.FitWarning, match="the prior alone"):
         posterior = pb.fit(rankings_of(np.full((2, 3, 3), np.nan)), prior=prior)
+    assert not posterior.diagnostics.trusted
     assert_allclose(posterior.better_matrix(), 0.5, atol=0.03)
+
+
+def test_rankings_without_weight_compare_nothing():
+    rankings = rankings_of(noisy(5, 2), weight=np.zeros(5))
+    with pytest.warns(pb.FitWarning, match="no two algorithms are compared"):
+        assert not pb.fit(rankings).diagnostics.trusted
+
+
+def test_algorithms_that_met_through_others_are_compared():
+    costs = np.full((2, 12, 4), np.nan)
+    for k in range(3):
+        costs[:, 4 * k : 4 * k + 4, k : k + 2] = noisy(4, 2, 2)
+    rankings = rankings_of(costs)
+    assert connected_groups(rankings) == [("a1", "a2", "a3", "a4")]
+    assert pb.fit(rankings).diagnostics.trusted
 
 
 def test_many_algorithms_and_few_instances_are_trusted_or_moved():
@@ -199,7 +218,7 @@ def test_many_algorithms_and_few_instances_are_trusted_or_moved():
     [
         (
             [50.0, 90.0],
-            "nothing is known of anybody at any time asked for, 50 to 90: the prior alone",
+            "no two algorithms are compared at any time asked for, 50 to 90: the prior alone",
         ),
         ([0.1, 0.5], "nobody has a value yet at any time asked for, 0.1 to 0.5: the prior alone"),
     ],
@@ -209,7 +228,7 @@ def test_times_that_are_none_of_the_data_are_named(times, message):
         [pb.Run(name, str(k), [1, 5], [k, 0.0], until=9) for name in "ab" for k in range(4)],
         direction="minimize",
     )
-    with pytest.warns(pb.errors.DataWarning) as said:
+    with pytest.warns((pb.DataWarning, pb.FitWarning)) as said:
         pb.fit(runs, times=times)
     assert [message in str(one.message) for one in said] == [True]
 

@@ -1,14 +1,14 @@
 """``fit``: from data and a prior to a posterior, by the engine of your choice."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -102,7 +102,10 @@ def fit(
     rankings = as_rankings(data, times, direction, columns)
     if len(rankings.algorithms) < 2:
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
-    _warn_of_gaps(rankings)
+    groups = connected_groups(rankings)
+    if len(groups) < len(rankings.algorithms):
+        _warn_of_silence(rankings)
+        _warn_of_few(rankings)
     engine = engine_of(method, options)
     if method == "laplace":
         options["evidence"] = _evidence(evidence)
@@ -111,6 +114,10 @@ def fit(
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)
+    if len(groups) > 1:
+        made = posterior.diagnostics
+        made = replace(made, problems=(_prior_alone(rankings, groups), *made.problems))
+        posterior = replace(posterior, diagnostics=made)
     if not posterior.diagnostics.trusted:
         warn(
             f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
@@ -194,29 +201,39 @@ def engine_of(method: str, options: Mapping[str, Any]) -> Engine:
     return engine
 
 
-def _warn_of_gaps(rankings: Rankings) -> None:
-    """Say where the data are silent and the prior alone speaks."""
-    n = len(rankings.algorithms)
-    comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
-    known = (rankings.position != UNKNOWN).any(axis=0)
-    pairs = (rankings.algorithm[known], comparison[known])
-    shape = (n, max(1, len(rankings.instance)))
-    together = coo_array((np.ones(known.sum()), pairs), shape=shape).tocsr()
-    number, group = connected_components(together @ together.T, directed=False)
-    if not known.any() and len(known):
+def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
+    """Algorithms that rankings compare, directly or through others: groups, the largest first.
+
+    What is said about algorithms of two groups rests on the prior alone.
+
+    >>> from polarbear.testing import rankings_of
+    >>> connected_groups(rankings_of(np.array([[[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]]])))
+    [('a1', 'a2'), ('a3',)]
+    """
+    n, comparisons = len(rankings.algorithms), len(rankings.instance)
+    comparison = np.repeat(np.arange(comparisons), np.diff(rankings.offset))
+    known = (rankings.position != UNKNOWN).any(axis=0) & (rankings.weight > 0)[comparison]
+    link = (rankings.algorithm[known], n + comparison[known])
+    size = n + comparisons
+    graph = coo_array((np.ones(known.sum(), dtype=np.int8), link), shape=(size, size))
+    group = connected_components(graph, directed=False)[1][:n]
+    members: dict[int, list[str]] = {}
+    for name, number in zip(rankings.algorithms, group.tolist(), strict=True):
+        members.setdefault(number, []).append(name)
+    return sorted(map(tuple, members.values()), key=len, reverse=True)
+
+
+def _prior_alone(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
+    """What the prior alone says, in words, where the data do not compare all algorithms."""
+    if len(groups) == len(rankings.algorithms):
         when = span(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
-        warn(f"nothing is known of anybody at any time asked for, {when}: {PRIOR_ONLY}")
-        return
-    if known.any():
-        _warn_of_silence(rankings)
-        _warn_of_few(rankings, comparison)
-    if number == 1:
-        return
-    names = np.array(rankings.algorithms, dtype=object)
-    groups = sorted((names[group == g].tolist() for g in range(number)), key=len)
-    alone = " | ".join(listing(members) for members in groups[:4])
-    more = " | ..." if number > 4 else ""
-    warn(f"nothing compares these groups with each other, the prior alone does: {alone}{more}")
+        return f"no two algorithms are compared at any time asked for, {when}: {PRIOR_ONLY}"
+    named = " | ".join(listing(members) for members in groups[::-1][:4])
+    more = " | ..." if len(groups) > 4 else ""
+    return (
+        "no instance has runs from two of these groups, so their comparison rests on the prior "
+        f"alone: {named}{more}"
+    )
 
 
 def _warn_of_silence(rankings: Rankings) -> None:
@@ -238,8 +255,9 @@ def _warn_of_silence(rankings: Rankings) -> None:
             warn(f"nothing is known of {who} at {where}: what is said there is the prior's")
 
 
-def _warn_of_few(rankings: Rankings, comparison: NDArray[np.intp]) -> None:
+def _warn_of_few(rankings: Rankings) -> None:
     """Say which times rest on far fewer instances than others, such as after most were cut."""
+    comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     n = len(rankings.instances)
     rests = np.empty(len(rankings.times), dtype=np.intp)
     for t, row in enumerate(rankings.position):

@@ -314,6 +314,39 @@ def test_earlier_runs_of_one_algorithm_serve_as_cached_instances():
     assert {job.instance for job in jobs} <= set(earlier.instances)
 
 
+def test_an_algorithm_that_met_no_other_keeps_nothing_from_being_decided(recwarn):
+    """The prior alone would compare it: it waits, and the others are decided by the data."""
+    earlier = drive(race_of(("good", "worst"), seed=6)).runs
+    alone = [
+        run._replace(algorithm="late", instance=f"9{run.instance}")
+        for run in earlier
+        if run.algorithm == "good"
+    ]
+    race = race_of(("good", "worst", "late"), seed=7)
+    race.load(earlier)
+    race.load(pb.Runs.from_records(alone, direction=earlier.direction, clock=earlier.clock))
+    race.ask()
+    assert set(race.eliminated) == {"worst"}
+    assert race.verdict("late").standing == "undecided"
+    assert race.posterior.algorithms == ("good", "worst")
+    assert race.posterior.diagnostics.trusted
+    assert not [one for one in recwarn if issubclass(one.category, FitWarning)]
+    drive(race)
+    assert race.resolved
+
+
+def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
+    race = race_of(("good", "worst", "late"), seed=2)
+    for job in race.ask():
+        # Cut before the first time of the race: nothing is known of it at any time.
+        silent = job.run([], [], until=0.0)
+        race.tell(silent if job.algorithm == "late" else solve(job))
+    race.ask()
+    assert race.rounds == 1
+    assert race.posterior.algorithms == ("good", "worst")
+    assert race.verdict("late").standing == "undecided"
+
+
 def test_tighter_rules_bring_back_whom_they_doubt():
     race = drive(race_of(seed=1, rules=Rules(alpha=0.8, batch=(2, 8), max_runs=400)))
     doubtful = {name for name, found in race.eliminated.items() if found.probability < 0.97}

@@ -23,6 +23,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
+from polarbear.inference import connected_groups
 from polarbear.posterior import Posterior
 from polarbear.racing.deciding import decide
 from polarbear.racing.events import (
@@ -530,9 +531,16 @@ class Race:
         self._record(decided)
 
     def _rankings(self, basis: Basis) -> Rankings | None:
-        """Who was ahead of whom, as far as it counts."""
+        """Rankings that count, of the largest group of algorithms that they compare.
+
+        The others wait as those do that have not run: the prior alone would compare them.
+        """
         used = self._state.used
-        return self._evidence.rankings(basis.round, basis.algorithms, self._counts, used)
+        rankings = self._evidence.rankings(basis.round, basis.algorithms, self._counts, used)
+        if rankings is None:
+            return None
+        largest, *others = connected_groups(rankings)
+        return rankings.among(largest) if others else rankings
 
     def _counts(self, run: Run) -> Run | None:
         """A run as it counts: what was asked for is the first repetition, tried again or not.
