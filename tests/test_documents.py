@@ -95,3 +95,25 @@ def test_the_reference_has_all_public_names():
 def test_links_lead_somewhere(path):
     for target in LINK.findall(path.read_text("utf-8")):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_page_of_races_has_the_figures_of_the_committed_table():
+    """It told of 50 races where the table had 14."""
+    table = (ROOT / "studies" / "racing" / "table.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in table.splitlines() if "paper's prior, corrected" in line]
+    found = {row[0].strip("| "): row for row in rows}
+    races, medians = ({name: row[k].split()[0] for name, row in found.items()} for k in (2, 4))
+    lost = [row[6].split(" of ") for row in found.values()]
+    page = " ".join((ROOT / "docs" / "explanation" / "racing.md").read_text("utf-8").split())
+    assert races["crossing"] == races["winner"]
+    assert f"(crossing and winner {races['crossing']} races each, near {races['near']})" in page
+    assert {wrong for wrong, _ in lost} == {"0"}
+    assert f"of {sum(int(number) for _, number in lost)} eliminations none" in page
+    order = [medians[name] for name in ("crossing", "winner", "near")]
+    assert "Instances {}, {} and {} (medians)".format(*order) in page
+
+
+def test_the_package_does_not_claim_to_race_on_every_system():
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert "OS Independent" not in project
+    assert "Operating System :: POSIX" in project

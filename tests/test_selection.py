@@ -490,6 +490,15 @@ print(*pb.select(ratings, lambda t: t > 20, risk=0.05).algorithms)
         (lambda content: content.update(ratings=3), "damaged"),
         (lambda content: content.update(times=5), "damaged"),
         (lambda content: content.update(ratings="/////" * 2 + "//"), "damaged"),
+        (lambda content: content.update(times=[2, 1]), "must be finite and increase"),
+        (lambda content: content.update(times=[float("nan"), 1]), "must be finite and increase"),
+        (lambda content: content.update(times=[[1], [2]]), "must be finite and increase"),
+        (lambda content: content.update(times=[], ratings=""), "ratings of shape"),
+        (lambda content: content.update(draws=0, ratings=""), "ratings of shape"),
+        (lambda content: content.update(draws=-1), "ratings of shape"),
+        (lambda content: content.update(algorithms=[]), "different names"),
+        (lambda content: content.update(algorithms="abc"), "different names"),
+        (lambda content: content.update(algorithms=["a"] * 3), "different names"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(change, message, tmp_path):
@@ -504,7 +513,7 @@ def test_damaged_and_foreign_files_are_refused(change, message, tmp_path):
 
 def test_what_is_no_file_of_ratings_is_refused(tmp_path):
     path = tmp_path / "text"
-    for text in ("hello", "[]", "\x00"):
+    for text in ("hello", "[]", "\x00", "[" * 200_000):
         path.write_text(text)
         with pytest.raises(pb.DataError, match="not JSON|does not hold"):
             pb.Ratings.load(path)

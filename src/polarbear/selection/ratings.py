@@ -109,7 +109,7 @@ class Ratings(Frozen):
         """Read what :meth:`save` wrote."""
         try:
             content: Any = json.loads(Path(path).read_text("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is not JSON: {error}") from None
         if not isinstance(content, dict) or content.get("kind") != KIND:
             raise DataError(f"{path} does not hold {KIND}")
@@ -120,10 +120,17 @@ class Ratings(Frozen):
                 f"{VERSION}): upgrade to read it"
             )
         try:
-            names = tuple(map(str, content["algorithms"]))
+            names = content["algorithms"]
+            if not isinstance(names, list) or not names or len({*map(str, names)}) < len(names):
+                raise ValueError("algorithms must be different names")
+            names = tuple(map(str, names))
             times = np.array(content["times"], dtype=np.float64)
             packed = base64.b64decode(content["ratings"], validate=True)
+            if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+                raise ValueError("times must be finite and increase")
             shape = (int(content["draws"]), len(times), len(names))
+            if min(shape) < 1:
+                raise ValueError(f"ratings of shape {shape}")
             ratings = np.frombuffer(packed, dtype="<f2").astype(np.float32).reshape(shape)
             clock = str(content["clock"])
         except KeyError as error:
