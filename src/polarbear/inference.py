@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -34,6 +35,9 @@ ENGINES: Mapping[str, tuple[str, str]] = {
 }
 
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
+
+START_ERROR = 0.01
+"""How often a grid may count as started well by chance, though no algorithm differs."""
 
 FEW = 0.25
 """A time that rests on less than this part of the instances that others rest on is warned of."""
@@ -182,7 +186,50 @@ def _ranked(runs: Runs, times: ArrayLike | None) -> Rankings:
     if len(runs.time) and rankings.times[-1] < runs.time.min():
         when = span(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
         warn(f"nobody has a value yet at any time asked for, {when}: {PRIOR_ONLY}")
+    elif times is None:
+        warn_of_start(rankings)
     return rankings
+
+
+def warn_of_start(rankings: Rankings) -> None:
+    """Say so if an automatic grid starts where no algorithm differs from the others.
+
+    None is dominated at such times, so that all stay in the anytime Pareto set because of them.
+    """
+    told = _told_apart(rankings)
+    first = int(np.argmax(told))
+    if first == 0:  # at once, or never
+        return
+    start, stop = float(rankings.times[0]), float(rankings.times[first - 1])
+    warn(
+        f"the times start where no algorithm differs clearly from the others: {first} of "
+        f"{len(told)}, {span(start, stop, rankings.clock)}. None is dominated there, so all stay "
+        f"in the anytime Pareto set. Start later with times=pb.grid.from_runs(runs, "
+        f"start={rankings.times[first]:.7g}), if these times do not matter to you"
+    )
+
+
+def _told_apart(rankings: Rankings) -> NDArray[np.bool_]:
+    """Whether some algorithm's mean position differs from chance, at each time (a rank test).
+
+    As in Friedman's test, positions are centred in each comparison. The sum of an algorithm has
+    the variance that its comparisons have if every order is equally likely.
+    """
+    n, sizes = len(rankings.algorithms), np.diff(rankings.offset)
+    comparison = np.repeat(np.arange(len(sizes)), sizes)
+    critical = NormalDist().inv_cdf(1 - START_ERROR / (2 * n))
+    told = np.zeros(len(rankings.times), dtype=bool)
+    for t, row in enumerate(rankings.position):
+        known = row != UNKNOWN
+        own, place = comparison[known], row[known].astype(np.float64)
+        counted = np.maximum(np.bincount(own, minlength=len(sizes)), 1)
+        place -= (np.bincount(own, place, len(sizes)) / counted)[own]
+        variance = (np.bincount(own, place**2, len(sizes)) / counted)[own]
+        weight, algorithm = rankings.weight[own], rankings.algorithm[known]
+        total = np.bincount(algorithm, weight * place, n)
+        spread = np.sqrt(np.bincount(algorithm, weight**2 * variance, n))
+        told[t] = np.any(np.abs(total) > critical * spread)
+    return told
 
 
 def engine_of(method: str, options: Mapping[str, Any]) -> Engine:

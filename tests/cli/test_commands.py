@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import resource
 import shlex
 import shutil
@@ -428,6 +429,46 @@ def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):
     pytest.importorskip("pyarrow")
     found = answer(capsys, "export", kept / "race.db", tmp_path / "runs.parquet")
     assert found["runs"] == answer(capsys, "status", kept / "race.db")["n_runs"]
+
+
+def test_the_ending_says_what_is_exported(kept, tmp_path, capsys):
+    target = tmp_path / "runs.csv"
+    assert answer(capsys, "export", kept / "race.db", target)["target"] == str(target)
+    assert target.read_text().startswith("algorithm,instance,repetition,time,value,until,status\n")
+    with pb.open_store(kept / "race.db", read_only=True) as store:
+        runs = store.runs()
+    assert pb.read(target, direction=runs.direction, clock=runs.clock) == runs
+    said = refusal(capsys, "export", kept / "race.db", tmp_path / "runs.xlsx")
+    assert "'.xlsx' is none of .parquet, .pq (Parquet), .csv (CSV)" in said
+    assert not (tmp_path / "runs.xlsx").exists()
+
+
+def test_one_file_per_run_and_where_times_start(tmp_path, capsys):
+    rng = random.Random(1)
+    for k, name in enumerate(["CMA", "DE"]):
+        for instance in range(20):
+            file = tmp_path / "runs" / name / f"f{instance}_s1.csv"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            rows = [f"1,{rng.random() + 9}", f"10,{rng.random() + 5}", f"100,{k}"]
+            file.write_text("\n".join([["evals,best", "fe,loss"][k], *rows]))
+    analyse = ["analyse", tmp_path / "runs", "--direction", "minimize", "--clock", "evaluations"]
+    said = refusal(capsys, *analyse)
+    names = ["--names", "{algorithm}/{instance}_s{repetition}.csv"]
+    columns = ["--columns", "time=evals,fe", "--columns", "value=best,loss"]
+    assert f"pass --names '{names[1]}', {' '.join(columns)} (" in said
+    assert main([*map(str, analyse), *names, *columns]) == 0
+    told = capsys.readouterr()
+    assert "1 to 10 evaluations" in told.err
+    assert "Start later with --from 100, if" in told.err
+    assert "DE is dominated" not in told.out
+    assert main([*map(str, analyse), *names, *columns, "--from", "100"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert "DE is dominated by CMA at 100 evaluations" in told.out
+    said = refusal(capsys, *analyse, *names, *columns, "--times", "1,10", "--from", "50")
+    assert "none of --times is between --from 50 and --to inf" in said
+    said = refusal(capsys, *analyse, *names, *columns, "--to", "2h")
+    assert "times with s, m, h or d are for a clock in seconds" in said
 
 
 def test_a_store_is_no_race_as_a_file(kept, capsys):

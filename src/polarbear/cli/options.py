@@ -153,12 +153,35 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         action=Option,
         help="rows without a time or a value: refuse them, or leave them out (error)",
     )
+    _add_times(parser)
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    """At which times to rank results."""
+    group = parser.add_argument_group("at which times")
     group.add_argument(
         "--times",
         type=_times,
         metavar="N",
         action=Option,
         help="compare at N times, spread over the data, or at these: 10,100,1000",
+    )
+
+    group.add_argument(
+        "--from",
+        type=a_time,
+        dest="start",
+        metavar="TIME",
+        action=Option,
+        help="the first time to rank at (when half of the runs have a value)",
+    )
+    group.add_argument(
+        "--to",
+        type=a_time,
+        dest="stop",
+        metavar="TIME",
+        action=Option,
+        help="the last time to rank at (until which half of the runs are known)",
     )
 
 

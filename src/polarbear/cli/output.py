@@ -95,6 +95,9 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
     'say --repeats, or name it with --instance NAME --instance NAME'
     >>> in_options("with times=pb.grid.log(1, 16, 30)", argparse.Namespace(times=None))
     'with --times 1,2,4,8,16'
+    >>> wanted = argparse.Namespace(times=None, start=None)
+    >>> in_options("start later with times=pb.grid.from_runs(runs, start=10)", wanted)
+    'start later with --from 10'
     >>> wanted = argparse.Namespace(names=None, columns=None)
     >>> print(in_options("pass names='{instance}.csv', columns={'time': ['fe', 'n']}", wanted))
     pass --names '{instance}.csv', --columns time=fe,n
@@ -102,7 +105,7 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
     options = set(vars(wanted)) if wanted is not None else set()
 
     def option(found: re.Match[str]) -> str:
-        name, value = f"--{found['name'].replace('_', '-')}", found["value"]
+        name, value = option_name(found["name"]), found["value"]
         if found["name"] not in options:
             return found[0]
         if spaced := _SPACED.fullmatch(value):
@@ -119,7 +122,19 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
         parts = ["NAME" if part == "..." else _quoted(part) for part in parts]
         return " ".join(f"{name} {part}" for part in parts)
 
+    if "start" in options:
+        message = _FROM_RUNS.sub(r"\1", message)
     return _PARAMETER.sub(option, message)
+
+
+def option_name(parameter: str) -> str:
+    """What a parameter is called on the command line.
+
+    >>> option_name("max_runs"), option_name("start")
+    ('--max-runs', '--from')
+    """
+    name = {"start": "from", "stop": "to"}.get(parameter, parameter)
+    return f"--{name.replace('_', '-')}"
 
 
 def _quoted(part: str) -> str:
@@ -127,6 +142,7 @@ def _quoted(part: str) -> str:
     return shlex.quote(part) if part and not set(part).isdisjoint("{}*() ") else part
 
 
+_FROM_RUNS = re.compile(r"times=pb\.grid\.from_runs\(runs, ([^()]*)\)")
 _LISTED = re.compile(r"'([^']*)': (\[[^\]]*\])")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")

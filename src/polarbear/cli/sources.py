@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polarbear
-from polarbear.cli.options import COLUMNS, FIT
+from polarbear.cli.options import COLUMNS, FIT, check_clock
+from polarbear.cli.output import option_name
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ Kind = Literal["results", "posterior", "ratings", "store"]
 READING = (
     "direction", "format", "clock", *COLUMNS, "until", "pattern", "names", "columns", "missing"
 )  # fmt: skip
+TIMES = ("times", "start", "stop")
 _SQLITE = b"SQLite format 3\0"
 _RATINGS = b'"kind": "polarbear ratings"'
 
@@ -55,7 +57,7 @@ def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
     """The runs of results, or of a store."""
     source = source_of(wanted)
     if kind_of(source) == "store":
-        _refuse(wanted, (*READING, "times"), f"{source} is the store of a race, which knows it")
+        _refuse(wanted, (*READING, *TIMES), f"{source} is the store of a race, which knows it")
         with polarbear.open_store(source, read_only=True) as store:
             return store.runs()
     if not Path(source).exists():
@@ -107,13 +109,23 @@ def given_sources(wanted: argparse.Namespace) -> list[str]:
 
 def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
     """The times to rank at: those of a race, for it answers no other question."""
+    from polarbear.inference import warn_of_start  # here, for it loads numbers
+
     source = source_of(wanted)
     if kind_of(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
             return store.times
+    check_clock(runs.clock, wanted.start, wanted.stop)
     if isinstance(wanted.times, tuple):
-        return wanted.times
-    return None if wanted.times is None else polarbear.grid.from_runs(runs, wanted.times)
+        first, last = wanted.start or 0.0, float("inf") if wanted.stop is None else wanted.stop
+        times = [time for time in wanted.times if first <= time <= last]
+        if not times:
+            raise DataError(f"none of --times is between --from {first:g} and --to {last:g}")
+        return times
+    times = polarbear.grid.from_runs(runs, wanted.times, start=wanted.start, stop=wanted.stop)
+    if wanted.start is None:
+        warn_of_start(polarbear.rank(runs, times))
+    return times
 
 
 def fit_of(wanted: argparse.Namespace) -> dict[str, Any]:
@@ -143,7 +155,7 @@ def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbea
     """A posterior that was saved, or one of runs, with the runs."""
     source = source_of(wanted)
     if kind_of(source) == "posterior":
-        _refuse(wanted, (*READING, "times", *FIT, "seed"), f"{source} is a posterior already")
+        _refuse(wanted, (*READING, *TIMES, *FIT, "seed"), f"{source} is a posterior already")
         return None, polarbear.Posterior.load(source)
     if kind_of(source) == "ratings":
         raise DataError(f"{source} holds ratings, which `polarbear select` takes; this needs more")
@@ -161,10 +173,10 @@ def rated(wanted: argparse.Namespace) -> Any:
     source = source_of(wanted)
     kind = kind_of(source)
     if kind == "ratings":
-        _refuse(wanted, (*READING, "times", *FIT, "seed"), f"{source} holds ratings already")
+        _refuse(wanted, (*READING, *TIMES, *FIT, "seed"), f"{source} holds ratings already")
         return polarbear.Ratings.load(source)
     if kind == "store":
-        _refuse(wanted, (*READING, "times", *FIT, "seed"), f"{source} is a race, which knows it")
+        _refuse(wanted, (*READING, *TIMES, *FIT, "seed"), f"{source} is a race, which knows it")
         race = race_of(source)
         if race.posterior is None:
             raise DataError(
@@ -184,7 +196,7 @@ def race_of(source: str) -> "Race":
 def _refuse(wanted: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     given = [name for name in names if name in getattr(wanted, "given", ())]
     if given:
-        raise DataError(f"--{given[0].replace('_', '-')} is for results: {why}")
+        raise DataError(f"{option_name(given[0])} is for results: {why}")
 
 
 def _time_or_name(text: str) -> float | str:

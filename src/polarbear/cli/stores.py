@@ -1,10 +1,12 @@
 """Commands about the store of a race: status, export, forget, merge, salvage."""
 
 import argparse
+from pathlib import PurePath
 
 import polarbear
 from polarbear.cli.answers import say
 from polarbear.cli.options import STORE, add_file, add_json, command
+from polarbear.errors import DataError
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -21,10 +23,10 @@ def add(commands: argparse._SubParsersAction) -> None:
     export = command(
         commands,
         "export",
-        "the runs of a race as a Parquet file",
+        "the runs of a race as a Parquet or CSV file",
         "Other tools read it, and so does `polarbear analyse`.",
         takes="STORE TARGET",
-        examples=("export race.db runs.parquet",),
+        examples=("export race.db runs.parquet", "export race.db runs.csv"),
         run=_export,
     )
     merge = command(
@@ -81,7 +83,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     forget.add_argument("--why", default="", metavar="TEXT", help="the reason, to be recorded")
     for parser in (status, export):
         add_file(parser, "store", help=STORE)
-    add_file(export, "target", help="a Parquet file")
+    add_file(export, "target", help="a file that ends in .parquet, .pq or .csv")
     add_file(merge, "stores", nargs="+", metavar="store", help=STORE)
     add_file(merge, "target", help="a new store, or that of a race")
     add_file(salvage, "store", help="the file")
@@ -98,9 +100,15 @@ def _status(wanted: argparse.Namespace) -> int:
 
 
 def _export(wanted: argparse.Namespace) -> int:
+    ending = PurePath(wanted.target).suffix.lower()
+    if ending not in (".parquet", ".pq", ".csv"):
+        raise DataError(
+            f"{wanted.target}: the format is told by the ending, and {ending or 'none'!r} is none "
+            "of .parquet, .pq (Parquet), .csv (CSV)"
+        )
     with polarbear.open_store(wanted.store, read_only=True) as store:
         runs = store.runs()
-    runs.to_parquet(wanted.target)
+    (runs.to_csv if ending == ".csv" else runs.to_parquet)(wanted.target)
     plain = {
         "target": wanted.target,
         "runs": len(runs),

@@ -5,6 +5,7 @@ names (codes into a list of texts) or as numbers. Whoever builds ``Runs`` from a
 table sees nothing else of frames and files.
 """
 
+import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
@@ -203,6 +204,19 @@ def list_of(values: Any) -> Any:
     if array.dtype.kind in "mM":
         array = array.astype(str)  # a date may be a name, but is no number
     return array if array.dtype.kind in "biuf" else array.tolist()
+
+
+def write_csv(target: Any, columns: Mapping[str, Any]) -> None:
+    """Write columns of numbers and names as CSV, to a path or an open text file."""
+    if not hasattr(target, "write"):
+        with open(target, "w", newline="", encoding="utf-8") as file:  # noqa: PTH123
+            return write_csv(file, columns)
+    parts = columns.values()
+    cells = [part.texts() if isinstance(part, Labels) else part.tolist() for part in parts]
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*cells, strict=True))
+    return None
 
 
 MISSING_TEXTS = frozenset(["", "nan", "na", "n/a", "<na>", "null", "none"])

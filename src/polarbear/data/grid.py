@@ -41,14 +41,17 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     return increasing(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
 
 
-def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
+def from_runs(
+    runs: Runs, n: int | None = None, *, start: float | None = None, stop: float | None = None
+) -> NDArray[np.float64]:
     """A grid that fits the runs.
 
     If the runs were recorded at few distinct times (at most 200), these are the grid; give ``n``
     to space times evenly instead. Either way it starts when half of the runs have a first value
     and ends at the last time at which half of the runs are known: beyond it the few that were
-    watched longest would decide. Spaced times are logarithmic if they span a factor of 100 or
-    more, and whole numbers if all recorded times are (evaluations).
+    watched longest would decide. ``start`` and ``stop`` say otherwise. Spaced times are
+    logarithmic if they span a factor of 100 or more, and whole numbers if all recorded times are
+    (evaluations).
 
     >>> from polarbear.data.run import Run
     >>> runs = Runs.from_records(
@@ -58,6 +61,8 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
     array([   1.,   40.,  900., 1000.])
     >>> from_runs(runs, 4)
     array([   1.,   10.,  100., 1000.])
+    >>> from_runs(runs, start=10, stop=900)
+    array([ 40., 900.])
     """
     if not len(runs.time):
         raise DataError("no run has a value, so there are no times to choose from")
@@ -65,13 +70,15 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
     has_value = np.diff(runs.offset) > 0
     first[has_value] = runs.time[runs.offset[:-1][has_value]]
     half = np.sort(first)[(len(runs) - 1) // 2]
-    start = float(half if np.isfinite(half) else first[has_value].min())
+    first_half = float(half if np.isfinite(half) else first[has_value].min())
+    start, stop = _range(runs, first_half, start, stop)
     ends = runs.until
-    stop = max(start, _half_are_known(runs))
     if n is None:
         recorded = _few_distinct(np.concatenate([runs.time, ends]))
         if recorded is not None:
-            return increasing(recorded[(recorded >= start) & (recorded <= stop)])
+            recorded = recorded[(recorded >= start) & (recorded <= stop)]
+            if len(recorded):
+                return increasing(recorded)
         n = 50
     whole = bool(np.all(runs.time == np.round(runs.time)) and np.all(ends == np.round(ends)))
     if start == 0:  # a log scale has no zero
@@ -82,6 +89,23 @@ def from_runs(runs: Runs, n: int | None = None) -> NDArray[np.float64]:
         return log(start, stop, n, whole=whole)
     times = np.linspace(start, stop, n)
     return increasing(np.unique(np.round(times) if whole else times))
+
+
+def _range(
+    runs: Runs, first_half: float, start: float | None, stop: float | None
+) -> tuple[float, float]:
+    """Where a grid starts and stops: as asked for, or else where half of the runs are known."""
+    last = float(runs.until.max())
+    if start is not None and not 0 <= start <= last:
+        raise DataError(f"start={start:g}: expected a time from 0 to {last:g}, where runs end")
+    if stop is not None and not 0 <= stop <= last:
+        raise DataError(f"stop={stop:g}: expected a time from 0 to {last:g}, where runs end")
+    begin = first_half if start is None else float(start)
+    end = max(begin, _half_are_known(runs)) if stop is None else float(stop)
+    if end < begin:
+        given = f"start={begin:g}" if start is not None else f"the first values are at {begin:g}"
+        raise DataError(f"stop={end:g} is too early: {given}")
+    return begin, end
 
 
 def _half_are_known(runs: Runs) -> float:

@@ -1,13 +1,13 @@
 """Records of single runs as arrays of all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from polarbear.data.columns import Labels
-from polarbear.data.names import text
+from polarbear.data.names import Codes, count, text
 from polarbear.data.run import STATUSES, Run
 
 
@@ -50,3 +50,24 @@ def labels_of(names: Iterable[str]) -> Labels:
     place: dict[str, int] = {}
     codes = [place.setdefault(text(name), len(place)) for name in names]
     return Labels(np.array(codes, dtype=np.int32), list(place))
+
+
+def incomplete(
+    algorithms: Sequence[str], algorithm: Codes, instance: Codes, n_instances: int
+) -> list[str]:
+    """Which algorithms have not run on all instances, or less often than others, in words.
+
+    >>> incomplete(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0]), 2)
+    ['b ran on 1 of 2 instances']
+    """
+    pairs = np.unique(algorithm.astype(np.int64) * n_instances + instance)
+    ran_on = np.bincount(pairs // max(n_instances, 1), minlength=len(algorithms)).tolist()
+    runs = np.bincount(algorithm, minlength=len(algorithms)).tolist()
+    most, several = max(runs, default=0), count(n_instances, "instance")
+    return [
+        f"{name} ran on {k:,} of {several}"
+        if k < n_instances
+        else f"{name} has {r:,} of {most:,} runs"
+        for name, k, r in zip(algorithms, ran_on, runs, strict=True)
+        if k < n_instances or r < most
+    ]

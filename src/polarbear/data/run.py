@@ -64,6 +64,15 @@ class Run(NamedTuple):
     repetition: int = 0
     status: Status = Status.CUT
 
+    def name(self, *, with_status: bool = False) -> str:
+        """Which run it is, in words.
+
+        >>> Run("CSA", "sphere", [], [], until=0).name()
+        'CSA on sphere (repetition 0)'
+        """
+        ended = f", {self.status}" if with_status else ""
+        return f"{self.algorithm} on {self.instance} (repetition {self.repetition}{ended})"
+
 
 def sign_of(direction: str) -> float:
     """What turns a value into a cost, of which small is good, and a cost into a value."""

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data import parquet
-from polarbear.data.columns import Columns, Labels, columns_of
+from polarbear.data.columns import Columns, Labels, columns_of, write_csv
 from polarbear.data.frozen import Frozen
 from polarbear.data.names import Codes, canonical, count, indices, listing, span
-from polarbear.data.records import columns_of_records, labels_of
+from polarbear.data.records import columns_of_records, incomplete, labels_of
 from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
 from polarbear.data.table import Naming, long_table
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
@@ -116,9 +116,8 @@ class Runs(Frozen):
             By default a column "until" if there is one; else "last" if some rows improve
             nothing and "instance" if all do, with a warning where this makes a difference.
         missing
-            What to do with rows that lack a time or a value: refuse them ("error"), or leave
-            them out ("drop"). A run that has no other row stays, as one without any value. A
-            run whose status says that it failed may always lack its value.
+            Rows that lack a time or a value are refused ("error"), or left out ("drop"). A run
+            without any other row stays. A run that failed, by its status, may lack its value.
         clock
             What time counts: "evaluations", "seconds", ...
         """
@@ -351,37 +350,21 @@ class Runs(Frozen):
     def fewer(self) -> list[str]:
         """Which algorithms have not run on all instances, or less often than others, in words.
 
-        >>> runs = Runs.from_frame({"algorithm": ["a", "a", "b"], "instance": [1, 2, 1],
-        ...                         "time": [1, 1, 1], "value": [2, 3, 4]}, direction="minimize")
-        >>> runs.fewer()
+        >>> runs = [Run(a, i, [1], [2.0], 9) for a, i in ("ax", "ay", "bx")]
+        >>> Runs.from_records(runs, direction="minimize").fewer()
         ['b ran on 1 of 2 instances']
         """
-        n = len(self.instances)
-        pairs = np.unique(self.algorithm.astype(np.int64) * n + self.instance)
-        on = np.bincount(pairs // max(n, 1), minlength=len(self.algorithms)).tolist()
-        made = np.bincount(self.algorithm, minlength=len(self.algorithms)).tolist()
-        most = max(made, default=0)
-        several = count(n, "instance")
-        return [
-            f"{name} ran on {k:,} of {several}"
-            if k < n
-            else f"{name} has {runs:,} of {most:,} runs"
-            for name, k, runs in zip(self.algorithms, on, made, strict=True)
-            if k < n or runs < most
-        ]
+        return incomplete(self.algorithms, self.algorithm, self.instance, len(self.instances))
 
     def without_value(self) -> list[str]:
-        """The runs without any value, such as those that crashed before their first one, in words.
+        """The runs without any value, such as those that crashed early, in words.
 
         >>> run = Run("a", "x", [], [], until=0, repetition=3, status=Status.CRASHED)
         >>> Runs.from_records([run], direction="minimize").without_value()
         ['a on x (repetition 3, crashed)']
         """
-        empty = np.flatnonzero(np.diff(self.offset) == 0)
-        return [
-            f"{run.algorithm} on {run.instance} (repetition {run.repetition}, {run.status})"
-            for run in map(self.__getitem__, empty.tolist())
-        ]
+        empty = np.flatnonzero(np.diff(self.offset) == 0).tolist()
+        return [run.name(with_status=True) for run in map(self.__getitem__, empty)]
 
     # Tables
 
@@ -423,11 +406,8 @@ class Runs(Frozen):
         if backend not in BACKENDS:
             raise DataError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
         require(backend)
-        plain = {
-            name: column.texts() if isinstance(column, Labels) else column
-            for name, column in self.columns().items()
-        }
-        return narwhals.from_dict(plain, backend=backend).to_native()
+        texts = {k: v.texts() if isinstance(v, Labels) else v for k, v in self.columns().items()}
+        return narwhals.from_dict(texts, backend=backend).to_native()
 
     def to_parquet(self, path: Any) -> None:
         """Write the long table with direction and clock, for :meth:`from_parquet` and others.
@@ -441,6 +421,17 @@ class Runs(Frozen):
         """
         about = {"direction": self.direction, "clock": self.clock}
         parquet.write(path, self.columns(), about)
+
+    def to_csv(self, path: Any) -> None:
+        """Write the long table as CSV. Read it with the direction, which CSV has no place for.
+
+        >>> import sys                                # sys.stdout, or a path
+        >>> runs = Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize")
+        >>> runs.to_csv(sys.stdout)
+        algorithm,instance,repetition,time,value,until,status
+        a,x,0,1.0,2.0,9.0,cut
+        """
+        write_csv(path, self.columns())
 
     @classmethod
     def from_parquet(
@@ -473,10 +464,9 @@ class Runs(Frozen):
         head = f"{count(len(self), 'run')}: {algorithms} on {instances}, {self.direction}"
         if not len(self):
             return head
-        first = float(self.time.min()) if len(self.time) else 0.0
-        found = count(len(self.time), "improvement")
+        found, first = count(len(self.time), "improvement"), float(self.time.min(initial=np.inf))
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
-        watched = span(first, self.until.max(), self.clock)
+        watched = span(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
         return (
             f"{head}\n"
