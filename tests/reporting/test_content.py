@@ -16,6 +16,7 @@ from polarbear.reporting import history
 from polarbear.reporting.content import document
 from polarbear.reporting.packing import candidates, packed_draws
 from polarbear.reporting.page import page_of, render
+from racers import drive, race_of
 
 TYPES = {"f4": "<f4", "u2": "<u2", "u1": "u1"}
 
@@ -117,6 +118,17 @@ def test_a_race_tells_its_history(replay):
     assert sum(one["runs"] for one in found["race"]["allocation"]) == replay.n_runs
     assert document(replay)["race"]["dominance"] is None  # no refits, no time spent
     assert document(replay.race)["race"]["rounds"] == found["race"]["rounds"]
+
+
+def test_the_runs_of_the_table_add_up_to_what_was_spent():
+    names = [f"f{k}" for k in range(12)]  # so few that runs are made again for longer
+    races = (drive(race_of(instances=names, seed=seed), fails=0.1) for seed in range(20))
+    race = next(one for one in races if len(one.runs) < one.n_runs)
+    history = document(race)["race"]
+    assert sum(one["runs"] for one in history["allocation"]) == race.spent.runs == race.n_runs
+    assert sum(one["time"] for one in history["allocation"]) == pytest.approx(race.spent.time)
+    again = race.n_runs - len(race.runs)
+    assert history["facts"]["made again"].startswith(f"{again} run")
 
 
 def test_a_race_that_has_not_decided_anything(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +13,7 @@ from polarbear.data.runs import Runs
 from polarbear.plots.allocation import allocation_data
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.sources import Racing, race_of
-from polarbear.racing.events import Decided, Removed
+from polarbear.racing.events import Decided, Removed, Told
 from polarbear.racing.recorded import Replay
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import to_go
@@ -68,16 +69,23 @@ def _settled(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, in
 
 
 def _allocation(source: Racing, code: dict[str, int]) -> list[dict[str, Any]]:
-    spent = allocation_data(source)
+    """What the race has spent on each algorithm: all runs it asked for, also those made again."""
+    runs: dict[str, int] = defaultdict(int)
+    time: dict[str, float] = defaultdict(float)
+    for event in source.events:
+        if isinstance(event, Told):
+            runs[event.run.algorithm] += 1
+            time[event.run.algorithm] += event.run.until
+    known = allocation_data(source)
     return [
         {
             "algorithm": code[name],
-            "runs": int(spent.runs[k]),
-            "instances": int(spent.instances[k, 0]),
-            "time": float(spent.time[k]),
+            "runs": runs[name],
+            "instances": int(known.instances[k, 0]),
+            "time": time[name],
         }
-        for k, name in enumerate(spent.cast.names)
-        if spent.runs[k]
+        for k, name in enumerate(known.cast.names)
+        if runs[name]
     ]
 
 
@@ -93,6 +101,11 @@ def _facts(source: Racing) -> dict[str, str]:
         facts["saved"] = f"{100 * source.saved:.0f} % of the time"
     else:
         facts["spent"] = spent
+    again = race.n_runs - len(source.runs)
+    if again:
+        facts["made again"] = (
+            f"{count(again, 'run')}, for longer or after a failure: of these only the last counts"
+        )
     if race.rounds:
         facts["rounds"] = f"{count(race.rounds, 'round')} on {count(len(state.order), 'instance')}"
         if race.posterior and race.posterior.instances < len(state.order):
