@@ -69,9 +69,9 @@ def run(store=None, executor=1, seconds=0.0, rules=RULES, **more):
 def decisions(events):
     """What was asked and decided, without the order in which runs came in.
 
-    Nor what names stand for: how long solvers wait belongs to it.
+    Nor what names stand for, which says how long solvers wait, nor which process made the runs.
     """
-    left_out = ("Told", "Imported", "Identified")
+    left_out = ("Told", "Imported", "Identified", "Hosted")
     return [event for event in events if type(event).__name__ not in left_out]
 
 

@@ -1,10 +1,17 @@
 """A race that is resumed: the same names from everywhere, and nothing else under these names."""
 
+import json
+import os
+import platform
 import re
 import shutil
+import socket
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import polarbear as pb
@@ -361,3 +368,42 @@ def test_a_result_withdraws_runs(tmp_path):
         assert found.n_runs == runs - 2 == len(found.runs)
         found.extend(pb.Rules(max_runs=8, batch=(2, 2)))
         assert {run.repetition for run in found.runs if run.algorithm == "a"} >= {1}
+
+
+def test_every_run_says_where_and_with_what_it_was_made(folder, capsys):
+    assert resume(folder / "race.toml") == 0
+    allow(folder, 6)
+    assert resume(folder / "race.toml") == 0
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        origins, runs = store.origins(), store.runs()
+    assert len(origins.worker_of) == len(runs) == 6
+    assert set(origins.worker_of.values()) == set(origins.workers) == {1, 2}  # a process per call
+    for worker in origins.workers.values():
+        assert worker["host"] == socket.gethostname()
+        assert worker["Python"] == platform.python_version()
+        assert worker["numpy"] == np.__version__
+        assert worker["polarbear-race"] == pb.__version__
+    assert origins.solvers["strong"]["command"].startswith("python3 ./solver.py 4 '{seed}'")
+    assert origins.limits["wall"] == 86400.0
+    capsys.readouterr()
+    assert main(["status", str(folder / "race.db"), "--verbose"]) == 0
+    said = capsys.readouterr().out
+    assert "solver      strong: python3 ./solver.py 4" in said
+    assert f"worker 1    4 runs: host {socket.gethostname()}, process" in said
+    assert main(["status", str(folder / "race.db"), "--verbose", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)["origins"]
+    assert [worker["runs"] for worker in plain["workers"]] == [4, 2]
+    assert main(["status", str(folder / "race.db")]) == 0
+    assert "solver.py" not in capsys.readouterr().out
+
+
+def test_a_shared_folder_keeps_who_made_a_run(folder, tmp_path):
+    spool = tmp_path / "spool"
+    words = [sys.executable, "-m", "polarbear", "worker", spool, "--solvers", folder / "race.toml"]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as worker:
+        assert main(["race", str(folder / "race.toml"), "--spool", str(spool), "--quiet"]) == 0
+        worker.wait(60)
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        origins = store.origins()
+    assert len(origins.worker_of) == 4
+    assert all(int(one["process"]) != os.getpid() for one in origins.workers.values())

@@ -15,7 +15,7 @@ remembers, the engine runs.
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -51,6 +51,7 @@ from polarbear.running.identity import (
 )
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Outcome
+from polarbear.running.provenance import Details
 from polarbear.running.setup import Limits, Setup, Solver
 from polarbear.running.vigil import Silence, Vigil
 from polarbear.store.log import Store
@@ -358,17 +359,22 @@ class Result(Raced):
 
     def _collect(self, engine: Engine, out: dict[Key, Job], lost: Counter[Key]) -> None:
         """Take what has come in; what was lost is run again."""
+        workers: defaultdict[Details, list[Key]] = defaultdict(list)
         for made in engine.outcomes(WAIT):
             key = made.job.key
             out.pop(key, None)
             if isinstance(made, Outcome):
                 self._silence.end(made.seconds)
+                if made.worker and key not in self.race.state.told:
+                    workers[made.worker].append(key)
                 self._take(made)
                 continue
             lost[key] += made.blamed
             if lost[key] >= PATIENCE:
                 killed = made.job.run([], [], until=0.0, status=Status.KILLED)
                 self._take(Outcome(made.job, killed, why=made.why))
+        for worker, keys in workers.items():
+            self.race.attribute(keys, worker)
         if not self._vigil.all_failed:
             self._keep()
         overdue = self._silence.message([key[:2] for key in out], time.monotonic())

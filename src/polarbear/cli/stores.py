@@ -17,7 +17,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "where does a race stand?",
         "Reads the store, also while the race runs.",
         takes="STORE",
-        examples=("status race.db",),
+        examples=("status race.db", "status race.db --verbose"),
         run=_status,
     )
     export = command(
@@ -81,6 +81,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="runs that ended so",
     )
     forget.add_argument("--why", default="", metavar="TEXT", help="the reason, to be recorded")
+    status.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also command lines, limits, and the machines and software that made the runs",
+    )
     for parser in (status, export):
         add_file(parser, "store", help=STORE)
     add_file(export, "target", help="a file that ends in .parquet, .pq or .csv")
@@ -95,7 +100,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 def _status(wanted: argparse.Namespace) -> int:
     with polarbear.open_store(wanted.store, read_only=True) as store:
         found = store.status()
-    say(wanted, found, {"n_runs": found.n_runs, **vars(found)})
+        origins = store.origins() if wanted.verbose else None
+    text = str(found) if origins is None else f"{found}\n{origins}"
+    more = {} if origins is None else {"origins": origins.plain()}
+    say(wanted, text, {"n_runs": found.n_runs, **vars(found), **more})
     return 0
 
 

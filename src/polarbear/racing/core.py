@@ -33,6 +33,7 @@ from polarbear.racing.events import (
     Eliminated,
     Event,
     Extended,
+    Hosted,
     Identified,
     Imported,
     Offered,
@@ -45,7 +46,7 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.evidence import Evidence
 from polarbear.racing.fitting import fitted, glanced
-from polarbear.racing.jobs import Job, key_of
+from polarbear.racing.jobs import Job, Key, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
@@ -254,6 +255,21 @@ class Race:
         {'x': '1f3a'}
         """
         self._record(identity)
+
+    def attribute(self, runs: Iterable[Key], worker: Iterable[tuple[str, str]]) -> None:
+        """Record which worker process made runs; its details are recorded once.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> keys = [job.key for job in race.ask()]
+        >>> race.attribute(keys[:1], [("host", "node-7")])
+        >>> race.attribute(keys[1:2], [("host", "node-7")])
+        >>> [(event.worker, event.details) for event in race.events[-2:]]
+        [(1, {'host': 'node-7'}), (1, {})]
+        """
+        details = tuple(worker)
+        number = self._state.workers.get(details)
+        new = {} if number is not None else dict(details)
+        self._record(Hosted(number or len(self._state.workers) + 1, tuple(runs), new))
 
     def load(self, runs: Runs) -> None:
         """Take earlier runs of algorithms that are in the race.

@@ -3,7 +3,7 @@
 A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
 the race is (``Started``, ``Extended``, ``Identified``), who takes part (``Offered``, ``Added``,
 ``Removed``), what was found (``Told``, ``Imported``, ``Continued``, ``Superseded``,
-``Withdrawn``) and what the race made of it (``Asked``, ``Decided``).
+``Hosted``, ``Withdrawn``) and what the race made of it (``Asked``, ``Decided``).
 
 Each line says its version. Files of every version stay readable.
 
@@ -186,6 +186,18 @@ class Superseded:
 
 
 @dataclass(frozen=True)
+class Hosted:
+    """Runs, and the number of the worker process that made them.
+
+    ``details``: its host, versions and platform, where the number is used for the first time.
+    """
+
+    worker: int
+    runs: tuple[Key, ...]
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Withdrawn:
     """The runs so far of these pairs (algorithm, instance) do not count any more.
 
@@ -231,6 +243,7 @@ Event = (
     | Imported
     | Continued
     | Superseded
+    | Hosted
     | Withdrawn
     | Decided
 )
@@ -359,6 +372,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "times": _floats,
     "instances": lambda given: given if isinstance(given, dict) else tuple(given),
     "changes": tuple,
+    "runs": lambda rows: tuple(Key(*row) for row in rows),
     "pairs": lambda rows: tuple((algorithm, instance) for algorithm, instance in rows),
     "problems": tuple,
     "jobs": lambda rows: tuple(Job(*row) for row in rows),

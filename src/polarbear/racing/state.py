@@ -28,6 +28,7 @@ from polarbear.racing.events import (
     Eliminated,
     Event,
     Extended,
+    Hosted,
     Identified,
     Imported,
     Offered,
@@ -124,6 +125,7 @@ class State:
     no_longer: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
 
+    workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # by details
     identity: Identified = field(default_factory=Identified)  # what names stand for
     round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
@@ -253,6 +255,9 @@ def apply(state: State, event: Event) -> None:
         case Superseded(key):
             _cancel(state, [key], -1)
             state.superseded.add(key)
+        case Hosted(worker, _, details):
+            if details:
+                state.workers[tuple(details.items())] = worker
         case Withdrawn():
             _withdraw(state, event)
         case Decided():

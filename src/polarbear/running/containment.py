@@ -39,6 +39,7 @@ from polarbear.running.processes import (
     resident,
     start_when_possible,
 )
+from polarbear.running.provenance import describe_worker
 from polarbear.running.setup import Limits, Setup
 
 GRACE = 0.1
@@ -215,6 +216,7 @@ class _Watch:
         self._finished = False
         total = machine_memory()
         most = setup.limits.memory or (None if total is None else 0.9 * total / slots)
+        self._memory_limit = most
         self._memory = None if most is None else most + child.shared
 
     def wait(self, parent: int | None, spared: _Child | None) -> None:
@@ -260,6 +262,7 @@ class _Watch:
             load=self._load,
             host=socket.gethostname(),
             output=self._tail.decode(errors="replace"),
+            worker=describe_worker(self._memory_limit),
         )
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from polarbear.data.run import Run, Status, check
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
+from polarbear.running.provenance import Details
 
 
 class Outcome(NamedTuple):
@@ -31,6 +32,8 @@ class Outcome(NamedTuple):
         Where it ran.
     output
         The last of what it printed.
+    worker
+        The process that made it: host, versions, platform.
     """
 
     job: Job
@@ -42,6 +45,7 @@ class Outcome(NamedTuple):
     load: float = 0.0
     host: str = ""
     output: str = ""
+    worker: Details = ()
 
 
 class Lost(NamedTuple):
@@ -76,6 +80,7 @@ def from_plain(plain: Mapping[str, Any]) -> Outcome:
     """Back from :func:`to_plain`; an error if it is anything else."""
     try:
         rest = {k: v for k, v in plain.items() if k not in ("job", "run")}
+        rest["worker"] = tuple((str(k), str(v)[:200]) for k, v in rest.get("worker", ())[:40])
         job, run = Job(**plain["job"]), plain["run"]
         numbers = {name: tuple(map(float, run[name])) for name in ("time", "value")}
         made = Run(**{**run, **numbers, "status": Status(run["status"])})

@@ -28,6 +28,7 @@ from polarbear.running.board import Board, Ending
 from polarbear.running.child import perform
 from polarbear.running.outcomes import Lost, Outcome
 from polarbear.running.processes import THREADS, start_when_possible
+from polarbear.running.provenance import describe_worker
 from polarbear.running.setup import Packed, Setup, pack, unpack
 
 GRACE = 0.1
@@ -77,7 +78,8 @@ class Spawned:
                 run = self._judged(job, board, exceeded, process.returncode)
                 board.close()
         seconds = time.monotonic() - began
-        return run._replace(seconds=seconds, host=socket.gethostname())
+        host, worker = socket.gethostname(), describe_worker(self._setup.limits.memory)
+        return run._replace(seconds=seconds, host=host, worker=worker)
 
     def _wait(
         self, process: subprocess.Popen[bytes], job: Job, board: Board, began: float

@@ -22,9 +22,12 @@ from polarbear.racing.events import (
     Asked,
     Continued,
     Event,
+    Hosted,
+    Identified,
     Imported,
     Started,
     Told,
+    Withdrawn,
     from_json,
     to_json,
 )
@@ -33,6 +36,7 @@ from polarbear.racing.jobs import Key
 from polarbear.racing.model import Model
 from polarbear.store.counting import Counts, added, counted
 from polarbear.store.database import HEAD, Conflict, Database, Statement
+from polarbear.store.origins import Origins
 from polarbear.store.overview import Overview, overview
 from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said, seed_of
 from polarbear.store.rows import (
@@ -188,6 +192,10 @@ class Store:
         with self._lock:
             self._check_usable()
             return overview(self._database)
+
+    def origins(self) -> Origins:
+        """By what programs, under what limits, where and with what software runs were made."""
+        return Origins.of(self.of_kind(Identified), self.of_kind(Hosted), self.of_kind(Withdrawn))
 
     @property
     def name(self) -> str:

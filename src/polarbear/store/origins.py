@@ -1,0 +1,76 @@
+"""``Origins``: by what programs, under what limits, where and with what software runs were made."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from polarbear.data.names import count, shown
+from polarbear.racing.events import Hosted, Identified, Withdrawn
+from polarbear.racing.jobs import Key
+
+
+class Origins(NamedTuple):
+    """Where the runs of a store come from.
+
+    ``solvers`` and ``limits`` are those of the last call; ``changes`` were accepted on the way.
+    ``workers``: the processes that made runs, by number. ``worker_of``: which of them made a run.
+
+    >>> print(Origins({"CSA": {"command": "csa 1"}}, {"wall": 60.0}, (), {}, {}, ()))
+      solver      CSA: csa 1
+      limits      wall 60.0
+    """
+
+    solvers: Mapping[str, Mapping[str, str]]
+    limits: Mapping[str, Any]
+    changes: tuple[str, ...]
+    workers: Mapping[int, Mapping[str, str]]
+    worker_of: Mapping[Key, int]
+    withdrawn: tuple[Withdrawn, ...]
+
+    @classmethod
+    def of(
+        cls,
+        identified: Sequence[Identified],
+        hosted: Sequence[Hosted],
+        withdrawn: Sequence[Withdrawn],
+    ) -> "Origins":
+        """Put together what these events say."""
+        last = Identified()
+        for event in identified:
+            last = last.updated(event)
+        changes = tuple(change for event in identified for change in event.changes)
+        workers = {event.worker: event.details for event in hosted if event.details}
+        worker_of = {key: event.worker for event in hosted for key in event.runs}
+        return cls(last.solvers, last.limits, changes, workers, worker_of, tuple(withdrawn))
+
+    def plain(self) -> dict[str, Any]:
+        """The same as text and numbers, with the number of runs of each worker."""
+        made = Counter(self.worker_of.values())
+        return {
+            "solvers": self.solvers,
+            "limits": self.limits,
+            "changes": self.changes,
+            "workers": [
+                {"number": number, "runs": made[number], **details}
+                for number, details in self.workers.items()
+            ],
+            "withdrawn": [
+                {"at": event.at, "why": event.why, "pairs": len(event.pairs)}
+                for event in self.withdrawn
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"  solver      {name}: {parts.get('command') or 'Python'}"
+            for name, parts in self.solvers.items()
+        ]
+        limits = ", ".join(f"{k} {v}" for k, v in self.limits.items() if v is not None)
+        lines += [f"  limits      {limits}"] if limits else []
+        made = Counter(self.worker_of.values())
+        for number, details in self.workers.items():
+            said = ", ".join(f"{name} {value}" for name, value in details.items())
+            lines.append(f"  worker {number:<4} {count(made[number], 'run')}: {said}")
+        lines += [f"  accepted    {change}" for change in self.changes]
+        lines += [f"  withdrawn   {event.at} {event.why}".rstrip() for event in self.withdrawn]
+        return "\n".join(shown(line) for line in lines)
