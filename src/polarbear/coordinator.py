@@ -16,7 +16,7 @@ remembers, the engine runs.
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,27 +27,25 @@ from typing import Any, Self, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.names import count, guess, listing, natural, shown, shown_lines
+from polarbear.data.names import listing, shown, shown_lines
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import SolverError, StoreError, warn
+from polarbear.errors import SolverError, warn
 from polarbear.racing.core import Race
-from polarbear.racing.events import Event, Identified, Started
+from polarbear.racing.events import Event
 from polarbear.racing.jobs import Job, Key
-from polarbear.racing.model import FitOptions, Model
+from polarbear.racing.model import FitOptions
+from polarbear.racing.notes import attribution
 from polarbear.racing.planning import NO_INSTANCES
 from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import Standing, to_go
 from polarbear.racing.state import FAILED
+from polarbear.resuming import begin_or_resume, compare_identity
 from polarbear.running.engines import Engine, start
 from polarbear.running.identity import (
-    check_distinct_files,
-    differences,
-    find_renamed,
     identify,
-    new_parts,
 )
 from polarbear.running.job import Clock
 from polarbear.running.outcomes import Outcome
@@ -166,7 +164,7 @@ def conducted(
     rules = rules.resolve_deadline(time.time())
     kept = None if store is None else open_store(store)
     try:
-        running, setup = _begin(setup, rules, seed, fit, kept, accept_changes)
+        running, setup = begin_or_resume(setup, rules, seed, fit, kept, accept_changes)
         found = Result(running, setup, kept, executor, _watcher(progress))
         found.go_on()
     except BaseException:
@@ -233,12 +231,12 @@ class Result(Raced):
             limits=self._setup.limits,
         )
         more = replace(more, aliases=self._setup.aliases)
-        identity = _compare_identity(
+        identity = compare_identity(
             self.race.state.identity, identify(more), "this race", accept_changes
         )
         self.race.add(name)
         if identity is not None:
-            self.race.identify(identity)
+            self.race.record(identity)
         self._setup = more
         self.go_on()
         return self.verdict(name)
@@ -374,7 +372,7 @@ class Result(Raced):
                 killed = made.job.run([], [], until=0.0, status=Status.KILLED)
                 self._take(Outcome(made.job, killed, why=made.why))
         for worker, keys in workers.items():
-            self.race.attribute(keys, worker)
+            self.race.record(attribution(self.race.state, keys, worker))
         if not self._vigil.all_failed:
             self._keep()
         overdue = self._silence.message([key[:2] for key in out], time.monotonic())
@@ -402,142 +400,6 @@ class Result(Raced):
                 out.pop(job.key, None)
 
 
-def _begin(
-    setup: Setup,
-    rules: Rules,
-    seed: int,
-    fit: FitOptions,
-    store: Store | None,
-    accept_changes: bool,
-) -> tuple[Race, Setup]:
-    """Return a new race, or the race of a store, and the setup under the names of the race.
-
-    A call that does not agree with the store is refused before anything is stored.
-    """
-    if store is None or not store.n_events:
-        identity = identify(setup)
-        check_distinct_files(identity)
-        race = Race(
-            setup.solvers,
-            setup.times,
-            direction=setup.direction,
-            instances=setup.instances.names,
-            rules=rules,
-            seed=seed,
-            clock=setup.clock,
-            fit=fit,
-        )
-        race.identify(identity)
-        return race, setup
-    first = next(store.read())
-    _compare(first, setup, seed, store.name)
-    _compare_models(first, fit, store.name)
-    race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
-    known = {*race.pareto, *race.eliminated, *race.removed}
-    for name in race.pareto:
-        if name not in setup.solvers:
-            raise SolverError(
-                f"{name!r} is racing in {store.name}, but is not among the solvers; "
-                + guess(name, list(setup.solvers))
-            )
-    setup, identity = _agree(race, setup, store.name, accept_changes)
-    for name in setup.solvers:
-        if name not in known:
-            race.add(name)
-    if setup.instances.names is not None:
-        race.offer(setup.instances.names)
-    if race.rules != rules:
-        race.extend(rules)
-    if identity is not None:
-        race.identify(identity)
-    return race, setup
-
-
-def _agree(
-    race: Race, setup: Setup, where: str, accept_changes: bool
-) -> tuple[Setup, Identified | None]:
-    """Compare what names stand for with what the race knows; refuse what does not agree.
-
-    Returns the setup under the names of the race, and what is new, to be recorded.
-    """
-    known = race.state.identity
-    names = race.state.instances if setup.instances.names is not None else set()
-    setup = setup.renamed({new: old for new, old in known.aliases.items() if old in names - {new}})
-    now = identify(setup)
-    check_distinct_files(now)
-    renamed = find_renamed(names, setup, known, now)
-    if renamed:
-        setup = setup.renamed(renamed)
-        now = replace(identify(setup), aliases=renamed)
-    missing = sorted(names - now.instances.keys(), key=natural)
-    if missing:
-        raise SolverError(
-            f"{count(len(missing), 'instance')} of the race in {where} "
-            f"{'is' if len(missing) == 1 else 'are'} not among the instances: {listing(missing)}. "
-            "Pass all that it had. To go on without one, withdraw its runs first: polarbear forget "
-            "STORE --instance NAME"
-        )
-    changes = []
-    if renamed:
-        new, old = next(iter(renamed.items()))
-        changes.append(
-            f"another name in this call for {count(len(renamed), 'instance')} of the race: {old!r} "
-            f"is now {new!r}"
-        )
-    return setup, _compare_identity(known, now, where, accept_changes, changes)
-
-
-def _compare_identity(
-    known: Identified,
-    now: Identified,
-    where: str,
-    accept_changes: bool,
-    changes: Sequence[str] = (),
-) -> Identified | None:
-    """What is new and to be recorded; an error if something changed that was not accepted."""
-    changes = [*changes, *differences(known, now)]
-    if changes and not accept_changes:
-        raise StoreError(
-            f"{where} was made with something else under the same names, or with the same "
-            f"under other names: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
-            "Runs of both would be taken for one. Pass what it was made with; give what changed a "
-            "new name; or pass accept_changes=True to resume under the names of the store, and "
-            "have the changes recorded"
-        )
-    identity = new_parts(known, now)
-    return None if identity is None else replace(identity, changes=tuple(changes))
-
-
-def _compare(first: object, setup: Setup, seed: int, where: str) -> None:
-    """Whether the race in a store is the one that is asked for."""
-    if not isinstance(first, Started):
-        raise StoreError(f"{where} does not begin with a race that started")
-    asked = {
-        "times": (first.times, setup.times),
-        "direction": (first.direction, setup.direction),
-        "clock": (first.clock, setup.clock),
-        "seed": (first.seed, seed),
-        "instances without end": (first.endless, setup.instances.names is None),
-    }
-    for name, (there, here) in asked.items():
-        if there != here:
-            raise StoreError(
-                f"{where} holds another race, with {name} {_short(there)} and not {_short(here)}: "
-                "pass the same, or another store"
-            )
-
-
-def _compare_models(first: object, fit: FitOptions, where: str) -> None:
-    """Refuse to go on with a race by another model than the one it was run with."""
-    model = first.model if isinstance(first, Started) else None
-    differs = model.differences(Model.of(fit)) if model is not None else ""
-    if differs:
-        raise StoreError(
-            f"{where} holds a race by another model, with {differs}: pass the same fit, or another "
-            "store"
-        )
-
-
 def now_as_text() -> str:
     """The time, for people."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -546,11 +408,6 @@ def now_as_text() -> str:
 def _count_runs(race: Race) -> Counter[str]:
     """How many runs of each algorithm count."""
     return Counter(key.algorithm for key in race.state.told - race.state.withdrawn)
-
-
-def _short(value: object) -> str:
-    said = repr(value)
-    return said if len(said) < 60 else said[:57] + "..."
 
 
 def _watcher(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:

@@ -46,8 +46,9 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.evidence import Evidence
 from polarbear.racing.fitting import fitted, glanced
-from polarbear.racing.jobs import Job, Key, key_of
+from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
+from polarbear.racing.notes import withdrawal
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.standing import Standing, as_card, described
@@ -246,30 +247,9 @@ class Race:
         if not {*names} <= self._state.instances:
             self._record(Offered(names))
 
-    def identify(self, identity: Identified) -> None:
-        """Record what names stand for, to compare later calls with it.
-
-        >>> race = Race(["a", "b"], [1], direction="minimize")
-        >>> race.identify(Identified({"x": "1f3a"}, {}, {}))
-        >>> race.events[-1].instances
-        {'x': '1f3a'}
-        """
-        self._record(identity)
-
-    def attribute(self, runs: Iterable[Key], worker: Iterable[tuple[str, str]]) -> None:
-        """Record which worker process made runs; its details are recorded once.
-
-        >>> race = Race(["a", "b"], [1], direction="minimize")
-        >>> keys = [job.key for job in race.ask()]
-        >>> race.attribute(keys[:1], [("host", "node-7")])
-        >>> race.attribute(keys[1:2], [("host", "node-7")])
-        >>> [(event.worker, event.details) for event in race.events[-2:]]
-        [(1, {'host': 'node-7'}), (1, {})]
-        """
-        details = tuple(worker)
-        number = self._state.workers.get(details)
-        new = {} if number is not None else dict(details)
-        self._record(Hosted(number or len(self._state.workers) + 1, tuple(runs), new))
+    def record(self, note: Identified | Hosted) -> None:
+        """Record what names stand for, or who made runs: no decision depends on it."""
+        self._record(note)
 
     def load(self, runs: Runs) -> None:
         """Take earlier runs of algorithms that are in the race.
@@ -305,34 +285,14 @@ class Race:
         ...     race.tell(job.run([1], [len(job.algorithm + job.instance)]))
         >>> race.withdraw("a", why="it ran with another licence"), race.n_runs
         (2, 2)
-        >>> sorted((job.algorithm, job.instance, job.repetition) for job in race.ask())
-        [('a', 'x', 1), ('a', 'y', 1)]
         """
-        if algorithm is None and instance is None and pairs is None:
-            raise DataError("withdraw which runs? pass algorithm=, instance= or pairs=")
-        if algorithm is not None:
-            algorithm = self._known(algorithm)
-        state = self._state
-        if instance is not None and instance not in {*state.pool, *state.used}:
-            known = sorted(state.instances, key=natural)
-            raise DataError(
-                f"no instance named {instance!r} in this race; {guess(instance, known)}"
-            )
-        wanted = None if pairs is None else set(pairs)
-        keys = {
-            key
-            for key in state.told - state.withdrawn
-            if algorithm in (None, key.algorithm)
-            and instance in (None, key.instance)
-            and (wanted is None or key[:2] in wanted)
-        }
-        whole = algorithm is None and pairs is None and instance is not None
-        dropped = (instance,) if whole and instance not in state.dropped and instance else ()
-        if keys or dropped:
-            gone = sorted({(key.algorithm, key.instance) for key in keys})
-            self._record(Withdrawn(tuple(gone), why, at, dropped))
+        name = None if algorithm is None else self._known(algorithm)
+        before = self.n_runs
+        event = withdrawal(self._state, name, instance, pairs, why, at)
+        if event is not None:
             self._posterior = None
-        return len(keys)
+            self._record(event)
+        return before - self.n_runs
 
     def extend(self, rules: Rules) -> None:
         """Go on under other rules: surer, longer, closer.

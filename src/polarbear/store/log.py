@@ -209,8 +209,13 @@ class Store:
 
     @property
     def n_instances(self) -> int:
-        """On how many instances there are runs."""
-        return int(self._query("SELECT count(DISTINCT instance) FROM runs")[0][0])
+        """On how many instances there are runs that count."""
+        gone = self.withdrawn()
+        if not gone:
+            return int(self._query("SELECT count(DISTINCT instance) FROM runs")[0][0])
+        names = self._names()
+        rows = self._query("SELECT algorithm, instance, max(seq) FROM runs GROUP BY 1, 2")
+        return len({i for a, i, last in rows if last > gone.get((names[a], names[i]), 0)})
 
     def close(self) -> None:
         """Let others write; closing twice is closing once."""
