@@ -269,7 +269,7 @@ def test_every_json_says_where_it_comes_from(words, kept, tmp_path, capsys):
         with pb.open_store(words[1], read_only=True) as store:
             assert source["instances"] == len(store.runs().instances)
         assert origin["model"] == source["model"]
-        assert origin["instances"]
+        assert origin["instances"] is not None
 
 
 def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
