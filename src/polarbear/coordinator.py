@@ -198,7 +198,11 @@ class Result(Raced):
         self._vigil = Vigil()
         self._n_kept = 0  # of the events in memory, if there is no store
         self._silence = Silence(setup.times[-1] if setup.clock in ("wall", "cpu") else 0.0)
-        self.failures: dict[str, str] = {}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why the last run of each solver that failed, or hung, did; also after a restart."""
+        return self.race.failures
 
     @property
     def events(self) -> list[Event]:
@@ -381,15 +385,13 @@ class Result(Raced):
         self._say(*filter(None, [overdue]))
 
     def _take(self, made: Outcome) -> None:
-        known = self.race.n_runs
-        self.race.tell(made.run)
+        known, named = self.race.n_runs, {*self.failures}
+        self.race.tell(made.run, why=made.why, output=made.output)
         failed = made.run.status in FAILED
         self._vigil.take(made.job.algorithm, found=np.size(made.run.time) > 0, failed=failed)
         self._made[made.job.algorithm] += self.race.n_runs - known
-        if made.why and failed:
-            if made.job.algorithm not in self.failures:
-                self._say(f"{made.job.algorithm} failed on {made.job.instance}: {made.why}")
-            self.failures[made.job.algorithm] = made.why
+        for name in self.failures.keys() - named:
+            self._say(f"{name} failed on {made.job.instance}: {made.why}")
 
     def _recall(self, engine: Engine, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
         """Take back what is not wanted any more and nobody has begun."""

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from polarbear.data import grid
 from polarbear.data.names import check, count, guess, names_of, natural, text
 from polarbear.data.rankings import Rankings
-from polarbear.data.run import Direction, Run, sign_of
+from polarbear.data.run import Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference import connected_groups
@@ -31,8 +31,10 @@ from polarbear.racing.events import (
     Asked,
     Decided,
     Eliminated,
+    Ended,
     Event,
     Extended,
+    Failed,
     Hosted,
     Identified,
     Imported,
@@ -184,16 +186,16 @@ class Race:
             elif state.out and state.complete:
                 self._conclude()
             elif state.wanted:
-                self._ended = None
                 return tuple(state.wanted.values())
             else:
                 return self._end(planned or "resolved")
 
-    def tell(self, run: Run) -> None:
+    def tell(self, run: Run, *, why: str = "", output: str = "") -> None:
         """Take a run that was asked for. Order does not matter.
 
-        A run that failed is told as well, with its status and what it had found. A run told
-        twice counts once, and the first one stays.
+        A run that failed is told as well, with its status and what it had found; ``why`` it
+        failed and the end of its ``output`` are kept with it. A run told twice counts once, and
+        the first one stays.
         """
         run = plain_run(run)
         key = key_of(run)
@@ -204,6 +206,8 @@ class Race:
             )
         if key not in self._state.told:
             self._record(Told(run))
+            if why and run.status not in (Status.CUT, Status.FINISHED):
+                self._record(Failed.of(run, why, output))
 
     # Changing who takes part
 
@@ -363,11 +367,16 @@ class Race:
 
     @property
     def ended(self) -> str | None:
-        """Why the last ``ask`` asked for nothing.
+        """Why the race asks for nothing more; None while it does.
 
         "resolved", "no instances left", "max_runs", "max_time" or "deadline".
         """
-        return self._ended
+        return self._state.ended
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why the last run that failed did, by algorithm; runs that hung are among them."""
+        return {name: failed.why for name, failed in self._state.reasons.items()}
 
     @property
     def outlook(self) -> Outlook | None:
@@ -452,7 +461,6 @@ class Race:
         self._events: list[Event] = [started]
         model = Model.of(fit) if fit is not None else started.model or Model()
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
-        self._ended: str | None = None
         self._posterior: Posterior | None = None
         self._evidence = Evidence(started.times, started.direction, started.clock)
 
@@ -479,7 +487,8 @@ class Race:
         self._events.append(event)
 
     def _end(self, why: str) -> tuple[Job, ...]:
-        self._ended = why
+        if self._state.ended != why:
+            self._record(Ended(why))
         return ()
 
     def _conclude(self) -> None:

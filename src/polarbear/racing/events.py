@@ -3,7 +3,8 @@
 A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
 the race is (``Started``, ``Extended``, ``Identified``), who takes part (``Offered``, ``Added``,
 ``Removed``), what was found (``Told``, ``Imported``, ``Continued``, ``Superseded``,
-``Hosted``, ``Withdrawn``) and what the race made of it (``Asked``, ``Decided``).
+``Hosted``, ``Withdrawn``, ``Failed``) and what the race made of it (``Asked``, ``Decided``,
+``Ended``).
 
 Each line says its version. Files of every version stay readable.
 
@@ -30,6 +31,9 @@ from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 
 VERSION = 2
+
+MAX_REASON = 2000
+"""Characters that are kept of why a run failed, and of what it printed."""
 
 
 class Eliminated(NamedTuple):
@@ -212,6 +216,29 @@ class Withdrawn:
 
 
 @dataclass(frozen=True)
+class Failed:
+    """Why a run failed, or was ended before its horizon, and the last that it printed."""
+
+    key: Key
+    status: Status
+    why: str
+    output: str = ""
+
+    @classmethod
+    def of(cls, run: Run, why: str, output: str = "") -> "Failed":
+        """The same of a run, with the ends of texts that are long."""
+        key = Key(run.algorithm, run.instance, run.repetition)
+        return cls(key, run.status, _end_of(why), _end_of(output))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The race asks for nothing more: "resolved", or what it ran out of."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Decided:
     """What the runs of a round and of those before it show.
 
@@ -245,7 +272,9 @@ Event = (
     | Superseded
     | Hosted
     | Withdrawn
+    | Failed
     | Decided
+    | Ended
 )
 
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
@@ -354,6 +383,10 @@ def _three(values: Any) -> tuple[float, float, float]:
     return low, mid, high
 
 
+def _end_of(text: str) -> str:
+    return text if len(text) <= MAX_REASON else f"... {text[-MAX_REASON:]}"
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -377,6 +410,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "problems": tuple,
     "jobs": lambda rows: tuple(Job(*row) for row in rows),
     "key": lambda row: Key(*row),
+    "status": Status,
     "run": lambda plain: plain_run(Run(**plain)),
     "eliminated": lambda rows: tuple(Eliminated(*row) for row in rows),
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),

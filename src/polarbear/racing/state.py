@@ -26,8 +26,10 @@ from polarbear.racing.events import (
     Continued,
     Decided,
     Eliminated,
+    Ended,
     Event,
     Extended,
+    Failed,
     Hosted,
     Identified,
     Imported,
@@ -127,6 +129,9 @@ class State:
 
     workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # by details
     identity: Identified = field(default_factory=Identified)  # what names stand for
+    reasons: dict[str, Failed] = field(default_factory=dict)  # why its last failed run failed
+    ended: str | None = None  # why nothing is asked for any more
+
     round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
     basis: Basis | None = None
@@ -215,6 +220,8 @@ def begin(event: Started) -> State:
 
 def apply(state: State, event: Event) -> None:
     """Change the state by an event: there is no other way to change it."""
+    if not isinstance(event, Told | Failed | Hosted | Identified):
+        state.ended = None
     match event:
         case Started():
             raise ValueError("a race starts once")
@@ -260,6 +267,10 @@ def apply(state: State, event: Event) -> None:
                 state.workers[tuple(details.items())] = worker
         case Withdrawn():
             _withdraw(state, event)
+        case Failed(key):
+            state.reasons[key.algorithm] = event
+        case Ended(why):
+            state.ended = why
         case Decided():
             _decide(state, event)
 

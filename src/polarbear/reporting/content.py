@@ -104,6 +104,7 @@ def document(
         "looks": _looks(names, cast),
         "verdict": _verdict(posterior, racing, alpha, names),
         "race": history(racing, names, refits) if racing else None,
+        "ended": race_of(racing).ended if racing else None,
         "provenance": made_of,
         **(_rated(posterior, alpha) if posterior else {}),
     }

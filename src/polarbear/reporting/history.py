@@ -111,7 +111,10 @@ def _facts(source: Racing) -> dict[str, str]:
         if race.posterior and race.posterior.instances < len(state.order):
             rest = count(race.posterior.instances, "instance")
             facts["ratings"] = f"of those who are racing, from the {rest} they have run on"
-    if state.wanted:
+    for name, why in race.failures.items():
+        line = why.strip().splitlines()[-1] if why.strip() else ""
+        facts[f"{name} failed"] = line[:300]
+    if state.wanted and not race.ended:
         facts["under way"] = count(len(state.wanted), "run")
     if state.open and race.rounds:
         known = len(state.racing) * (len(state.racing) - 1) // 2

@@ -7,7 +7,16 @@ from typing import Any
 from polarbear.data.names import count, listing, natural, shown, unit_of
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import Asked, Eliminated, Event, Extended, Started, Superseded
+from polarbear.racing.events import (
+    Asked,
+    Eliminated,
+    Ended,
+    Event,
+    Extended,
+    Failed,
+    Started,
+    Superseded,
+)
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
 from polarbear.store.counting import counted
@@ -39,6 +48,8 @@ class Overview:
         present round are not in yet.
     withdrawn
         How many runs were withdrawn: they are in the store, and are not counted.
+    end, failures
+        Why the race ended, if it has; why the last run that failed did, by algorithm.
     events, last
         How many events there are, and of what kind the last one is.
     remarks
@@ -71,6 +82,8 @@ class Overview:
     open: int
     wanted: int
     withdrawn: int
+    end: str | None
+    failures: Mapping[str, str]
     events: int
     last: str
     remarks: int
@@ -97,6 +110,8 @@ class Overview:
             lines.append(f"  removed     {listing(self.removed)}")
         lines += [
             f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
+            *([f"  ended       {shown(self.end)}"] if self.end else []),
+            *(f"  failed      {shown(f'{name}: {why}')}" for name, why in self.failures.items()),
             f"  last event  {self.events:,}: {self.last}",
             f"  last writer {self.holder} (epoch {self.epoch})",
             f"  size        {self.size / 1e6:,.1f} MB",
@@ -159,6 +174,8 @@ def overview(database: Database) -> Overview:
         len(state.open),
         len(state.wanted),
         uncounted.total(),
+        _end(database, head.last),
+        _failures(database, head.last),
         head.last,
         str(last[0][0]) if last else "a run",
         int(database.query("SELECT count(*) FROM remarks")[0][0]),
@@ -166,6 +183,27 @@ def overview(database: Database) -> Overview:
         holder_words(head.holder),
         database.size(),
     )
+
+
+def _end(database: Database, last: int) -> str | None:
+    """Why the race ended, if nothing happened to it since."""
+    sql = (
+        "SELECT seq, kind, body, crc FROM events WHERE seq <= ? "
+        "AND kind NOT IN ('failed', 'hosted', 'identified') ORDER BY seq DESC LIMIT 1"
+    )
+    events = _events(database.name, database.query(sql, last), None, kind="ended")
+    return next((event.why for event in events.values() if isinstance(event, Ended)), None)
+
+
+def _failures(database: Database, last: int) -> dict[str, str]:
+    """Why the last run that failed did, by algorithm, among the last failures."""
+    sql = (
+        "SELECT seq, kind, body, crc FROM events WHERE kind = 'failed' AND seq <= ? "
+        "ORDER BY seq DESC LIMIT 500"
+    )
+    failed = _events(database.name, database.query(sql, last), None).values()
+    reasons = {e.key.algorithm: e.why for e in reversed(failed) if isinstance(e, Failed)}
+    return {name: reasons[name] for name in sorted(reasons, key=natural)}
 
 
 class _Names(dict[int, str]):
@@ -223,9 +261,11 @@ def _state(database: Database, last: int, gone: Mapping[tuple[str, str], int]) -
     return state, since
 
 
-def _events(name: str, rows: list[tuple[Any, ...]], seed: int | None) -> dict[int, Event]:
+def _events(
+    name: str, rows: list[tuple[Any, ...]], seed: int | None, kind: str | None = None
+) -> dict[int, Event]:
     found: dict[int, Event] = {}
-    for row in rows:
+    for row in (row for row in rows if kind in (None, row[1])):
         event = small_event(row, seed)
         if isinstance(event, str):
             raise StoreError(f"{name}: event {row[0]} {event}")

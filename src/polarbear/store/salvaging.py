@@ -21,6 +21,7 @@ from polarbear.racing.events import (
     Asked,
     Continued,
     Decided,
+    Ended,
     Event,
     Imported,
     Removed,
@@ -130,7 +131,7 @@ def _mended(event: Event, known: set[str], attempts: "_Attempts") -> list[Event]
     links = attempts.links(event)
     attempts.note(event)
     match event:
-        case Started() | Asked() | Decided():
+        case Started() | Asked() | Decided() | Ended():
             return []
         case Told(run) | Imported(run):
             came = [] if run.algorithm in known else [Added(run.algorithm)]

@@ -46,12 +46,16 @@ function keepingFocus(draw) {
 // A live page asks for news, and says when it heard of them last.
 const EVERY = 2000;
 
+function heading(content) {
+  return content.ended ? `The race has ended (${content.ended}): as of ${content.made}.` : `Live: as of ${content.made}.`;
+}
+
 async function listen() {
   const says = byId("live");
   const content = await news();
   says.hidden = false;
   says.classList.toggle("lost", !content);
-  says.textContent = content ? `Live: as of ${content.made}.` : `No answer from the server: this is as of ${model.made}.`;
+  says.textContent = content ? heading(content) : `No answer from the server: this is as of ${model.made}.`;
   setTimeout(listen, EVERY);
   if (content && content.identity !== model.identity) {
     model = opened(content);

@@ -1,0 +1,89 @@
+"""Why runs failed and why a race ended are events: known after a restart, wherever one looks."""
+
+import json
+import time
+
+import polarbear as pb
+from polarbear.cli.main import main
+from polarbear.data.run import Status
+from polarbear.racing.events import MAX_REASON, Ended, Failed, from_json, to_json
+from polarbear.racing.rules import Rules
+from polarbear.reporting.content import document
+from racers import drive, quick_fit, race_of
+
+
+def good(job):
+    for step in (1, 10, 100):
+        yield step, job.instance + 1 / step
+
+
+def crashes(job):
+    yield 1, job.instance
+    raise ValueError("out of paper")
+
+
+def hangs(job):
+    yield 1, job.instance
+    time.sleep(60)
+
+
+def raced(store, **more):
+    rules = Rules(batch=(1, 1), max_runs=3, **more)
+    return pb.race(
+        [good, crashes, hangs], range(3), [10, 100], direction="minimize", rules=rules, store=store,
+        executor=1, limits=pb.Limits(wall=0.7), fit=quick_fit,
+    )  # fmt: skip
+
+
+def test_reasons_outlive_the_coordinator(tmp_path, capsys):
+    path = str(tmp_path / "race.db")
+    with raced(path) as found:
+        said, ended = found.failures, found.ended
+    assert set(said) == {"crashes", "hangs"}
+    assert "out of paper" in said["crashes"]
+    assert "0.7" in said["hangs"]
+    assert ended == "max_runs"
+    with pb.open_store(path, read_only=True) as store:
+        again = pb.Race.from_events(store.read())
+        status = store.status()
+    assert (again.failures, again.ended) == (said, ended)
+    assert (status.failures, status.end) == (said, ended)
+    with raced(path) as resumed:  # the same call again: nothing to do
+        assert (resumed.failures, resumed.ended) == (said, ended)
+    capsys.readouterr()
+    assert main(["status", path]) == 0
+    text = capsys.readouterr().out
+    assert "ended       max_runs" in text
+    assert "out of paper" in text
+    content = document(again)
+    assert content["ended"] == "max_runs"
+    facts = json.dumps(content["race"]["facts"])
+    assert "out of paper" in facts
+    assert "under way" not in facts
+
+
+def test_a_race_that_goes_on_has_not_ended():
+    race = race_of(rules=Rules(alpha=0.9, batch=(2, 2), max_runs=8))
+    drive(race)
+    assert race.ended == "max_runs"
+    events = [from_json(to_json(event)) for event in race.events]
+    assert events[-1] == Ended("max_runs")
+    assert pb.Race.from_events(events).ended == "max_runs"
+    assert race.ask() == ()
+    assert len(race.events) == len(events)  # to ask twice is to ask once
+    race.extend(Rules(alpha=0.9, batch=(2, 2), max_runs=400))
+    assert race.ended is None
+    drive(race)
+    assert race.ended == race.events[-1].why
+
+
+def test_reasons_are_bounded_and_end_as_they_ended():
+    race = race_of(["good", "bad"])
+    job, *_ = race.ask()
+    long = "x" * 10 * MAX_REASON + "\nKeyError: 'the end'"
+    race.tell(job.run([], [], until=0.0, status=Status.CRASHED), why=long, output=long)
+    failed = race.events[-1]
+    assert isinstance(failed, Failed)
+    assert failed.why.endswith("KeyError: 'the end'")
+    assert len(to_json(failed)) < 3 * MAX_REASON
+    assert from_json(to_json(failed)) == failed
