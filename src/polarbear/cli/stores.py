@@ -93,6 +93,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_file(merge, "target", help="a new store, or that of a race")
     add_file(salvage, "store", help="the file")
     add_file(salvage, "target", help="a new file")
+    add_file(
+        salvage,
+        "--like",
+        metavar="STORE",
+        help="a store of the same race, if the first event of the damaged one is lost",
+    )
     for parser in (status, export, forget, merge, salvage):
         add_json(parser)
 
@@ -174,6 +180,6 @@ def _merge(wanted: argparse.Namespace) -> int:
 
 
 def _salvage(wanted: argparse.Namespace) -> int:
-    found = polarbear.store.salvage(wanted.store, wanted.target)
+    found = polarbear.store.salvage(wanted.store, wanted.target, like=wanted.like)
     say(wanted, found, {**found._asdict(), "target": wanted.target})
     return 0

@@ -44,6 +44,7 @@ from polarbear.racing.events import (
     Started,
     Told,
     Withdrawn,
+    fitting_in,
     plain_run,
 )
 from polarbear.racing.evidence import Evidence
@@ -470,7 +471,8 @@ class Race:
         for event in events:
             if race is not None:
                 race._posterior = None
-                race._record(event)
+                with fitting_in(event):
+                    race._record(event)
             elif isinstance(event, Started):
                 race = cls.__new__(cls)
                 race._begin(event, fit)

@@ -15,7 +15,8 @@ Each line says its version. Files of every version stay readable.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from math import inf, isfinite
 from typing import Any, NamedTuple, get_args
@@ -31,6 +32,9 @@ from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 
 VERSION = 2
+
+MAX_REPETITION = 1_000_000
+"""No race asks for a run as often as this."""
 
 MAX_REASON = 2000
 """Characters that are kept of why a run failed, and of what it printed."""
@@ -280,6 +284,21 @@ Event = (
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
+@contextmanager
+def fitting_in(event: Event) -> Iterator[None]:
+    """Say in one error that an event does not fit those before it, whatever that leads to."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if isinstance(error, DataError):
+            raise
+        kind = type(event).__name__.lower()
+        raise DataError(
+            f"an event {kind!r} does not fit those before it ({error!r}): these are not the events "
+            "of a race, or some are missing"
+        ) from None
+
+
 def plain_run(run: Run) -> Run:
     """A run of plain numbers and text; an error if no run can be so."""
     check(run)
@@ -328,10 +347,17 @@ def from_json(line: str, *, seed: int | None = None) -> Event:
             plain = UPGRADES[old](plain, seed)
         kind = KINDS[plain.pop("event")]
         return kind(**{name: _READ.get(name, _same)(value) for name, value in plain.items()})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _UNREADABLE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"this line is not an event of a race ({error!r}): {line[:80]}") from None
+
+
+_UNREADABLE = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError),
+    *(OverflowError, RecursionError, MemoryError),
+)
+"""What lines and events of strangers may lead to."""
 
 
 def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
@@ -343,6 +369,7 @@ def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
         return plain
 
     def extends(algorithm: str, instance: str, repetition: int, *rest: Any) -> int | None:
+        _check_repetition(repetition)
         if repetition and seed is None:
             raise DataError(
                 "an event of version 1 asks for a run a second time, which only the seed of the "
@@ -374,6 +401,26 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _job(row: Any) -> Job:
+    """A job of plain fields; an error for what no race asks for."""
+    job = Job(*row)
+    _check_repetition(job.repetition)
+    if not (isinstance(job.algorithm, str) and isinstance(job.instance, str)):
+        raise TypeError(job)
+    return job._replace(horizon=float(job.horizon))
+
+
+def _check_repetition(number: Any) -> None:
+    if not isinstance(number, int) or not 0 <= number <= MAX_REPETITION:
+        raise ValueError(f"repetition {number!r}")
+
+
 def _floats(values: Any) -> tuple[float, ...]:
     return tuple(np.asarray(values, dtype=np.float64).ravel().tolist())
 
@@ -400,15 +447,17 @@ def _s(number: float) -> str:
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
+    "algorithm": _text,
+    "why": _text,
     "rules": Rules.from_plain,
     "model": lambda plain: plain and Model.from_plain(plain),
     "times": _floats,
-    "instances": lambda given: given if isinstance(given, dict) else tuple(given),
+    "instances": lambda given: given if isinstance(given, dict) else tuple(map(_text, given)),
     "changes": tuple,
     "runs": lambda rows: tuple(Key(*row) for row in rows),
     "pairs": lambda rows: tuple((algorithm, instance) for algorithm, instance in rows),
     "problems": tuple,
-    "jobs": lambda rows: tuple(Job(*row) for row in rows),
+    "jobs": lambda rows: tuple(map(_job, rows)),
     "key": lambda row: Key(*row),
     "status": Status,
     "run": lambda plain: plain_run(Run(**plain)),

@@ -16,6 +16,7 @@ from polarbear.racing.events import (
     Failed,
     Started,
     Superseded,
+    fitting_in,
 )
 from polarbear.racing.jobs import Key
 from polarbear.racing.state import State, apply, begin
@@ -245,19 +246,21 @@ def _state(database: Database, last: int, gone: Mapping[tuple[str, str], int]) -
             before = _events(database.name, database.query(asked, 1, seq), state.seed)
             jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
             state.order = list({job.instance for job in jobs})
-        apply(state, event)
+        with fitting_in(event):
+            apply(state, event)
     state.round = len(rounds)
     # Rounds that overlap were asked for before decisions that did not wait for them.
     since = ([0] * (state.rules.overlap + 1) + rounds)[-1 - state.rules.overlap]
     jobs_since = database.query(asked, since, last) if state.open else []
     for seq, event in _events(database.name, jobs_since, state.seed).items():
         if isinstance(event, Asked) and (state.basis is None or event.round > state.basis.round):
-            jobs = tuple(
-                job
-                for job in event.jobs
-                if job.algorithm in state.racing and seq > gone.get(job.key[:2], 0)
-            )
-            apply(state, Asked(jobs, event.round))
+            with fitting_in(event):
+                jobs = tuple(
+                    job
+                    for job in event.jobs
+                    if job.algorithm in state.racing and seq > gone.get(job.key[:2], 0)
+                )
+                apply(state, Asked(jobs, event.round))
     return state, since
 
 

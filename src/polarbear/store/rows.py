@@ -109,7 +109,10 @@ class Head(NamedTuple):
     @property
     def sound(self) -> bool:
         """Whether nothing in it has changed since it was written."""
-        return self == Head.of(*self[:3])
+        try:
+            return self == Head.of(*self[:3])
+        except (error, TypeError, OverflowError):  # not even numbers and bytes
+            return False
 
 
 def pack(event: Event) -> Small | Found:
@@ -282,7 +285,10 @@ def _plausible(run: Run) -> bool:
 
 
 def _crc(place: int, *parts: bytes) -> int:
-    crc = crc32(_PLACE.pack(place))
+    try:
+        crc = crc32(_PLACE.pack(place))
+    except error:  # not even a number
+        return -1
     for part in parts:
         # Each part with its length, so that nothing moves from one to the next unseen.
         crc = crc32(part, crc32(_PLACE.pack(len(part)), crc))

@@ -30,11 +30,21 @@ from polarbear.racing.events import (
     Told,
 )
 from polarbear.racing.jobs import Key, key_of
+from polarbear.store.carving import carve, is_truncated
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
 from polarbear.store.reading import RUNS, SMALL, decoded, seed_of
 from polarbear.store.rows import Head, name_of
-from polarbear.store.sqlite import APPLICATION, MEMORY, UPGRADES, SQLite, beside, connect, failing
+from polarbear.store.sqlite import (
+    APPLICATION,
+    MEMORY,
+    UPGRADES,
+    SQLite,
+    beside,
+    connect,
+    failing,
+    newer_format,
+)
 
 Read = Callable[[int, int], list[tuple[Any, ...]]]
 
@@ -63,10 +73,17 @@ class Salvaged(NamedTuple):
         )
 
 
-def salvage(source: str | PathLike[str], target: str | PathLike[str]) -> Salvaged:
+def salvage(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    like: str | PathLike[str] | None = None,
+) -> Salvaged:
     """Copy what is sound in a store to a new one, in the present format.
 
-    The source is read only. An error if there is nothing of a race in it.
+    The source is read only; also what is left of a file that was cut off is read. If the very
+    first event is lost (times, direction, rules), ``like`` is a store of the same race to take it
+    from: an older copy, or a new race with the same arguments.
 
     >>> import tempfile
     >>> from polarbear import Race, open_store
@@ -91,18 +108,76 @@ def salvage(source: str | PathLike[str], target: str | PathLike[str]) -> Salvage
             return read
 
         most = max(old.stat().st_size // 8, 1)  # no row is smaller
+        carved = _Carved(old)
         found = _around(rows("SELECT id, name, crc FROM names WHERE id BETWEEN ? AND ?"), 1, most)
         names = {row[0]: name for row in found if (name := name_of(*row)) is not None}
+        names = carved.names | names
+        last = max(_last(connection, most), carved.last)
         try:
             with Store(SQLite(new)) as store:
-                return _copied(store, rows(SMALL), rows(RUNS), _last(connection, most), names)
+                small = carved.beside(rows(SMALL), carved.small)
+                runs = carved.beside(rows(RUNS), carved.runs)
+                return _copied(store, small, runs, last, names, like)
         except StoreError:
             for made in (new, beside(new, "-lock")):
                 made.unlink(missing_ok=True)
             raise
 
 
-def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int, str]) -> Salvaged:
+class _Carved:
+    """Rows of a truncated file that its pages hold; none of a file that is whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.small: dict[int, tuple[Any, ...]] = {}
+        self.names: dict[int, str] = {}
+        self.runs: dict[int, tuple[Any, ...]] = {}
+        blobs: dict[int, list[tuple[Any, ...]]] = {}
+        for rowid, row in carve(path) if is_truncated(path) else ():
+            match row:
+                case [None, str(), bytes(), int()]:
+                    self.small[rowid] = rowid, *row[1:]
+                case [None, bytes() as data, int() as crc]:
+                    blobs.setdefault(rowid, []).append((data, crc))
+                    name = name_of(rowid, data, crc)
+                    if name:
+                        self.names[rowid] = name
+                case [None, *_, int()] if len(row) == 9:
+                    self.runs[rowid] = rowid, *row[1:6], *_as_real(row[6]), *row[7:]
+                case _:
+                    pass
+        for seq, row in self.runs.items():
+            # Names have the same columns as trajectories, and perhaps the same number.
+            fitting = (b for b in blobs.get(seq, ()) if len(b[0]) == 16 * row[7])
+            self.runs[seq] = *row, *next(fitting, (None, None))
+        self.last = max((*self.small, *self.runs), default=0)
+
+    def beside(self, read: Read, carved: Mapping[int, tuple[Any, ...]]) -> Read:
+        """Read rows, and those that were carved where there are none."""
+        if not carved:
+            return read
+
+        def both(low: int, high: int) -> list[tuple[Any, ...]]:
+            rows = {row[0]: row for row in _around(read, low, high)}
+            rows = {k: row for k, row in rows.items() if None not in row or k not in carved}
+            more = [carved[k] for k in carved if low <= k <= high and k not in rows]
+            return [*more, *rows.values()]
+
+        return both
+
+
+def _as_real(value: Any) -> tuple[Any]:
+    """SQLite keeps whole numbers of real columns as integers."""
+    return (float(value) if isinstance(value, int) else value,)
+
+
+def _copied(
+    store: Store,
+    small: Read,
+    runs: Read,
+    last: int,
+    names: Mapping[int, str],
+    like: str | PathLike[str] | None,
+) -> Salvaged:
     lost: dict[int, str] = {}
     copied = kept = 0
     known: set[str] = set()
@@ -113,7 +188,13 @@ def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int
         some, found = (_around(read, low, high) for read in (small, runs))
         events, damage = decoded(low, high, some, found, names, seed)
         if 1 in damage:
-            raise StoreError(f"the event that a race begins with {damage[1]}: nothing can be saved")
+            if like is None:
+                raise StoreError(
+                    f"the event that a race begins with {damage[1]}, and runs alone are no race: "
+                    "name a store of the same race to take it from with `--like STORE` "
+                    "(in Python: like=...)"
+                )
+            store.append([_first_event(like)])
         lost |= damage
         first = min(lost, default=last + 1)
         before = [event for seq, event in events.items() if seq < first]
@@ -124,6 +205,14 @@ def _copied(store: Store, small: Read, runs: Read, last: int, names: Mapping[int
         store.append([*before, *after])
         copied, kept = copied + len(before), kept + len(after)
     return Salvaged(copied, kept, lost)
+
+
+def _first_event(like: str | PathLike[str]) -> Started:
+    with Store(SQLite(Path(like), read_only=True)) as store:
+        first = next(store.read(), None)
+    if not isinstance(first, Started):
+        raise StoreError(f"{like} holds no race yet")
+    return first
 
 
 def _mended(event: Event, known: set[str], attempts: "_Attempts") -> list[Event]:
@@ -210,16 +299,16 @@ def _note(event: Event, known: set[str]) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     """A connection that reads whatever can be read; of an earlier format, a copy in this one."""
-    connection = connect(path, read_only=True)
+    connection = connect(path, read_only=True, damaged=True)
     try:
         with failing(str(path)):
-            # Reads a file that is shorter than it says; nothing is written.
-            connection.execute("PRAGMA writable_schema = ON")
             strange = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
             if connection.execute(strange).fetchone()[0]:
                 raise StoreError(f"{path} holds triggers or views: it is not a store")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+            if ours and version > FORMAT:
+                raise StoreError(newer_format(str(path), version))
             if ours and version in UPGRADES:
                 copy = sqlite3.connect(MEMORY, isolation_level=None)
                 connection.backup(copy)

@@ -59,7 +59,9 @@ class SQLite:
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.name = str(path)
         self.read_only = read_only
-        self._path = None if self.name == MEMORY else Path(path)
+        # Through a link it is the same store: one lock, beside the file itself.
+        self._path = None if self.name == MEMORY else Path(path).resolve()
+        self._file: tuple[int, int] | None = None
         self._lease: Lease | None = None
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed")
@@ -67,6 +69,7 @@ class SQLite:
             if self._path is not None and not read_only:
                 self._prepare(self._path)
             self._connection = self._connected()
+            self._file = self._identity()
             self.head = self._checked()
             if not read_only:
                 self._take_over()
@@ -81,6 +84,7 @@ class SQLite:
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
         """All of it or nothing, durable on return."""
+        self._check_there()
         new = Head.of(self.head.epoch, last, self.head.holder)
         with failing(self.name), self._transaction() as connection:
             sql, rows = fence(self.head, new)
@@ -112,6 +116,22 @@ class SQLite:
                 connection.close()
         if self._lease is not None:
             self._lease.release()
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Device and inode of the file; None if there is none."""
+        try:
+            about = self._path.stat() if self._path else None
+        except OSError:
+            about = None
+        return about and (about.st_dev, about.st_ino)
+
+    def _check_there(self) -> None:
+        """Refuse to write to a file that was deleted or replaced: nothing of it would last."""
+        if self._identity() != self._file:
+            raise StoreError(
+                f"{self.name} was deleted or replaced while it was in use, and nothing of this was "
+                "stored; put the file back, or begin with another store"
+            )
 
     def _prepare(self, path: Path) -> None:
         """Become the writer, and make the file if there is none."""
@@ -178,8 +198,11 @@ def beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    """A connection to a file that is there; nothing in it is trusted."""
+def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Connection:
+    """A connection to a file that is there; nothing in it is trusted.
+
+    ``damaged``: read also a file that is shorter than it says. Nothing is written.
+    """
     if not path.exists():
         raise StoreError(f"{path}: no such file")
     if path.is_dir():
@@ -205,6 +228,8 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     connection.text_factory = lambda data: data.decode(errors="replace")
     with failing(str(path)):
         try:
+            if damaged:  # first of all: other statements look at the file, and refuse it
+                connection.execute("PRAGMA writable_schema = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA cache_size = -65536")
@@ -257,10 +282,7 @@ def check(connection: sqlite3.Connection, name: str) -> None:
         if application != APPLICATION:
             raise StoreError(f"{name} is an SQLite file of another program, not a store of a race")
         if version > FORMAT:
-            raise StoreError(
-                f"{name} has format {version}, but this program knows formats up to {FORMAT}: "
-                "upgrade PolarBear to read it"
-            )
+            raise StoreError(newer_format(name, version))
         if version < FORMAT:
             raise StoreError(
                 f"{name} has format {version}, and this program writes {FORMAT}: "
@@ -272,6 +294,14 @@ def check(connection: sqlite3.Connection, name: str) -> None:
     strange = sorted(found - _schema(), key=str)
     what = f"a {strange[0][0]} {strange[0][1]!r} that no store has" if strange else "too few tables"
     raise StoreError(f"{name} holds {what}: it is not a store, or somebody changed it")
+
+
+def newer_format(name: str, version: int) -> str:
+    """What is said of a store that a later version of the program made."""
+    return (
+        f"{name} has format {version}, but this program knows formats up to {FORMAT}: "
+        "upgrade PolarBear to read it"
+    )
 
 
 @cache
