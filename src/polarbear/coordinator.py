@@ -388,7 +388,8 @@ class Result(Raced):
         known, named = self.race.n_runs, {*self.failures}
         self.race.tell(made.run, why=made.why, output=made.output)
         failed = made.run.status in FAILED
-        self._vigil.take(made.job.algorithm, found=np.size(made.run.time) > 0, failed=failed)
+        found = np.size(made.run.time) > 0
+        self._vigil.take(made.job.algorithm, found=found, failed=failed, why=made.why)
         self._made[made.job.algorithm] += self.race.n_runs - known
         for name in self.failures.keys() - named:
             self._say(f"{name} failed on {made.job.instance}: {made.why}")

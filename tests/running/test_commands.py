@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
@@ -234,3 +235,41 @@ def test_lines_do_not_depend_on_how_they_come(data, cuts):
 def test_the_program_sees_no_more_than_one_thread():
     assert run(program("import os; print('o', os.environ['OMP_NUM_THREADS'])")).run.value == (1.0,)
     assert os.environ.get("OMP_NUM_THREADS") != "17"
+
+
+def test_a_pattern_that_finds_nothing_shows_the_first_lines_and_standard_error():
+    words = "echo begin; echo cost 7; echo more; echo four; echo not licensed >&2"
+    outcome = run(Command(["sh", "-c", words], pattern=r"^o (?P<value>\d+)"))
+    assert (outcome.run.status, outcome.run.time) == (Status.FINISHED, ())
+    assert "found no value in its output, which began: begin | cost 7 | more" in outcome.why
+    assert outcome.why.endswith("; it printed last: not licensed")
+    silent = run(Command(["true"], pattern=r"(?P<value>\d+)"))
+    assert silent.why == "'true' printed no line"
+    found = run(Command(["sh", "-c", "echo a; echo 7"], pattern=r"(?P<value>\d+)"))
+    assert (found.run.value, found.why) == ((7.0,), "")
+
+
+def test_a_program_that_is_cut_without_a_value_shows_its_first_lines():
+    outcome = run(Command(["sh", "-c", "echo cost 7; sleep 60"], pattern=r"^o (?P<value>\d)"), 0.5)
+    assert outcome.run.status == Status.CUT
+    assert outcome.why.endswith("which began: cost 7")
+
+
+def test_why_a_program_failed_is_said_with_its_standard_error():
+    outcome = run(Command(["sh", "-c", "echo bad option >&2; exit 3"], pattern=r"(?P<value>\d)"))
+    assert outcome.run.status == Status.CRASHED
+    assert "'sh' ended with exit code 3" in outcome.why
+    assert outcome.why.endswith("; it printed last: bad option")
+    outcome = run(Command(["sh", "-c", "kill -SEGV $$"], pattern=r"(?P<value>\d)"))
+    assert "'sh' ended with signal 11 (SIGSEGV)" in outcome.why
+    outcome = run(Command(["no-such-program"], pattern=r"(?P<value>\d)"))
+    assert "cannot start 'no-such-program': No such file or directory, neither as" in outcome.why
+
+
+def test_check_gives_programs_no_advice_about_python():
+    program = Command(["echo", "cost 7"], pattern=r"^o (?P<value>\d)")
+    named = {"p": program, "f": lambda _: None}
+    checked = pb.check(named, ["i"], [1], direction="minimize", clock="wall")
+    assert "yield" not in checked.problems["p"]
+    assert "which began: cost 7" in checked.problems["p"]
+    assert "yield" in checked.problems["f"]

@@ -86,12 +86,16 @@ class Board:
         self._n += 1
         cells[_FILL] = self._n + (_SECOND if self._second else 0)
 
+    def write_remark(self, remark: str) -> None:
+        """Leave words for the case that the run is ended before it can say why."""
+        encoded = remark.encode(errors="backslashreplace")[:LONGEST_WORDS]
+        start = len(self._memory) - LONGEST_WORDS
+        self._memory[start : start + len(encoded)] = encoded
+        self._cells[_WORDS] = float(len(encoded))
+
     def end(self, status: Status, until: float, why: str) -> None:
         """Say how it ended. What was said last counts."""
-        said = why.encode(errors="backslashreplace")[:LONGEST_WORDS]
-        start = len(self._memory) - LONGEST_WORDS
-        self._memory[start : start + len(said)] = said
-        self._cells[_WORDS] = float(len(said))
+        self.write_remark(why)
         self._cells[_UNTIL] = until
         self._cells[_STATUS] = float(STATUSES.index(status))
         self._cells[_STATE] = _OVER
@@ -130,10 +134,14 @@ class Board:
         cells = self._cells
         if cells[_STATE] != _OVER or cells[_STATUS] not in range(len(STATUSES)):
             return None
+        return Ending(STATUSES[int(cells[_STATUS])], cells[_UNTIL], self.remark())
+
+    def remark(self) -> str:
+        """The words that the run left."""
+        length = self._cells[_WORDS]
+        length = int(length) if 0 <= length <= LONGEST_WORDS else 0
         start = len(self._memory) - LONGEST_WORDS
-        length = int(min(max(cells[_WORDS], 0), LONGEST_WORDS))
-        why = self._memory[start : start + length].decode(errors="replace")
-        return Ending(STATUSES[int(cells[_STATUS])], cells[_UNTIL], why)
+        return self._memory[start : start + length].decode(errors="replace")
 
     def close(self) -> None:
         """Give the memory back."""

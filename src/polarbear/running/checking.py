@@ -15,7 +15,7 @@ from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.running.engines import start
 from polarbear.running.job import Clock
-from polarbear.running.outcomes import Lost, Outcome
+from polarbear.running.outcomes import ADVICE, Lost, Outcome
 from polarbear.running.setup import Limits, Setup, Solver
 
 
@@ -142,5 +142,5 @@ def _problem(outcome: Outcome | Lost) -> str:
     if outcome.run.status == Status.OUT_OF_MEMORY:
         return outcome.why
     if not np.size(outcome.run.time):
-        return "it found nothing: does it yield, report, or call what job.track returns?"
+        return f"it found nothing: {outcome.why or ADVICE}"
     return ""

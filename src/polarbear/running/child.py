@@ -77,7 +77,7 @@ def _end(running: RunningJob | None, board: Board, status: Status, why: str) -> 
         if running is not None and watched and status != Status.OUT_OF_MEMORY:
             # Whatever the solver made of it: an optimiser may wrap what ended it in an error.
             status, why, until = Status.CUT, "", running.horizon
-        board.end(status, until, why)
+        board.end(status, until, why or (running.remarked if running is not None else ""))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         # With the last of those who could still write, the supervisor knows that it is over.
@@ -109,8 +109,8 @@ def described(error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         # Where the solver was, not where we found out.
         theirs = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
-        frame = (theirs or frames)[-1]
-        place = f" ({frame.filename}, line {frame.lineno}, in {frame.name})"
+        places = [f"{f.filename}, line {f.lineno}, in {f.name}" for f in (theirs or frames)[-3:]]
+        place = f" ({', called from '.join(reversed(places))})"
     except BaseException:
         place = ""
     return f"{kind}: {message[:2_000]}{place}"

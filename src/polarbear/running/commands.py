@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from polarbear.running.lines import lines
 from polarbear.running.processes import cpu_seconds, descendants, die_with, start_when_possible
 
 PLACEHOLDERS = ("instance", "seed", "horizon")
+
+FIRST_LINES, LINE_CHARACTERS = 3, 200
+"""How much is shown of the output of a program in which the pattern finds nothing."""
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 _NO_VALUE = {"", "-", "--"}
@@ -98,16 +102,28 @@ class Command:
     def __call__(self, job: RunningJob) -> Iterator[tuple[float | None, float]]:
         """Run the program: (time, value) as they come."""
         argv = self.argv(job)
+        unmatched: list[str] = []  # the first lines, until one has a value
+        n_values = 0
+        job.remark(f"{argv[0]!r} printed no line")
         with self._started(argv, job) as (process, output):
             last = ""
             for last in lines(output):
                 match = self._find.search(last)
                 if match is not None and match["value"] not in (*_NO_VALUE, None):
+                    if not n_values:
+                        job.remark("")
+                    n_values += 1
                     yield self._time(job, match, last), _number(match["value"], "value", last)
+                elif not n_values and len(unmatched) < FIRST_LINES:
+                    unmatched.append(last[:LINE_CHARACTERS])
+                    job.remark(self._describe_unmatched(unmatched))
             code = process.wait()
         if code not in self.exits:
-            how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-            raise SolverError(f"{argv[0]!r} ended with {how}" + (f" after: {last}" if last else ""))
+            how = f"exit code {code}" if code >= 0 else _signal_name(-code)
+            why = f"{argv[0]!r} ended with {how}" + (f" after: {last}" if last else "")
+            if unmatched and not n_values:
+                why += f"; {self._describe_unmatched(unmatched)}"
+            raise SolverError(why)
 
     def argv(self, job: RunningJob) -> list[str]:
         """The arguments of a run: each placeholder is replaced within its argument.
@@ -138,6 +154,10 @@ class Command:
         """Where the program is started; None is the current folder."""
         return self.folder if self.folder and Path(self.folder).is_dir() else None
 
+    def _describe_unmatched(self, first: list[str]) -> str:
+        lines = " | ".join(first)
+        return f"the pattern {self.pattern!r} found no value in its output, which began: {lines}"
+
     def _time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
         if match.groupdict().get("time") is not None:
             return _number(match["time"], "time", line)
@@ -167,7 +187,7 @@ class Command:
             process = start_when_possible(start)
         except OSError as error:
             os.close(reading)
-            raise SolverError(f"cannot start {argv[0]!r}: {error.strerror}") from None
+            raise SolverError(f"cannot start {argv[0]!r}: {_reason(error)}") from None
         finally:
             os.close(writing)
         try:
@@ -183,6 +203,20 @@ class Command:
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         object.__setattr__(self, "_find", _compiled(self.pattern))
+
+
+def _reason(error: OSError) -> str:
+    """Why a program cannot be started."""
+    if isinstance(error, FileNotFoundError):
+        return f"{error.strerror}, neither as a path from {Path.cwd()} nor in a folder of PATH"
+    return str(error.strerror)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:  # one without a name
+        return f"signal {number}"
 
 
 def _compiled(pattern: str) -> Pattern[str]:

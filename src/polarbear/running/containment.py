@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+import numpy as np
+
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
 from polarbear.running.board import Board
@@ -47,6 +49,9 @@ GRACE = 0.1
 
 LOOK = 0.05
 """Seconds between looks at what a run uses."""
+
+LAST_LINES, LINE_CHARACTERS = 3, 200
+"""How much of what a run printed is part of the reason why it failed."""
 
 TAIL = 4_000
 """Bytes kept of what a run prints."""
@@ -255,13 +260,15 @@ class _Watch:
                 break
         # It began with the pages of the process that it was forked from.
         usage = Usage(usage.cpu, max(usage.memory - self._child.shared, 0))
-        found = _outcome(self._setup, self._job, self._child.board, self._exceeds, status, usage)
+        outcome = _outcome(self._setup, self._job, self._child.board, self._exceeds, status, usage)
         self.close()
-        return found._replace(
+        output = self._tail.decode(errors="replace")
+        return outcome._replace(
+            why=_with_last_lines(outcome, output),
             seconds=self._over - self.began,
             load=self._load,
             host=socket.gethostname(),
-            output=self._tail.decode(errors="replace"),
+            output=output,
             worker=describe_worker(self._memory_limit),
         )
 
@@ -345,11 +352,21 @@ def _outcome(
         status, until, why = ending
     else:
         status, why = exceeded or _fallen(exit_)
+        why = why or board.remark()
         until = job.horizon if status == Status.CUT else _elapsed(setup, board, usage)
     latest = max(times, default=0.0)
     until = max(min(until, job.horizon), latest) if until == until else latest
     run = job.run(tuple(times), tuple(values), until=until, status=status)
     return Outcome(job, run, why, cpu=usage.cpu, memory=usage.memory)
+
+
+def _with_last_lines(outcome: Outcome, output: str) -> str:
+    """Why a run failed or found nothing, with the last lines that it printed."""
+    odd = outcome.run.status not in (Status.CUT, Status.FINISHED) or not np.size(outcome.run.time)
+    lines = [line.strip()[:LINE_CHARACTERS] for line in output.splitlines() if line.strip()]
+    if not (odd and outcome.why and lines):
+        return outcome.why
+    return f"{outcome.why}; it printed last: {' | '.join(lines[-LAST_LINES:])}"
 
 
 def _elapsed(setup: Setup, board: Board, usage: Usage) -> float:

@@ -96,6 +96,7 @@ class RunningJob:
         self.direction = direction
         self.clock = clock
         self.over = False  # whether the horizon was reached
+        self.remarked = ""  # why nothing is found, if it is known
         self._board = board
         self._contained = contained
         self._sign = sign_of(direction)
@@ -163,7 +164,12 @@ class RunningJob:
         }
         raise SolverError(how[self.clock])
 
-    # For whoever runs the solver
+    # For what runs the solver
+
+    def remark(self, text: str) -> None:
+        """Leave a reason for the case that nothing is found; "" takes it back."""
+        self.remarked = text
+        self._board.write_remark(text)
 
     @property
     def found(self) -> tuple[list[float], list[float]]:

@@ -11,6 +11,9 @@ from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
 from polarbear.running.provenance import Details
 
+ADVICE = "does it yield, report, or call what job.track returns?"
+"""For Python solvers that find nothing; of a program, ``Outcome.why`` says what it printed."""
+
 
 class Outcome(NamedTuple):
     """A run, and what one may want to know about it later.

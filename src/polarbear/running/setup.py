@@ -129,7 +129,7 @@ class Setup:
             if silent:
                 raise SolverError(
                     f"the race counts evaluations, but {silent[0]!r} is a program whose pattern "
-                    "has no group 'time': give it one, or race with clock='wall'"
+                    "has no group 'time': give it one, or set the clock of the race to 'wall'"
                 )
         return cls(named, Instances.of(instances), at, direction, clock, limits or Limits())
 
@@ -236,5 +236,7 @@ def _clock(solvers: Mapping[str, Solver]) -> Clock:
         s.clock if isinstance(s, Command) else "evaluations" for s in solvers.values()
     }
     if len(clocks) > 1:
-        raise SolverError(f"what do times count? pass clock=, one of {', '.join(CLOCKS)}")
+        raise SolverError(
+            "what do times count? Set the clock of the race to one of " + ", ".join(CLOCKS)
+        )
     return clocks.pop() or "evaluations"

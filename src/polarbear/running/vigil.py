@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 
 from polarbear.data.names import listing, shown
 from polarbear.errors import SolverError
+from polarbear.running.outcomes import ADVICE
 
 QUIET_SECONDS = 600.0
 """If no run has ended for so long, and three times as long as any has taken, this is said."""
@@ -28,10 +29,13 @@ class Vigil:
         self._failed: set[str] = set()  # in this round
         self._others = False  # whether anything else happened in it
         self._quiet: Counter[str] = Counter()  # runs without a value, ever
+        self._remarks: dict[str, str] = {}  # why the last run that found nothing did not
         self._heard: set[str] = set()  # whoever has found something, or was spoken of
 
-    def take(self, algorithm: str, *, found: bool, failed: bool) -> None:
+    def take(self, algorithm: str, *, found: bool, failed: bool, why: str = "") -> None:
         """A run came in."""
+        if why and not found:
+            self._remarks[algorithm] = why
         if found:
             self._heard.add(algorithm)
         if found or not failed:
@@ -62,8 +66,8 @@ class Vigil:
         ]
         self._heard.update(odd)
         return [
-            f"{shown(name)} has found nothing in {self._quiet[name]} runs: does it yield, report, "
-            "or call what job.track returns?"
+            f"{shown(name)} has found nothing in {self._quiet[name]} runs: "
+            f"{shown(self._remarks.get(name, ADVICE))}"
             for name in odd
         ]
 
