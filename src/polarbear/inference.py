@@ -36,6 +36,9 @@ ENGINES: Mapping[str, tuple[str, str]] = {
 
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
+RANKING = ("abs_tol", "rel_tol", "weights")
+"""Options of :func:`rank` that :func:`fit` takes for runs and data frames."""
+
 START_ERROR = 0.01
 """How often a grid may count as started well by chance, though no algorithm differs."""
 
@@ -86,7 +89,8 @@ def fit(
         Whether small or large values are good; for data frames.
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
-        ``algorithm="solver"``. All others are for the engine: ``draws`` for all; ``start``, an
+        ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol`` and ``weights``
+        as in :func:`rank`. All others are for the engine: ``draws`` for all; ``start``, an
         earlier posterior to start from, for "laplace"; ``sampler``, ``chains``, ``tune`` and more
         for "nuts".
 
@@ -150,8 +154,8 @@ def check_prior(prior: Any) -> None:
 
 
 def apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What names columns of a data frame, and what is for an engine."""
-    naming = {"clock", *(field.name for field in fields(Naming))}
+    """What is for the data (names of columns, how to rank), and what is for an engine."""
+    naming = {"clock", *RANKING, *(field.name for field in fields(Naming))}
     columns = {name: value for name, value in options.items() if name in naming}
     return columns, {name: value for name, value in options.items() if name not in naming}
 
@@ -159,7 +163,14 @@ def apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def as_rankings(
     data: object, times: ArrayLike | None, direction: Any, columns: Mapping[str, Any]
 ) -> Rankings:
-    """Rankings of whatever :func:`fit` takes; ``columns`` are named for a data frame only."""
+    """Rankings of whatever :func:`fit` takes; ``columns`` are named for a data frame only.
+
+    They may have options of :func:`rank` among them, which runs have a use for as well.
+    """
+    ranking = {name: value for name, value in columns.items() if name in RANKING}
+    columns = {name: value for name, value in columns.items() if name not in RANKING}
+    if ranking and isinstance(data, Rankings):
+        raise DataError(f"rankings are made already: pass {listing(list(ranking))} to rank")
     if columns and isinstance(data, Rankings | Runs):
         (name, value), *_ = columns.items()
         raise DataError(f"{name}={value!r} is for data frames, and these are {type(data).__name__}")
@@ -172,17 +183,17 @@ def as_rankings(
     if isinstance(data, Runs):
         if direction is not None and direction != data.direction:
             raise DataError(f"direction={direction!r}, but these runs {data.direction}")
-        return _ranked(data, times)
+        return _ranked(data, times, ranking)
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
     if direction is None:
         raise DataError("are small values good or large ones? direction='minimize' or 'maximize'")
-    return _ranked(Runs.from_frame(data, direction=direction, **columns), times)
+    return _ranked(Runs.from_frame(data, direction=direction, **columns), times, ranking)
 
 
-def _ranked(runs: Runs, times: ArrayLike | None) -> Rankings:
+def _ranked(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> Rankings:
     """Rankings, with a word if all times come before the first values: all are tied there."""
-    rankings = rank(runs, times)
+    rankings = rank(runs, times, **ranking)
     if len(runs.time) and rankings.times[-1] < runs.time.min():
         when = span(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
         warn(f"nobody has a value yet at any time asked for, {when}: {PRIOR_ONLY}")

@@ -205,7 +205,7 @@ def _times(text: str) -> int | tuple[float, ...]:
         ) from None
 
 
-FIT = ("prior", "evidence", "method")
+FIT = ("prior", "evidence", "method", "abs_tol", "rel_tol", "weights")
 """Options of ``polarbear.fit`` that commands have; the store of a race knows its own."""
 
 
@@ -237,6 +237,31 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         help="the engine: laplace, or to compare it with nuts, pathfinder, pymc-laplace, advi or "
         "stan (laplace)",
     )
+    for name, what in (("--abs-tol", "at most this much"), ("--rel-tol", "at most this share")):
+        group.add_argument(
+            name, type=float, metavar="X", action=Option, help=f"values that differ by {what} tie"
+        )
+    group.add_argument(
+        "--weight",
+        type=_weight,
+        dest="weights",
+        metavar="INSTANCE=X",
+        action=Option,
+        const=MANY,
+        help=f"how much an instance counts (1); {MANY}",
+    )
+
+
+def _weight(text: str) -> tuple[str, float]:
+    """An instance, and how much it counts."""
+    name, _, number = text.rpartition("=")
+    try:
+        weight = float(number if name else "")
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected the name of an instance, =, and a number: sphere=2"
+        ) from None
+    return name, weight
 
 
 class Seconds(float):

@@ -134,6 +134,8 @@ def fit_of(wanted: argparse.Namespace) -> dict[str, Any]:
 
     source = source_of(wanted)
     given = {name: getattr(wanted, name) for name in FIT if name in getattr(wanted, "given", ())}
+    if "weights" in given:
+        given["weights"] = dict(given["weights"])
     model = Model()
     if kind_of(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:

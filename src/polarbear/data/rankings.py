@@ -306,8 +306,7 @@ def rank(
     >>> [rankings.order("i", t) for t in rankings.times]
     [[[('a',), ('b',)]], [[('b',), ('a',)]], [[('a',), ('b',)]]]
     """
-    if not (0 <= abs_tol < np.inf and 0 <= rel_tol < 1):
-        raise DataError("tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1")
+    check_tolerances(abs_tol, rel_tol)
     if unit not in ("instance", "run"):
         raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
     check_runs(runs, "rank")
@@ -340,6 +339,12 @@ def rank(
         weight,
         runs.clock,
     )
+
+
+def check_tolerances(abs_tol: float, rel_tol: float) -> None:
+    """Refuse tolerances that are negative, or by which everything would tie."""
+    if not (0 <= abs_tol < np.inf and 0 <= rel_tol < 1):
+        raise DataError("tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1")
 
 
 class _Comparisons(NamedTuple):

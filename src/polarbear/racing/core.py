@@ -50,7 +50,7 @@ from polarbear.racing.events import (
 from polarbear.racing.evidence import Evidence
 from polarbear.racing.fitting import fitted, glanced
 from polarbear.racing.jobs import Job, key_of
-from polarbear.racing.model import Fit, FitOptions, Model
+from polarbear.racing.model import Fit, FitOptions, Model, check_weights
 from polarbear.racing.notes import withdrawal
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
@@ -118,6 +118,7 @@ class Race:
         rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.increasing(times).tolist())
         model = Model.of(fit)
+        check_weights(rules, model)
         started = Started(int(seed), at, direction, clock, instances is None, rules, model)
         self._begin(started, fit)
         if instances is not None:
@@ -310,7 +311,8 @@ class Race:
         >>> len(race.ask())
         16
         """
-        self._record(Extended(check_rules(rules)))
+        check_weights(check_rules(rules), self._state.model)
+        self._record(Extended(rules))
 
     # Asking how it stands
 
@@ -463,7 +465,7 @@ class Race:
         model = Model.of(fit) if fit is not None else started.model or Model()
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         self._posterior: Posterior | None = None
-        self._evidence = Evidence(started.times, started.direction, started.clock)
+        self._evidence = Evidence(started.times, started.direction, started.clock, model.ranking())
 
     @classmethod
     def _replayed(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:

@@ -5,7 +5,7 @@ that are there, and who comes back is put in again where it has run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,15 @@ from polarbear.racing.extended_runs import join
 class Evidence:
     """Runs as far as a race asks about them, and their rankings at its times."""
 
-    def __init__(self, times: Iterable[float], direction: Direction, clock: str) -> None:
+    def __init__(
+        self,
+        times: Iterable[float],
+        direction: Direction,
+        clock: str,
+        ranking: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._ranking = dict(ranking or {})  # options of rank
+        self._weights: Mapping[str, float] = self._ranking.pop("weights", {})
         self._times = np.asarray(tuple(times))
         self._place = np.min_scalar_type(len(self._times))  # the smallest that can number them
         self._sign = sign_of(direction)
@@ -72,7 +80,8 @@ class Evidence:
         ]
         if runs:
             made = Runs.from_records(runs, direction=self._direction, clock=self._clock)
-            fresh = rank(made, self._times)
+            weights = {n: w for n, w in self._weights.items() if n in made.instances}
+            fresh = rank(made, self._times, weights=weights, **self._ranking)
             kept = _placed(fresh if kept is None else kept.join(fresh), place)
         self._ranked, self._names = kept, wanted
         return kept

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from polarbear.data.names import guess
-from polarbear.data.rankings import Rankings
+from polarbear.data.rankings import Rankings, check_tolerances
 from polarbear.errors import DataError
-from polarbear.inference import check_prior, engine_of
+from polarbear.inference import RANKING, check_prior, engine_of
 from polarbear.inference import fit as default_fit
 from polarbear.posterior import Posterior
 from polarbear.priors.any import Prior
@@ -23,6 +23,7 @@ from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
 from polarbear.priors.random_walk import RandomWalk
+from polarbear.racing.rules import Rules
 
 PRIORS: Mapping[str, Any] = {
     kind.__name__: kind
@@ -47,7 +48,8 @@ FitOptions = Fit | Mapping[str, Any] | None
 class Model:
     """The options of ``polarbear.fit`` that a race makes its posteriors with.
 
-    ``function`` is the name of another function that does it; the other fields are then unused.
+    ``abs_tol``, ``rel_tol`` and ``weights`` say how runs are ranked for it. ``function`` is the
+    name of another function that makes posteriors; the other fields are then unused.
 
     >>> model = Model.of({"prior": "GP", "evidence": "rankings"})
     >>> Model.from_plain(model.plain()) == model
@@ -61,6 +63,9 @@ class Model:
     evidence: str = "instances"
     options: tuple[tuple[str, Any], ...] = ()
     function: str = ""
+    abs_tol: float = 0.0
+    rel_tol: float = 0.0
+    weights: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, fit: FitOptions) -> Self:
@@ -88,6 +93,7 @@ class Model:
         for name in ("seed", "times", "direction"):
             if name in options:
                 raise DataError(f"{name}={options[name]!r} is for the race, not for its fit")
+        ranking = _checked_ranking({name: options.pop(name) for name in RANKING if name in options})
         engine_of(method, options)
         allowed = ("instances", "rankings") if method == "laplace" else ("rankings",)
         if evidence is not None and evidence not in allowed:
@@ -98,17 +104,19 @@ class Model:
         if type(prior) not in PRIORS.values() or strange:
             what = [type(prior).__qualname__, *strange]
             return cls(function=f"polarbear.fit with {', '.join(what)}")
-        return cls(prior, method, evidence or allowed[0], tuple(sorted(options.items())))
+        options_given = tuple(sorted(options.items()))
+        return cls(prior, method, evidence or allowed[0], options_given, **ranking)
 
     def make_fit(self) -> Fit:
         """The function that makes posteriors by this model.
 
         If the model is a function that is not at hand, this is ``polarbear.fit`` and says so.
         """
-        if self == Model():
+        plain = changed(self, abs_tol=0.0, rel_tol=0.0, weights=())  # rankings are made already
+        if plain == Model():
             return default_fit
         if not self.function:
-            return partial(default_fit, **self.given())
+            return partial(default_fit, **plain.given())
 
         def substitute(data: Rankings, /, *, seed: int) -> Posterior:
             posterior = default_fit(data, seed=seed)
@@ -133,13 +141,22 @@ class Model:
         """The options to pass to ``polarbear.fit``; those of its defaults if this is a function."""
         model = Model() if self.function else self
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
-        return {**named, **dict(model.options)}
+        return {**named, **dict(model.options), **model.ranking()}
+
+    def ranking(self) -> dict[str, Any]:
+        """The options of ``polarbear.rank`` that are not its defaults.
+
+        >>> Model.of({"rel_tol": 0.01, "weights": {"f1": 2}}).ranking()
+        {'rel_tol': 0.01, 'weights': {'f1': 2.0}}
+        """
+        given = {"abs_tol": self.abs_tol, "rel_tol": self.rel_tol, "weights": dict(self.weights)}
+        return {name: value for name, value in given.items() if value}
 
     def described(self) -> dict[str, str]:
         """Prior, evidence and method in words, for reports and JSON."""
         if self.function:
             return {"function": self.function}
-        more = {name: str(value) for name, value in self.options}
+        more = {name: str(value) for name, value in (*self.options, *self.ranking().items())}
         return {"prior": repr(self.prior), "evidence": self.evidence, "method": self.method, **more}
 
     def __str__(self) -> str:
@@ -154,6 +171,7 @@ class Model:
             "method": self.method,
             "evidence": self.evidence,
             "options": dict(self.options),
+            **self.ranking(),
         }
 
     @classmethod
@@ -162,8 +180,40 @@ class Model:
         if "function" in plain:
             return cls(function=str(plain["function"]))
         options = plain.get("options", {})
-        named = {name: plain[name] for name in ("prior", "method", "evidence") if name in plain}
+        names = ("prior", "method", "evidence", *RANKING)
+        named = {name: plain[name] for name in names if name in plain}
         return cls._of_options({**options, **named})
+
+
+def check_weights(rules: Rules, model: Model) -> None:
+    """Refuse weights of instances where each instance is one bet.
+
+    >>> check_weights(Rules(looks="betting"), Model.of({"weights": {"f1": 2}}))
+    Traceback (most recent call last):
+    polarbear.errors.DataError: weights={'f1': 2.0} do not go with looks='betting', ...
+    """
+    if model.weights and rules.looks == "betting":
+        raise DataError(
+            f"weights={dict(model.weights)} do not go with looks='betting', where each instance is "
+            "one bet: leave the weights out, or take looks='shared'"
+        )
+
+
+def _checked_ranking(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of ``polarbear.rank`` as fields of a model; an error if it would refuse them."""
+    weights = given.get("weights") or {}
+    if not isinstance(weights, Mapping):
+        raise DataError(f"weights={weights!r}: expected names of instances and numbers")
+    try:
+        tolerances = {n: float(given[n]) for n in ("abs_tol", "rel_tol") if n in given}
+        numbers = tuple(sorted((str(name), float(weight)) for name, weight in weights.items()))
+    except (TypeError, ValueError):
+        raise DataError("tolerances and weights must be numbers") from None
+    check_tolerances(tolerances.get("abs_tol", 0.0), tolerances.get("rel_tol", 0.0))
+    for name, weight in numbers:
+        if not 0 <= weight < float("inf"):
+            raise DataError(f"weight {weight} of instance {name!r} is not a number >= 0")
+    return {**tolerances, "weights": numbers}
 
 
 def _qualified(function: Callable[..., Any]) -> str:
