@@ -407,3 +407,44 @@ def test_a_shared_folder_keeps_who_made_a_run(folder, tmp_path):
         origins = store.origins()
     assert len(origins.worker_of) == 4
     assert all(int(one["process"]) != os.getpid() for one in origins.workers.values())
+
+
+def test_one_broken_solver_is_repaired_by_one_command(folder, capsys):
+    """The others ran, so the round is kept; what failed is taken back."""
+    (folder / "weak.py").write_text(PROGRAM)
+    text = RACE.replace('"./solver.py", "1"', '"./weak.py", "1"')
+    (folder / "race.toml").write_text(text.replace("MAX", "4"))
+    assert resume(folder / "race.toml") == 0
+    (folder / "race.toml").write_text(text.replace("MAX", "8"))
+    (folder / "weak.py").write_text("import no_such_module\n")
+    assert resume(folder / "race.toml", "--accept-changes") == 0
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        assert any(run.status == pb.Status.CRASHED for run in store.runs())
+    assert main(["forget", str(folder / "race.db"), "--status", "crashed"]) == 0
+    assert "2 runs withdrawn" in capsys.readouterr().out
+    (folder / "weak.py").write_text(PROGRAM)
+    (folder / "race.toml").write_text(text.replace("MAX", "12"))
+    assert resume(folder / "race.toml", "--accept-changes") == 0
+    assert_sound(folder / "race.db")
+
+
+def test_sites_with_other_files_under_one_name_are_not_merged(folder, tmp_path):
+    sites = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
+    solvers = {"a": search_file, "b": partial(search_file, scale=2.0)}
+    some = {"times": [10], "direction": "minimize", "executor": 1, "rules": pb.Rules(max_runs=2)}
+    for site, text in zip(sites, ("instance 0", "instance 0", "something else"), strict=True):
+        (folder / "instances/f0.txt").write_text(text)
+        instances = pb.Instances.from_files("instances/*.txt", folder)
+        pb.race(solvers, instances, store=site, **some).close()
+    pb.store.merge(sites[:2], tmp_path / "all.db")
+    with pb.open_store(tmp_path / "all.db", read_only=True) as store:
+        origins = store.origins()
+    assert len(origins.identity.instances) == 6
+    assert set(origins.solvers) == {"a", "b"}
+    with pytest.raises(StoreError, match="'instances/f0.txt' is a file with another content"):
+        pb.store.merge(sites, tmp_path / "more.db")
+    assert not events_of(tmp_path / "more.db")
+
+
+def search_file(job, scale=1.0):
+    yield 10, job.rng.random() * scale

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from os import PathLike
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from polarbear.racing.events import (
     Asked,
     Continued,
     Event,
+    Identified,
     Imported,
     Offered,
     Removed,
@@ -91,10 +92,11 @@ def merge(sources: Iterable[Where], target: Where) -> Merged:
             raise StoreError("there is nothing to merge")
         into = stack.enter_context(open_store(target))
         _check([*([into] if into.n_events else []), *stores])
+        identity = _identity(into, stores)
         if not into.n_events:
             into.append([_started(stores[0])])
         there = len(into.remarks())
-        into.append([*_who(into, stores), *_offers(into, stores)])
+        into.append([*_who(into, stores), *_offers(into, stores), *identity])
         given, added = map(sum, zip(*(_copy(source, into) for source in stores), strict=True))
         return Merged(added, given - added, tuple(into.remarks()[there:]))
 
@@ -114,6 +116,28 @@ def _check(stores: list[Store]) -> None:
                 f"{name} cannot be merged with {first[0]}: their instances are made from the seeds "
                 f"of the races, which differ ({begun.seed} and {first[1].seed})"
             )
+
+
+def _identity(into: Store, stores: list[Store]) -> list[Identified]:
+    """What names stand for somewhere, and is not known here; sites must mean the same files."""
+    known = into.origins().identity if into.n_events else Identified()
+    merged, where = known, dict.fromkeys(known.instances, into.name)
+    for store in stores:
+        own = store.origins().identity
+        for name, content in own.instances.items():
+            before = merged.instances.get(name) or content
+            if before != content and before.startswith("file:"):
+                raise StoreError(
+                    f"{store.name} cannot be merged with {where[name]}: instance {name!r} is a "
+                    "file with another content there"
+                )
+        where = {**dict.fromkeys(own.instances, store.name), **where}
+        merged = own.updated(merged)  # what was known first stays
+    new: dict[str, Any] = {
+        part: {k: v for k, v in getattr(merged, part).items() if k not in getattr(known, part)}
+        for part in ("instances", "solvers", "limits", "aliases")
+    }
+    return [Identified(**new)] if any(new.values()) else []
 
 
 def _short(value: object) -> str:

@@ -12,16 +12,17 @@ from polarbear.racing.jobs import Key
 class Origins(NamedTuple):
     """Where the runs of a store come from.
 
-    ``solvers`` and ``limits`` are those of the last call; ``changes`` were accepted on the way.
-    ``workers``: the processes that made runs, by number. ``worker_of``: which of them made a run.
+    ``identity``: what names stood for in the last call, with the solvers' command lines and the
+    limits; ``changes`` were accepted on the way. ``workers``: the processes that made runs, by
+    number. ``worker_of``: which of them made a run.
 
-    >>> print(Origins({"CSA": {"command": "csa 1"}}, {"wall": 60.0}, (), {}, {}, ()))
+    >>> identity = Identified({}, {"CSA": {"command": "csa 1"}}, {"wall": 60.0})
+    >>> print(Origins(identity, (), {}, {}, ()))
       solver      CSA: csa 1
       limits      wall 60.0
     """
 
-    solvers: Mapping[str, Mapping[str, str]]
-    limits: Mapping[str, Any]
+    identity: Identified
     changes: tuple[str, ...]
     workers: Mapping[int, Mapping[str, str]]
     worker_of: Mapping[Key, int]
@@ -41,7 +42,17 @@ class Origins(NamedTuple):
         changes = tuple(change for event in identified for change in event.changes)
         workers = {event.worker: event.details for event in hosted if event.details}
         worker_of = {key: event.worker for event in hosted for key in event.runs}
-        return cls(last.solvers, last.limits, changes, workers, worker_of, tuple(withdrawn))
+        return cls(last, changes, workers, worker_of, tuple(withdrawn))
+
+    @property
+    def solvers(self) -> Mapping[str, Mapping[str, str]]:
+        """Command lines and fingerprints of solvers."""
+        return self.identity.solvers
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """What a run may use."""
+        return self.identity.limits
 
     def plain(self) -> dict[str, Any]:
         """The same as text and numbers, with the number of runs of each worker."""
