@@ -94,6 +94,17 @@ def test_logs_and_parquet_are_named_in_the_same_way(tmp_path, runs_folder):
     assert read(tables, **options, direction="minimize") == runs
 
 
+def test_logs_with_seeds_in_their_names_are_told_the_pattern(tmp_path):
+    files = {f"{a}/f{k}_s{n}.log": "0.1 o 3\n" for a in "ab" for k in (1, 2) for n in (1, 2)}
+    folder = write(tmp_path, **files)
+    with pytest.warns(DataWarning, match=r"a/f1_s1\.log was taken as instance 'f1_s1'") as said:
+        assert len(read(folder).instances) == 4
+    (warning,) = said
+    names = str(warning.message).split("names='")[1].rstrip("'")
+    assert names == "{algorithm}/{instance}_s{repetition}.log"
+    assert read(folder, names=names).instances == ("f1", "f2")
+
+
 def test_a_folder_without_names_is_told_the_pattern(runs_folder):
     with pytest.raises(DataError) as error:
         read(runs_folder, direction="minimize")

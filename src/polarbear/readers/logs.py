@@ -5,7 +5,7 @@ a pattern of one's own that has the groups ``time`` and ``value``.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from re import Pattern
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from polarbear.data.lacking import REPETITION_COLUMNS
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError
-from polarbear.readers.paths import name_files
+from polarbear.errors import DataError, warn
+from polarbear.readers.paths import name_files, propose
 from polarbear.readers.source import NearlyRefused, Refused, Source, moment, naming, number
 
 LONGEST_LINE = 2_000
@@ -25,6 +25,7 @@ LONGEST_LINE = 2_000
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_RUN = 1e8
+_MARKED = re.compile(r"(s|seed|r|run|rep|repetition|trial)[-_=]?\{repetition\}", re.IGNORECASE)
 _NO_VALUE = {"--", "-", ""}
 _STAMP = r"(?:(?:[0-9.]+/)?(?P<time>(?:[0-9]+:[0-9]+:)?[0-9]+(?:\.[0-9]+)?)[ \t]+)?"
 
@@ -151,6 +152,8 @@ def read_logs(
         raise DataError(f"{source.label}: the pattern {pattern!r} matches no line of any log")
     if not read:
         raise Refused("no file is a log of a known solver")
+    if names is None:
+        _warn_of_repetitions(files, [name for _, name in read])
     told: set[Direction] = {one.direction for one, _ in read if one.direction}
     if direction is None and len(told) != 1:
         why = "some logs minimise and some maximise" if told else "the logs do not tell"
@@ -206,6 +209,16 @@ def _named(file: str, fields: Mapping[str, str] | None, solver: str | None) -> t
     if not re.fullmatch(r"[0-9]{1,18}", repetition):
         raise DataError(f"repetition {repetition!r} in the path is not a whole number")
     return parts[0], parts[1], int(repetition)
+
+
+def _warn_of_repetitions(files: Sequence[str], named: Sequence[tuple[str, str, int]]) -> None:
+    """Say so if paths seem to have repetitions in them that were taken as parts of instances."""
+    pattern = propose(files, ["algorithm", "instance"]) or ""
+    if _MARKED.search(pattern) and not any(repetition for _, _, repetition in named):
+        warn(
+            f"{files[0]} was taken as instance {named[0][1]!r}; if the files are repetitions on "
+            f"instances, pass names={pattern!r}"
+        )
 
 
 class _Read(NamedTuple):
