@@ -72,8 +72,8 @@ def check_invariants(race):
     state = race._state
     assert state.racing.isdisjoint(state.eliminated)
     assert state.racing.isdisjoint(state.removed)
-    assert state.removed.isdisjoint(state.eliminated)
-    everybody = state.racing | state.removed | set(state.eliminated)
+    assert state.eliminated.keys().isdisjoint(state.removed)
+    everybody = state.racing | set(state.removed) | set(state.eliminated)
     for found in state.eliminated.values():
         assert found.by in everybody
         assert found.by != found.algorithm

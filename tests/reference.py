@@ -135,6 +135,200 @@ def gibbs(table, alpha: float, size: int):
     return draws
 
 
+class PaperRace:
+    """Algorithm 1 of the paper, step by step, with loops and counting alone.
+
+    The posterior is by importance resampling: ``prior`` holds curves drawn from a prior, each a
+    dictionary from algorithm to utilities at the times, and ``samples`` of them are resampled by
+    their likelihood. ``observe(algorithm, instance, k)`` gives the value at time k (large is good),
+    or None if the run is missing.
+    """
+
+    def __init__(
+        self, algorithms, n_times, prior, observe, *,
+        alpha, epsilon, elimination, resolution, batch, samples,
+    ):  # fmt: skip
+        self.n_times, self.prior, self.observe, self.samples = n_times, prior, observe, samples
+        self.alpha, self.epsilon = alpha, epsilon
+        self.elimination, self.resolution = elimination, resolution
+        self.b_min, self.b_max = batch
+        self.b = self.b_min
+        self.candidates = sorted(algorithms)
+        self.resolved = {}  # C(t, {A, B})
+        for a, b in combinations(self.candidates, 2):
+            for t in range(n_times):
+                self.resolved[a, b, t] = False
+        self.instances = []  # in the order of their use
+        self.known = {}  # (algorithm, instance): the last time until which it ran
+        self.behind = {}  # newcomers: the used instances on which they have not run yet
+
+    def join(self, algorithm):
+        """A new algorithm enters with the prior, unresolved against all candidates."""
+        for other in self.candidates:
+            a, b = sorted((algorithm, other))
+            for t in range(self.n_times):
+                self.resolved[a, b, t] = False
+        self.candidates = sorted([*self.candidates, algorithm])
+        self.behind[algorithm] = list(self.instances)
+
+    def unresolved_times(self, a):
+        """The times at which some pair of a candidate is unresolved."""
+        return [
+            t
+            for t in range(self.n_times)
+            for b in self.candidates
+            if b != a and not self.resolved[*sorted((a, b)), t]
+        ]
+
+    def plan(self):
+        """The runs of the next round: (algorithm, instance, last time); none at the end."""
+        tau = {a: max(self.unresolved_times(a), default=None) for a in self.candidates}
+        sampled = [a for a in self.candidates if tau[a] is not None]
+        runs = []
+        for a in sampled:
+            runs += [(a, instance, tau[a]) for instance in self.behind.get(a, [])[: self.b]]
+            self.behind[a] = self.behind.get(a, [])[self.b :]
+        if not runs and sampled:
+            for _ in range(self.b):
+                self.instances.append(str(len(self.instances) + 1))
+                runs += [(a, self.instances[-1], tau[a]) for a in sampled]
+        for a, instance, last in runs:
+            self.known[a, instance] = last
+        return runs
+
+    def posterior(self):
+        """Curves sampled from P(theta | R), where R is every ranking at every time."""
+        observed = {}
+        for (a, instance), last in self.known.items():
+            for t in range(last + 1):
+                value = self.observe(a, instance, t)
+                if value is not None:
+                    observed.setdefault((instance, t), {})[a] = value
+        rankings = [(tuple(ranking(values, "maximize")), t) for (_, t), values in observed.items()]
+        weights = [
+            math.fsum(self.log_probability(*one, curve) for one in rankings) for curve in self.prior
+        ]
+        top = max(weights)
+        weights = [math.exp(w - top) for w in weights]
+        step, at, chosen = sum(weights) / self.samples, 0, []
+        passed = weights[0]
+        for k in range(self.samples):  # systematic resampling
+            while passed < (k + 0.5) * step and at < len(weights) - 1:
+                at += 1
+                passed += weights[at]
+            chosen.append(self.prior[at])
+        return chosen
+
+    def log_probability(self, groups, t, curve):
+        """Plackett-Luce; a tie is the mean over all its orders."""
+        key = (groups, id(curve), t)
+        memory = self.__dict__.setdefault("memory", {})
+        if key not in memory:
+            orders = [[]]
+            for group in groups:
+                orders = [order + list(tie) for order in orders for tie in permutations(group)]
+            logs = []
+            for order in orders:
+                log = 0.0
+                for k in range(len(order)):
+                    rest = sum(math.exp(curve[a][t]) for a in order[k:])
+                    log += curve[order[k]][t] - math.log(rest)
+                logs.append(log)
+            memory[key] = math.fsum(logs) / len(logs)
+        return memory[key]
+
+    def decide(self):
+        """Update the posterior, eliminate, resolve, and adapt the batch: who was eliminated."""
+        draws = self.posterior()
+        pairs = list(combinations(self.candidates, 2))
+        before = [
+            pair for pair in pairs if not all(self.resolved[*pair, t] for t in range(self.n_times))
+        ]
+        eliminated = self.eliminate(draws)
+        for a, b in combinations(self.candidates, 2):
+            self.resolve(draws, a, b)
+        after = [
+            (a, b)
+            for a, b in combinations(self.candidates, 2)
+            if not all(self.resolved[a, b, t] for t in range(self.n_times))
+        ]
+        done = len(before) - len(after)
+        if done == 0:
+            self.b = self.b * 2
+        elif done > 0.2 * len(before):
+            self.b = self.b // 2
+        self.b = min(max(self.b, self.b_min), self.b_max)
+        return eliminated
+
+    def ahead(self, draws, a, b, t):
+        """P(theta_A(t) > theta_B(t) | R)."""
+        return sum(curve[a][t] > curve[b][t] for curve in draws) / len(draws)
+
+    def equivalent(self, draws, a, b, t):
+        """Whether A and B are (epsilon, alpha)-equivalent at a time."""
+        near = 0
+        for curve in draws:
+            win = 1 / (1 + math.exp(curve[b][t] - curve[a][t]))
+            near += 0.5 - self.epsilon <= win <= 0.5 + self.epsilon
+        return near / len(draws) >= self.alpha
+
+    def dominance(self, draws, a, b):
+        """P(A dominates B) as elimination has it."""
+        times = range(self.n_times)
+        if self.elimination == "pointwise":
+            return min(self.ahead(draws, a, b, t) for t in times)
+        return sum(all(curve[a][t] > curve[b][t] for t in times) for curve in draws) / len(draws)
+
+    def eliminate(self, draws):
+        """Remove dominated candidates one after the other: a dominated one before its dominators.
+
+        In a circle the most certainly dominated one goes first, and of those that are equally
+        certain the first by name.
+        """
+        chance = {
+            (a, b): self.dominance(draws, a, b)
+            for a in self.candidates
+            for b in self.candidates
+            if a != b
+        }
+        eliminated = []
+        while True:
+            dominated = {}
+            for b in self.candidates:
+                by = [
+                    chance[a, b] for a in self.candidates if a != b and chance[a, b] >= self.alpha
+                ]
+                if by:
+                    dominated[b] = max(by)
+            if not dominated:
+                return eliminated
+            harmless = [
+                b
+                for b in dominated
+                if not any(c != b and chance[b, c] >= self.alpha for c in dominated)
+            ]
+            for b in harmless or [max(dominated, key=lambda name: dominated[name])]:
+                self.candidates.remove(b)
+                eliminated.append(b)
+
+    def resolve(self, draws, a, b):
+        """Eq. 30 at each time, and with crossing resolution eq. 31."""
+        times = range(self.n_times)
+        a_leads = [self.ahead(draws, a, b, t) >= self.alpha for t in times]
+        b_leads = [self.ahead(draws, b, a, t) >= self.alpha for t in times]
+        tie = [self.equivalent(draws, a, b, t) for t in times]
+        for t in times:
+            if a_leads[t] or b_leads[t] or tie[t]:
+                self.resolved[a, b, t] = True
+        if self.resolution == "crossing":
+            for t in times:
+                for u in times:
+                    holds = (a_leads[t] or tie[t]) and (b_leads[u] or tie[u])
+                    if holds and (a_leads[t] or b_leads[u]):
+                        for every in times:
+                            self.resolved[a, b, every] = True
+
+
 def anytime_dominated(curves: np.ndarray, algorithm: int) -> bool:
     """Whether another of the curves (n, T) is strictly above that of the algorithm at all times."""
     return any(

@@ -25,7 +25,7 @@ def undisturbed():
 def test_the_example_race_asks_enough(undisturbed):
     assert undisturbed.n_runs >= 200
     assert "worst" in undisturbed.eliminated
-    assert undisturbed.verdict("worst").standing == "dominated"
+    assert undisturbed.verdict("worst").status == "dominated"
     assert undisturbed.spent.runs == undisturbed.n_runs
     assert len(undisturbed.runs) == undisturbed.n_runs
     assert str(undisturbed).endswith(f"ended       {undisturbed.ended}")
@@ -89,8 +89,8 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
     path = tmp_path / "race.db"
     with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as found:
         assert found.pareto == ("good",)
-        standing = found.add("worst", course.solver(course.SKILL["worst"]))
-        assert standing.standing == "dominated"
+        status = found.add("worst", course.solver(course.SKILL["worst"]))
+        assert status.status == "dominated"
         runs = found.n_runs
     more = {
         **solvers,

@@ -14,12 +14,12 @@ import course
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import StoreError
-from polarbear.racing.core import Standing
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules
 from polarbear.running.engines import start
 from polarbear.running.setup import Setup
+from polarbear.status import AlgorithmStatus
 from polarbear.store.merging import merge
 from polarbear.store.rows import Small, small_row
 from polarbear.store.salvaging import salvage
@@ -99,9 +99,9 @@ def test_names_come_back_from_parquet(raced, tmp_path, capsys):
 
 def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
     evil = "\x1b]0;owned\x07\n"
-    for standing in ("in the set", "undecided", "removed"):
-        assert plain(str(Standing(evil, standing)))
-    said = str(Standing(evil, "dominated", evil, 0.99))
+    for status in ("member", "undecided", "removed"):
+        assert plain(str(AlgorithmStatus(evil, status)))
+    said = str(AlgorithmStatus(evil, "dominated", rival=evil, prob_dominated=0.99))
     assert plain(said)
     assert "\n" not in said
 
@@ -128,7 +128,7 @@ def printed():
     posterior = pb.fit(runs, times=[1])
     replay = pb.replay(runs, pb.Rules(alpha=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
-    yield from (replay, replay.race, *replay.race.standings(), *replay.eliminated.values())
+    yield from (replay, replay.race, *replay.race.statuses(), *replay.eliminated.values())
     yield pb.replay_many(runs, pb.Rules(alpha=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)

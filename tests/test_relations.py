@@ -169,10 +169,10 @@ def test_a_verdict_says_what_the_numbers_say():
     rng = np.random.default_rng(2)
     draws = mean + 0.3 * rng.normal(size=(1000, 2, 3))
     posterior = posterior_of(draws, np.array([100.0, 60_000.0]), clock="evaluations")
-    wrong = "At least one is left out wrongly with P < 0.001."
+    wrong = "Probability that any exclusion is wrong: < 0.001."
     assert posterior.verdict(0.95).splitlines() == [
-        "a belongs to the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
-        "b belongs to the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
+        "a is a member of the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
+        "b is a member of the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
         "c is dominated by a at every time from 100 to 60,000 evaluations (P > 0.999), and by b.",
         f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
     ]

@@ -40,7 +40,7 @@ from polarbear.racing.planning import NO_INSTANCES
 from polarbear.racing.progress import Progress
 from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
-from polarbear.racing.standing import Standing, to_go
+from polarbear.racing.standing import to_go
 from polarbear.racing.state import FAILED
 from polarbear.resuming import begin_or_resume, compare_identity
 from polarbear.running.engines import Engine, start
@@ -52,6 +52,7 @@ from polarbear.running.outcomes import Outcome
 from polarbear.running.provenance import Details
 from polarbear.running.setup import Limits, Setup, Solver
 from polarbear.running.vigil import Silence, Vigil
+from polarbear.status import AlgorithmStatus
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
@@ -220,7 +221,7 @@ class Result(Raced):
         """
         return self.race.runs if self._store is None else self._store.runs()
 
-    def add(self, name: str, solver: Solver, *, accept_changes: bool = False) -> Standing:
+    def add(self, name: str, solver: Solver, *, accept_changes: bool = False) -> AlgorithmStatus:
         """Let a solver join, and race on until all is settled again: how it stands then.
 
         It first runs on the instances that others have run on. What was found out before stands.

@@ -1,6 +1,6 @@
 """``Posterior``: what the rankings say about the ratings, with uncertainty, labelled."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -21,13 +21,17 @@ from polarbear.notebook import card
 from polarbear.posterior_file import KIND, MIXTURE, VERSION, read_posterior
 from polarbear.relations import (
     Elimination,
+    Resolution,
     crossings,
     dominates,
+    eliminate,
     everywhere_matrix,
     margin,
     not_dominated,
+    open_times,
 )
 from polarbear.relations import sequential as sequential_alpha
+from polarbear.status import AlgorithmStatus, Probabilities, assess
 from polarbear.threads import one_thread
 from polarbear.verdict import Crossing, Facts, pair_table, sentences, summary, verdict
 
@@ -195,7 +199,7 @@ class Posterior(Frozen):
         if sequential:
             check_alpha(alpha)
             alpha = sequential_alpha(alpha, len(self.algorithms), self.instances)
-        beaten = np.any(self._dominates(alpha, elimination), axis=0).tolist()
+        beaten = self._eliminated(alpha, elimination).tolist()
         return tuple(name for name, out in zip(self.algorithms, beaten, strict=True) if not out)
 
     def dominators(
@@ -219,13 +223,13 @@ class Posterior(Frozen):
         ]
 
     def in_pareto(self) -> dict[str, float]:
-        """P(nobody is ahead of an algorithm at all times), of each."""
+        """P(no algorithm is ahead of it at all times), of each."""
         share = self._free.mean(axis=0)
         return dict(zip(self.algorithms, share.tolist(), strict=True))
 
     def mistaken(self, alpha: float = 0.99, elimination: Elimination = "joint") -> float:
         """P(at least one algorithm that is not in ``pareto(alpha)`` should be)."""
-        beaten = self._dominates(alpha, elimination).any(axis=0)
+        beaten = self._eliminated(alpha, elimination)
         return float(self._free[:, beaten].any(axis=1).mean())
 
     def pairs(self, alpha: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
@@ -241,21 +245,57 @@ class Posterior(Frozen):
         check_alpha(alpha)
         return pair_table(self.algorithms, self._ahead, alike, self._everywhere, alpha, draws)
 
-    def verdict(self, alpha: float = 0.99) -> str:
+    def statuses(
+        self,
+        alpha: float = 0.99,
+        epsilon: float = 0.05,
+        *,
+        elimination: Elimination = "joint",
+        resolution: Resolution = "at_par",
+    ) -> tuple[AlgorithmStatus, ...]:
+        """Return the status of each algorithm: member, equivalent, dominated or undecided.
+
+        A race decides by the same definition (:mod:`polarbear.status`), so that its statuses are
+        those of its posterior.
+
+        >>> import polarbear as pb
+        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+        >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 200))
+        >>> [one.status for one in posterior.statuses()]
+        ['member', 'member', 'dominated']
+        """
+        beats, alike = self._dominates(alpha, elimination), self._alike(epsilon)
+        sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
+        probabilities = Probabilities(
+            self.algorithms,
+            self.times,
+            self.clock,
+            self._ahead,
+            alike,
+            self._free.mean(axis=0),
+            beats,
+            sure,
+        )
+        open_at = open_times(self._ahead, alike, beats, alpha, resolution)
+        return tuple(assess(probabilities, alpha=alpha, epsilon=epsilon, open_at=open_at))
+
+    def verdict(self, alpha: float = 0.99, epsilon: float = 0.05) -> str:
         """One sentence for each algorithm, and how sure they are taken together.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> print(pb.fit(pb.testing.simulate_rankings(truth, 200)).verdict())
-        a1 belongs to the Pareto set (P > 0.999): most likely the best from 0 to 0.5.
-        a2 belongs to the Pareto set (P > 0.999): most likely the best at 1.
+        a1 is a member of the Pareto set (P > 0.999): most likely the best from 0 to 0.5.
+        a2 is a member of the Pareto set (P > 0.999): most likely the best at 1.
         a3 is dominated by a1 at every time from 0 to 1 (P > 0.999).
-        2 of 3 algorithms stay in the anytime Pareto set. At least one is left out wrongly with
-        P < 0.001.
+        2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
+        < 0.001.
         """
-        return verdict(self.facts(alpha))
+        return verdict(self.facts(alpha, epsilon))
 
-    def facts(self, alpha: float = 0.99) -> Facts:
+    def facts(
+        self, alpha: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
+    ) -> Facts:
         """What a verdict is made from, for whoever puts it into other words or on a page.
 
         >>> import polarbear as pb
@@ -270,9 +310,8 @@ class Posterior(Frozen):
             self._everywhere,
             self._dominates(alpha, "joint"),
             self.best(),
-            self._free.mean(axis=0),
+            self.statuses(alpha, epsilon, resolution=resolution),
             self.mistaken(alpha),
-            alpha,
         )
 
     def best(self) -> Floats:
@@ -385,8 +424,8 @@ class Posterior(Frozen):
 
     def _repr_html_(self) -> str:
         facts, curve = self.facts(), dict(zip(self.algorithms, self.mean().T, strict=True))
-        rows = [[s.algorithm, s.standing, curve[s.algorithm], s.text] for s in sentences(facts)]
-        head = ["algorithm", "standing", "rating over time", "verdict"]
+        rows = [[s.algorithm, s.status, curve[s.algorithm], s.text] for s in sentences(facts)]
+        head = ["algorithm", "status", "rating over time", "verdict"]
         return card(str(self), head, rows, summary(facts))
 
     @cached_property
@@ -407,8 +446,16 @@ class Posterior(Frozen):
 
     @cached_property
     def _free(self) -> NDArray[np.bool_]:
-        """Whether nobody is ahead of an algorithm at all times, in each draw: (D, n)."""
-        return not_dominated(self.utilities)
+        """Whether no algorithm is ahead of another at all times, in each draw: (D, n)."""
+        return not_dominated(self.utilities, self._ahead)
+
+    def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether none of these is ahead of another of them at all times, in each draw: (D, k)."""
+        if tuple(algorithms) == self.algorithms:
+            return self._free
+        chosen = indices(list(algorithms), self.algorithms, "algorithm")
+        ahead = self._ahead[:, chosen[:, None], chosen]
+        return not_dominated(self.utilities[..., chosen], ahead)
 
     def _alike(self, epsilon: float) -> Floats:
         """P(win probability within epsilon of one half) at each time, 1 on the diagonal."""
@@ -436,6 +483,11 @@ class Posterior(Frozen):
         if elimination not in ("joint", "pointwise"):
             raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
         return dominates(self._ahead, self._everywhere, alpha, elimination)
+
+    def _eliminated(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
+        """Which algorithms are dominated by one that is not: (n,)."""
+        sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
+        return eliminate(self._dominates(alpha, elimination), sure)
 
     def _of(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
         if algorithm is None:

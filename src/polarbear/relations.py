@@ -2,7 +2,7 @@
 
 ``ahead`` (T, n, n) is P(row ahead of column) at each time, ``alike`` (T, n, n) the probability that
 the two are practically the same there, ``everywhere`` (n, n) P(row ahead of column at all times).
-The definitions are those of the paper, sections 3.5 and 3.6.
+The definitions are those of the paper, sections 4.1 and 4.2.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from polarbear.draws import by_time
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Elimination = Literal["joint", "pointwise"]
-Resolution = Literal["strict", "crossing"]
+Resolution = Literal["strict", "crossing", "at_par"]
 
 AT_ONCE = 4_000_000
 
@@ -113,6 +113,42 @@ def crosses(ahead: Floats, alike: Floats, alpha: float) -> Bools:
     return found & ~np.eye(len(found), dtype=bool)
 
 
+def at_par(ahead: Floats, alike: Floats, alpha: float) -> Bools:
+    """Whether each algorithm of a pair is certain to lead or to tie at some time: (n, n).
+
+    Then neither dominates the other by more than epsilon. Unlike :func:`crosses` (paper, eq. 31)
+    this asks for no strict lead, so that equal algorithms are settled as well.
+    """
+    holds = np.any((ahead >= alpha) | (alike >= alpha), axis=0)
+    both: Bools = holds & holds.T
+    return both & ~np.eye(len(both), dtype=bool)
+
+
+def eliminate(beats: Bools, certainty: Floats) -> Bools:
+    """Which algorithms are eliminated (n,), if ``beats`` says whether row dominates column.
+
+    Algorithm 1 of the paper takes the candidates one after the other, and only a candidate that is
+    still there eliminates another. The order here: an algorithm goes before those that dominate it,
+    and where they dominate each other in a circle, the most certainly dominated one goes first.
+
+    >>> chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    >>> eliminate(chain, chain.astype(float))
+    array([False,  True,  True])
+    """
+    candidate = np.ones(len(beats), dtype=bool)
+    while True:
+        among = beats & candidate[:, None] & candidate
+        dominated: Bools = np.any(among, axis=0)
+        if not dominated.any():
+            return ~candidate
+        dominators = np.any(among[:, dominated], axis=1)
+        first: Bools = np.logical_and(dominated, ~dominators)
+        if not first.any():
+            surest = np.where(among, certainty, -1.0).max(axis=0)
+            first[np.argmax(surest)] = True
+        candidate &= ~first
+
+
 def crossings(
     ahead: Floats, lead: NDArray[Any], alpha: float, *, product: bool
 ) -> Iterator[tuple[int, int, bool, float]]:
@@ -141,24 +177,63 @@ def resolved(
     resolution: Resolution = "crossing",
     eliminated: Bools | None = None,
 ) -> Bools:
-    """Whether a pair needs no more looking at, at each time: (T, n, n), true on the diagonal."""
+    """Whether a pair is resolved at each time: (T, n, n), true on the diagonal.
+
+    "strict" is eq. 30 of the paper, "crossing" eq. 31; "at_par" is :func:`at_par`.
+    """
     found = (ahead >= alpha) | (ahead.swapaxes(1, 2) >= alpha) | (alike >= alpha)
     if resolution == "crossing":
         found = found | crosses(ahead, alike, alpha)
+    elif resolution == "at_par":
+        found = found | at_par(ahead, alike, alpha)
     if eliminated is not None:
         found = found | eliminated[:, None] | eliminated[None, :]
     return found | np.eye(ahead.shape[1], dtype=bool)
 
 
-def not_dominated(utilities: NDArray[Any]) -> Bools:
-    """Whether, in each draw (D, T, n), nobody is ahead of an algorithm at all times: (D, n)."""
-    draws, n_times, n = utilities.shape
-    free = np.empty((draws, n), dtype=bool)
-    step = max(1, AT_ONCE // (n * n))
-    for k in range(0, draws, step):
-        some = utilities[k : k + step]
-        beaten = np.ones((len(some), n, n), dtype=bool)
-        for t in range(n_times):
-            beaten &= some[:, t, :, None] < some[:, t, None, :]
-        free[k : k + step] = ~beaten.any(axis=2)
-    return free
+def open_times(
+    ahead: Floats,
+    alike: Floats,
+    beats: Bools,
+    alpha: float,
+    resolution: Resolution = "at_par",
+    short: Bools | None = None,
+) -> Bools:
+    """At which times each pair is open: (T, n, n).
+
+    A pair is open where it is not :func:`resolved`. A pair in which one algorithm leads at each
+    time with certainty, but does not dominate (``beats``), is open as well: at the times that are
+    ``short`` of what dominance takes, by default those above the Bonferroni bound.
+    """
+    open_ = ~resolved(ahead, alike, alpha, resolution=resolution)
+    pending = np.all(ahead >= alpha, axis=0) & ~beats & ~np.any(alike >= alpha, axis=0)
+    if not pending.any():
+        return open_
+    if short is None:
+        # With error (1 - alpha) / T at each time, the joint error is at most 1 - alpha.
+        short = 1 - ahead > (1 - alpha) / len(ahead)
+    least = np.arange(len(ahead))[:, None, None] == np.argmin(ahead, axis=0)
+    at = np.where(short.any(axis=0), short, least) & pending
+    return open_ | at | at.swapaxes(1, 2)
+
+
+def not_dominated(utilities: NDArray[Any], ahead: Floats) -> Bools:
+    """Whether, in each draw (D, T, n), no algorithm is ahead of another at all times: (D, n).
+
+    Pairs that P(ahead) at the least likely time all but rules out are not counted.
+    """
+    draws, _, n = utilities.shape
+    free = np.ones((n, draws), dtype=bool)
+    least = ahead.min(axis=0)
+    np.fill_diagonal(least, 0.0)
+    by, of = np.nonzero(least > 0.5 / draws)
+    curves = list(by_time(utilities)) if len(by) else []
+    step = max(1, AT_ONCE // draws)
+    for k in range(0, len(by), step):
+        a, b = by[k : k + step], of[k : k + step]
+        dominates = np.ones((len(a), draws), dtype=bool)
+        for at in curves:
+            dominates &= at[a] > at[b]
+        for row, column in zip(dominates, b.tolist(), strict=True):
+            free[column] &= ~row
+    return free.T

@@ -1,12 +1,13 @@
 """From probabilities to words: one sentence for each algorithm, one row for each pair."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.names import listing, shown, span
+from polarbear.status import AlgorithmStatus, Kind, chance
 
 Floats = NDArray[np.float64]
 
@@ -34,16 +35,15 @@ class Facts(NamedTuple):
     everywhere: Floats  # (n, n): P(row ahead of column at all times)
     dominates: NDArray[np.bool_]  # (n, n)
     best: Floats  # (T, n): P(has the highest rating)
-    free: Floats  # (n,): P(in the Pareto set)
+    statuses: tuple[AlgorithmStatus, ...]
     mistaken: float  # P(some algorithm is left out that should not be)
-    alpha: float
 
 
 class Sentence(NamedTuple):
     """What is said of an algorithm."""
 
     algorithm: str
-    standing: Literal["in the set", "undecided", "dominated"]
+    status: Kind
     text: str
 
 
@@ -58,10 +58,20 @@ def summary(facts: Facts) -> str:
 
 
 def kept(facts: Facts) -> str:
-    """How many stay, and how sure one is of whom is left out."""
-    n, left_out = len(facts.algorithms), int(facts.dominates.any(axis=0).sum())
-    wrong = f" At least one is left out wrongly with {_p(facts.mistaken)}." if left_out else ""
-    return how_many_stay(n - left_out, n) + wrong
+    """How many algorithms stay, and how sure the eliminations are."""
+    n = len(facts.algorithms)
+    left_out = sum(one.status == "dominated" for one in facts.statuses)
+    wrong = f" Probability that any exclusion is wrong: {_below(facts.mistaken)}."
+    return how_many_stay(n - left_out, n) + (wrong if left_out else "")
+
+
+def _below(probability: float) -> str:
+    """Format a probability that stands behind a colon.
+
+    >>> _below(0.0), _below(0.0123)
+    ('< 0.001', '0.012')
+    """
+    return chance(probability).removeprefix("P = ").removeprefix("P ")
 
 
 def how_many_stay(stay: int, n: int) -> str:
@@ -92,40 +102,36 @@ def close(facts: Facts) -> list[str]:
 
 def sentences(facts: Facts) -> list[Sentence]:
     """One for each algorithm; those that are dominated come last."""
-    beaten = np.any(facts.dominates, axis=0).tolist()
-    safe = facts._replace(algorithms=tuple(map(shown, facts.algorithms)))
-    found: list[Sentence] = []
-    for code in sorted(range(len(beaten)), key=beaten.__getitem__):
-        belongs = "in the set" if facts.free[code] >= facts.alpha else "undecided"
-        standing = "dominated" if beaten[code] else belongs
-        found.append(Sentence(facts.algorithms[code], standing, _sentence(safe, code)))
-    return found
+    last = sorted(facts.statuses, key=lambda one: one.status == "dominated")
+    place = {name: k for k, name in enumerate(facts.algorithms)}
+    return [
+        Sentence(one.algorithm, one.status, f"{_sentence(facts, one, place[one.algorithm])}.")
+        for one in last
+    ]
 
 
-def _sentence(facts: Facts, code: int) -> str:
-    name = facts.algorithms[code]
-    chance = facts.everywhere[:, code]
-    # Of those who are as certain, to the digits that are said, who is the best most of the time.
-    rivals = np.lexsort((-facts.best.mean(axis=0), -chance.round(3)))
-    dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
-    if dominators:
+def _sentence(facts: Facts, status: AlgorithmStatus, code: int) -> str:
+    chances = facts.everywhere[:, code]
+    # Of rivals that are equally certain, to the digits that are said, the one most often best.
+    rivals = np.lexsort((-facts.best.mean(axis=0), -chances.round(3)))
+    if status.status == "dominated":
+        dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
         names = [facts.algorithms[k] for k in dominators]
         when = _when(facts, 0, len(facts.times) - 1)
         also = f", and by {listing(names[1:])}" if names[1:] else ""
-        sure = _p(float(chance[dominators[0]]))
-        return f"{name} is dominated by {names[0]} {when} ({sure}){also}."
-    free, leads = float(facts.free[code]), _leads(facts, code)
-    if free >= facts.alpha:
-        begin = f"{name} belongs to the Pareto set ({_p(free)})"
-    else:
-        begin = f"{name} is undecided ({_p(free)} that it belongs)"
+        sure = chance(float(chances[dominators[0]]))
+        by = f"dominated by {shown(names[0])} {when} ({sure})"
+        return f"{shown(status.algorithm)} is {by}{also}"
+    leads = _leads(facts, code)
     if leads:
-        return f"{begin}: most likely the best {listing(leads)}."
+        return f"{status.claim()}: most likely the best {listing(leads)}"
     rival = int(rivals[0])
-    if chance[rival] < 0.01:
-        return f"{begin}: no single one is likely to be ahead of it at all times."
-    closest = f"closest to dominating it is {facts.algorithms[rival]}"
-    return f"{begin}: {closest} ({_p(float(chance[rival]))})."
+    if status.status == "equivalent":
+        return status.claim()
+    if chances[rival] < 0.01:
+        return f"{status.claim()}: no single one is likely to be ahead of it at all times"
+    closest = f"closest to dominating it is {shown(facts.algorithms[rival])}"
+    return f"{status.claim()}: {closest} ({chance(float(chances[rival]))})"
 
 
 def _leads(facts: Facts, code: int) -> list[str]:
@@ -148,17 +154,6 @@ def _when(facts: Facts, first: int, last: int) -> str:
         return f"at {span(times[first], times[first], facts.clock)}"
     every = "at every time " if last - first == len(times) - 1 else ""
     return f"{every}from {span(times[first], times[last], facts.clock)}"
-
-
-def _p(probability: float) -> str:
-    """A probability with as many digits as say something, and never a flat 0 or 1.
-
-    >>> _p(0.98765), _p(0.99999), _p(0.0)
-    ('P = 0.988', 'P > 0.999', 'P < 0.001')
-    """
-    if probability > 0.9995:
-        return "P > 0.999"
-    return "P < 0.001" if probability < 0.0005 else f"P = {probability:.3f}"
 
 
 def pair_table(

@@ -107,9 +107,9 @@ def _verdict(found: Result, name: str) -> dict[str, Any]:
     said = found.verdict(name)
     return {
         "name": name,
-        "standing": said.standing,
+        "standing": said.status,
         "by": said.by,
-        "worth": 0.0 if said.standing == "removed" else round(worth(found, name), 4),
+        "worth": 0.0 if said.status == "removed" else round(worth(found, name), 4),
         "spent": found.spent.time,
         "runs": found.spent.runs,
         "racing": len(found.pareto),
@@ -128,7 +128,7 @@ def _sum_up(found: Result, size: Size, options: Mapping[str, Any], place: Path) 
     kept = Records(path, ("name",))
     for name in options:
         until = runs.until[runs.algorithm == runs.algorithms.index(name)]
-        row = {"name": name, "standing": found.verdict(name).standing}
+        row = {"name": name, "standing": found.verdict(name).status}
         kept.add({**row, "runs": len(until), "evaluations": float(until.sum())})
 
 

@@ -93,7 +93,7 @@ def _first_settled(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _settled(one: dict[str, Any]) -> list[Any]:
-    return ["in the set, all pairs settled", one["round"], one["instances"]]
+    return ["all pairs settled", one["round"], one["instances"]]
 
 
 def tables(facts: dict[str, Any], unit: str) -> list[str]:

@@ -15,10 +15,11 @@ from course import decisions, told
 from polarbear.cli.main import main
 from polarbear.live.lines import plain
 from polarbear.live.pace import Pace
-from polarbear.racing.events import Eliminated, Outlook
+from polarbear.racing.events import Outlook
 from polarbear.racing.progress import Progress
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
+from polarbear.status import AlgorithmStatus
 from racers import drive, race_of
 from typed import begun, command, prepared
 from waiting import PATIENCE, wait_until
@@ -42,12 +43,14 @@ def kept(path):
 
 def progress_of(n, *, out=0, **more):
     names = [f"algorithm {k}" for k in range(n)]
-    done = {name: Eliminated(name, names[-1], 0.995) for name in names[:out]}
+    statuses = [AlgorithmStatus(name, "undecided", 0.4) for name in names[out:-1]]
+    statuses.append(AlgorithmStatus(names[-1], "member", 0.997))
+    statuses += [
+        AlgorithmStatus(name, "dominated", rival=names[-1], prob_dominated=0.995)
+        for name in names[:out]
+    ]
     basis = Progress(
-        racing=tuple(names[out:-1]),
-        settled=tuple(names[-1:]),
-        eliminated=done,
-        removed=(),
+        statuses=tuple(statuses),
         runs=dict.fromkeys(names, 40),
         wanted=dict.fromkeys(names[out:], 3),
         rounds=4,
@@ -77,8 +80,8 @@ def drawn(progress, rows=24, columns=90, news=()):
 def test_everything_is_on_the_screen():
     said = drawn(progress_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
     for text in (
-        "algorithm 2  ● racing",
-        "algorithm 4  ◆ in the set",
+        "algorithm 2  ● undecided (P = 0.400)",
+        "algorithm 4  ◆ member (P = 0.997)",
         "✗ dominated by algorithm 4 (P = 0.995)",
         "Pareto set  algorithm 2, algorithm 3, algorithm 4",
         "200 made, 9 asked for",
@@ -98,9 +101,9 @@ def test_it_fits_every_window(rows, columns, n):
     lines = said.splitlines()
     assert len(lines) <= rows
     assert max(map(len, lines)) <= columns
-    assert "racing" in said or "in the set" in said or columns < 60
+    assert "undecided" in said or "member" in said or columns < 60
     if rows == 24 and n > 7 and columns > 20:
-        assert f"and {n - sum('● racing' in line for line in lines)} more" in said
+        assert f"and {n - sum('● undecided' in line for line in lines)} more" in said
 
 
 def test_a_race_that_ended_unsettled_does_not_say_that_nothing_is_to_go():
@@ -124,7 +127,10 @@ def test_a_warning_is_wrapped_and_not_cut():
 
 def test_names_are_not_obeyed():
     name = "\x1b[2Jx\n"
-    said = drawn(progress_of(2, racing=(name,), runs={name: 3}), news=[f"{name} failed"])
+    said = drawn(
+        progress_of(2, statuses=(AlgorithmStatus(name, "undecided"),), runs={name: 3}),
+        news=[f"{name} failed"],
+    )
     assert "\x1b" not in said
     assert r"\x1b[2Jx\n" in said
 
@@ -186,12 +192,12 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     words = command("race", path, "--workers", 2)
     with Terminal(words, rows=24, columns=90) as terminal:
         said = terminal.shows("asked for and not in yet")
-        assert "early      ● racing" in said
+        assert "early      ● undecided" in said
         terminal.resize(12, 50)
         small = terminal.until(
             lambda lines: (
                 lines[0].startswith("polarbear")
-                and lines[1].split() == ["algorithm", "standing", "runs", "asked", "for"]
+                and lines[1].split() == ["algorithm", "status", "runs", "asked", "for"]
                 and lines[-1].startswith("Ctrl-C")
             )
         )
@@ -249,7 +255,7 @@ def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     assert lines[-1]["ended"] == last["ended"] == "max_runs"
     assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
     assert set(last["eliminated"]) == {"worst"}
-    assert last["verdict"][0]["standing"] == "dominated"
+    assert {one["algorithm"]: one["status"] for one in last["verdict"]}["worst"] == "dominated"
     sources = [(source["name"], source["kind"]) for source in last["provenance"]["sources"]]
     assert sources == [(str(path), "race"), (str(path.parent / "race.db"), "store")]
     assert last["provenance"]["model"]["method"] == "laplace"

@@ -171,7 +171,7 @@ def test_rules_that_ask_for_more_look_at_every_instance_again():
     race.extend(replace(RULES, alpha=0.99))
     assert not race.state.cursor
     assert race.outlook is None
-    assert all(standing.instances is None for standing in race.standings())
+    assert all(standing.instances is None for standing in race.statuses())
 
 
 def test_repetitions_of_an_instance_are_one_instance():

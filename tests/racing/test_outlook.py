@@ -8,8 +8,8 @@ import polarbear as pb
 from polarbear.racing.allocation import focus
 from polarbear.racing.outlook import Leads, Needs, outlook
 from polarbear.racing.rules import Rules
-from polarbear.racing.standing import Standing
 from polarbear.relations import margin
+from polarbear.status import AlgorithmStatus
 from racers import drive, race_of, solve
 
 Z, MARGIN = float(ndtri(0.99)), margin(0.05)
@@ -102,11 +102,11 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     for job in race.ask():
         race.tell(solve(job))
     race.ask()
-    standing = race.verdict("good")
-    assert standing.standing == "undecided"
-    assert standing.instances > 0
-    assert standing.time >= standing.instances
-    assert "more instances" in str(standing)
+    status = race.verdict("good")
+    assert status.status == "undecided"
+    assert status.instances > 0
+    assert status.time >= status.instances
+    assert "more instances" in str(status)
     assert "to go" in str(race)
     done = drive(race_of(seed=1))
     assert done.outlook is None or "to go" not in str(done)
@@ -125,8 +125,8 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     ],
 )
 def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
-    standing = Standing("a", "undecided", open={"b": 1.0}, instances=instances, left=left)
-    assert str(standing) == f"a is undecided: not settled with b{said}"
+    status = AlgorithmStatus("a", "undecided", open={"b": 1.0}, instances=instances, left=left)
+    assert str(status) == f"a is undecided: not settled with b{said}"
 
 
 def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_nearest():

@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,9 +182,9 @@ def test_it_finds_the_pareto_set_and_says_who_dominates():
     assert race.resolved
     assert race.pareto == ("early", "good", "late")
     assert set(race.eliminated) == {"bad", "worst"}
-    assert race.verdict("worst").standing == "dominated"
+    assert race.verdict("worst").status == "dominated"
     assert "is dominated by" in str(race.verdict("worst"))
-    assert race.verdict("good").standing == "in the set"
+    assert race.verdict("good").status == "member"
     assert "race of 5 algorithms" in str(race)
 
 
@@ -205,13 +206,14 @@ def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
     first = [[0, 0, 5], [0, 0, 5], [5, 0, -5]]
     second = [[0, 0, 5], [5, 0, 5], [5, 0, -5]]
     third = [[5, 0, 9], [5, 0, 9], [5, 0, -5]]
-    rules = Rules(alpha=0.9, epsilon=0.0, resolution="strict", batch=(2, 8))
+    rules = Rules(alpha=0.9, epsilon=0.0, resolution="strict", closing="permanent")
+    rules = replace(rules, batch=(2, 8))
     race = race_of(("bad", "early", "late"), rules=rules, fit=decisions(first, second, third))
     assert {job.horizon for job in race.ask()} == {4.0}
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 2.0), ("early", 2.0)}
     assert race.verdict("bad").open == {"early": 2.0}
-    assert race.verdict("late").standing == "in the set"
+    assert race.verdict("late").status == "member"
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 1.0), ("early", 1.0)}
     tell_all(race)
@@ -241,7 +243,7 @@ def test_a_newcomer_runs_on_cached_instances_first():
     before = race.spent.runs
     race.add("worst")
     assert not race.resolved
-    assert race.verdict("worst").standing == "undecided"
+    assert race.verdict("worst").status == "undecided"
     jobs = race.ask()
     assert {job.algorithm for job in jobs} == {"worst"}
     assert {job.instance for job in jobs} <= set(used)
@@ -275,7 +277,7 @@ def test_removed_algorithms_do_not_count_and_come_back_with_their_runs():
     gone = jobs[-1].algorithm
     assert all(job.algorithm != gone for job in race.ask())
     assert gone not in race.posterior.algorithms
-    assert race.verdict(gone).standing == "removed"
+    assert race.verdict(gone).status == "removed"
     race.tell(solve(jobs[-1]))  # late, and kept
     race.add(gone)
     drive(race)
@@ -327,7 +329,7 @@ def test_an_algorithm_that_met_no_other_keeps_nothing_from_being_decided(recwarn
     race.load(pb.Runs.from_records(alone, direction=earlier.direction, clock=earlier.clock))
     race.ask()
     assert set(race.eliminated) == {"worst"}
-    assert race.verdict("late").standing == "undecided"
+    assert race.verdict("late").status == "undecided"
     assert race.posterior.algorithms == ("good", "worst")
     assert race.posterior.diagnostics.trusted
     assert not [one for one in recwarn if issubclass(one.category, FitWarning)]
@@ -344,7 +346,7 @@ def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
     race.ask()
     assert race.rounds == 1
     assert race.posterior.algorithms == ("good", "worst")
-    assert race.verdict("late").standing == "undecided"
+    assert race.verdict("late").status == "undecided"
 
 
 def test_tighter_rules_bring_back_whom_they_doubt():
@@ -426,10 +428,10 @@ def test_who_fails_too_often_is_removed():
         fails = job.algorithm == "good"
         race.tell(job.run([], [], status=Status.KILLED) if fails else solve(job))
     race.ask()
-    assert race.verdict("good").standing == "removed"
+    assert race.verdict("good").status == "removed"
     assert any(getattr(event, "why", "") == "4 runs failed" for event in race.events)
     race.add("good")
-    assert race.verdict("good").standing == "undecided"
+    assert race.verdict("good").status == "undecided"
 
 
 def test_a_posterior_that_cannot_be_trusted_decides_nothing():

@@ -94,5 +94,5 @@ def test_a_notebook_shows_how_everybody_stands():
     found = pb.replay(runs)
     shown = found._repr_html_()
     assert "saved" in shown
-    assert all(html.escape(f"{one}.") in shown for one in found.race.standings())
+    assert all(html.escape(f"{one}.") in shown for one in found.race.statuses())
     assert "<td" in found.race._repr_html_()

@@ -247,7 +247,7 @@ def test_text_stands_out_on_light_and_on_dark(page):
         for part in (
             "#summary", ".lead", "#about", ".chip", ".quiet", ".option[aria-pressed=true]",
             ".option[aria-pressed=false]", ".hint", "#choices thead th", ".sort", "code",
-            ".standing.in-the-set", ".standing.undecided", ".standing.dominated", "dt", "summary",
+            ".status.member", ".status.undecided", ".status.dominated", "dt", "summary",
         ):  # fmt: skip
             assert contrast(page, part) >= 4.5, (scheme, part)
 

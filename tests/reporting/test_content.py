@@ -114,7 +114,7 @@ def test_a_race_tells_its_history(replay):
         found["algorithms"].index(name) for name in replay.eliminated
     }
     assert unpacked(found["race"]["dominance"]).shape == (replay.rounds, 3)
-    assert {one["standing"] for one in found["verdict"]["sentences"]} == {"in the set", "dominated"}
+    assert {one["status"] for one in found["verdict"]["sentences"]} == {"member", "dominated"}
     assert sum(one["runs"] for one in found["race"]["allocation"]) == replay.n_runs
     assert document(replay)["race"]["dominance"] is None  # no refits, no time spent
     assert document(replay.race)["race"]["rounds"] == found["race"]["rounds"]

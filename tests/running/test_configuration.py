@@ -137,7 +137,8 @@ def test_the_schema_has_what_the_program_has():
     assert set(schema) == set(_TOP)
     for name, kind in (("rules", Rules), ("limits", Limits)):
         told = schema[name]["properties"]
-        assert list(told) == [field.name for field in dataclasses.fields(kind)]
+        preset = ["preset"] if kind is Rules else []
+        assert list(told) == preset + [field.name for field in dataclasses.fields(kind)]
         for field in dataclasses.fields(kind):
             default = list(field.default) if field.name == "batch" else field.default
             assert told[field.name].get("default") == default, field.name

@@ -45,4 +45,4 @@ def test_a_race_is_kept_in_small_files(tmp_path):
         assert file["position"].shape == (2, facts["instances"], 2)
     text = "\n".join(tables(facts, "evaluations"))
     assert "| bad | eliminated by good" in text
-    assert "| good | in the set, all pairs settled" in text
+    assert "| good | all pairs settled" in text

@@ -6,7 +6,6 @@ import polarbear
 from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
-    add_alpha,
     add_fit,
     add_json,
     add_reading,
@@ -93,40 +92,7 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
         run=_replay,
     )
     add_source(parser, f"{RESULTS}, or the store of a race")
-    add_alpha(parser)
-    parser.add_argument("--epsilon", type=float, default=0.05, help="what is the same (0.05)")
-    parser.add_argument(
-        "--elimination",
-        choices=("joint", "pointwise"),
-        default="joint",
-        help="out is who is dominated at all times at once (joint), or at each by itself",
-    )
-    parser.add_argument(
-        "--resolution",
-        choices=("crossing", "strict"),
-        default="crossing",
-        help="a pair is settled when neither dominates (crossing), or when all times are",
-    )
-    parser.add_argument(
-        "--looks",
-        choices=("fixed", "shared", "betting"),
-        default="fixed",
-        help="whether alpha holds for each look (fixed), or for all looks together",
-    )
-    parser.add_argument(
-        "--allocation",
-        choices=("focused", "paper"),
-        default="focused",
-        help="who runs next: the cheapest way to know (focused), or the rule of the paper",
-    )
-    parser.add_argument(
-        "--batch",
-        type=int,
-        nargs=2,
-        default=(8, 64),
-        metavar=("LEAST", "MOST"),
-        help="instances of a round (8 64)",
-    )
+    _add_rules(parser)
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="replay with N seeds (1)"
     )
@@ -137,23 +103,69 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     add_reading(parser)
 
 
+RULES = ("alpha", "epsilon", "elimination", "resolution", "closing", "looks", "allocation", "batch")
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    """Options for the rules of a race; what is not given is as in the preset."""
+    add = parser.add_argument
+    add(
+        "--preset",
+        choices=("default", "paper"),
+        default="default",
+        help="rules to begin with: our defaults, or algorithm 1 of the paper",
+    )
+    add("--alpha", type=float, help="the certainty asked for (0.99)")
+    add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
+    add(
+        "--elimination",
+        choices=("joint", "pointwise"),
+        help="a dominated algorithm is behind at all times at once (joint), or at each by itself",
+    )
+    add(
+        "--resolution",
+        choices=("at_par", "crossing", "strict"),
+        help="a pair is settled when each leads or ties somewhere (at_par), when one of them also "
+        "leads (crossing), or when its relation is certain at every time (strict)",
+    )
+    add(
+        "--closing",
+        choices=("current", "permanent"),
+        help="a settled pair stays so while the posterior is certain (current), or for good",
+    )
+    add(
+        "--looks",
+        choices=("fixed", "shared", "betting"),
+        help="whether alpha holds for each look (fixed), or for all looks together",
+    )
+    add(
+        "--allocation",
+        choices=("focused", "paper"),
+        help="which runs come next: the cheapest way to know (focused), or the rule of the paper",
+    )
+    add(
+        "--batch",
+        type=int,
+        nargs=2,
+        metavar=("LEAST", "MOST"),
+        help="instances of a round (8 64)",
+    )
+
+
+def _rules(wanted: argparse.Namespace) -> "polarbear.Rules":
+    given = {name: getattr(wanted, name) for name in RULES if getattr(wanted, name) is not None}
+    return polarbear.Rules.from_plain({"preset": wanted.preset, **given})
+
+
 def _replay(wanted: argparse.Namespace) -> int:
     runs = runs_of(wanted)
-    rules = polarbear.Rules(
-        wanted.alpha,
-        wanted.epsilon,
-        wanted.elimination,
-        wanted.resolution,
-        wanted.looks,
-        wanted.allocation,
-        batch=tuple(wanted.batch),
-    )
+    rules = _rules(wanted)
     if wanted.repeat > 1:
         return _replay_many(wanted, runs, rules)
     found = polarbear.replay(
         runs, rules, times=times_of(runs, wanted), seed=wanted.seed, fit=fit_of(wanted)
     )
-    said = [str(found), *(str(found.race.verdict(name)) for name in found.eliminated)]
+    said = [str(found), *(str(one) for one in found.statuses())]
     plain = {
         "pareto": found.pareto,
         "eliminated": found.eliminated,

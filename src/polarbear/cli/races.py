@@ -107,12 +107,12 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
             accept_changes=wanted.accept_changes,
         )
     with found:
-        standings = [found.verdict(name) for name in (*found.eliminated, *found.pareto)]
+        statuses = found.statuses()
         if not wanted.json:
-            print(shown("\n".join(map(str, [found, *standings]))))
+            print(shown("\n".join(map(str, [found, *statuses]))))
         else:
             kept = without_password(store)
-            plain = {"verdict": standings, "failures": found.failures, "store": kept}
+            plain = {"verdict": statuses, "failures": found.failures, "store": kept}
             plain["provenance"] = provenance(wanted, posterior=found.posterior)
             print(to_json({**_summary(found), **plain}, indent=None), flush=True)
 

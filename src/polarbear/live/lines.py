@@ -14,13 +14,10 @@ def plain(progress: Progress, pace: Pace) -> dict[str, Any]:
     """What a line holds: names, numbers and lists, and null where nothing can be told."""
     left = pace.remaining(progress)
     return {
-        "racing": list(progress.racing),
-        "settled": list(progress.settled),
-        "eliminated": {
-            name: {"by": out.by, "probability": out.probability}
-            for name, out in progress.eliminated.items()
-        },
-        "removed": list(progress.removed),
+        "statuses": [
+            {**one._asdict(), "open": dict(one.open), "instances": _finite(one.instances)}
+            for one in progress.statuses
+        ],
         "runs": dict(progress.runs),
         "wanted": dict(progress.wanted),
         "rounds": progress.rounds,
@@ -31,13 +28,15 @@ def plain(progress: Progress, pace: Pace) -> dict[str, Any]:
         "clock": progress.clock,
         "remaining": None
         if left is None
-        else {
-            name: value if not isinstance(value, float) or isfinite(value) else None
-            for name, value in left._asdict().items()
-        },
+        else {name: _finite(value) for name, value in left._asdict().items()},
         "news": list(progress.news),
         "ended": progress.ended,
     }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities: they are null."""
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def writer(write: Callable[[str], object]) -> Callable[[Progress], None]:

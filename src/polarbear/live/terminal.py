@@ -20,8 +20,13 @@ from polarbear.store.overview import shown
 EVENTS = 100
 """So many things that happened are kept; as many are shown as there is space for."""
 
-MARKS, PLAIN = "●◆✗-", "*+x-"
-"""Of those who race, are settled, are dominated, and left; for terminals of any age."""
+KINDS = ("undecided", "member", "equivalent", "dominated", "removed")
+"""Kinds of status, in the order in which they are shown."""
+
+MARKS, PLAIN = dict(zip(KINDS, "●◆◇✗-", strict=True)), dict(zip(KINDS, "*+=x-", strict=True))
+"""The mark of each kind, for terminals of any age."""
+
+STYLES = dict(zip(KINDS, ("bold cyan", "bold green", "bold green", "dim", "dim"), strict=True))
 
 LABEL = 12
 """Columns before the text of a fact or an event."""
@@ -150,16 +155,16 @@ class Screen:
     def _algorithms(self, progress: Progress, rows: list[tuple[str, str, str]], most: int) -> Any:
         """A line for each, those that still race first; the last line tells of those left out."""
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
-        for name in ("algorithm", "standing"):
+        for name in ("algorithm", "status"):
             table.add_column(name, overflow="ellipsis", header_style="dim")
         for name in ("runs", "asked for"):
             table.add_column(name, justify="right", no_wrap=True, header_style="dim")
         kept = rows if len(rows) <= most else rows[: most - 1]
-        for name, standing, style in kept:
+        for name, status, style in kept:
             wanted = progress.wanted.get(name, 0)
             table.add_row(
                 self._line(shown(name), style),
-                self._line(shown(standing), style),
+                self._line(shown(status), style),
                 self._text(f"{progress.runs.get(name, 0):,}", style=style),
                 self._text(f"{wanted:,}" if wanted else "", style=style),
             )
@@ -172,17 +177,14 @@ class Screen:
         return self._text(text, style=style, no_wrap=True, overflow="ellipsis")
 
     def _rows(self, progress: Progress) -> list[tuple[str, str, str]]:
-        """Name, standing, style: the latest of those that are out first."""
-        racing, settled, out, left = MARKS if self._console.encoding.startswith("utf") else PLAIN
-        dominated = [
-            (name, f"{out} dominated by {one.by} (P = {one.probability:.3f})", "dim")
-            for name, one in progress.eliminated.items()
-        ]
+        """Name, status, style: candidates, then eliminated ones with the latest first."""
+        marks = MARKS if self._console.encoding.startswith("utf") else PLAIN
+        latest_out = [one for one in reversed(progress.statuses) if not one.is_candidate]
+        candidates = [one for one in progress.statuses if one.is_candidate]
+        ordered = sorted([*candidates, *latest_out], key=lambda one: KINDS.index(one.status))
         return [
-            *((name, f"{racing} racing", "bold cyan") for name in progress.racing),
-            *((name, f"{settled} in the set", "bold green") for name in progress.settled),
-            *reversed(dominated),
-            *((name, f"{left} removed", "dim") for name in progress.removed),
+            (one.algorithm, f"{marks[one.status]} {one.brief()}", STYLES[one.status])
+            for one in ordered
         ]
 
     def _facts(self, progress: Progress, room: int) -> list[Any]:

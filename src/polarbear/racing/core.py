@@ -11,7 +11,7 @@ it was interrupted.
 """
 
 from collections.abc import Iterable, Iterator
-from math import inf
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Self
 
@@ -25,10 +25,11 @@ from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference import connected_groups
 from polarbear.posterior import Posterior
-from polarbear.racing.deciding import decide
+from polarbear.racing.deciding import assess_candidates, decide
 from polarbear.racing.events import (
     Added,
     Asked,
+    Assessed,
     Decided,
     Eliminated,
     Ended,
@@ -54,8 +55,9 @@ from polarbear.racing.model import Fit, FitOptions, Model, check_weights
 from polarbear.racing.notes import withdrawal
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.racing.standing import Standing, as_card, described
-from polarbear.racing.state import Basis, Spent, State, apply, begin, pair, runs_in
+from polarbear.racing.standing import as_card, described, status_of, statuses_of
+from polarbear.racing.state import Basis, Spent, State, apply, begin, runs_in
+from polarbear.status import AlgorithmStatus
 
 
 class Race:
@@ -95,7 +97,7 @@ class Race:
     >>> race.pareto
     ('lucky',)
     >>> print(race.verdict("sad"))
-    sad is dominated by lucky (P = ...)
+    sad is dominated by lucky (P > 0.999)
     >>> Race.from_events(race.events).pareto
     ('lucky',)
     """
@@ -175,9 +177,9 @@ class Race:
                 "with; Rules.resolve_deadline(time.time()) makes one of it"
             )
         while True:
+            state = self._state
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
-            state = self._state
             if state.news and not state.out:
                 self._conclude()
                 continue
@@ -189,6 +191,8 @@ class Race:
                 self._conclude()
             elif state.wanted:
                 return tuple(state.wanted.values())
+            elif state.screened:
+                self._conclude(screening=False)  # the last decision of a race has all draws
             else:
                 return self._end(planned or "resolved")
 
@@ -415,39 +419,23 @@ class Race:
             self._posterior = fitted(self._fit, rankings, state.seed, state.round - 1)
         return self._posterior
 
-    def verdict(self, algorithm: str) -> Standing:
-        """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
-        name, state = self._known(algorithm), self._state
-        if name in state.removed:
-            return Standing(name, "removed")
-        if name in state.eliminated:
-            _, by, probability = state.eliminated[name]
-            return Standing(name, "dominated", by, probability)
-        rivals = state.rivals().get(name, {})
-        if not rivals:
-            return Standing(name, "in the set")
-        last = {
-            rival: state.times[rivals[rival].bit_length() - 1]
-            for rival in sorted(rivals, key=natural)
-        }
-        needs = [state.need.get(pair(name, rival), inf) for rival in last]
-        instances = max(needs)
-        if instances == inf:
-            return Standing(name, "undecided", open=last, left=state.left)
-        # It runs as long as any rival needs it, and each rival as long as that pair does.
-        time = instances * max(last.values())
-        time += sum(need * until for need, until in zip(needs, last.values(), strict=True))
-        return Standing(name, "undecided", None, None, last, instances, time, state.left)
+    def verdict(self, algorithm: str) -> AlgorithmStatus:
+        """Return the status of an algorithm: member, equivalent, dominated, undecided, removed.
 
-    def standings(self) -> list[Standing]:
-        """The same of everybody: who is racing, then who is out, then who has left.
+        It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
+        """
+        self._assess()
+        return status_of(self._state, self._known(algorithm))
+
+    def statuses(self) -> list[AlgorithmStatus]:
+        """Return the status of every algorithm: candidates, then eliminated, then removed ones.
 
         >>> race = Race(["a", "b"], [1, 2], direction="minimize")
-        >>> [str(one) for one in race.standings()]
+        >>> [str(one) for one in race.statuses()]
         ['a is undecided: not settled with b', 'b is undecided: not settled with a']
         """
-        removed = sorted(self._state.removed, key=natural)
-        return [self.verdict(name) for name in (*self.pareto, *self._state.eliminated, *removed)]
+        self._assess()
+        return statuses_of(self._state)
 
     def __str__(self) -> str:
         return described(self._state)
@@ -455,7 +443,7 @@ class Race:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_card(str(self), self.standings())
+        return as_card(str(self), self.statuses())
 
     # Inside
 
@@ -490,13 +478,23 @@ class Race:
         apply(self._state, event)
         self._events.append(event)
 
+    def _assess(self) -> None:
+        """Make the statuses of a race of version 1, whose decisions do not have them."""
+        state = self._state
+        if state.assessed or state.basis is None or state.basis.algorithms != state.rated():
+            return
+        posterior, rankings = self.posterior, self._rankings(state.basis)
+        if posterior is not None and rankings is not None and posterior.diagnostics.trusted:
+            statuses, _ = assess_candidates(state, posterior, rankings)
+            state.assessed = {one.algorithm: Assessed.of(one) for one in statuses}
+
     def _end(self, why: str) -> tuple[Job, ...]:
         if self._state.ended != why:
             self._record(Ended(why))
         return ()
 
-    def _conclude(self) -> None:
-        """All runs are in: try failed ones again, or decide."""
+    def _conclude(self, *, screening: bool = True) -> None:
+        """All runs are in: try failed ones again, or decide; by a fit with few draws if it may."""
         state = self._state
         retry = again(state)
         if retry is not None:
@@ -509,11 +507,12 @@ class Race:
                 self._record(Removed(name, f"{count(failing[name], 'run')} failed"))
         if state.out and state.current != now:
             return  # it was the round of those who left: the next one is decided when it is in
-        rankings = self._rankings(Basis(state.current, state.present()))
-        glance = glanced(self._fit, rankings, state)
-        # Who asks what a decision rests on gets all draws: those of a glance are not kept.
+        rankings = self._rankings(Basis(state.current, state.rated()))
+        glance = glanced(self._fit, rankings, state) if screening else None
+        # The posterior of a race has all draws: those of a screening fit are not kept.
         self._posterior = None if glance else fitted(self._fit, rankings, state.seed, state.round)
         decided = decide(state, glance or self._posterior, rankings)
+        decided = replace(decided, screening=glance is not None)
         if decided.problems:
             problems = "; ".join(decided.problems)
             warn(f"round {state.round + 1} decides nothing, for {problems}", FitWarning)

@@ -1,7 +1,8 @@
-"""From a posterior to who is out, what is settled (paper, algorithm 1), and who runs next."""
+"""Decide from a posterior: eliminations, open pairs (paper, algorithm 1) and the next runs."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,127 +12,146 @@ from polarbear.data.rankings import Rankings
 from polarbear.posterior import Posterior
 from polarbear.racing.allocation import focus
 from polarbear.racing.betting import log_e_values, stakes, wins
-from polarbear.racing.events import Decided, Eliminated, Open
+from polarbear.racing.events import Assessed, Decided, Eliminated, Open
 from polarbear.racing.outlook import Leads, outlook
-from polarbear.racing.state import Pair, State
-from polarbear.relations import Bools, Floats, crosses, dominates, margin, resolved
+from polarbear.racing.state import Pair, State, pair
+from polarbear.relations import Bools, dominates, margin, open_times, resolved
+from polarbear.status import AlgorithmStatus, Probabilities, assess
+
+
+def assess_candidates(
+    state: State, posterior: Posterior, rankings: Rankings
+) -> tuple[list[AlgorithmStatus], Bools]:
+    """Return the status of each rated candidate, and at which times pairs are open (T, n, n)."""
+    rules, alpha = state.rules, state.certainty
+    probabilities, short = _probabilities(state, posterior, rankings)
+    open_at = open_times(
+        probabilities.ahead,
+        probabilities.alike,
+        probabilities.beats,
+        alpha,
+        rules.resolution,
+        short,
+    )
+    statuses = assess(probabilities, alpha=alpha, epsilon=rules.epsilon, open_at=open_at)
+    if rules.closing == "permanent":
+        ahead, alike = probabilities.ahead, probabilities.alike
+        open_at = ~resolved(ahead, alike, alpha, resolution=rules.resolution)
+    return statuses, open_at
 
 
 def decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decided:
-    """What a posterior of racing algorithms decides; without one, and if it is no good, nothing."""
+    """Return the decision that follows from a posterior (paper, algorithm 1).
+
+    Without a posterior, or if it is not trusted, the decision changes nothing.
+    """
     if posterior is None or rankings is None or not posterior.diagnostics.trusted:
         problems = () if posterior is None else posterior.diagnostics.problems
         batch = state.rules.next_batch(state.batch, 0, 0)
         opened = _opened(state.open, {})
         return Decided(state.current, (), opened, batch, problems=problems)
-    rules, names = state.rules, posterior.algorithms
-    seen = _look(state, posterior, rankings)
-    out = _out(seen.beats, seen.sure)
+    rules = state.rules
+    statuses, open_at = assess_candidates(state, posterior, rankings)
+    names = tuple(one.algorithm for one in statuses)
     eliminated = tuple(
-        Eliminated(names[k], names[by], float(seen.sure[by, k]))
-        for k, by in _by(seen.beats, seen.sure, out)
+        Eliminated(one.algorithm, one.rival or "", one.prob_dominated or 0.0)
+        for one in statuses
+        if one.status == "dominated"
     )
-    left = _left(state, names, seen, out)
-    # Pairs of those who have not run yet can neither be resolved nor fail to be.
+    left = _open_pairs(state, names, open_at, {one.algorithm for one in eliminated})
+    # Pairs of algorithms that have not run yet can neither be resolved nor fail to be.
     asked = sum(a in names and b in names for a, b in state.open)
     batch = rules.next_batch(state.batch, len(state.open) - len(left), asked)
-    decided = Decided(state.current, eliminated, _opened(left, {}), batch)
+    decided = Decided(
+        state.current,
+        eliminated,
+        _opened(left, {}),
+        batch,
+        assessed=tuple(map(Assessed.of, statuses)),
+    )
     return _ahead(state, posterior, rankings, left, decided)
 
 
-class _Look(NamedTuple):
-    """What is seen at a look; rows and columns are algorithms."""
-
-    ahead: Floats
-    beats: Bools  # whether row eliminates column
-    sure: Floats  # how sure one is that row dominates column
-    crosses: Bools
-    settled: Bools  # (T, n, n)
-    short: Bools  # (T, n, n): times that keep row from eliminating column
-
-
-def _look(state: State, posterior: Posterior, rankings: Rankings) -> _Look:
+def _probabilities(
+    state: State, posterior: Posterior, rankings: Rankings
+) -> tuple[Probabilities, Bools | None]:
+    """Return what a posterior says of the candidates, and where e-values fall short (T, n, n)."""
     rules, alpha = state.rules, state.certainty
-    ahead, alike = posterior.better_matrix(), posterior.equivalent_matrix(rules.epsilon)
-    out, sure = _leading(state, posterior, alpha), ahead.min(axis=0)
-    if rules.elimination == "joint" and out.any():
-        sure = posterior.better_everywhere_matrix()
-    # If all times were as sure as this, they would be so together.
-    short = 1 - ahead > (1 - alpha) / len(ahead)
+    kept = [k for k, name in enumerate(posterior.algorithms) if name in state.racing]
+    names = tuple(posterior.algorithms[k] for k in kept)
+    pairs = np.ix_(kept, kept)
+    ahead, alike = (
+        matrix[:, pairs[0], pairs[1]]
+        for matrix in (posterior.better_matrix(), posterior.equivalent_matrix(rules.epsilon))
+    )
+    beats, sure, short = _leading(state, posterior, alpha)[pairs], ahead.min(axis=0), None
+    if rules.elimination == "joint" and beats.any():
+        sure = posterior.better_everywhere_matrix()[pairs]
     if rules.looks == "betting":
-        short = _unpaid(state, posterior, rankings)
-        out = out & ~short.any(axis=0)
-    settled = resolved(ahead, alike, alpha, resolution=rules.resolution)
-    return _Look(ahead, out, sure, crosses(ahead, alike, alpha), settled, short)
+        short = _insufficient(state, posterior, rankings)[:, pairs[0], pairs[1]]
+        beats = beats & ~short.any(axis=0)
+    free = posterior.undominated(names).mean(axis=0)
+    times, clock = posterior.times, posterior.clock
+    return Probabilities(names, times, clock, ahead, alike, free, beats, sure), short
 
 
-def beats(state: State, posterior: Posterior, rankings: Rankings, alpha: float) -> Bools:
-    """Whether row eliminates column (n, n), if one asks for a certainty of alpha."""
-    found = _leading(state, posterior, alpha)
-    if state.rules.looks == "betting" and found.any():
-        found = found & ~_unpaid(state, posterior, rankings).any(axis=0)
-    return found
+def may_eliminate(state: State, posterior: Posterior, rankings: Rankings, alpha: float) -> bool:
+    """Whether any candidate would be eliminated, if the certainty asked for were alpha."""
+    kept = [name in state.racing for name in posterior.algorithms]
+    beats = _leading(state, posterior, alpha)[np.ix_(kept, kept)]
+    if state.rules.looks == "betting" and beats.any():
+        short: Bools = np.any(_insufficient(state, posterior, rankings), axis=0)
+        beats = beats & ~short[np.ix_(kept, kept)]
+    return bool(beats.any())
 
 
 def _leading(state: State, posterior: Posterior, alpha: float) -> Bools:
-    """Whether row dominates column with a certainty of alpha, whatever bets say."""
+    """Whether row dominates column with a certainty of alpha, by the posterior alone."""
     ahead = posterior.better_matrix()
-    found = dominates(ahead, ahead.min(axis=0), alpha, "pointwise")
-    if state.rules.elimination == "joint" and found.any():  # else nobody is so at all times at once
-        found = posterior.better_everywhere_matrix() >= alpha
-    return found
+    leading = dominates(ahead, ahead.min(axis=0), alpha, "pointwise")
+    if state.rules.elimination == "joint" and leading.any():  # joint dominance implies pointwise
+        leading = posterior.better_everywhere_matrix() >= alpha
+    return leading
 
 
-def _unpaid(state: State, posterior: Posterior, rankings: Rankings) -> Bools:
-    """At which times bets on row against column have not won enough yet: (T, n, n)."""
+def _insufficient(state: State, posterior: Posterior, rankings: Rankings) -> Bools:
+    """At which times the e-value of row against column is below its threshold: (T, n, n)."""
     won = wins(rankings)
     entered = [state.entered[name] for name in posterior.algorithms]
     enough = stakes(state.certainty, entered, state.initial)[:, None]
     return log_e_values(won, won.swapaxes(1, 2)) < enough
 
 
-def _out(beats: Bools, sure: Floats) -> Bools:
-    out: Bools = np.any(beats, axis=0)
-    if out.all():
-        # With little certainty asked for, each can be dominated by the next. Somebody is best.
-        out[np.argmin(np.where(beats, sure, 0.0).max(axis=0))] = False
-    return out
+def _open_pairs(
+    state: State, names: tuple[str, ...], open_at: Bools, out: set[str]
+) -> dict[Pair, int]:
+    """Return the pairs that stay open, and the times at which they do as bits.
 
-
-def _by(beats: Bools, sure: Floats, out: Bools) -> list[tuple[int, int]]:
-    """Who is out, and by whom: the most certain of those who stay, else of all."""
-    found = []
-    for k in np.flatnonzero(out).tolist():
-        rivals = beats[:, k] & ~out if (beats[:, k] & ~out).any() else beats[:, k]
-        found.append((k, int(np.argmax(np.where(rivals, sure[:, k], -1.0)))))
-    return found
-
-
-def _left(state: State, names: tuple[str, ...], seen: _Look, out: Bools) -> dict[Pair, int]:
-    """The pairs that stay open, at the times at which they do."""
-    place = {name: k for k, name in enumerate(names)}
-    least = seen.ahead.min(axis=0)
-    open_at = np.packbits(~seen.settled, axis=0, bitorder="little")
+    With permanent closing a pair closes time by time, and only pairs that were open can be so.
+    """
+    everything = (1 << len(open_at)) - 1
+    packed = np.packbits(open_at, axis=0, bitorder="little")
+    bits = {
+        pair(names[i], names[j]): int.from_bytes(packed[:, i, j].tobytes(), "little")
+        for i, j in np.argwhere(np.triu(open_at.any(axis=0), 1)).tolist()
+    }
+    permanent, rated = state.rules.closing == "permanent", set(names)
     left: dict[Pair, int] = {}
-    for (a, b), times in state.open.items():
-        if any(out[place[name]] for name in (a, b) if name in place):
+    for a, b in state.open if permanent else _pairs(state.present()):
+        if a in out or b in out:
             continue
-        if a not in place or b not in place:
-            left[a, b] = times
-            continue
-        i, j = place[a], place[b]
-        times &= int.from_bytes(open_at[:, i, j].tobytes(), "little")
-        if not times and not seen.crosses[i, j] and max(least[i, j], least[j, i]) > 0.5:
-            # One leads at every time and is not sure enough of all together: not settled yet.
-            i, j = (i, j) if least[i, j] > least[j, i] else (j, i)
-            times = _bits(seen.short[:, i, j]) or 1 << int(np.argmin(seen.ahead[:, i, j]))
+        if a in rated and b in rated:
+            times = bits.get((a, b), 0) & (state.open[a, b] if permanent else everything)
+        else:
+            times = state.open.get((a, b), everything)
         if times:
             left[a, b] = times
     return left
 
 
-def _bits(at: Bools) -> int:
-    return int.from_bytes(np.packbits(at, bitorder="little").tobytes(), "little")
+def _pairs(names: tuple[str, ...]) -> Iterator[Pair]:
+    """All pairs of names in canonical order."""
+    return combinations(names, 2)
 
 
 def _ahead(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from math import inf, isfinite
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from polarbear.errors import DataError
 from polarbear.racing.jobs import Job, Key, derived
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
+from polarbear.status import AlgorithmStatus, Kind
 
 VERSION = 2
 
@@ -58,6 +59,25 @@ class Open(NamedTuple):
     second: str
     times: int
     need: float = inf
+
+
+class Assessed(NamedTuple):
+    """The status of a candidate at a decision: see :class:`polarbear.status.AlgorithmStatus`."""
+
+    algorithm: str
+    status: Kind
+    prob_in_pareto: float
+    rival: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    @classmethod
+    def of(cls, status: AlgorithmStatus) -> Self:
+        """Return what a decision keeps of a status."""
+        if status.prob_in_pareto is None:
+            raise ValueError("a status at a decision has a probability")
+        when = status.rival, status.since, status.until
+        return cls(status.algorithm, status.status, round(status.prob_in_pareto, 6), *when)
 
 
 class Outlook(NamedTuple):
@@ -249,7 +269,8 @@ class Decided:
     Who is out, which pairs stay open, how large the next batch is.
     ``horizons``: who runs next and until when. ``outlook``: how much is left, if that can be told.
     ``problems``: why the posterior cannot be trusted; then nothing is decided. ``given_up``: no run
-    that the instances allow is expected to settle anything.
+    that the instances allow is expected to settle anything. ``assessed``: the status of each
+    candidate. ``screening``: the posterior has few draws, and eliminates no algorithm.
     """
 
     round: int
@@ -260,6 +281,8 @@ class Decided:
     outlook: Outlook | None = None
     problems: tuple[str, ...] = ()
     given_up: bool = False
+    assessed: tuple[Assessed, ...] = ()
+    screening: bool = False
 
 
 Event = (
@@ -463,6 +486,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "run": lambda plain: plain_run(Run(**plain)),
     "eliminated": lambda rows: tuple(Eliminated(*row) for row in rows),
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
+    "assessed": lambda rows: tuple(Assessed(*row) for row in rows),
     "horizons": lambda rows: tuple((name, float(until)) for name, until in rows),
     "outlook": lambda rows: rows and Outlook(*map(_three, rows)),
 }

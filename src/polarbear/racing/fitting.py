@@ -8,7 +8,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference import fit as default_fit
 from polarbear.posterior import Posterior
-from polarbear.racing.deciding import beats
+from polarbear.racing.deciding import may_eliminate
 from polarbear.racing.jobs import derived
 from polarbear.racing.model import Fit
 from polarbear.racing.state import State
@@ -41,7 +41,7 @@ def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | No
     slack = 4 * np.sqrt(alpha * (1 - alpha) / GLANCE) + 1 / GLANCE
     if found is None or not found.diagnostics.trusted:
         return None
-    return None if beats(state, found, rankings, alpha - slack).any() else found
+    return None if may_eliminate(state, found, rankings, alpha - slack) else found
 
 
 def _at_a_glance(rankings: Rankings, /, *, seed: int) -> Posterior:

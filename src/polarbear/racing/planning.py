@@ -3,9 +3,11 @@
 Whoever is in doubt runs on instances that others have run on already before anybody runs on new
 ones: there one run is compared with all of them. A newcomer starts with these, and so does one that
 was settled for a while and is in doubt again. When instances are used up, runs that ended before
-the times in doubt are made again for longer.
+the times in doubt are made again for longer. The paper's allocation has new instances only, and
+used ones for newcomers.
 """
 
+from collections.abc import Iterator
 from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
 
@@ -33,7 +35,10 @@ def plan(state: State) -> Asked | str:
     rivals = state.rivals()
     if not rivals:
         return "resolved"
-    wishes = _cached(state, rivals) or _fresh(state, rivals) or _longer(state, rivals)
+    if state.rules.allocation == "paper":
+        wishes = _catching_up(state, rivals) or _fresh(state, rivals)
+    else:
+        wishes = _cached(state, rivals) or _fresh(state, rivals) or _longer(state, rivals)
     if not wishes:
         return NO_INSTANCES
     return _afford(state, wishes, state.asked)
@@ -73,6 +78,26 @@ def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     return sorted(wishes, key=lambda wish: (state.used[wish.key.instance], wish.key))
 
 
+def _catching_up(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
+    """Return the next batch of used instances for each algorithm that joined after their use.
+
+    The paper's rule: others wait meanwhile, and run on new instances only.
+    """
+    last = _last_open(state, rivals)
+    wishes = [
+        Wish(_next_key(state, name, instance), last[name])
+        for name in rivals
+        for instance in islice(_unseen(state, name), state.batch)
+    ]
+    return sorted(wishes, key=lambda wish: (state.used[wish.key.instance], wish.key))
+
+
+def _unseen(state: State, name: str) -> Iterator[str]:
+    """The instances used before an algorithm joined on which it has not run."""
+    before = state.order[state.cursor[name] : state.backlog.get(name, 0)]
+    return (instance for instance in before if name not in state.known[instance])
+
+
 def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
     """Until when a run on an instance would tell something about open pairs, if it would."""
     known = state.known[instance]
@@ -92,6 +117,8 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     if state.endless:
         numbers = map(str, count(len(state.order) + 1))
         new = (name for name in numbers if name not in state.used)
+    elif state.rules.allocation == "paper":
+        new = state.pool
     else:
         new = state.pool or (
             instance
@@ -109,13 +136,12 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     """Runs that ended too early, again, on instances in the order of their use.
 
-    With the focused allocation those that may still settle something, if that was decided.
+    Those that may still settle something, if that was decided.
     """
-    focused = state.rules.allocation == "focused"
-    if focused and state.given_up:
+    if state.given_up:
         return []
     last = _last_open(state, rivals)
-    wanted = (focused and state.horizons) or last
+    wanted = state.horizons or last
     until = {name: horizon for name, horizon in wanted.items() if name in last}
     out = {key[:2] for tickets in state.out.values() for key in tickets} | state.no_longer
     found: list[Wish] = []

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from polarbear.data.names import natural
-from polarbear.racing.events import Eliminated, Outlook
+from polarbear.racing.events import Outlook
 from polarbear.racing.rules import Rules
+from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import Spent, State
+from polarbear.status import AlgorithmStatus
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,8 @@ class Progress:
 
     Attributes
     ----------
-    racing, settled
-        Who is in the set so far: whoever is not settled with somebody, and the others, whose place
-        is certain as long as nobody joins.
-    eliminated, removed
-        Who is out, by whom and how surely, in order; who left.
+    statuses
+        The status of every algorithm: candidates, then eliminated, then removed ones.
     runs, wanted
         Of each algorithm, how many runs were made, and how many were asked for and are not in yet.
     rounds, open
@@ -38,10 +36,7 @@ class Progress:
         Why the race ended, if it has.
     """
 
-    racing: tuple[str, ...]
-    settled: tuple[str, ...]
-    eliminated: Mapping[str, Eliminated]
-    removed: tuple[str, ...]
+    statuses: tuple[AlgorithmStatus, ...]
     runs: Mapping[str, int]
     wanted: Mapping[str, int]
     rounds: int
@@ -64,13 +59,8 @@ class Progress:
         ended: str | None = None,
     ) -> Self:
         """Of a race in this state; to count its runs takes longer, so that is up to the caller."""
-        unsettled = set(state.rivals())
-        present = state.present()
         return cls(
-            tuple(name for name in present if name in unsettled),
-            tuple(name for name in present if name not in unsettled),
-            dict(state.eliminated),
-            tuple(sorted(state.removed, key=natural)),
+            tuple(statuses_of(state)),
             dict(runs),
             Counter(key.algorithm for key in state.wanted),
             state.round,
@@ -87,5 +77,5 @@ class Progress:
 
     @property
     def pareto(self) -> tuple[str, ...]:
-        """All but those that are dominated or left."""
-        return tuple(sorted((*self.racing, *self.settled), key=natural))
+        """The candidates: algorithms that are neither dominated nor removed."""
+        return tuple(one.algorithm for one in self.statuses if one.is_candidate)

@@ -4,8 +4,9 @@ from polarbear.data.runs import Runs
 from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
 from polarbear.racing.events import Eliminated, Event, Outlook
-from polarbear.racing.standing import Standing, as_card
+from polarbear.racing.standing import as_card
 from polarbear.racing.state import Spent
+from polarbear.status import AlgorithmStatus
 
 
 class Raced:
@@ -81,12 +82,12 @@ class Raced:
         return self.race.spent
 
     def _repr_html_(self) -> str:
-        return as_card(str(self), self.race.standings())
+        return as_card(str(self), self.race.statuses())
 
-    def verdict(self, algorithm: str) -> Standing:
-        """Whether an algorithm is dominated, in the set or undecided, and what is missing."""
+    def verdict(self, algorithm: str) -> AlgorithmStatus:
+        """Return the status of an algorithm: member, equivalent, dominated, undecided, removed."""
         return self.race.verdict(algorithm)
 
-    def standings(self) -> list[Standing]:
-        """The same of everybody: who is racing, then who is out, then who has left."""
-        return self.race.standings()
+    def statuses(self) -> list[AlgorithmStatus]:
+        """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
+        return self.race.statuses()

@@ -12,6 +12,11 @@ from polarbear.relations import Elimination, Resolution, sequential
 
 Looks = Literal["fixed", "shared", "betting"]
 Allocation = Literal["paper", "focused"]
+Closing = Literal["current", "permanent"]
+PosteriorOver = Literal["candidates", "all"]
+
+PRESETS = ("default", "paper")
+"""Rules by name, for files and commands: ``Rules()`` and ``Rules.paper()``."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,17 @@ class Rules:
         Whether who is dominated is so at all times at once ("joint") or at each by itself
         ("pointwise").
     resolution
-        Whether a pair is looked at until its relation is known at every time ("strict"), or only
-        until it is known that neither dominates the other ("crossing").
+        When a pair of algorithms is settled. "strict": its relation is certain at every time.
+        "crossing": each is certain to lead or tie somewhere, and one of them to lead (paper,
+        eq. 31). "at_par": the same without the strict lead, so that equal algorithms are settled
+        when they are certain to tie somewhere.
+    closing
+        For how long a settled pair stays so. "current": as long as the present posterior is
+        certain; and a pair in which one algorithm leads at each time, but not at all times at once,
+        is not settled. "permanent": from the first time on, as in the paper.
+    posterior_over
+        Which algorithms the posterior of a decision rates: the remaining "candidates", or "all"
+        that have run, the eliminated ones too, as in the paper.
     looks
         What ``alpha`` promises, for a race looks again after every round. "fixed": the certainty of
         each look, as in the paper. "shared": the error is shared out among all looks and pairs, so
@@ -38,9 +52,11 @@ class Rules:
         "betting": nobody is eliminated before an e-value says so, which no model can mislead and
         however often one looks (:mod:`polarbear.racing.betting`).
     allocation
-        Who runs next and until when. "paper": all with an open pair, until their last open time.
-        "focused": what is expected to resolve pairs at the least cost
-        (:mod:`polarbear.racing.allocation`).
+        Which algorithms run next, on which instances and until when. "paper": all with an open
+        pair, until their last open time, on new instances; an algorithm that joins first runs on
+        the instances that were used before. "focused": what is expected to resolve pairs at the
+        least cost (:mod:`polarbear.racing.allocation`), on used instances first; when instances
+        are used up, runs that ended too early are extended.
     overlap
         How many rounds may be asked for beyond one that is not complete, so that nobody waits for
         the slowest run. Decisions still do not depend on which run is told first.
@@ -75,7 +91,9 @@ class Rules:
     alpha: float = 0.99
     epsilon: float = 0.05
     elimination: Elimination = "joint"
-    resolution: Resolution = "crossing"
+    resolution: Resolution = "at_par"
+    closing: Closing = "current"
+    posterior_over: PosteriorOver = "candidates"
     looks: Looks = "fixed"
     allocation: Allocation = "focused"
     overlap: int = 0
@@ -95,6 +113,8 @@ class Rules:
             ),
             "elimination": _one_of(self.elimination, Elimination),
             "resolution": _one_of(self.resolution, Resolution),
+            "closing": _one_of(self.closing, Closing),
+            "posterior_over": _one_of(self.posterior_over, PosteriorOver),
             "looks": _one_of(self.looks, Looks),
             "allocation": _one_of(self.allocation, Allocation),
             "overlap": (_whole(self.overlap), "a number of rounds"),
@@ -119,10 +139,35 @@ class Rules:
             return self
         return replace(self, deadline=parse_deadline(self.deadline, now))
 
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Return the rules of the paper's algorithm 1, with changes.
+
+        Fit with ``evidence="rankings"`` for the paper's method as a whole. The paper's case
+        studies also use ``elimination="pointwise"`` and ``resolution="strict"``.
+
+        >>> Rules.paper(alpha=0.95).closing
+        'permanent'
+        """
+        paper: dict[str, Any] = {
+            "alpha": 0.99,
+            "epsilon": 0.05,
+            "elimination": "joint",
+            "resolution": "crossing",
+            "closing": "permanent",
+            "posterior_over": "all",
+            "looks": "fixed",
+            "allocation": "paper",
+            "overlap": 0,
+            "batch": (8, 64),
+        }
+        return cls(**{**paper, **changes})
+
     @property
     def questions(self) -> tuple[Any, ...]:
         """What the answers depend on; the rest is when to stop asking."""
-        return self.alpha, self.epsilon, self.elimination, self.resolution, self.looks
+        decides = (self.elimination, self.resolution, self.closing, self.posterior_over)
+        return self.alpha, self.epsilon, *decides, self.looks
 
     def certainty(self, n: int, instances: int) -> float:
         """How sure to be at one look, of ``n`` algorithms that have run on so many instances.
@@ -133,13 +178,13 @@ class Rules:
         return sequential(self.alpha, n, instances) if self.looks == "shared" else self.alpha
 
     def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
-        """The batch after one of this size in which so many of so many open pairs were resolved.
+        """Return the batch size after a round that resolved some of these open pairs.
 
         >>> Rules().next_batch(16, resolved=0, pairs=10), Rules().next_batch(16, 3, 10)
         (32, 8)
         """
         least, most = self.batch
-        if resolved == 0:
+        if resolved <= 0:
             batch *= 2
         elif 5 * resolved > pairs:
             batch //= 2
@@ -155,19 +200,27 @@ class Rules:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Back from :meth:`plain`.
+        """Back from :meth:`plain`; ``preset`` may name the rules that the others change.
 
+        >>> Rules.from_plain({"preset": "paper", "alpha": 0.95}) == Rules.paper(alpha=0.95)
+        True
         >>> Rules.from_plain({"alfa": 0.95})
         Traceback (most recent call last):
         polarbear.errors.DataError: there is no rule 'alfa'; there are ...
         """
         known = {field.name for field in fields(cls)}
-        strange = sorted(set(plain) - known)
+        changes = {name: value for name, value in plain.items() if name != "preset"}
+        preset = plain.get("preset", "default")
+        if preset not in PRESETS:
+            raise DataError(f"preset={preset!r}: expected {' or '.join(map(repr, PRESETS))}")
+        strange = sorted(set(changes) - known)
         if strange:
             raise DataError(
                 f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}"
             )
-        return cls(**{**plain, "batch": tuple(plain.get("batch", cls.batch))})
+        if "batch" in changes:
+            changes["batch"] = tuple(changes["batch"])
+        return cls.paper(**changes) if preset == "paper" else cls(**changes)
 
 
 def _number(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:

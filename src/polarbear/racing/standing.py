@@ -1,54 +1,55 @@
-"""What a race has to say, about itself and about an algorithm (``Standing``)."""
+"""A race in words: the status of each algorithm, lines of text, and a card for notebooks."""
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from math import inf
 
-from polarbear.data.names import amount, count, listing, shown
+from polarbear.data.names import amount, count, listing, natural
 from polarbear.notebook import card
-from polarbear.racing.state import State
+from polarbear.racing.state import State, pair
+from polarbear.status import AlgorithmStatus, few_left
 
 
-class Standing(NamedTuple):
-    """What a race has to say about an algorithm.
+def status_of(state: State, name: str) -> AlgorithmStatus:
+    """Return the status of an algorithm at the last decision of a race."""
+    if name in state.removed:
+        return AlgorithmStatus(name, "removed", why=state.removed[name])
+    if name in state.eliminated:
+        _, rival, probability = state.eliminated[name]
+        return AlgorithmStatus(name, "dominated", rival=rival, prob_dominated=probability)
+    assessed, rivals = state.assessed.get(name), state.rivals().get(name, {})
+    if assessed is None:
+        alone = not rivals and len(state.racing) == 1
+        status = AlgorithmStatus(name, "member" if alone else "undecided", clock=state.clock)
+    else:
+        _, kind, prob_in_pareto, rival, since, until = assessed
+        when = {"since": since, "until": until, "clock": state.clock}
+        epsilon = state.rules.epsilon if kind == "equivalent" else None
+        status = AlgorithmStatus(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
+    return _with_forecast(state, status, rivals) if rivals else status
 
-    Attributes
-    ----------
-    standing, by, probability
-        If it is dominated, by whom, and how sure that was.
-    open
-        With whom its relation is not known yet, and the last time at which it is not.
-    instances, time
-        What it would cost to know: on about how many more instances it has to run with these
-        rivals, and how long all of these runs take. None if that cannot be told yet.
-    left
-        How many instances are left that nobody has run on. None: there is always one more.
-    """
 
-    algorithm: str
-    standing: Literal["in the set", "dominated", "undecided", "removed"]
-    by: str | None = None
-    probability: float | None = None
-    open: Mapping[str, float] = MappingProxyType({})
-    instances: float | None = None
-    time: float | None = None
-    left: int | None = None
+def statuses_of(state: State) -> list[AlgorithmStatus]:
+    """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
+    removed = sorted(state.removed, key=natural)
+    return [status_of(state, name) for name in (*state.present(), *state.eliminated, *removed)]
 
-    def __str__(self) -> str:
-        name = shown(self.algorithm)
-        if self.standing == "dominated":
-            by = shown(self.by or "")
-            return f"{name} is dominated by {by} (P = {self.probability:.3f})"
-        if self.standing == "undecided":
-            return f"{name} is undecided: not settled with {listing(list(self.open))}{self._cost()}"
-        return f"{name} is {self.standing}"
 
-    def _cost(self) -> str:
-        if self.instances is None:
-            return "" if self.left != 0 else "; no instance left"
-        # What is open takes at least one more, however close to certain it is.
-        more = max(1, round(self.instances))
-        return f", about {count(more, 'more instance')}{_short(more, self.left)}"
+def _with_forecast(
+    state: State, status: AlgorithmStatus, rivals: dict[str, int]
+) -> AlgorithmStatus:
+    """Add the rivals with which a pair is open, and what it would take to settle them."""
+    last = {
+        rival: state.times[rivals[rival].bit_length() - 1] for rival in sorted(rivals, key=natural)
+    }
+    status = status._replace(open=last, left=state.left)
+    needs = [state.need.get(pair(status.algorithm, rival), inf) for rival in last]
+    instances = max(needs, default=inf)
+    if instances == inf:
+        return status
+    # It runs as long as any rival needs it, and each rival as long as that pair does.
+    time = instances * max(last.values())
+    time += sum(need * until for need, until in zip(needs, last.values(), strict=True))
+    return status._replace(instances=instances, time=time)
 
 
 def described(state: State) -> str:
@@ -70,17 +71,10 @@ def to_go(state: State) -> str:
     """How much is left of a race, and whether there are instances enough; "" if it is not known."""
     if not state.open or state.outlook is None:
         return ""
-    return f"{state.outlook}{_short(max(1.0, state.outlook.instances[1]), state.left)}"
+    return f"{state.outlook}{few_left(max(1.0, state.outlook.instances[1]), state.left)}"
 
 
-def _short(wanted: float, left: int | None) -> str:
-    """That there are fewer instances than it will probably take."""
-    if left is None or left >= wanted:
-        return ""
-    return f"; {f'only {left:,}' if left else 'none'} of them left"
-
-
-def as_card(text: str, standings: Iterable[Standing]) -> str:
+def as_card(text: str, statuses: Iterable[AlgorithmStatus]) -> str:
     """What a notebook shows of a race."""
-    rows = [[one.algorithm, one.standing, f"{one}."] for one in standings]
-    return card(text, ["algorithm", "standing", "verdict"], rows)
+    rows = [[one.algorithm, one.status, f"{one}."] for one in statuses]
+    return card(text, ["algorithm", "status", "verdict"], rows)

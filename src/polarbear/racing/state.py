@@ -23,6 +23,7 @@ from polarbear.data.runs import Runs
 from polarbear.racing.events import (
     Added,
     Asked,
+    Assessed,
     Continued,
     Decided,
     Eliminated,
@@ -98,7 +99,9 @@ class State:
 
     racing: set[str] = field(default_factory=set)
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
-    removed: set[str] = field(default_factory=set)
+    removed: dict[str, str] = field(default_factory=dict)  # and why
+    assessed: dict[str, Assessed] = field(default_factory=dict)  # at the last decision
+    screened: bool = False  # the last decision rests on few draws
     open: dict[Pair, int] = field(default_factory=dict)  # bit t: not known at time t
     need: dict[Pair, float] = field(default_factory=dict)  # how many more instances, about
     horizons: dict[str, float] = field(default_factory=dict)  # who runs next, if that was decided
@@ -110,6 +113,7 @@ class State:
     used: dict[str, int] = field(default_factory=dict)  # instances that were run on: which it was
     order: list[str] = field(default_factory=list)  # the same, in order of use
     known: dict[str, dict[str, float]] = field(default_factory=dict)  # instance, who, until when
+    backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
     cursor: Counter[str] = field(default_factory=Counter)  # so many of `order` are behind it
 
     told: set[Key] = field(default_factory=set)
@@ -195,6 +199,12 @@ class State:
         """Who is racing, in canonical order."""
         return tuple(sorted(self.racing, key=natural))
 
+    def rated(self) -> tuple[str, ...]:
+        """Return the algorithms that the posterior of a decision rates, in canonical order."""
+        if self.rules.posterior_over == "candidates":
+            return self.present()
+        return tuple(sorted({*self.racing, *self.eliminated}, key=natural))
+
     def rivals(self) -> dict[str, dict[str, int]]:
         """Of each algorithm with an open pair, in canonical order: with whom, at which times."""
         found: dict[str, dict[str, int]] = {}
@@ -238,14 +248,17 @@ def apply(state: State, event: Event) -> None:
         case Added(algorithm):
             _enter(state, algorithm)
             state.failures[algorithm] = 0
-            state.batch = state.rules.batch[0]
-        case Removed(algorithm):
+            if state.rules.allocation != "paper":  # the paper's batch rule knows no newcomers
+                state.batch = state.rules.batch[0]
+        case Removed(algorithm, why):
+            # What was said of the others was said beside this one.
+            state.news |= algorithm in state.racing and bool(state.assessed)
             most = state.rules.max_failures
             if most is not None and state.failing()[algorithm] > most:
                 state.failed_out.add(algorithm)
             _leave(state, algorithm, state.current)
             state.eliminated.pop(algorithm, None)
-            state.removed.add(algorithm)
+            state.removed[algorithm] = why
         case Asked(jobs):
             state.asked = max(state.asked, event.round + 1)
             state.extends |= extensions(jobs)
@@ -285,9 +298,10 @@ def _enter(state: State, algorithm: str) -> None:
     for rival in state.racing:
         state.open[pair(algorithm, rival)] = everything
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
-    state.removed.discard(algorithm)
+    state.removed.pop(algorithm, None)
     state.failed_out.discard(algorithm)
     state.racing.add(algorithm)
+    state.backlog[algorithm] = len(state.order)
     newcomers = len(state.entered) - state.initial
     state.entered.setdefault(algorithm, newcomers + 1 if state.round else 0)
     _look_again(state)
@@ -378,6 +392,7 @@ def _look_again(state: State) -> None:
     state.horizons.clear()
     state.given_up = False
     state.outlook = None
+    state.assessed.clear()
 
 
 def _ask(state: State, job: Job, round_: int) -> None:
@@ -449,7 +464,7 @@ def _use(state: State, instance: str) -> None:
 
 
 def _decide(state: State, event: Decided) -> None:
-    state.basis = Basis(event.round, state.present())
+    state.basis = Basis(event.round, state.rated())
     state.asked = max(state.asked, event.round + 1)  # what comes in from now on is of the next
     for key, ticket in state.out.pop(event.round, {}).items():
         _unknow(state, key, ticket)
@@ -461,6 +476,9 @@ def _decide(state: State, event: Decided) -> None:
     state.need = {(pair.first, pair.second): pair.need for pair in event.open}
     state.horizons, state.given_up = dict(event.horizons), event.given_up
     state.outlook = event.outlook
+    state.screened = event.screening
+    if not event.problems:
+        state.assessed = {one.algorithm: one for one in event.assessed}
     state.batch = event.batch
     state.round += 1
     if not state.open:

@@ -127,7 +127,7 @@ def _verdict(
     facts = posterior.facts(alpha) if posterior else None
     said = sentences(facts) if facts else []
     spoken = [
-        {"algorithm": names.index(one.algorithm), "standing": one.standing, "text": one.text}
+        {"algorithm": names.index(one.algorithm), "status": one.status, "text": one.text}
         for one in said
     ]
     open_ = close(facts) if facts else []
@@ -136,9 +136,7 @@ def _verdict(
     race = race_of(racing)
     for name in names[len(spoken) :] if race.rounds else ():
         found = race.verdict(name)
-        spoken.append(
-            {"algorithm": names.index(name), "standing": found.standing, "text": f"{found}."}
-        )
+        spoken.append({"algorithm": names.index(name), "status": found.status, "text": f"{found}."})
     state = stands(racing)
     said_last = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:

@@ -164,7 +164,7 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
         if name not in plain:
             raise SolverError(f"{name} is missing: {_MISSING[name]}")
     rules, limits = _table(plain, "rules"), _table(plain, "limits")
-    _known(rules, [field.name for field in fields(Rules)], "rules")
+    _known(rules, ["preset", *(field.name for field in fields(Rules))], "rules")
     _known(limits, [field.name for field in fields(Limits)], "limits")
     with _about("rules", keys=rules):
         if not isinstance(rules.get("batch", []), list):

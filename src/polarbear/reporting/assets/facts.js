@@ -15,8 +15,8 @@ function drawVerdict() {
   byId("close").textContent = verdict.close.join(" ");
   const said = verdict.sentences;
   const few = shortList(byId("all-sentences"), "verdict", said.length, FEW_SENTENCES, "algorithms", drawVerdict);
-  byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, standing, text }) => html("li", {},
-    swatch(algorithm), html("span", { class: `standing ${standing.replaceAll(" ", "-")}` }, standing), html("bdi", {}, text))));
+  byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, status, text }) => html("li", {},
+    swatch(algorithm), html("span", { class: `status ${status}` }, status), html("bdi", {}, text))));
 }
 
 function drawDiagnostics() {

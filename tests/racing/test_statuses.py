@@ -1,0 +1,111 @@
+"""One truth about membership: a race and its posterior say the same of every algorithm."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import polarbear as pb
+from polarbear.racing.core import Race
+from polarbear.racing.rules import Rules
+from polarbear.racing.state import Pair
+from polarbear.relations import eliminate
+from racers import SKILL, race_of, solve
+from racing import equal_pairs
+
+FILES = Path(__file__).parents[1] / "store" / "files"
+
+
+def check_agreement(race):
+    """The statuses of a race are those of the posterior of its last decision."""
+    posterior, rules = race.posterior, race.rules
+    if posterior is None or not posterior.diagnostics.trusted:
+        return 0
+    of_posterior = posterior.statuses(
+        race.state.certainty,
+        rules.epsilon,
+        elimination=rules.elimination,
+        resolution=rules.resolution,
+    )
+    compared = 0
+    for theirs in of_posterior:
+        ours = race.verdict(theirs.algorithm)
+        if ours.status == "removed":
+            continue
+        compared += 1
+        assert ours.status == theirs.status
+        if ours.status == "dominated":
+            assert ours.prob_dominated == pytest.approx(theirs.prob_dominated)
+        else:
+            assert ours.prob_in_pareto == pytest.approx(theirs.prob_in_pareto, abs=1e-6)
+        assert ours.rival == theirs.rival
+        assert (ours.since, ours.until) == (theirs.since, theirs.until)
+    return compared
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 10_000),
+    closing=st.sampled_from(["current", "permanent"]),
+    resolution=st.sampled_from(["at_par", "crossing", "strict"]),
+    elimination=st.sampled_from(["joint", "pointwise"]),
+    looks=st.sampled_from(["fixed", "shared"]),
+    allocation=st.sampled_from(["focused", "paper"]),
+)
+def test_a_race_and_its_posterior_agree_after_every_round(seed, **rules):
+    race = race_of(tuple(SKILL), seed=seed, rules=Rules(alpha=0.9, max_runs=300, **rules))
+    rounds = 0
+    while jobs := race.ask():
+        if race.rounds > rounds:
+            rounds = race.rounds
+            assert check_agreement(race)
+        for job in jobs:
+            race.tell(solve(job))
+    assert check_agreement(race)
+    if rules["closing"] == "current" and race.resolved:
+        assert not any(one.status == "undecided" for one in race.statuses())
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("*.db")), ids=lambda path: path.name)
+def test_stored_races_agree_with_their_posteriors(path):
+    with pb.open_store(path, read_only=True) as store:
+        assert check_agreement(Race.from_events(store.read(arrays=True)))
+
+
+def test_a_pair_that_later_evidence_contradicts_is_open_again():
+    def fit(rankings, *, seed):
+        mean = next(means)
+        noise = np.random.default_rng(seed).normal(size=(400, 3, len(rankings.algorithms)))
+        draws = (np.asarray(mean) + 0.01 * noise).astype(np.float32)
+        weight = np.full((400, 1), 1 / 400, dtype=np.float32)
+        return pb.Posterior(rankings.algorithms, rankings.times, draws, weight)
+
+    # Columns: bad, early, late. At first early and late cross; then they are level at all times.
+    first, second = [[0, 5, 0], [0, 0, 0], [0, 0, 5]], [[0, 1, 1], [0, 1, 1], [0, 1, 1]]
+    for closing, expected in (("current", True), ("permanent", False)):
+        means = iter([first, second])
+        rules = Rules(epsilon=0.0, batch=(2, 2), closing=closing, allocation="paper")
+        race = race_of(("bad", "early", "late"), rules=rules, fit=fit)
+        for _ in range(2):
+            for job in race.ask():
+                race.tell(solve(job))
+        race.ask()
+        pair: Pair = ("early", "late")
+        assert (pair in race.state.open) == expected
+
+
+def test_a_circle_of_dominance_leaves_one():
+    beats = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
+    sure = np.where(beats, [[0, 0.9, 0, 0], [0, 0, 0.8, 0], [0.7, 0, 0, 0], [0, 0, 0, 0]], 0.0)
+    assert eliminate(beats, sure).tolist() == [True, True, False, False]
+    assert eliminate(np.zeros((3, 3), dtype=bool), np.zeros((3, 3))).tolist() == [False] * 3
+
+
+@pytest.mark.parametrize(("n_times", "races", "least"), [(1, 6, 4), (20, 3, 3)])
+def test_equal_algorithms_end_equivalent(n_times, races, least):
+    """A small part of ``python studies/racing/equal_pairs.py``, which has 200 races of each."""
+    ends = Counter(equal_pairs.race(k, n_times).outcome for k in range(races))
+    assert ends["equivalent"] >= least
