@@ -77,7 +77,7 @@ def test_inside_the_package_names_are_imported_from_where_they_are_defined():
 def test_files_and_functions_stay_readable():
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
-        assert len(text.splitlines()) <= 500, path
+        assert len(text.splitlines()) <= 600, path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
