@@ -450,7 +450,13 @@ class Posterior(Frozen):
         return not_dominated(self.utilities, self._ahead)
 
     def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether none of these is ahead of another of them at all times, in each draw: (D, k)."""
+        """Whether none of these is ahead of another of them at all times, in each draw: (D, k).
+
+        >>> import polarbear as pb
+        >>> posterior = pb.fit(pb.testing.simulate_rankings(np.array([[3.0, 0.0, -3.0]]), 50))
+        >>> posterior.undominated(["a2", "a3"]).mean(axis=0).round(1)
+        array([1., 0.])
+        """
         if tuple(algorithms) == self.algorithms:
             return self._free
         chosen = indices(list(algorithms), self.algorithms, "algorithm")

@@ -17,6 +17,9 @@ NAMES = list("abcdef")
 PRIOR, MAX_ROUNDS = 300, 8
 SAMPLES = 163
 """A prime, so that no share of samples equals a threshold up to rounding."""
+RACES = min(40, settings.default.max_examples)
+if settings.default.max_examples > 100:  # HYPOTHESIS_PROFILE=thorough
+    RACES = 2000
 SHAPES = ("level", "equal", "near", "rising", "falling", "worse")
 
 
@@ -66,7 +69,7 @@ def resampling_fit(curves):
     return fit
 
 
-@settings(max_examples=max(1, settings.default.max_examples // 2))
+@settings(max_examples=RACES)
 @given(
     seed=st.integers(0, 2**32),
     n=st.integers(2, 4),

@@ -1,6 +1,7 @@
 """Commands that ask more of results: calibration, replay."""
 
 import argparse
+from typing import Any
 
 import polarbear
 from polarbear.cli.answers import say
@@ -157,13 +158,22 @@ def _rules(wanted: argparse.Namespace) -> "polarbear.Rules":
     return polarbear.Rules.from_plain({"preset": wanted.preset, **given})
 
 
+def _fit(wanted: argparse.Namespace) -> dict[str, Any]:
+    """Options of ``fit``; the paper's preset counts rankings as evidence unless told otherwise."""
+    from polarbear.racing.rules import PAPER_FIT
+
+    given = getattr(wanted, "given", ())
+    preset = PAPER_FIT if wanted.preset == "paper" and "evidence" not in given else {}
+    return {**fit_of(wanted), **preset}
+
+
 def _replay(wanted: argparse.Namespace) -> int:
     runs = runs_of(wanted)
     rules = _rules(wanted)
     if wanted.repeat > 1:
         return _replay_many(wanted, runs, rules)
     found = polarbear.replay(
-        runs, rules, times=times_of(runs, wanted), seed=wanted.seed, fit=fit_of(wanted)
+        runs, rules, times=times_of(runs, wanted), seed=wanted.seed, fit=_fit(wanted)
     )
     said = [str(found), *(str(one) for one in found.statuses())]
     plain = {
@@ -185,7 +195,7 @@ def _replay_many(
     from concurrent.futures import ProcessPoolExecutor
 
     seeds, times = range(wanted.seed, wanted.seed + wanted.repeat), times_of(runs, wanted)
-    fit = fit_of(wanted)
+    fit = _fit(wanted)
     with ProcessPoolExecutor(wanted.workers or 1) as pool:
         found = polarbear.replay_many(runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map)
     plain = {"full": found.full, "saved": found.saved, "replays": found.outcomes}

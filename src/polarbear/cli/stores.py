@@ -11,24 +11,8 @@ from polarbear.errors import DataError
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Add these commands."""
-    status = command(
-        commands,
-        "status",
-        "where does a race stand?",
-        "Reads the store, also while the race runs.",
-        takes="STORE",
-        examples=("status race.db", "status race.db --verbose"),
-        run=_status,
-    )
-    export = command(
-        commands,
-        "export",
-        "the runs of a race as a Parquet or CSV file",
-        "Other tools read it, and so does `polarbear analyse`.",
-        takes="STORE TARGET",
-        examples=("export race.db runs.parquet", "export race.db runs.csv"),
-        run=_export,
-    )
+    _add_status(commands)
+    _add_export(commands)
     merge = command(
         commands,
         "merge",
@@ -47,6 +31,56 @@ def add(commands: argparse._SubParsersAction) -> None:
         examples=("salvage race.db repaired.db",),
         run=_salvage,
     )
+    add_file(merge, "stores", nargs="+", metavar="store", help=STORE)
+    add_file(merge, "target", help="a new store, or that of a race")
+    add_file(salvage, "store", help="the file")
+    add_file(salvage, "target", help="a new file")
+    add_file(
+        salvage,
+        "--like",
+        metavar="STORE",
+        help="a store of the same race, if the first event of the damaged one is lost",
+    )
+    for parser in (merge, salvage):
+        add_json(parser)
+    _add_forget(commands)
+
+
+def _add_status(commands: argparse._SubParsersAction) -> None:
+    status = command(
+        commands,
+        "status",
+        "where does a race stand?",
+        "Reads the store, also while the race runs.",
+        takes="STORE",
+        examples=("status race.db", "status race.db --verbose"),
+        run=_status,
+    )
+    add_file(status, "store", help=STORE)
+    status.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also command lines, limits, and the machines and software that made the runs",
+    )
+    add_json(status)
+
+
+def _add_export(commands: argparse._SubParsersAction) -> None:
+    export = command(
+        commands,
+        "export",
+        "the runs of a race as a Parquet or CSV file",
+        "Other tools read it, and so does `polarbear analyse`.",
+        takes="STORE TARGET",
+        examples=("export race.db runs.parquet", "export race.db runs.csv"),
+        run=_export,
+    )
+    add_file(export, "store", help=STORE)
+    add_file(export, "target", help="a file that ends in .parquet, .pq or .csv")
+    add_json(export)
+
+
+def _add_forget(commands: argparse._SubParsersAction) -> None:
     forget = command(
         commands,
         "forget",
@@ -81,26 +115,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="runs that ended so",
     )
     forget.add_argument("--why", default="", metavar="TEXT", help="the reason, to be recorded")
-    status.add_argument(
-        "--verbose",
-        action="store_true",
-        help="also command lines, limits, and the machines and software that made the runs",
-    )
-    for parser in (status, export):
-        add_file(parser, "store", help=STORE)
-    add_file(export, "target", help="a file that ends in .parquet, .pq or .csv")
-    add_file(merge, "stores", nargs="+", metavar="store", help=STORE)
-    add_file(merge, "target", help="a new store, or that of a race")
-    add_file(salvage, "store", help="the file")
-    add_file(salvage, "target", help="a new file")
-    add_file(
-        salvage,
-        "--like",
-        metavar="STORE",
-        help="a store of the same race, if the first event of the damaged one is lost",
-    )
-    for parser in (status, export, forget, merge, salvage):
-        add_json(parser)
+    add_json(forget)
 
 
 def _status(wanted: argparse.Namespace) -> int:

@@ -258,7 +258,13 @@ class Race:
             self._record(Offered(names))
 
     def record(self, note: Identified | Hosted) -> None:
-        """Record what names stand for, or who made runs: no decision depends on it."""
+        """Record what names stand for, or who made runs: no decision depends on it.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> race.record(Identified())
+        >>> race.events[-1] == Identified()
+        True
+        """
         self._record(note)
 
     def load(self, runs: Runs) -> None:

@@ -15,6 +15,9 @@ Allocation = Literal["paper", "focused"]
 Closing = Literal["current", "permanent"]
 PosteriorOver = Literal["candidates", "all"]
 
+PAPER_FIT = {"evidence": "rankings"}
+"""Options of ``fit`` that make the paper's method of :meth:`Rules.paper`."""
+
 PRESETS = ("default", "paper")
 """Rules by name, for files and commands: ``Rules()`` and ``Rules.paper()``."""
 
@@ -143,8 +146,9 @@ class Rules:
     def paper(cls, **changes: Any) -> Self:
         """Return the rules of the paper's algorithm 1, with changes.
 
-        Fit with ``evidence="rankings"`` for the paper's method as a whole. The paper's case
-        studies also use ``elimination="pointwise"`` and ``resolution="strict"``.
+        With ``fit={"evidence": "rankings"}`` a race is the paper's method as a whole. In files and
+        commands the preset "paper" sets both. One of the paper's case studies has
+        ``elimination="pointwise"`` and ``resolution="strict"``.
 
         >>> Rules.paper(alpha=0.95).closing
         'permanent'

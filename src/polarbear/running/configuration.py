@@ -48,7 +48,7 @@ from polarbear.data import grid
 from polarbear.data.names import guess
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.model import Model
-from polarbear.racing.rules import Rules
+from polarbear.racing.rules import PAPER_FIT, Rules
 from polarbear.running.child import described
 from polarbear.running.commands import Command
 from polarbear.running.instances import Instances
@@ -173,6 +173,8 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     with _about("limits", keys=limits):
         most = Limits(**limits)
     fit = _table(plain, "fit")
+    if rules.get("preset") == "paper":
+        fit = {**PAPER_FIT, **fit}
     with _about("fit", keys=fit):
         Model.of(fit)
     with _about("times", keys={}):

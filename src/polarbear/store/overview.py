@@ -19,13 +19,18 @@ from polarbear.racing.events import (
     fitting_in,
 )
 from polarbear.racing.jobs import Key
+from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import State, apply, begin
+from polarbear.status import AlgorithmStatus
 from polarbear.store.counting import counted
 from polarbear.store.database import Database
 from polarbear.store.rows import STATUS_OF, holder_words, name_of, small_event
 from polarbear.store.withdrawing import count_withdrawn, withdrawn
 
 _NOBODY = b'"eliminated": []'
+
+
+MAX_STATUS_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Overview:
         How the race makes posteriors, in words.
     racing, eliminated, removed
         Who takes part, who is out (by whom, how surely), who left.
+    statuses
+        The status of every algorithm at the last decision.
     ended
         For each algorithm, how many of its runs ended how.
     rounds, open, wanted
@@ -78,6 +85,7 @@ class Overview:
     racing: tuple[str, ...]
     eliminated: Mapping[str, Eliminated]
     removed: tuple[str, ...]
+    statuses: tuple[AlgorithmStatus, ...]
     ended: Mapping[str, Mapping[Status, int]]
     rounds: int
     open: int
@@ -107,6 +115,8 @@ class Overview:
             f"  racing      {listing(self.racing)}",
             f"  eliminated  {listing(out)}",
         ]
+        if self.rounds:
+            lines += [f"  {shown(one.algorithm)}: {one.brief()}" for one in self._candidates()]
         if self.removed:
             lines.append(f"  removed     {listing(self.removed)}")
         lines += [
@@ -126,6 +136,10 @@ class Overview:
         return "\n".join([*lines, *self._table()])
 
     __repr__ = __str__
+
+    def _candidates(self) -> list[AlgorithmStatus]:
+        """The status of the first candidates, of whom there may be hundreds."""
+        return [one for one in self.statuses if one.is_candidate][:MAX_STATUS_LINES]
 
     def _table(self) -> list[str]:
         seen = {status for own in self.ended.values() for status in own}
@@ -170,6 +184,7 @@ def overview(database: Database) -> Overview:
         state.present(),
         dict(state.eliminated),
         tuple(sorted(state.removed, key=natural)),
+        tuple(statuses_of(state)),
         {name: found[name] for name in sorted(found, key=natural)},
         state.round,
         len(state.open),
