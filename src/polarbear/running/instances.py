@@ -90,7 +90,7 @@ class Instances:
         Parameters
         ----------
         files
-            A pattern such as "instances/*.cnf", or a list of files. An absolute path in the list is
+            A pattern such as ``"instances/*.cnf"``, or a list of files. An absolute path in the list is
             named as it is written.
         folder
             What names are relative to, and where the files are looked for. To get the same names
