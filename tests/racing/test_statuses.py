@@ -105,8 +105,8 @@ def test_a_circle_of_dominance_leaves_one():
     assert eliminate(np.zeros((3, 3), dtype=bool), np.zeros((3, 3))).tolist() == [False] * 3
 
 
-@pytest.mark.parametrize(("n_times", "races", "least"), [(1, 6, 4), (20, 3, 3)])
+@pytest.mark.parametrize(("n_times", "races", "least"), [(1, 6, 4), (20, 3, 2)])
 def test_equal_algorithms_end_equivalent(n_times, races, least):
     """A small part of ``python studies/racing/equal_pairs.py``, which has 200 races of each."""
     ends = Counter(equal_pairs.race(k, n_times).outcome for k in range(races))
-    assert ends["equivalent"] >= least
+    assert ends["both equivalent"] >= least

@@ -90,8 +90,8 @@ class Instances:
         Parameters
         ----------
         files
-            A pattern such as ``"instances/*.cnf"``, or a list of files. An absolute path in the list is
-            named as it is written.
+            A pattern such as ``"instances/*.cnf"``, or a list of files. An absolute path in the
+            list is named as it is written.
         folder
             What names are relative to, and where the files are looked for. To get the same names
             from wherever a script is called: ``folder=Path(__file__).parent``.
