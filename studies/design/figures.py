@@ -16,7 +16,8 @@ FIXED_RUNS, FIXED_EVALUATIONS = Size().instances, Size().evaluations
 
 LOOKS = {
     "dominated": ("#b4b4b4", "o"),
-    "in the set": ("#0033d3", "D"),
+    "member": ("#0033d3", "D"),
+    "equivalent": ("#5b8dff", "d"),
     "undecided": ("#b68e00", "^"),
     "removed": ("#7e3500", "x"),
 }

@@ -108,7 +108,7 @@ def _verdict(found: Result, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "standing": said.status,
-        "by": said.by,
+        "by": said.rival,
         "worth": 0.0 if said.status == "removed" else round(worth(found, name), 4),
         "spent": found.spent.time,
         "runs": found.spent.runs,

@@ -44,10 +44,18 @@ def _course(verdicts: list[dict[str, Any]]) -> str:
     for k, row in enumerate(verdicts, start=1):
         if k % EVERY == 0 or k == len(verdicts):
             said = Counter(one["standing"] for one in verdicts[:k])
-            counts = [said[what] for what in ("dominated", "in the set", "undecided", "removed")]
+            members = said["member"] + said["equivalent"]
+            counts = [said["dominated"], members, said["undecided"], said["removed"]]
             spent = row["spent"]
             rows.append([k, *counts, row["racing"], f"{spent:,.0f}", f"{spent / k:,.0f}"])
-    head = ["candidates", "dominated at once", "in the set", "undecided", "failed", "racing now"]
+    head = [
+        "candidates",
+        "dominated at once",
+        "member or equivalent",
+        "undecided",
+        "failed",
+        "racing now",
+    ]
     return table([*head, "evaluations", "for each candidate"], rows)
 
 
@@ -64,7 +72,7 @@ def _ended(row: dict[str, Any], fixed: list[dict[str, Any]]) -> str:
     ours, theirs = set(row["pareto"]), set(last["pareto"])
     rest = row["candidates"] + 1 - len(ours)
     return said + (
-        f" Of the {len(ours)} in the set of the race the fixed evaluator keeps "
+        f" Of the {len(ours)} members of the race's set the fixed evaluator keeps "
         f"{len(ours & theirs)}; of {last['out']} of the {rest} who are out it would keep "
         f"{len(theirs - ours)}."
     )
@@ -77,4 +85,4 @@ def _members(names: list[str], options: dict[str, dict[str, Any]]) -> str:
         on = [key for key, value in given.items() if value is True]
         named = [str(value) for value in given.values() if isinstance(value, str)]
         rows.append([name, ", ".join(named), ", ".join(on)])
-    return table(["in the set", "modules", "switched on"], rows)
+    return table(["member", "modules", "switched on"], rows)
