@@ -196,13 +196,33 @@ class PaperRace:
             self.known[a, instance] = last
         return runs
 
+    def largest_group(self):
+        """The most algorithms that instances compare with each other, also through others.
+
+        The paper knows no missing runs. What no instance compares with the others waits.
+        """
+        groups = [{a} for a in sorted({a for a, _ in self.known})]
+        for instance in self.instances:
+            met = {
+                a
+                for (a, where), last in self.known.items()
+                if where == instance
+                and any(self.observe(a, instance, t) is not None for t in range(last + 1))
+            }
+            joined = [group for group in groups if group & met]
+            if joined:
+                first = groups.index(joined[0])
+                groups[first] = set().union(*joined)
+                groups = [one for one in groups if one is groups[first] or one not in joined]
+        return max(groups, key=len)
+
     def posterior(self):
         """Curves sampled from P(theta | R), where R is every ranking at every time."""
         observed = {}
         for (a, instance), last in self.known.items():
             for t in range(last + 1):
                 value = self.observe(a, instance, t)
-                if value is not None:
+                if value is not None and a in self.compared:
                     observed.setdefault((instance, t), {})[a] = value
         rankings = [(tuple(ranking(values, "maximize")), t) for (_, t), values in observed.items()]
         weights = [
@@ -239,18 +259,22 @@ class PaperRace:
 
     def decide(self):
         """Update the posterior, eliminate, resolve, and adapt the batch: who was eliminated."""
+        self.compared = self.largest_group()
+        rated = [a for a in self.candidates if a in self.compared]
         draws = self.posterior()
-        pairs = list(combinations(self.candidates, 2))
         before = [
-            pair for pair in pairs if not all(self.resolved[*pair, t] for t in range(self.n_times))
+            (a, b)
+            for a, b in combinations(rated, 2)
+            if not all(self.resolved[a, b, t] for t in range(self.n_times))
         ]
-        eliminated = self.eliminate(draws)
-        for a, b in combinations(self.candidates, 2):
+        eliminated = self.eliminate(draws, rated) if len(self.compared) > 1 else []
+        for a, b in combinations(rated, 2) if len(self.compared) > 1 else ():
             self.resolve(draws, a, b)
         after = [
             (a, b)
-            for a, b in combinations(self.candidates, 2)
-            if not all(self.resolved[a, b, t] for t in range(self.n_times))
+            for a, b in before
+            if {a, b} <= set(self.candidates)
+            and not all(self.resolved[a, b, t] for t in range(self.n_times))
         ]
         done = len(before) - len(after)
         if done == 0:
@@ -279,25 +303,18 @@ class PaperRace:
             return min(self.ahead(draws, a, b, t) for t in times)
         return sum(all(curve[a][t] > curve[b][t] for t in times) for curve in draws) / len(draws)
 
-    def eliminate(self, draws):
+    def eliminate(self, draws, rated):
         """Remove dominated candidates one after the other: a dominated one before its dominators.
 
         In a circle the most certainly dominated one goes first, and of those that are equally
         certain the first by name.
         """
-        chance = {
-            (a, b): self.dominance(draws, a, b)
-            for a in self.candidates
-            for b in self.candidates
-            if a != b
-        }
+        chance = {(a, b): self.dominance(draws, a, b) for a in rated for b in rated if a != b}
         eliminated = []
         while True:
             dominated = {}
-            for b in self.candidates:
-                by = [
-                    chance[a, b] for a in self.candidates if a != b and chance[a, b] >= self.alpha
-                ]
+            for b in rated:
+                by = [chance[a, b] for a in rated if a != b and chance[a, b] >= self.alpha]
                 if by:
                     dominated[b] = max(by)
             if not dominated:
@@ -309,6 +326,7 @@ class PaperRace:
             ]
             for b in harmless or [max(dominated, key=lambda name: dominated[name])]:
                 self.candidates.remove(b)
+                rated.remove(b)
                 eliminated.append(b)
 
     def resolve(self, draws, a, b):

@@ -448,3 +448,32 @@ def test_sites_with_other_files_under_one_name_are_not_merged(folder, tmp_path):
 
 def search_file(job, scale=1.0):
     yield 10, job.rng.random() * scale
+
+
+def test_corrected_code_may_come_under_the_name_of_withdrawn_runs(tmp_path):
+    def broken(job):
+        if job.instance >= 0:
+            raise ValueError("a bug")
+        yield 1, 0.0
+
+    def corrected(job):
+        yield 1, job.instance
+
+    def other(job):
+        yield 1, job.instance + 1
+
+    def call(solver):
+        options = {"direction": "minimize", "store": tmp_path / "race.db", "executor": 1}
+        instances = [float(k) for k in range(24)]
+        return pb.race({"own": solver, "other": other}, instances, [1], **options)
+
+    with call(broken) as result:
+        assert "a bug" in result.failures["own"]
+        result.withdraw("own", why="a bug")
+        assert not result.failures
+    with call(corrected) as result:
+        assert not result.failures
+        assert result.verdict("own").status == "member"
+        assert not result.failures
+    with pb.open_store(tmp_path / "race.db", read_only=True) as store:
+        assert not store.status().failures

@@ -33,7 +33,8 @@ class AlgorithmStatus(NamedTuple):
     algorithm, status
         The name, and "member", "equivalent", "dominated", "undecided" or "removed".
     prob_in_pareto
-        P(no algorithm is ahead of it at all times). None before the first decision.
+        P(no algorithm is ahead of it at all times). None before the first decision, and of
+        algorithms that a race eliminated or removed.
     rival
         The algorithm that dominates it, or that it is equivalent to.
     prob_dominated
@@ -54,7 +55,7 @@ class AlgorithmStatus(NamedTuple):
     --------
     >>> print(AlgorithmStatus("CSA", "member", 0.998))
     CSA is a member of the Pareto set (P = 0.998)
-    >>> print(AlgorithmStatus("RS", "dominated", 0.0, "CSA", 0.9999))
+    >>> print(AlgorithmStatus("RS", "dominated", rival="CSA", prob_dominated=0.9999))
     RS is dominated by CSA (P > 0.999)
     """
 

@@ -131,7 +131,9 @@ def _sentence(facts: Facts, status: AlgorithmStatus, code: int) -> str:
     if chances[rival] < 0.01:
         return f"{status.claim()}: no single one is likely to be ahead of it at all times"
     closest = f"closest to dominating it is {shown(facts.algorithms[rival])}"
-    return f"{status.claim()}: {closest} ({chance(float(chances[rival]))})"
+    # Two ways to count draws differ in the third digit; together they are at most 1.
+    dominated = min(float(chances[rival]), 1 - (status.prob_in_pareto or 0.0))
+    return f"{status.claim()}: {closest} ({chance(dominated)})"
 
 
 def _leads(facts: Facts, code: int) -> list[str]:

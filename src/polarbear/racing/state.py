@@ -14,7 +14,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polarbear.data.names import natural
@@ -377,6 +377,11 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     for algorithm, instance in pairs:
         state.known.get(instance, {}).pop(algorithm, None)
         state.failures[algorithm] = 0
+        state.reasons.pop(algorithm, None)
+    # Where no run of a solver counts any more, other code may come under its name.
+    counting = {key.algorithm for key in state.told - state.withdrawn}
+    solvers = {name: own for name, own in state.identity.solvers.items() if name in counting}
+    state.identity = replace(state.identity, solvers=solvers)
     if not state.endless:
         state.dropped.update(event.instances)
     for instance in event.instances:

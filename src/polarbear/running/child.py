@@ -12,6 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from polarbear.data.run import Status
+from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.board import Board
 from polarbear.running.job import HorizonReached, RunningJob
@@ -111,6 +112,8 @@ def described(error: BaseException) -> str:
         theirs = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
         places = [f"{f.filename}, line {f.lineno}, in {f.name}" for f in (theirs or frames)[-3:]]
         place = f" ({', called from '.join(reversed(places))})"
+        if isinstance(error, SolverError):  # raised by us about a program: its words say it all
+            place = ""
     except BaseException:
         place = ""
     return f"{kind}: {message[:2_000]}{place}"

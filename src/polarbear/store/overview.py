@@ -191,7 +191,7 @@ def overview(database: Database) -> Overview:
         len(state.wanted),
         uncounted.total(),
         _end(database, head.last),
-        _failures(database, head.last),
+        _failures(database, head.last, gone),
         head.last,
         str(last[0][0]) if last else "a run",
         int(database.query("SELECT count(*) FROM remarks")[0][0]),
@@ -211,14 +211,18 @@ def _end(database: Database, last: int) -> str | None:
     return next((event.why for event in events.values() if isinstance(event, Ended)), None)
 
 
-def _failures(database: Database, last: int) -> dict[str, str]:
-    """Why the last run that failed did, by algorithm, among the last failures."""
+def _failures(database: Database, last: int, gone: Mapping[tuple[str, str], int]) -> dict[str, str]:
+    """Why the last run that failed did, by algorithm, among the last failures that count."""
     sql = (
         "SELECT seq, kind, body, crc FROM events WHERE kind = 'failed' AND seq <= ? "
         "ORDER BY seq DESC LIMIT 500"
     )
-    failed = _events(database.name, database.query(sql, last), None).values()
-    reasons = {e.key.algorithm: e.why for e in reversed(failed) if isinstance(e, Failed)}
+    failed = _events(database.name, database.query(sql, last), None)
+    reasons = {
+        event.key.algorithm: event.why
+        for seq, event in reversed(failed.items())
+        if isinstance(event, Failed) and seq > gone.get(event.key[:2], 0)
+    }
     return {name: reasons[name] for name in sorted(reasons, key=natural)}
 
 
