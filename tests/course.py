@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 import polarbear as pb
+from polarbear.racing.events import Started
 from polarbear.store.log import Store
 
 TIMES = (10.0, 30.0, 100.0)
@@ -69,10 +70,12 @@ def run(store=None, executor=1, seconds=0.0, rules=RULES, **more):
 def decisions(events):
     """What was asked and decided, without the order in which runs came in.
 
-    Nor what names stand for, which says how long solvers wait, nor which process made the runs.
+    Nor what names stand for, which says how long solvers wait, nor which process made the runs, nor
+    the name of the function that fits, which a script knows by another module.
     """
     left_out = ("Told", "Imported", "Identified", "Hosted")
-    return [event for event in events if type(event).__name__ not in left_out]
+    kept = [event for event in events if type(event).__name__ not in left_out]
+    return [replace(one, model=None) if isinstance(one, Started) else one for one in kept]
 
 
 def told(events):

@@ -249,11 +249,11 @@ def test_it_is_made_again_only_if_there_is_something_new(tmp_path, monkeypatch):
         fits.append(seed)
         return pb.fit(rankings, seed=seed)
 
-    monkeypatch.setattr("polarbear.live.snapshots.fit", counted)
     monkeypatch.setattr("polarbear.live.snapshots.LEAST", 0.0)
     monkeypatch.setattr("polarbear.live.snapshots.SHARE", 1.0)
     path = str(tmp_path / "race.db")
     race = race_of(rules=pb.Rules(alpha=0.9, batch=(8, 8)), fit=pb.fit)
+    monkeypatch.setattr("polarbear.racing.model.Model.make_fit", lambda _: counted)
     with pb.open_store(path) as store:
         stored = 0
 

@@ -240,7 +240,7 @@ me, forks = os.getpid(), []
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 def forked():
     forks.append(1)
-    if len(forks) == 3:
+    if len(forks) == 3 and os.getpid() == me:  # guards fork as well, and would interrupt again
         os.kill(me, signal.SIGINT)
 os.register_at_fork(after_in_parent=forked)
 try:
