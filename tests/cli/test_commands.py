@@ -239,7 +239,7 @@ def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
         ("replay", "{file}", *READ, "--times", "3", "--repeat", "2"),
         ("calibration", "{file}", *READ, "--times", "2", "--replicates", "2"),
         ("status", "{kept}/race.db"),
-        ("export", "{kept}/race.db", "{tmp}/runs.parquet"),
+        ("export", "{kept}/race.db", "{tmp}/runs.csv"),
         ("salvage", "{kept}/race.db", "{tmp}/new.db"),
         ("forget", "{tmp}/copy.db", "--algorithm", "bad", "--why", "to see"),
         ("merge", "{kept}/race.db", "{tmp}/all.db"),
