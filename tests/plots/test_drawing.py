@@ -17,6 +17,7 @@ from polarbear.plots.labels import spread
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 matplotlib = pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.filterwarnings("ignore:the times start where no algorithm differs")
 
 
 @pytest.fixture(scope="module", autouse=True)
