@@ -99,6 +99,6 @@ def _short(name: str) -> str:
     >>> _short("/home/ann/night.db"), _short("postgresql://host/races#night")
     ('night.db', 'night')
     >>> _short("postgresql://ann:secret@host/races")
-    'race'
+    'polarbear'
     """
     return unquote(urlsplit(name).fragment) or RACE if "://" in name else Path(name).name

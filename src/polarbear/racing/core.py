@@ -430,8 +430,7 @@ class Race:
 
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
         """
-        self._assess()
-        return status_of(self._state, self._known(algorithm))
+        return status_of(self._assessed(), self._known(algorithm))
 
     def statuses(self) -> list[AlgorithmStatus]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones.
@@ -440,8 +439,7 @@ class Race:
         >>> [str(one) for one in race.statuses()]
         ['a is undecided: not settled with b', 'b is undecided: not settled with a']
         """
-        self._assess()
-        return statuses_of(self._state)
+        return statuses_of(self._assessed())
 
     def __str__(self) -> str:
         return described(self._state)
@@ -484,15 +482,17 @@ class Race:
         apply(self._state, event)
         self._events.append(event)
 
-    def _assess(self) -> None:
-        """Make the statuses of a race of version 1, whose decisions do not have them."""
+    def _assessed(self) -> State:
+        """The state with statuses, which decisions of version 1 do not have."""
         state = self._state
-        if state.assessed or state.basis is None or state.basis.algorithms != state.rated():
-            return
-        posterior, rankings = self.posterior, self._rankings(state.basis)
-        if posterior is not None and rankings is not None and posterior.diagnostics.trusted:
-            statuses, _ = assess_candidates(state, posterior, rankings)
-            state.assessed = {one.algorithm: Assessed.of(one) for one in statuses}
+        basis = None if state.assessed or state.news else state.basis
+        if basis is None or basis.algorithms != state.rated():
+            return state
+        posterior, rankings = self.posterior, self._rankings(basis)
+        if posterior is None or rankings is None or not posterior.diagnostics.trusted:
+            return state
+        statuses, _ = assess_candidates(state, posterior, rankings)
+        return replace(state, assessed={one.algorithm: Assessed.of(one) for one in statuses})
 
     def _end(self, why: str) -> tuple[Job, ...]:
         if self._state.ended != why:

@@ -20,6 +20,7 @@ from polarbear.running.processes import die_with
 from polarbear.running.setup import Limits, Setup
 
 _PACKAGE = str(Path(__file__).parents[1])
+_LIBRARY = str(Path(os.__file__).parent)
 
 
 def begin(parent: int, output: int, limits: Limits) -> None:
@@ -99,6 +100,11 @@ def _judged(error: BaseException) -> tuple[Status, str]:
     return Status.CRASHED, described(error)
 
 
+def _is_library(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame is of Python's standard library."""
+    return frame.filename.startswith(_LIBRARY) and "site-packages" not in frame.filename
+
+
 def described(error: BaseException) -> str:
     """An exception in a line, even if its message cannot be printed."""
     kind = type(error).__name__
@@ -112,8 +118,8 @@ def described(error: BaseException) -> str:
         theirs = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
         places = [f"{f.filename}, line {f.lineno}, in {f.name}" for f in (theirs or frames)[-3:]]
         place = f" ({', called from '.join(reversed(places))})"
-        if isinstance(error, SolverError):  # raised by us about a program: its words say it all
-            place = ""
+        if isinstance(error, SolverError) and all(map(_is_library, theirs)):
+            place = ""  # raised by us about a program: its words say it all
     except BaseException:
         place = ""
     return f"{kind}: {message[:2_000]}{place}"
