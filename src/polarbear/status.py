@@ -101,8 +101,7 @@ class AlgorithmStatus(NamedTuple):
         name, rival = shown(self.algorithm), shown(self.rival or "")
         belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)}"
         if self.status == "dominated":
-            sure = "" if self.prob_dominated is None else f" ({chance(self.prob_dominated)})"
-            return f"{name} is dominated by {rival}{sure}"
+            return f"{name} is {self.brief()}"
         if self.status == "member":
             return f"{name} is a member of the Pareto set{belongs and f'{belongs})'}"
         belongs = belongs and f"{belongs} that it is a member)"
