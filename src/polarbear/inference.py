@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from polarbear.data.names import count, listing, span
 from polarbear.data.rankings import UNKNOWN, Rankings, rank
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming
+from polarbear.data.table import Naming, refuse_gaps
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.posterior import Evidence, Posterior
 from polarbear.priors.any import Prior
@@ -186,8 +186,7 @@ def as_rankings(
         return _ranked(data, times, ranking)
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
-    if direction is None:
-        raise DataError("are small values good or large ones? direction='minimize' or 'maximize'")
+    refuse_gaps(data, "pb.fit", direction, columns)
     return _ranked(Runs.from_frame(data, direction=direction, **columns), times, ranking)
 
 

@@ -124,7 +124,14 @@ def in_options(message: str, wanted: argparse.Namespace | None) -> str:
 
     if "start" in options:
         message = _FROM_RUNS.sub(r"\1", message)
-    return _PARAMETER.sub(option, message)
+    call = _READ_CALL.search(message)
+    if wanted is None or call is None or "words" not in options:
+        return _PARAMETER.sub(option, message)
+    # The command as it was typed, with the arguments of the call that it lacks.
+    given = getattr(wanted, "given", ())
+    more = [arg for arg in _PARAMETER.finditer(call[1]) if arg["name"] not in given]
+    command = " ".join([typed(wanted), *map(option, more)])
+    return _PARAMETER.sub(option, message[: call.start()]) + command
 
 
 def option_name(parameter: str) -> str:
@@ -146,6 +153,7 @@ _FROM_RUNS = re.compile(r"times=pb\.grid\.from_runs\(runs, ([^()]*)\)")
 _LISTED = re.compile(r"'([^']*)': (\[[^\]]*\])")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
+_READ_CALL = re.compile(r"\bpb\.read\((.*)\)$")
 _SPACED = re.compile(r"pb\.grid\.log\(([^,]+), ([^,]+), \d+\)")
 _PARAMETER = re.compile(
     r"\b(?P<name>[a-z_]+)="

@@ -1,11 +1,15 @@
 """Columns that a table lacks: what to say, so that the next try succeeds."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
 
 from polarbear.data.columns import Columns
-from polarbear.data.names import listing
+from polarbear.data.names import count, listing
+from polarbear.data.run import NO_DIRECTION
 from polarbear.errors import DataError
 
 USUAL = {
@@ -58,18 +62,83 @@ def lacking(columns: Columns, parts: Iterable[tuple[str, str]]) -> str:
     layout = _layout(columns, [part for part, _ in gone])
     if layout:
         return f"no column {said} among {listing(names)}: {layout}"
-    taken = {name for _, name in parts}
-    free = [name for name in names if name not in taken]
-    found = meant(gone, free)
-    advice = [f"{part}={found.get(part, '...')!r}" for part, _ in gone]
-    again = repetition_like(name for name in free if name not in found.values())
-    if again not in (None, *REPETITION_COLUMNS) and "repetition" not in dict(parts):
-        advice.append(f"repetition={again!r}")
+    advice = [f"{part}={name!r}" for part, name in name_columns(columns, parts).items()]
     several = len(gone) > 1
     return (
         f"no column{'s' if several else ''} {said} among {listing(names)}; say which "
         f"{'they are' if several else 'one it is'} with {', '.join(advice)}"
     )
+
+
+def name_columns(columns: Columns, parts: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The arguments that name the columns a table lacks: guesses, and "..." where there is none.
+
+    >>> from polarbear.data.columns import columns_of
+    >>> table = columns_of({"solver": ["a"], "evals": [1], "x": [2]})
+    >>> name_columns(table, [("algorithm", "algorithm"), ("time", "time"), ("value", "value")])
+    {'algorithm': 'solver', 'time': 'evals', 'value': '...'}
+    """
+    taken = {name for _, name in parts}
+    free = [str(name) for name in columns.names if name not in taken]
+    gone = [(part, name) for part, name in parts if name not in set(columns.names)]
+    guesses = meant(gone, free)
+    arguments = {part: guesses.get(part, "...") for part, _ in gone}
+    again = repetition_like(name for name in free if name not in guesses.values())
+    if again not in (None, *REPETITION_COLUMNS) and "repetition" not in dict(parts):
+        arguments["repetition"] = str(again)
+    return arguments
+
+
+def list_gaps(
+    direction: str | None, missing: str, n_incomplete: int
+) -> tuple[list[str], dict[str, str]]:
+    """What a table lacks beside columns, in words, and the arguments that make up for it.
+
+    >>> list_gaps(None, "error", 2)[1]
+    {'direction': 'minimize', 'missing': 'drop'}
+    """
+    why, arguments = list[str](), dict[str, str]()
+    if direction is None:
+        why.append(NO_DIRECTION)
+        arguments["direction"] = "minimize"
+    if n_incomplete and missing == "error":
+        rows = count(n_incomplete, "row")
+        why.append(f"{rows} without a time or a value: leave out such rows with missing='drop'")
+        arguments["missing"] = "drop"
+    return why, arguments
+
+
+def count_incomplete(columns: Columns, parts: Sequence[tuple[str, str]]) -> int:
+    """The number of rows without a time or a value, by the columns that are named or guessed.
+
+    Runs of a table with a column of statuses may lack values, so none of their rows counts.
+    """
+    if "status" in columns.names:
+        return 0
+    timed = [(part, name) for part, name in parts if part in ("time", "value")]
+    incomplete = np.zeros(0, dtype=bool)
+    for name in meant(timed, [str(name) for name in columns.names]).values():
+        if _numeric(columns, name):
+            empty = np.isnan(columns.numbers(name))
+            incomplete = empty | incomplete if len(incomplete) else empty
+    return int(incomplete.sum())
+
+
+def spell_call(
+    function: str, data: str, given: Mapping[str, Any], lacking: Mapping[str, Any]
+) -> str:
+    """The call that makes up for gaps of several kinds, in lines of its own; "" if of one kind.
+
+    >>> print(spell_call("pb.read", "'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
+    <BLANKLINE>
+    All of it at once:
+      pb.read('a.csv', time='fe', direction='minimize')
+    """
+    if len(lacking) < 2 or {"direction", "missing"}.isdisjoint(lacking):
+        return ""
+    arguments = {**given, **lacking}.items()
+    spelled = [f"{name}={value!r}" for name, value in arguments if value is not None]
+    return f"\nAll of it at once:\n  {function}({', '.join([data, *spelled])})"
 
 
 def repetition_like(names: Iterable[str]) -> str | None:

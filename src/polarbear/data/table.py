@@ -5,7 +5,7 @@ are improvements, and until when a run was watched. What cannot be decided is an
 its place; what can be, but changes the answer, is a ``DataWarning``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, cast
@@ -13,8 +13,16 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Columns, Labels, and_more, is_whole
-from polarbear.data.lacking import REPETITION_COLUMNS, lacking, repetition_like
+from polarbear.data.columns import Columns, Labels, and_more, columns_of, is_whole
+from polarbear.data.lacking import (
+    REPETITION_COLUMNS,
+    count_incomplete,
+    lacking,
+    list_gaps,
+    name_columns,
+    repetition_like,
+    spell_call,
+)
 from polarbear.data.names import Codes, canonical
 from polarbear.data.trajectories import Flat, Floats, Ints, improvements
 from polarbear.errors import DataError, warn
@@ -53,6 +61,26 @@ class Naming:
 
 UNTIL_RULES = ("last", "instance")
 MISSING_RULES = ("error", "drop")
+
+
+def refuse_gaps(
+    frame: object, function: str, direction: str | None, options: Mapping[str, Any]
+) -> None:
+    """Refuse a data frame that lacks columns or a direction, with all that it lacks at once.
+
+    ``options`` are those of :meth:`Runs.from_frame`; the message tells to call ``function``.
+    """
+    columns = columns_of(frame)
+    naming = Naming(**{name: value for name, value in options.items() if name != "clock"})
+    roles = [*naming.identity(), ("time", naming.time), ("value", naming.value)]
+    why = lacking(columns, roles)
+    if not why and direction is not None:
+        return
+    gaps, more = list_gaps(direction, naming.missing, count_incomplete(columns, roles))
+    more = {**name_columns(columns, roles), **more}
+    given = dict(options) if direction is None else {**options, "direction": direction}
+    call = spell_call(function, "frame", given, more)
+    raise DataError("; ".join(filter(None, [why, *gaps])) + call)
 
 
 class Table(NamedTuple):

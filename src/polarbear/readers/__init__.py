@@ -12,10 +12,10 @@ from dataclasses import fields
 from os import PathLike
 from typing import Any, NamedTuple
 
+from polarbear.data.lacking import spell_call
 from polarbear.data.names import guess
-from polarbear.data.run import NO_DIRECTION
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming
+from polarbear.data.table import Naming, refuse_gaps
 from polarbear.errors import DataError
 from polarbear.readers.benchopt import read_benchopt
 from polarbear.readers.coco import read_coco
@@ -116,8 +116,8 @@ def read(
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
         for name in set(options) - _takes(read_long_csv) | {"names", "columns"} & set(options):
             raise DataError(f"a table takes no option {name!r}")
-        if options.get("direction") is None:
-            raise DataError(NO_DIRECTION)
+        columns = {name: value for name, value in options.items() if name != "direction"}
+        refuse_gaps(source, "pb.read", options.get("direction"), columns)
         return _some(Runs.from_frame(source, **options), "the table")
     with closing(open_source(source)) as files:
         files.forced = format is not None
@@ -127,21 +127,26 @@ def read(
 def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
     """The runs of the first format that fits; if none does, an error with every reason."""
     own_reader = formats[0] not in FORMATS
-    tried: list[tuple[bool, str]] = []
+    tried: list[tuple[str, Refused]] = []
     for row in formats:
         try:
             _check_options(row, options)
             return _some(row.read(files, **options), files.label)
         except Refused as why:
-            tried.append((isinstance(why, NearlyRefused), f"  {row.name:10} {why}"))
+            tried.append((row.name, why))
         except Exception as error:
             if own_reader:  # an error of the user's own reader, which may not name the file
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
-    nearly = [reason for is_near, reason in tried if is_near]
-    reasons = "\n".join(nearly or [reason for _, reason in tried])
+    nearly = [(name, why) for name, why in tried if isinstance(why, NearlyRefused)]
+    call = ""
+    if len(nearly) == 1:
+        call = spell_call("pb.read", repr(files.label), options, nearly[0][1].arguments)
+    reasons = "\n".join(f"  {name:10} {why}" for name, why in nearly or tried)
     own = "" if nearly or own_reader else f"\n{OWN}"
-    raise DataError(f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{own}")
+    raise DataError(
+        f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
+    )
 
 
 def example() -> Runs:

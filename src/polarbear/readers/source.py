@@ -41,7 +41,14 @@ class Refused(Exception):  # noqa: N818 (an answer, not an error)
 
 
 class NearlyRefused(Refused):
-    """The same, where the files look like the format: worth being said first."""
+    """The same, where the files look like the format: worth being said first.
+
+    ``arguments`` are those of ``read`` that would supply what is lacking.
+    """
+
+    def __init__(self, why: str, arguments: Mapping[str, object] | None = None):
+        super().__init__(why)
+        self.arguments = dict(arguments or {})
 
 
 class Source:

@@ -9,10 +9,18 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.lacking import NAMED_LIKE_A_TIME, REPETITION_COLUMNS, lacking, meant
+from polarbear.data.lacking import (
+    NAMED_LIKE_A_TIME,
+    REPETITION_COLUMNS,
+    count_incomplete,
+    lacking,
+    list_gaps,
+    meant,
+    name_columns,
+)
 from polarbear.data.names import count, listing
 from polarbear.data.parquet import ParquetColumns
-from polarbear.data.run import NO_DIRECTION, Direction, Status
+from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.data.table import Naming, repetition_column
 from polarbear.errors import DataError, warn
@@ -50,9 +58,9 @@ def read_long_csv(
         if given and not source.forced:
             raise NearlyRefused(f"{why}, which are read as they are: leave out {', '.join(given)}")
         raise Refused(f"{why}, which is format='wide'")
-    files.need(naming, ("time", naming.time), ("value", naming.value))
+    direction = files.need(naming, direction, ("time", naming.time), ("value", naming.value))
     table, naming = files.with_runs_without_rows(naming)
-    return Runs.from_columns(table, naming, direction=_stated(direction), clock=clock)
+    return Runs.from_columns(table, naming, direction=direction, clock=clock)
 
 
 def read_wide_csv(
@@ -77,13 +85,12 @@ def read_wide_csv(
     table, times = files.columns, _times(files.columns)
     if not times:
         raise Refused("no column is named like a time (100, t=100, time_100)")
-    files.need(parts)
+    direction = files.need(parts, direction)
     for header, file in files.headers.items():
         if partial := next((name for name in _times_in(header) if name not in times), None):
             raise Refused(f"{file} has a column {partial!r} that not all files have")
     if len(set(times.values())) < len(times):
         raise DataError(f"{source.label}: two columns stand for one time: {listing(list(times))}")
-    direction = _stated(direction)
     never = "inf" if direction == "minimize" else "-inf"
     labels = {name: [] for name in table.names if name not in times}
     ends = table.table.get("until", [])
@@ -141,8 +148,12 @@ def read_long_parquet(
         with naming_file(name):
             table.amend(_renamed(table.names, aliases), _checked_fields(fields, table.names))
             roles = (*naming.identity(), ("time", naming.time), ("value", naming.value))
-            if why := lacking(table, roles):
-                raise NearlyRefused(why)
+            told = direction or table.about.get("direction")
+            if (why := lacking(table, roles)) or told is None:
+                incomplete = count_incomplete(table, roles)
+                gaps, more = list_gaps(told, naming.missing, incomplete)
+                arguments = name_columns(table, roles)
+                raise NearlyRefused("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
     return read[0] if len(read) == 1 else Runs.concat(read)
 
@@ -155,11 +166,20 @@ class CsvFiles(NamedTuple):
     without_rows: dict[str, dict[str, str]]  # files with no more than a header, and their fields
     files: list[str]
     fields: frozenset[str]  # the columns that paths give
+    cells: list[dict[str, Sequence[str]]]  # of each file with columns
 
-    def need(self, naming: Naming, *others: tuple[str, str]) -> None:
-        """Refuse files that lack a column, or have one that matters in some of them only."""
-        if why := self._lacking([*naming.identity(), *others]):
-            raise NearlyRefused(why)
+    def need(
+        self, naming: Naming, direction: Direction | None, *others: tuple[str, str]
+    ) -> Direction:
+        """Refuse files that lack something, all of it at once; the direction if nothing lacks.
+
+        Columns that matter must be in all files or in none.
+        """
+        why, arguments = self._lacking([*naming.identity(), *others])
+        if why or direction is None:
+            n_incomplete = sum(count_incomplete(MappingColumns(own), others) for own in self.cells)
+            gaps, more = list_gaps(direction, naming.missing, n_incomplete)
+            raise NearlyRefused("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
         told = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
         for name in (*told, "until", "status"):
             lack = [file for header, file in self.headers.items() if name not in header]
@@ -168,12 +188,14 @@ class CsvFiles(NamedTuple):
                 raise DataError(
                     f"{lack[0]} has no column {name!r}, which {have[0]} has; add it to all files"
                 )
+        return direction
 
-    def _lacking(self, roles: Sequence[tuple[str, str]]) -> str:
+    def _lacking(self, roles: Sequence[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
+        """What to say of the columns that files lack, and the arguments that supply them."""
         present = set(self.columns.names)
         gone = [(part, name) for part, name in roles if name not in present]
         if not gone:
-            return ""
+            return "", {}
         nowhere = [part for part, name in gone if not any(name in own for own in self.headers)]
         unnamed = [part for part in ("algorithm", "instance") if part in nowhere]
         pattern = None
@@ -181,7 +203,9 @@ class CsvFiles(NamedTuple):
             pattern = propose(self.files, unnamed)
         if len(self.headers) == 1 and pattern is None:
             hint = "" if self.fields or not unnamed or len(self.files) == 1 else _NAMED_BY_PATH
-            return lacking(self.columns, roles) + hint
+            why = lacking(self.columns, roles)
+            layout = "there seems to be a column per" in why
+            return why + hint, {} if layout else name_columns(self.columns, roles)
         first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
         file, *other_files = self.headers.values()
         columns = f"the columns of {file} are {listing(first)}"
@@ -190,14 +214,15 @@ class CsvFiles(NamedTuple):
             least = shared.index(min(shared))
             columns = f"the columns of {other_files[least]} are {listing(others[least])}"
             columns += f"; in {file}, {listing(first)}"
-        advice = [f"names={pattern!r}"] if pattern else []
-        advice += _aliases(self.headers, [each for each in gone if each[0] not in unnamed])
+        arguments: dict[str, Any] = {"names": pattern} if pattern else {}
+        arguments |= _aliases(self.headers, [each for each in gone if each[0] not in unnamed])
+        advice = [f"{name}={value!r}" for name, value in arguments.items()]
         if unnamed and not pattern:
             advice.append(_NAMED_BY_PATH.removeprefix("; "))
         swap = ""
         if pattern and len(unnamed) == 2:
             swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
-        return f"{columns}; pass {', '.join(advice)}{swap}"
+        return f"{columns}; pass {', '.join(advice)}{swap}", arguments
 
     def with_runs_without_rows(self, naming: Naming) -> tuple[MappingColumns, Naming]:
         """The table with a row for each file that has none: a run that crashed without a value."""
@@ -237,10 +262,12 @@ class CsvFiles(NamedTuple):
 _NAMED_BY_PATH = "; or say what a file's path means with names='{algorithm}/{instance}.csv'"
 
 
-def _aliases(headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, str]]) -> list[str]:
-    """What to pass so that the columns that are lacking are found in every file."""
+def _aliases(
+    headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """The arguments by which the columns that are lacking are known in every file."""
     if not gone:
-        return []
+        return {}
     others: dict[str, dict[str, None]] = {name: {} for _, name in gone}
     for header in headers:
         here = [(part, name) for part, name in gone if name not in header]
@@ -248,9 +275,8 @@ def _aliases(headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, s
         for part, name in here:
             others[name][guesses.get(part, "...")] = None
     if len(headers) == 1:
-        return [f"{part}={next(iter(others[name]))!r}" for part, name in gone]
-    listed = {name: list(guesses) for name, guesses in others.items()}
-    return [f"columns={listed!r}"]
+        return {part: next(iter(others[name])) for part, name in gone}
+    return {"columns": {name: list(guesses) for name, guesses in others.items()}}
 
 
 def csv_columns(source: Source) -> MappingColumns:
@@ -318,7 +344,7 @@ def _read_files(source: Source, names: str | None, aliases: Aliases) -> CsvFiles
 
     columns = MappingColumns(table, where)
     fields = frozenset(field for own in fields_of.values() for field in own)
-    return CsvFiles(columns, headers, without_rows, list(fields_of), fields)
+    return CsvFiles(columns, headers, without_rows, list(fields_of), fields, cells)
 
 
 def _renamed(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
@@ -400,13 +426,6 @@ def parquet_columns(
         with naming_file(name):
             columns = ParquetColumns(source.handle(name))
         yield name, columns, fields
-
-
-def _stated(direction: Direction | None) -> Direction:
-    """The direction, where only the caller can know it."""
-    if direction is None:
-        raise DataError(NO_DIRECTION)
-    return direction
 
 
 def _times(table: MappingColumns) -> dict[str, float]:
