@@ -251,3 +251,13 @@ def test_times_that_rest_on_few_instances_are_named_with_the_remedy():
     costs = noisy(10, 3)
     costs[5, 3:] = np.nan
     pb.fit(rankings_of(costs))
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("since", "start"), ("start", "start"), ("until", "stop"), ("stop", "stop"), ("end", "stop")],
+)
+def test_a_range_of_times_is_pointed_to_the_grid(name, argument):
+    runs = pb.example()
+    with pytest.raises(pb.DataError, match=rf"times=pb.grid.from_runs\(runs, {argument}=500\)"):
+        pb.fit(runs, **{name: 500})

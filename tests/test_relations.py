@@ -173,7 +173,7 @@ def test_a_verdict_says_what_the_numbers_say():
     assert posterior.verdict(0.95).splitlines() == [
         "a is a member of the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
         "b is a member of the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
-        "c is dominated by a at every time from 100 to 60,000 evaluations (P > 0.999), and by b.",
+        "c is dominated by a at both times, 100 and 60,000 evaluations (P > 0.999), and by b.",
         f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
     ]
     mean = np.array([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
@@ -211,3 +211,9 @@ def test_looking_again_asks_for_more_certainty_and_spends_no_more_than_there_is(
     posterior = posterior_of(draws, instances=20)
     assert posterior.pareto(0.95) == ("a",)
     assert posterior.pareto(0.95, sequential=True) == ("a", "b")
+
+
+def test_a_verdict_says_at_how_many_times():
+    draws = np.array([2.0, 0.0]) + 0.1 * np.random.default_rng(1).normal(size=(1000, 4, 2))
+    posterior = posterior_of(draws, np.array([100.0, 200.0, 300.0, 400.0]), clock="evaluations")
+    assert "dominated by a at all 4 times from 100 to 400 evaluations" in posterior.verdict()

@@ -94,7 +94,8 @@ def race(
         A sequence or a mapping, :class:`Instances` that are made where they are needed, or a
         function of a numpy generator that makes one more.
     times
-        The times at which one asks who is ahead. Nobody runs longer than until the last.
+        The times at which one asks who is ahead. No run is longer than until the last. Two numbers
+        are two times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
     direction
         Whether small ("minimize") or large ("maximize") values are good.
     rules

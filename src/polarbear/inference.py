@@ -84,7 +84,8 @@ def fit(
     seed
         The same seed gives the same posterior.
     times
-        The times to rank runs at; by default :func:`polarbear.grid.from_runs` chooses them.
+        The times to rank runs at; by default :func:`polarbear.grid.from_runs` chooses them. Its
+        ``start`` and ``stop`` limit them to a range.
     direction
         Whether small or large values are good; for data frames.
     options
@@ -106,6 +107,7 @@ def fit(
     >>> posterior.diagnostics.trusted
     True
     """
+    _refuse_range(data, options)
     columns, options = apart(options)
     rankings = as_rankings(data, times, direction, columns)
     if len(rankings.algorithms) < 2:
@@ -131,6 +133,25 @@ def fit(
             f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
         )
     return posterior
+
+
+RANGE_STARTS = ("since", "start", "begin", "t_min", "min_time")
+RANGE_STOPS = ("until", "stop", "end", "t_max", "max_time")
+"""What a range of times is asked for by; ``fit`` takes times instead."""
+
+
+def _refuse_range(data: object, options: Mapping[str, Any]) -> None:
+    """Say how to fit a range of times; ``start`` and ``until`` may also mean something else."""
+    for names, argument in ((RANGE_STARTS, "start"), (RANGE_STOPS, "stop")):
+        for name in names:
+            value = options.get(name)
+            is_column = name == "until" and not isinstance(data, Runs | Rankings)
+            if isinstance(value, int | float) and not is_column:
+                how = f"times=pb.grid.from_runs(runs, {argument}={value!r})"
+                raise DataError(
+                    f"fit has no {name}={value!r}: for a range of times pass {how}, which takes "
+                    "start= and stop="
+                )
 
 
 def _evidence(evidence: str | None) -> str:

@@ -287,7 +287,7 @@ class Posterior(Frozen):
         >>> print(pb.fit(pb.testing.simulate_rankings(truth, 200)).verdict())
         a1 is a member of the Pareto set (P > 0.999): most likely the best from 0 to 0.5.
         a2 is a member of the Pareto set (P > 0.999): most likely the best at 1.
-        a3 is dominated by a1 at every time from 0 to 1 (P > 0.999).
+        a3 is dominated by a1 at all 3 times from 0 to 1 (P > 0.999).
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """

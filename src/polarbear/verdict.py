@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.names import listing, shown, span
+from polarbear.data.names import listing, moment, shown, span
 from polarbear.status import AlgorithmStatus, Kind, chance
 
 Floats = NDArray[np.float64]
@@ -154,8 +154,13 @@ def _when(facts: Facts, first: int, last: int) -> str:
     times = facts.times
     if first == last:
         return f"at {span(times[first], times[first], facts.clock)}"
-    every = "at every time " if last - first == len(times) - 1 else ""
-    return f"{every}from {span(times[first], times[last], facts.clock)}"
+    when = f"from {span(times[first], times[last], facts.clock)}"
+    if last - first < len(times) - 1:
+        return when
+    if len(times) == 2:
+        second = span(times[1], times[1], facts.clock)
+        return f"at both times, {moment(times[0], facts.clock)} and {second}"
+    return f"at all {len(times):,} times {when}"
 
 
 def pair_table(

@@ -109,7 +109,7 @@ def test_the_example_is_analysed(capsys):
     assert main(["analyse", "--example"]) == 0
     said = capsys.readouterr().out
     assert "420 runs: 7 algorithms on 60 instances" in said
-    assert "RS is dominated by CSA at every time from 100 to 10,000 evaluations" in said
+    assert "RS is dominated by CSA at all 30 times from 100 to 10,000 evaluations" in said
     assert "P(in the set)" in said
 
 

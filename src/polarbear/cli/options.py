@@ -164,7 +164,8 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         type=_times,
         metavar="N",
         action=Option,
-        help="compare at N times, spread over the data, or at these: 10,100,1000",
+        help="compare at N times, spread over the data, or at these: 10,100,1000 (for a range: "
+        "--from 10 --to 1000)",
     )
 
     group.add_argument(

@@ -278,7 +278,8 @@ def rank(
     runs
         What happened.
     times
-        The grid; by default :func:`polarbear.grid.from_runs` chooses one.
+        The grid; by default :func:`polarbear.grid.from_runs` chooses one. Two numbers are two
+        times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
     abs_tol, rel_tol
         A run is tied with the best of its group if their values differ by no more than
         ``max(abs_tol, rel_tol * the larger magnitude)``. By default only equal values tie.
