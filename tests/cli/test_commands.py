@@ -222,6 +222,22 @@ def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
     assert "is a folder" in refusal(capsys, "report", kept / "race.db", tmp_path)
 
 
+def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
+    kept, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    race = kept / "race.db"
+    assert main(["report", str(race)]) == 0
+    assert capsys.readouterr().out.startswith("report.html: ")
+    assert Path("report.html").exists()
+    before = Path("report.html").stat().st_mtime_ns
+    assert "report.html is there already" in refusal(capsys, "report", race)
+    assert Path("report.html").stat().st_mtime_ns == before
+    answer(capsys, "report", race, "-o", "other.html")
+    assert Path("other.html").exists()
+    assert "name one" in refusal(capsys, "report", race, "a.html", "-o", "b.html")
+
+
 # Provenance
 
 

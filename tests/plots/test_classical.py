@@ -1,6 +1,7 @@
 """The usual figures: what libraries count, against direct computation."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -127,3 +128,15 @@ def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch):
             pb.MissingDependency, match=r"pip install 'polarbear-race\[classical\]'"
         ):
             draw(RUNS)
+
+
+@pytest.mark.parametrize("name", ["iohinspector", "polars", "matplotlib.pyplot"])
+def test_a_missing_library_is_said_before_anything_is_warned_of(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    uneven = [pb.Run("a", "x", [1], [2.0], 9), pb.Run("b", "x", [1], [3e9], 50)]
+    runs = pb.Runs.from_records(uneven, direction="minimize")
+    for draw in (pb.plots.ecdf, pb.plots.aocc):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(pb.MissingDependency, match=name.split(".")[0]):
+                draw(runs)

@@ -27,6 +27,10 @@ NOT_MET = 3
 """Exit code of ``select --sure`` where the choice is not as probably the best as was asked for."""
 
 
+REPORT = "report.html"
+"""The page that ``report`` writes where none is named."""
+
+
 def add(commands: argparse._SubParsersAction) -> None:
     """Add these commands."""
     _add_analyse(commands)
@@ -306,17 +310,23 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         "everything about results or a race in one web page",
         "The page is one file that needs no network: the verdict, pictures to explore, "
         "and how it was made.",
-        takes="SOURCE TARGET",
+        takes="SOURCE [TARGET]",
         examples=(
-            "report race.db report.html --open",
-            "report results/ report.html --direction minimize",
+            "report race.db --open",
+            "report results/ night.html --direction minimize",
         ),
         run=_report,
     )
     add_file(
         parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
-    add_file(parser, "target", help="the page to write (.html)")
+    add_file(
+        parser,
+        "target",
+        nargs="?",
+        help=f"the page to write ({REPORT} in this folder, if there is none yet)",
+    )
+    add_file(parser, "-o", "--output", metavar="FILE", help="the same as TARGET")
     _add_showing(parser)
     parser.add_argument(
         "--alpha",
@@ -329,13 +339,26 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     add_reading(parser)
 
 
+def _target(wanted: argparse.Namespace) -> str:
+    """The page to write: the one that was named, or one that is not there yet."""
+    named = [path for path in (wanted.target, wanted.output) if path is not None]
+    if len(named) > 1:
+        raise DataError(f"two pages to write, {named[0]} and {named[1]}: name one")
+    if named:
+        return named[0]
+    if Path(REPORT).exists():
+        raise DataError(f"{REPORT} is there already: name it, or another file, with -o FILE")
+    return REPORT
+
+
 def _report(wanted: argparse.Namespace) -> int:
-    check_target(wanted.target)
+    target = _target(wanted)
+    check_target(target)
     source = source_of(wanted)
     thing = race_of(source) if kind_of(source) == "store" else fitted(wanted)[1]
-    _write(thing, wanted.target, wanted, wanted.alpha)
-    size = Path(wanted.target).stat().st_size
+    _write(thing, target, wanted, wanted.alpha)
+    size = Path(target).stat().st_size
     posterior = thing if isinstance(thing, polarbear.Posterior) else thing.posterior
-    plain = {"report": wanted.target, "bytes": size}
-    say(wanted, f"{wanted.target}: {size / 1e3:,.0f} kB", plain, posterior=posterior)
+    plain = {"report": target, "bytes": size}
+    say(wanted, f"{target}: {size / 1e3:,.0f} kB", plain, posterior=posterior)
     return 0

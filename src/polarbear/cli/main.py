@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``polarbear`` with these arguments, by default those of the process."""
     asked = parser()
     words = sys.argv[1:] if arguments is None else arguments
-    wanted = asked.parse_args(words)
+    wanted = _parse(asked, words)
     wanted.words = list(words)
     if "run" not in wanted:
         asked.print_help()
@@ -33,6 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", category)
         warnings.showwarning = lambda message, *_: complain(f"note: {message}", wanted)
         return _answered(wanted)
+
+
+def _parse(asked: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Parse arguments; an optional TARGET may also follow options, where argparse expects none."""
+    wanted, rest = asked.parse_known_args(words)
+    if len(rest) == 1 and getattr(wanted, "target", "") is None and not rest[0].startswith("-"):
+        wanted.target = rest.pop()
+    if rest:
+        asked.error(f"unrecognized arguments: {' '.join(rest)}")
+    return wanted
 
 
 def parser() -> argparse.ArgumentParser:

@@ -180,6 +180,7 @@ def ecdf_data(
     >>> ecdf_data(runs).mean.shape
     (3, 3)
     """
+    _require_packages()
     scale = _scale(runs, low, high, log)
     at = grid.from_runs(runs) if times is None else grid.increasing(times)
     share = _attained(runs, at, scale)
@@ -220,13 +221,13 @@ def aocc_data(
     >>> aocc_data(runs).mean.shape
     (3,)
     """
+    polars, inspector = _require_packages()
     scale = _scale(runs, low, high, log)
     end = _last_known(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
         raise DataError(f"no run was watched until {end:g}: choose another until=")
     table = _table(runs, scale)
-    polars, inspector = require("polars", extra="classical"), _inspector()
     keep = np.flatnonzero(watched).tolist()
     table = table.filter(polars.col("data_id").is_in(keep))
     areas = inspector.get_aocc(table, end, free_vars=["run"], return_as_pandas=False)
@@ -351,15 +352,18 @@ def _length(low: float, high: float, on_log: bool) -> float:
     return float(np.log(high / low)) if on_log else high - low
 
 
-def _inspector() -> Any:
-    return require("iohinspector", extra="classical")
+def _require_packages(*, drawing: bool = False) -> tuple[Any, Any]:
+    """Import polars and iohinspector, before anything is computed or warned of."""
+    if drawing:
+        require("matplotlib.pyplot", extra="classical")
+    return require("polars", extra="classical"), require("iohinspector", extra="classical")
 
 
 def _shares(values: Floats, scale: Scale, direction: str) -> Floats:
     """The share of the range that each value attains; 0 without a value, nan if it is unknown."""
-    polars = require("polars", extra="classical")
+    polars, inspector = _require_packages()
     table = polars.DataFrame({"raw_y": np.clip(values.ravel(), scale.low, scale.high)})
-    found = _inspector().transform_fval(
+    found = inspector.transform_fval(
         table, scale.low, scale.high, scale.log, maximization=direction == "maximize"
     )
     return found["eaf"].to_numpy().reshape(values.shape)
@@ -407,6 +411,8 @@ def ecdf(
     >>> ecdf(runs).get_ylabel()
     'Mean attained share (ECDF)'
     """
+    if not isinstance(source, Ecdf):
+        _require_packages(drawing=True)
     data = source if isinstance(source, Ecdf) else ecdf_data(source, **options)
     if len(data.times) == 1:
         return _at_one_time(data, ax, columns)
@@ -459,6 +465,8 @@ def aocc(
     >>> aocc(runs).get_xlabel()
     'AOCC until time 1'
     """
+    if not isinstance(source, Aocc):
+        _require_packages(drawing=True)
     data = source if isinstance(source, Aocc) else aocc_data(source, **options)
     ax = axes(ax, columns, row_height(len(data.cast.names), columns))
     styles = data.cast.styles()
