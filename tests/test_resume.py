@@ -477,3 +477,35 @@ def test_corrected_code_may_come_under_the_name_of_withdrawn_runs(tmp_path):
         assert not result.failures
     with pb.open_store(tmp_path / "race.db", read_only=True) as store:
         assert not store.status().failures
+
+
+def constant(value):
+    def find(job):
+        yield 1, value + job.instance
+
+    return find
+
+
+def test_corrected_code_is_added_under_the_name_of_withdrawn_runs():
+    solvers = {"own": constant(2), "other": constant(1)}
+    with pb.race(solvers, range(24), [1], direction="minimize", executor=1) as result:
+        assert result.verdict("own").status == "dominated"
+        with pytest.raises(StoreError, match=r"withdraw the runs of what changed"):
+            result.add("own", constant(0))
+        result.withdraw("own", why="a bug")
+        assert result.add("own", constant(0)).status == "member"
+
+
+def test_a_script_that_adds_solvers_is_resumed_with_all_of_them(tmp_path):
+    options = {"direction": "minimize", "store": tmp_path / "race.db", "executor": 1}
+    with pb.race({"a": constant(1)}, range(24), [1], **options) as result:
+        result.add("b", constant(1))
+        result.add("c", constant(1))
+        runs = result.n_runs
+    how = r"'b', 'c' are racing.*Resume with all.*race\({..., 'b': ..., 'c': ...}"
+    with pytest.raises(SolverError, match=how):
+        pb.race({"a": constant(1)}, range(24), [1], **options)
+    solvers = {name: constant(1) for name in "abc"}
+    with pb.race(solvers, range(24), [1], **options) as result:
+        result.add("b", constant(1))  # races already
+        assert result.n_runs == runs

@@ -226,7 +226,8 @@ class Result(Raced):
         """Let a solver join, and race on until all is settled again: how it stands then.
 
         It first runs on the instances that others have run on. What was found out before stands.
-        A solver that comes back with other code is refused, unless ``accept_changes``.
+        A solver that races already races on, so that a script may be run again. With other code it
+        is refused, unless its runs were withdrawn (:meth:`withdraw`) or ``accept_changes``.
         """
         more = Setup.of(
             {**self._setup.solvers, name: solver},
@@ -240,7 +241,8 @@ class Result(Raced):
         identity = compare_identity(
             self.race.state.identity, identify(more), "this race", accept_changes
         )
-        self.race.add(name)
+        if name not in self.race.state.racing:
+            self.race.add(name)
         if identity is not None:
             self.race.record(identity)
         self._setup = more

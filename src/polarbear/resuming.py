@@ -56,12 +56,7 @@ def begin_or_resume(
     _compare_models(first, fit, store.name)
     race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
     known = {*race.pareto, *race.eliminated, *race.removed}
-    for name in race.pareto:
-        if name not in setup.solvers:
-            raise SolverError(
-                f"{name!r} is racing in {store.name}, but is not among the solvers; "
-                + guess(name, list(setup.solvers))
-            )
+    _require_solvers(race, setup, store.name)
     setup, identity = _agree(race, setup, store.name, accept_changes)
     for name in setup.solvers:
         if name not in known:
@@ -73,6 +68,23 @@ def begin_or_resume(
     if identity is not None:
         race.record(identity)
     return race, setup
+
+
+def _require_solvers(race: Race, setup: Setup, where: str) -> None:
+    """Refuse a call without some of the solvers that are racing, and say how to resume."""
+    missing = [name for name in race.pareto if name not in setup.solvers]
+    if not missing:
+        return
+    others, verb = list(setup.solvers), "is" if len(missing) == 1 else "are"
+    close = [meant for name in missing if "did you mean" in (meant := guess(name, others))]
+    raise SolverError(
+        f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
+        "solvers; "
+        + (close[0] + " " if close else "")
+        + "Resume with all that race, those that joined by result.add(...) too: "
+        f"race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, ...). To let one leave, "
+        "call result.remove(name) then"
+    )
 
 
 def _agree(
@@ -123,8 +135,9 @@ def compare_identity(
             f"{where} was made with something else under the same names, or with the same "
             f"under other names: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
             "Runs of both would be taken for one. Pass what it was made with; give what changed a "
-            "new name; or pass accept_changes=True to resume under the names of the store, and "
-            "have the changes recorded"
+            "new name; withdraw the runs of what changed (polarbear forget, result.withdraw); or "
+            "pass accept_changes=True to resume under the names of the store, and have the changes "
+            "recorded"
         )
     identity = new_parts(known, now)
     return None if identity is None else replace(identity, changes=tuple(changes))
