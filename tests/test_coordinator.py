@@ -31,7 +31,12 @@ def test_the_example_race_asks_enough(undisturbed):
     assert str(undisturbed).endswith(f"ended       {undisturbed.ended}")
 
 
-@pytest.mark.parametrize("executor", [1, 2, 16, "threads"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "executor", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 16, "threads"]
+)
 def test_the_same_race_wherever_it_runs(executor, undisturbed):
     if executor == "threads":
         pytest.importorskip("cloudpickle")  # solvers that are closures are sent by value
@@ -45,7 +50,7 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=SLOW), 2, pytest.param(4, marks=SLOW)])
 def test_the_same_race_on_dask(workers, undisturbed):
     distributed = pytest.importorskip("distributed")
     with (

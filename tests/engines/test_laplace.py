@@ -117,7 +117,10 @@ def test_a_temporal_prior_uses_the_neighbours_and_an_independent_one_does_not():
     assert width["GP"] < 0.6 * width["Dirichlet"]
 
 
-@pytest.mark.parametrize("name", ["Dirichlet", "HierarchicalDirichlet", "GP", "BSpline"])
+@pytest.mark.parametrize(
+    "name",
+    ["Dirichlet", "HierarchicalDirichlet", pytest.param("GP", marks=pytest.mark.slow), "BSpline"],
+)
 def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     """With a limit that all weights fail, Hamiltonian Monte Carlo must come to the same answer."""
     mu = np.sin(np.linspace(0, 3, 6)[:, None] + np.arange(4))

@@ -87,6 +87,37 @@ def fast(rankings):
     return pb.fit(rankings, prior=pb.priors.RandomWalk(), evidence="rankings")
 
 
+@pytest.fixture
+def interpreted():
+    """PyTensor without its C compiler, which takes longer than a small model."""
+    import pytensor
+
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def small():
+    return pb.testing.simulate_rankings(np.array([[0.5, 0.0]]), 12, seed=3)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("nuts", {"sampler": "pymc", "chains": 2, "tune": 300, "draws": 500, "cores": 1}),
+        ("pymc-laplace", {}),
+    ],
+)
+def test_engines_agree_on_a_small_problem(small, method, options):
+    approximate = pb.fit(small, method=method, seed=2, **options)
+    expected = pb.fit(small, evidence="rankings")
+    assert approximate.draws.shape[1:] == (1, 2)
+    assert_allclose(approximate.better_matrix(), expected.better_matrix(), atol=0.05)
+    assert_allclose(approximate.mean(), expected.mean(), atol=0.05)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["nutpie", "numpyro", "blackjax", "pymc"])
 def test_every_sampler_agrees_with_the_fast_engine(rankings, fast, sampler):
     if sampler != "pymc":
@@ -102,6 +133,7 @@ def test_every_sampler_agrees_with_the_fast_engine(rankings, fast, sampler):
     assert_allclose(found.hyper["scale"].mean(), fast.hyper["scale"].mean(), rtol=0.15)
 
 
+@pytest.mark.slow
 def test_pathfinder_agrees_where_its_own_certificate_holds(rankings):
     found = pb.fit(rankings, method="pathfinder", seed=1)
     assert found.diagnostics.trusted
@@ -110,6 +142,7 @@ def test_pathfinder_agrees_where_its_own_certificate_holds(rankings):
     )
 
 
+@pytest.mark.slow
 def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
     found = pb.fit(rankings, method="pymc-laplace", seed=1)
     assert found.diagnostics.trusted
@@ -118,12 +151,14 @@ def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
     )
 
 
+@pytest.mark.slow
 def test_laplace_of_pymc_is_not_trusted_with_hyperparameters(rankings):
     """The joint mode of coefficients and scale is far from their mass, and k-hat says so."""
     with pytest.warns(pb.FitWarning, match="too far from the posterior"):
         pb.fit(rankings, prior=pb.priors.RandomWalk(), method="pymc-laplace", seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["mean-field", "full-rank"])
 def test_advi_reports_its_elbo(rankings, family):
     found = pb.fit(rankings, method="advi", family=family, steps=20_000, seed=1)
@@ -133,6 +168,7 @@ def test_advi_reports_its_elbo(rankings, family):
     )
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_advi_that_has_not_converged_is_not_trusted(rankings):
     with pytest.warns(pb.FitWarning, match="ELBO still rises"):
         pb.fit(rankings, method="advi", steps=3000, seed=1)

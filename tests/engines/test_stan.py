@@ -1,7 +1,7 @@
 """The engine in Stan: its density against ours, its draws against the fast engine.
 
-Compiling the models takes minutes, so what needs them runs only if asked for: POLARBEAR_STAN=1.
-Everything around them runs always, with a program in the place of Stan's.
+Compiling the models takes minutes, so the tests that need them are slow, and need httpstan and g++.
+All other tests have a program in the place of Stan's.
 """
 
 import json
@@ -32,10 +32,7 @@ from polarbear.priors.random_walk import RandomWalk
 from polarbear.testing import simulate_rankings
 
 AVAILABLE = find_spec("httpstan") is not None and shutil.which(os.environ.get("CXX") or "g++")
-NEEDS_STAN = pytest.mark.skipif(
-    os.environ.get("POLARBEAR_STAN") != "1" or not AVAILABLE,
-    reason="compiles for minutes: asked for by POLARBEAR_STAN=1, with httpstan and g++",
-)
+NEEDS_STAN = pytest.mark.skipif(not AVAILABLE, reason="needs httpstan and g++")
 
 
 def easy(n=4, n_times=3, instances=60):
@@ -79,6 +76,7 @@ def expected_density(rankings, prior, point):
     return value + SetTable.of(rankings).value(mu).sum()
 
 
+@pytest.mark.slow
 @NEEDS_STAN
 @pytest.mark.parametrize("rankings", [easy(), easy(2, 1), difficult()], ids=["", "pair", "ties"])
 @pytest.mark.parametrize(
@@ -106,6 +104,7 @@ def test_the_density_is_ours(rankings, prior):
     assert_allclose(log_density(rankings, prior, points), expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 @NEEDS_STAN
 @pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet(), GP()], ids=repr)
 def test_nuts_agrees_with_the_fast_engine(prior):
@@ -124,6 +123,7 @@ def test_nuts_agrees_with_the_fast_engine(prior):
     assert all(values.shape == (4000,) for values in found.hyper.values())
 
 
+@pytest.mark.slow
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
 @pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet()], ids=repr)
@@ -141,6 +141,7 @@ def test_approximations_are_near_on_easy_data(prior, algorithm):
     assert found.diagnostics.trusted, found.diagnostics
 
 
+@pytest.mark.slow
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
 def test_approximations_of_a_process_are_not_trusted(algorithm):
@@ -150,6 +151,7 @@ def test_approximations_of_a_process_are_not_trusted(algorithm):
     assert any("try algorithm='nuts'" in problem for problem in found.diagnostics.problems)
 
 
+@pytest.mark.slow
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["nuts", "pathfinder", "laplace"])
 def test_the_same_seed_gives_the_same_draws(algorithm):
@@ -161,6 +163,7 @@ def test_the_same_seed_gives_the_same_draws(algorithm):
     assert not np.array_equal(draws(5), draws(6))
 
 
+@pytest.mark.slow
 @NEEDS_STAN
 def test_a_time_at_which_nobody_was_compared_has_the_prior():
     recorded = [Run(name, "i", [1], [k], 1) for k, name in enumerate("abc")]

@@ -91,7 +91,13 @@ def test_a_second_coordinator_is_refused(tmp_path):
     subprocess.run([*script, "10"], check=True, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize(("years", "zone"), [(-30, "Pacific/Kiritimati"), (30, "America/St_Johns")])
+@pytest.mark.parametrize(
+    ("years", "zone"),
+    [
+        (-30, "Pacific/Kiritimati"),
+        pytest.param(30, "America/St_Johns", marks=pytest.mark.slow),
+    ],
+)
 def test_the_clock_may_jump(tmp_path, monkeypatch, undisturbed, years, zone):
     """Years, and wherever one is: times of day are for people, and decide nothing."""
     monkeypatch.setenv("TZ", zone)

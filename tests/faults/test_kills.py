@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
+import pytest
+
 import killing
 from disturbing import UNTIL_GONE
 from marks import MARK, left, marked
@@ -85,6 +87,7 @@ def test_kills_of_a_race_in_a_file(tmp_path, report):
     told_of(report, "coordinator killed (SIGKILL), SQLite", toll)
 
 
+@pytest.mark.slow
 def test_kills_of_a_race_in_a_database(tmp_path, report, server):
     count = itertools.count()
     kills = max(2, 3 * KILLS // 10)

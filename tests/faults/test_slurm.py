@@ -1,6 +1,6 @@
 """Races on a real SLURM of one node: an array of ``polarbear worker``, and dask-jobqueue.
 
-The cluster takes a minute: ``POLARBEAR_FAULTS=1 pytest tests/faults/test_slurm.py``, as root, with
+The cluster takes a minute: ``pytest -m slow tests/faults/test_slurm.py``, as root, with
 ``slurmctld``, ``slurmd``, ``slurm-client`` and ``munge`` installed.
 """
 
@@ -16,7 +16,7 @@ import pytest
 import batch
 import polarbear as pb
 from course import run
-from disturbing import CODE, LONG, RULES, Tally, meanwhile
+from disturbing import CODE, RULES, Tally, meanwhile
 
 HERE = Path(__file__).parent.parent
 OPTIONS = {
@@ -34,8 +34,6 @@ WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::Res
 
 @pytest.fixture(scope="module")
 def slurm():
-    if not (LONG or os.environ.get("POLARBEAR_FAULTS")):
-        pytest.skip("takes long: POLARBEAR_FAULTS=1")
     if batch.why_not():
         pytest.skip(batch.why_not())
     own = batch.Slurm()
@@ -58,6 +56,7 @@ def cancelling(slurm, tally, name=""):
     return meanwhile(cancel)
 
 
+@pytest.mark.slow
 def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     (tmp_path / "code.py").write_text(CODE)
     folder = tmp_path / "spool"
@@ -79,6 +78,7 @@ def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     tally.report(report, "`polarbear worker` in a SLURM array, one cancelled")
 
 
+@pytest.mark.slow
 @WARNINGS
 def test_dask_on_slurm_makes_the_runs_of_a_race(slurm, tmp_path, monkeypatch, report):
     jobqueue = pytest.importorskip("dask_jobqueue")

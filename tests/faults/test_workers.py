@@ -1,7 +1,7 @@
 """Workers are killed or stopped, and schedulers restarted, while a race goes on: nothing changes.
 
 ``POLARBEAR_KILLS=100 pytest tests/faults`` is the long version; by default there are a few, and
-none on Dask unless ``POLARBEAR_FAULTS=1``.
+those on Dask are slow.
 """
 
 import os
@@ -26,10 +26,7 @@ from polarbear.running.processes import descendants
 from waiting import children, left_of, running, wait_until
 
 HERE = Path(__file__).parent.parent
-DASK = pytest.mark.skipif(
-    clusters.distributed is None or not (LONG or os.environ.get("POLARBEAR_FAULTS")),
-    reason="takes long, and needs Dask: POLARBEAR_FAULTS=1",
-)
+DASK = pytest.mark.skipif(clusters.distributed is None, reason="needs Dask")
 WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
@@ -190,6 +187,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
 # Dask
 
 
+@pytest.mark.slow
 @DASK
 @WARNINGS
 def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
@@ -220,6 +218,7 @@ def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
     tally.report(report, "Dask worker killed (SIGKILL)")
 
 
+@pytest.mark.slow
 @DASK
 @WARNINGS
 def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
@@ -242,6 +241,7 @@ def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
     tally.report(report, "Dask scheduler killed and started again")
 
 
+@pytest.mark.slow
 @DASK
 @WARNINGS
 def test_a_worker_of_dask_that_is_stopped_is_replaced_and_may_come_back(tmp_path, report):

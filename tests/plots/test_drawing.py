@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +80,12 @@ def test_every_figure_is_drawn(case):
     ):
         ax.figure.canvas.draw()
         assert first in texts(ax)
+
+
+@pytest.mark.slow
+def test_every_figure_of_larger_data_is_drawn():
+    script = Path(__file__).parents[1] / "every_figure.py"
+    subprocess.run([sys.executable, "-W", "error", script], stdout=subprocess.DEVNULL, check=True)
 
 
 def test_the_classical_views_are_drawn(case):

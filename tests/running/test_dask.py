@@ -23,10 +23,6 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
-FAULTS = pytest.mark.skipif(
-    not os.environ.get("POLARBEAR_FAULTS"), reason="takes long: POLARBEAR_FAULTS=1"
-)
-
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
@@ -128,7 +124,7 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     assert any(seconds() < 2 for _ in range(THRICE))
 
 
-@FAULTS
+@pytest.mark.slow
 def test_workers_come_and_go_and_no_run_is_lost(shared):
     cluster, client = shared
     wanted = jobs_of(["naps"], 80, first=1000)
@@ -158,7 +154,7 @@ def made(outcome):
     return isinstance(outcome, Outcome)
 
 
-@FAULTS
+@pytest.mark.slow
 def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path):
     with (
         cluster_at(tmp_path, 1) as (cluster, client),
@@ -180,7 +176,7 @@ def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path
     assert any(isinstance(outcome, Lost) for outcome in found)
 
 
-@FAULTS
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_a_local_cluster_of_any_size_makes_the_same_runs(workers):
     wanted = jobs_of(["good", "quick", "naps"], 5)
