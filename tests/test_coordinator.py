@@ -1,5 +1,6 @@
 """A race of real runs: the same wherever it runs, and after whatever happens to it."""
 
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -193,9 +194,11 @@ def test_a_solver_that_never_reports_is_named():
         return None
 
     solvers = {"silent": silent, "good": course.solver(course.SKILL["good"])}
-    with pytest.warns(pb.DataWarning, match="silent has found nothing in 8 runs: does it yield"):
+    with pytest.warns(pb.DataWarning, match=r"silent on .*: it found nothing: does it yield"):
         found = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
     assert found.pareto == ("good",)
+    why = found.failures["silent"]
+    assert re.search(r"does it yield.*\(8 runs, on .*; dominated after 8 of 8 runs failed so", why)
 
 
 def test_nothing_is_asked_for_after_the_deadline():
@@ -337,3 +340,15 @@ def test_what_check_prints_has_no_control_characters():
     )
     assert "\x1b" not in printed
     assert "from 0.5 to 3 seconds; watched here for 1 second\n" in printed
+
+
+def test_a_round_in_which_a_newcomer_alone_fails_is_kept():
+    def broken(job):
+        raise ValueError(f"out of paper on {job.name}")
+
+    with run(rules=pb.Rules(batch=(4, 4))) as found:
+        before = found.n_runs
+        status = found.add("broken", broken)
+        assert found.n_runs > before
+        assert status.status == "dominated"
+        assert "runs failed so" in found.failures["broken"]

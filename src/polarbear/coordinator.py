@@ -5,8 +5,8 @@ remembers, the engine runs.
 
 1. What the race asks for, decides or is told is durable in the store before anything is done about
    it. After a crash the same call goes on where it was: what is not in the store did not happen.
-   A round in which every run fails before it finds anything is not kept: that is no fact about
-   solvers, but something that is missing where they run.
+   A round in which all runs of two or more solvers fail before they find anything is not kept:
+   that is no fact about solvers, but something that is missing where they run.
 2. A run that an engine loses is asked for again. After ``PATIENCE`` losses that it may be to blame
    for it counts as killed.
 3. Jobs of whoever is out are taken back if nobody has begun them; what is under way ends by itself,
@@ -32,7 +32,7 @@ from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.racing.core import Race
-from polarbear.racing.events import Event
+from polarbear.racing.events import Event, Failed
 from polarbear.racing.jobs import Job, Key
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import attribution
@@ -43,7 +43,7 @@ from polarbear.racing.rules import Rules
 from polarbear.racing.standing import to_go
 from polarbear.racing.state import FAILED
 from polarbear.resuming import begin_or_resume, compare_identity
-from polarbear.running.engines import Engine, start
+from polarbear.running.engines import Engine, check_programs, start
 from polarbear.running.identity import (
     identify,
 )
@@ -167,6 +167,7 @@ def conducted(
     kept = None if store is None else open_store(store)
     try:
         running, setup = begin_or_resume(setup, rules, seed, fit, kept, accept_changes)
+        check_programs(setup, executor, running.state.racing)
         found = Result(running, setup, kept, executor, _watcher(progress))
         found.go_on()
     except BaseException:
@@ -179,7 +180,7 @@ def conducted(
 class Result(Raced):
     """A race that was run, and can go on: it answers, takes more solvers, and closes its store.
 
-    :func:`race` gives one. ``failures`` says of each solver whose runs failed why the last did.
+    :func:`race` gives one. ``failures`` says why runs of a solver failed.
     """
 
     def __init__(
@@ -203,7 +204,10 @@ class Result(Raced):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why the last run of each solver that failed, or hung, did; also after a restart."""
+        """Why runs of each solver failed, hung or found nothing; also after a restart.
+
+        Each reason comes with its number of runs and their instances, the most frequent first.
+        """
         return self.race.failures
 
     @property
@@ -238,6 +242,7 @@ class Result(Raced):
             limits=self._setup.limits,
         )
         more = replace(more, aliases=self._setup.aliases)
+        check_programs(more, self._executor, [name])
         identity = compare_identity(
             self.race.state.identity, identify(more), "this race", accept_changes
         )
@@ -319,13 +324,11 @@ class Result(Raced):
     def _ask(self) -> tuple[Job, ...]:
         before, out, left = self.race.rounds, set(self.eliminated), self.race.removed
         jobs = self.race.ask(time.time())
-        odd = self._judge_round() if self.race.rounds > before else []
+        if self.race.rounds > before:
+            self._judge_round()
         if not self._vigil.all_failed:
             self._keep()
-        for said in odd:
-            warn(said)
-        news = [*odd]
-        news += [str(self.verdict(name)) for name in self.eliminated if name not in out]
+        news = [str(self.verdict(name)) for name in self.eliminated if name not in out]
         gone = sorted(self.race.removed - left)
         news += [f"{name} was removed: too many of its runs failed" for name in gone]
         if self.race.rounds > before:
@@ -346,10 +349,10 @@ class Result(Raced):
             end = time.monotonic()
             self._again = end + max(BLINK, 20 * (end - start))
 
-    def _judge_round(self) -> list[str]:
-        """What is odd about the round that was decided; if it cannot be meant, it is undone."""
+    def _judge_round(self) -> None:
+        """Undo the round that was decided if all of its runs failed."""
         try:
-            return self._vigil.round_over(self.failures)
+            self._vigil.round_over(self.failures)
         except SolverError:
             kept = self.race.events[: self._n_kept] if self._store is None else self._store.read()
             self.race = Race.from_events(kept, fit=self.race.fit, keep=self._store is None)
@@ -389,14 +392,25 @@ class Result(Raced):
         self._say(*filter(None, [overdue]))
 
     def _take(self, made: Outcome) -> None:
-        known, named = self.race.n_runs, {*self.failures}
+        known, named = self.race.n_runs, {*self.race.state.reasons}
         self.race.tell(made.run, why=made.why, output=made.output)
         failed = made.run.status in FAILED
         found = np.size(made.run.time) > 0
-        self._vigil.take(made.job.algorithm, found=found, failed=failed, why=made.why)
+        odd = self._vigil.take(
+            made.job.algorithm,
+            found=found,
+            failed=failed,
+            finished=made.run.status == Status.FINISHED,
+            why=made.why,
+        )
+        if odd:
+            self.race.record(Failed.of(made.run, odd, made.output))
+            if made.job.algorithm not in named:
+                name, instance = shown(made.job.algorithm), shown(made.job.instance)
+                warn(f"{name} on {instance}: {shown(odd)}")
         self._made[made.job.algorithm] += self.race.n_runs - known
-        for name in self.failures.keys() - named:
-            self._say(f"{name} failed on {made.job.instance}: {made.why}")
+        for name in self.race.state.reasons.keys() - named:
+            self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
 
     def _recall(self, engine: Engine, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
         """Take back what is not wanted any more and nobody has begun."""

@@ -79,6 +79,8 @@ class AlgorithmStatus(NamedTuple):
             return f"{self.claim()}{f': {shown(self.why)}' if self.why else ''}"
         if self.status == "undecided" and self.open:
             return f"{self.claim()}: not settled with {listing(list(self.open))}{self._cost()}"
+        if self.status == "undecided" and self.prob_in_pareto is not None:
+            return f"{self.claim()}: none of its pairs is open under the rules of the race"
         return self.claim()
 
     @property
@@ -127,7 +129,7 @@ def few_left(wanted: float, left: int | None) -> str:
     """Say that fewer instances are left than a forecast asks for; "" if there are enough."""
     if left is None or left >= wanted:
         return ""
-    return f"; {f'only {left:,}' if left else 'none'} of them left"
+    return f"; only {count(left, 'unused instance')} left" if left else "; no unused instance left"
 
 
 def chance(probability: float) -> str:

@@ -107,11 +107,12 @@ def test_it_fits_every_window(rows, columns, n):
 
 
 def test_a_race_that_ended_unsettled_does_not_say_that_nothing_is_to_go():
-    news = ["round 4: 90 runs, racing a, b; about 276 more instances (9 to 600); none of them left"]
+    to_go = "about 276 more instances (9 to 600); no unused instance left"
+    news = [f"round 4: 90 runs, racing a, b; {to_go}"]
     said = drawn(progress_of(3, ended="no instances left"), columns=80, news=news)
     assert "to go       the race ended (no instances left) before all pairs were settled" in said
     assert "to go       nothing" not in said
-    assert "none of them left" in said  # at the end of a line that is too long for the window
+    assert "no unused instance left" in said  # at the end of a line that is too long for the window
     said = drawn(progress_of(3, ended="resolved", open=0))
     assert "to go       nothing" in said
 

@@ -118,8 +118,8 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
         (0.0, None, ", about 1 more instance"),
         (12.4, None, ", about 12 more instances"),
         (12.4, 30, ", about 12 more instances"),
-        (12.4, 3, ", about 12 more instances; only 3 of them left"),
-        (0.0, 0, ", about 1 more instance; none of them left"),
+        (12.4, 3, ", about 12 more instances; only 3 unused instances left"),
+        (0.0, 0, ", about 1 more instance; no unused instance left"),
         (None, 0, "; no instance left"),
         (None, 9, ""),
     ],
@@ -140,3 +140,10 @@ def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_
     assert focus(behind, TIMES, 2, Rules(), Z, MARGIN).until.tolist() == [1.0, 1.0]
     used_up = sure._replace(seen=np.array([[10.0], [10.0], [40.0]]))
     assert focus(used_up, TIMES, 2, Rules(), Z, MARGIN, pool=40) is None
+
+
+def test_an_undecided_algorithm_without_open_pairs_says_so():
+    status = AlgorithmStatus("a", "undecided", 0.4)
+    said = "none of its pairs is open under the rules of the race"
+    assert str(status) == f"a is undecided (P = 0.400 that it is a member): {said}"
+    assert str(AlgorithmStatus("a", "undecided")) == "a is undecided"  # before any decision

@@ -10,6 +10,7 @@ it was interrupted.
    ``tell`` nor who ran what matters.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
@@ -49,6 +50,7 @@ from polarbear.racing.events import (
     plain_run,
 )
 from polarbear.racing.evidence import Evidence
+from polarbear.racing.failures import describe_failures
 from polarbear.racing.fitting import fitted, glanced
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model, check_weights
@@ -257,8 +259,10 @@ class Race:
         if not {*names} <= self._state.instances:
             self._record(Offered(names))
 
-    def record(self, note: Identified | Hosted) -> None:
-        """Record what names stand for, or who made runs: no decision depends on it.
+    def record(self, note: Identified | Hosted | Failed) -> None:
+        """Record what names stand for, which process made runs, or why one found nothing.
+
+        No decision depends on it.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.record(Identified())
@@ -388,8 +392,15 @@ class Race:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why the last run that failed did, by algorithm; runs that hung are among them."""
-        return {name: failed.why for name, failed in self._state.reasons.items()}
+        """Why runs failed, by algorithm: each reason with its number of runs and instances.
+
+        Runs that hung, and runs of an algorithm that has never found anything, are among them.
+        """
+        state = self._state
+        if not state.reasons:
+            return {}
+        n_runs = Counter(key.algorithm for key in state.told - state.withdrawn)
+        return describe_failures(state.reasons, n_runs, state.eliminated)
 
     @property
     def outlook(self) -> Outlook | None:

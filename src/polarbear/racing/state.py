@@ -43,6 +43,7 @@ from polarbear.racing.events import (
     Withdrawn,
 )
 from polarbear.racing.extended_runs import effective_runs, extensions
+from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, Key, derived, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
@@ -133,7 +134,7 @@ class State:
 
     workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # by details
     identity: Identified = field(default_factory=Identified)  # what names stand for
-    reasons: dict[str, Failed] = field(default_factory=dict)  # why its last failed run failed
+    reasons: Reasons = field(default_factory=dict)  # why runs failed, by algorithm
     ended: str | None = None  # why nothing is asked for any more
 
     round: int = 0  # how often it was decided
@@ -280,8 +281,8 @@ def apply(state: State, event: Event) -> None:
                 state.workers[tuple(details.items())] = worker
         case Withdrawn():
             _withdraw(state, event)
-        case Failed(key):
-            state.reasons[key.algorithm] = event
+        case Failed():
+            add_failure(state.reasons, event)
         case Ended(why):
             state.ended = why
         case Decided():
@@ -377,7 +378,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     for algorithm, instance in pairs:
         state.known.get(instance, {}).pop(algorithm, None)
         state.failures[algorithm] = 0
-        state.reasons.pop(algorithm, None)
+    withdraw_failures(state.reasons, pairs)
     # Where no run of a solver counts any more, other code may come under its name.
     counting = {key.algorithm for key in state.told - state.withdrawn}
     solvers = {name: own for name, own in state.identity.solvers.items() if name in counting}

@@ -149,7 +149,7 @@ def read_logs(
             fields = fields_of[file] if fields_of is not None else None
             read.append((_read(log, lines, until), _named(file, fields, log.solver)))
     if own and not any(len(one.value) for one, _ in read):
-        raise DataError(f"{source.label}: the pattern {pattern!r} matches no line of any log")
+        raise DataError(f"{source.label}: the pattern '{pattern}' matches no line of any log")
     if not read:
         raise Refused("no file is a log of a known solver")
     if names is None:
@@ -173,9 +173,9 @@ def _own(pattern: str) -> Log:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise DataError(f"pattern {pattern!r}: {error}") from None
+        raise DataError(f"pattern '{pattern}': {error}") from None
     if not {"time", "value"} <= set(compiled.groupindex):
-        raise DataError(f"pattern {pattern!r} needs the groups (?P<time>...) and (?P<value>...)")
+        raise DataError(f"pattern '{pattern}' needs the groups (?P<time>...) and (?P<value>...)")
     return Log("log", None, (compiled,))
 
 

@@ -112,8 +112,7 @@ def _facts(source: Racing) -> dict[str, str]:
             rest = count(race.posterior.instances, "instance")
             facts["ratings"] = f"of those who are racing, from the {rest} they have run on"
     for name, why in race.failures.items():
-        line = why.strip().splitlines()[-1] if why.strip() else ""
-        facts[f"{name} failed"] = line[:300]
+        facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if state.wanted and not race.ended:
         facts["under way"] = count(len(state.wanted), "run")
     if state.open and race.rounds:

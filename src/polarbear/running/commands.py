@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -154,9 +155,14 @@ class Command:
         """Where the program is started; None is the current folder."""
         return self.folder if self.folder and Path(self.folder).is_dir() else None
 
+    def explain_missing(self) -> str:
+        """Why the program cannot be started here, and what to write; "" if it can."""
+        program = str(self.arguments[0])
+        return "" if _BRACES.search(program) else explain_missing(program, self.start_folder)
+
     def _describe_unmatched(self, first: list[str]) -> str:
         lines = " | ".join(first)
-        return f"the pattern {self.pattern!r} found no value in its output, which began: {lines}"
+        return f"the pattern '{self.pattern}' found no value in its output, which began: {lines}"
 
     def _time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
         if match.groupdict().get("time") is not None:
@@ -187,7 +193,8 @@ class Command:
             process = start_when_possible(start)
         except OSError as error:
             os.close(reading)
-            raise SolverError(f"cannot start {argv[0]!r}: {_reason(error)}") from None
+            why = explain_missing(argv[0], self.start_folder) or str(error.strerror)
+            raise SolverError(f"cannot start {argv[0]!r}: {why}") from None
         finally:
             os.close(writing)
         try:
@@ -205,11 +212,26 @@ class Command:
         object.__setattr__(self, "_find", _compiled(self.pattern))
 
 
-def _reason(error: OSError) -> str:
-    """Why a program cannot be started."""
-    if isinstance(error, FileNotFoundError):
-        return f"{error.strerror}, neither as a path from {Path.cwd()} nor in a folder of PATH"
-    return str(error.strerror)
+def explain_missing(program: str, folder: str | None) -> str:
+    """Why a program cannot be started from a folder, and what to write; "" if it is there.
+
+    >>> explain_missing("./no-such-solver", "/usr")
+    'there is no file /usr/no-such-solver'
+    """
+    here = Path(folder or ".").absolute()
+    if "/" in program or os.name != "posix":
+        path = here / program
+        if shutil.which(path):
+            return ""
+        if not path.exists():
+            return f"there is no file {path}"
+        return f"{path} is a folder" if path.is_dir() else f"{path} is not executable: chmod +x"
+    if shutil.which(program):
+        return ""
+    why = "no folder of PATH has a program of this name"
+    return (
+        f"{why}; write './{program}' for the file in {here}" if (here / program).exists() else why
+    )
 
 
 def _signal_name(number: int) -> str:
@@ -223,9 +245,9 @@ def _compiled(pattern: str) -> Pattern[str]:
     try:
         found = re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise SolverError(f"pattern {pattern!r} is no regular expression: {error}") from None
+        raise SolverError(f"pattern '{pattern}' is no regular expression: {error}") from None
     if "value" not in found.groupindex:
-        raise SolverError(f"pattern {pattern!r} has no group (?P<value>...)")
+        raise SolverError(f"pattern '{pattern}' has no group (?P<value>...)")
     return found
 
 

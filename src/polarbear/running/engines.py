@@ -20,9 +20,11 @@ from collections.abc import Collection, Iterable
 from numbers import Integral
 from typing import Any, Protocol
 
+from polarbear.data.names import shown
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.cluster import DaskBackend
+from polarbear.running.commands import Command
 from polarbear.running.executors import ExecutorBackend
 from polarbear.running.local import Local, LocalBackend
 from polarbear.running.outcomes import Lost, Outcome
@@ -56,6 +58,24 @@ class Engine(Protocol):
         ...
 
 
+def check_programs(setup: Setup, executor: Any, names: Collection[str]) -> None:
+    """Refuse to race programs that are not on this machine, if that is where they would run."""
+    if not _is_local(executor):
+        return
+    solvers = {name: setup.solvers[name] for name in names if name in setup.solvers}
+    missing = [
+        f"{shown(name)}: cannot start {solver.arguments[0]!r}: {why}"
+        for name, solver in solvers.items()
+        if isinstance(solver, Command) and (why := solver.explain_missing())
+    ]
+    if missing:
+        raise SolverError("; ".join(missing))
+
+
+def _is_local(executor: Any) -> bool:
+    return executor is None or isinstance(executor, Integral | Local)
+
+
 def start(setup: Setup, executor: Any = None) -> Engine:
     """The engine for what a user passes as ``executor``.
 
@@ -66,7 +86,7 @@ def start(setup: Setup, executor: Any = None) -> Engine:
     any ``concurrent.futures.Executor``     its workers
     ======================================  ===================================================
     """
-    if executor is None or isinstance(executor, Integral):
+    if _is_local(executor) and not isinstance(executor, Local):
         executor = Local(None if executor is None else int(executor))
     if isinstance(executor, Spool):
         return SpoolEngine(setup, executor)

@@ -11,7 +11,7 @@ QUIET_SECONDS = 600.0
 """If no run has ended for so long, and three times as long as any has taken, this is said."""
 
 SILENT = 4
-"""So many runs that end without a value, and nothing else, are said to be odd."""
+"""The number of runs cut without a value, of an algorithm that never found one, that is odd."""
 
 
 class Vigil:
@@ -19,7 +19,7 @@ class Vigil:
 
     >>> vigil = Vigil()
     >>> for name in ("a", "b"):
-    ...     vigil.take(name, found=False, failed=True)
+    ...     _ = vigil.take(name, found=False, failed=True)
     >>> vigil.round_over({"a": "no such module", "b": "no such module"})
     Traceback (most recent call last):
     polarbear.errors.SolverError: every run of this round failed before it found anything...
@@ -29,28 +29,36 @@ class Vigil:
         self._failed: set[str] = set()  # in this round
         self._others = False  # whether anything else happened in it
         self._quiet: Counter[str] = Counter()  # runs without a value, ever
-        self._remarks: dict[str, str] = {}  # why the last run that found nothing did not
-        self._heard: set[str] = set()  # whoever has found something, or was spoken of
+        self._heard: set[str] = set()  # algorithms that have found something
 
-    def take(self, algorithm: str, *, found: bool, failed: bool, why: str = "") -> None:
-        """A run came in."""
-        if why and not found:
-            self._remarks[algorithm] = why
+    def take(
+        self, algorithm: str, *, found: bool, failed: bool, finished: bool = False, why: str = ""
+    ) -> str:
+        """Take the end of a run; why it found nothing, if that is odd, else "".
+
+        Of an algorithm that has never found anything, a run that finished by itself is odd, and so
+        are runs that were cut, if there are several.
+        """
         if found:
             self._heard.add(algorithm)
         if found or not failed:
             self._others = True
         else:
             self._failed.add(algorithm)
-        self._quiet[algorithm] += not (found or failed)
+        if found or failed:
+            return ""
+        self._quiet[algorithm] += 1
+        if algorithm in self._heard or (self._quiet[algorithm] < SILENT and not finished):
+            return ""
+        return f"it found nothing: {why or ADVICE}"
 
     @property
     def all_failed(self) -> bool:
         """Whether runs of this round came in, and all of them failed before they found anything."""
         return bool(self._failed) and not self._others
 
-    def round_over(self, why: Mapping[str, str]) -> list[str]:
-        """Raise if there is nothing to compare; else what is odd, each thing once."""
+    def round_over(self, why: Mapping[str, str]) -> None:
+        """Raise if there is nothing to compare."""
         failed, others = self._failed, self._others
         self._failed, self._others = set(), False
         if len(failed) > 1 and not others:
@@ -61,15 +69,6 @@ class Vigil:
                 "them again. To go on without instances on which every solver fails: polarbear "
                 "forget STORE --instance NAME, and leave them out of the call"
             )
-        odd = [
-            name for name, runs in self._quiet.items() if runs >= SILENT and name not in self._heard
-        ]
-        self._heard.update(odd)
-        return [
-            f"{shown(name)} has found nothing in {self._quiet[name]} runs: "
-            f"{shown(self._remarks.get(name, ADVICE))}"
-            for name in odd
-        ]
 
 
 class Silence:

@@ -1,6 +1,6 @@
 """``Overview``: where a race stands, from its store, without reading a trajectory."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from polarbear.racing.events import (
     Superseded,
     fitting_in,
 )
+from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Key
 from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import State, apply, begin
@@ -29,6 +30,9 @@ from polarbear.store.withdrawing import count_withdrawn, withdrawn
 
 _NOBODY = b'"eliminated": []'
 
+
+MAX_FAILURES = 5_000
+"""The number of failures that are looked at, the last ones."""
 
 MAX_STATUS_LINES = 20
 
@@ -57,7 +61,7 @@ class Overview:
     withdrawn
         How many runs were withdrawn: they are in the store, and are not counted.
     end, failures
-        Why the race ended, if it has; why the last run that failed did, by algorithm.
+        Why the race ended, if it has; why runs failed, by algorithm.
     events, last
         How many events there are, and of what kind the last one is.
     remarks
@@ -191,7 +195,7 @@ def overview(database: Database) -> Overview:
         len(state.wanted),
         uncounted.total(),
         _end(database, head.last),
-        _failures(database, head.last, gone),
+        _failures(database, head.last, gone, found, state.eliminated),
         head.last,
         str(last[0][0]) if last else "a run",
         int(database.query("SELECT count(*) FROM remarks")[0][0]),
@@ -211,19 +215,25 @@ def _end(database: Database, last: int) -> str | None:
     return next((event.why for event in events.values() if isinstance(event, Ended)), None)
 
 
-def _failures(database: Database, last: int, gone: Mapping[tuple[str, str], int]) -> dict[str, str]:
-    """Why the last run that failed did, by algorithm, among the last failures that count."""
+def _failures(
+    database: Database,
+    last: int,
+    gone: Mapping[tuple[str, str], int],
+    ended: Mapping[str, Mapping[Status, int]],
+    eliminated: Collection[str],
+) -> dict[str, str]:
+    """Why runs failed, by algorithm, among the last failures that count."""
     sql = (
         "SELECT seq, kind, body, crc FROM events WHERE kind = 'failed' AND seq <= ? "
-        "ORDER BY seq DESC LIMIT 500"
+        "ORDER BY seq DESC LIMIT ?"
     )
-    failed = _events(database.name, database.query(sql, last), None)
-    reasons = {
-        event.key.algorithm: event.why
-        for seq, event in reversed(failed.items())
-        if isinstance(event, Failed) and seq > gone.get(event.key[:2], 0)
-    }
-    return {name: reasons[name] for name in sorted(reasons, key=natural)}
+    failed = _events(database.name, database.query(sql, last, MAX_FAILURES), None)
+    reasons: Reasons = {}
+    for seq, event in reversed(failed.items()):
+        if isinstance(event, Failed) and seq > gone.get(event.key[:2], 0):
+            add_failure(reasons, event)
+    n_runs = {name: sum(own.values()) for name, own in ended.items()}
+    return describe_failures(reasons, n_runs, eliminated)
 
 
 class _Names(dict[int, str]):
