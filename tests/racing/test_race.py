@@ -631,3 +631,14 @@ def test_instances_that_only_others_ran_on_are_new_to_those_who_come_later():
         race.add(name)
     run()
     assert race.n_runs == 4 * len(names)
+
+
+def test_runs_that_were_asked_for_and_not_made_are_told_apart():
+    race = race_of(rules=Rules(batch=(4, 4)))
+    jobs = race.ask()
+    for job in jobs[:-2]:
+        race.tell(solve(job))
+    assert f"spent       {len(jobs) - 2} runs of {len(jobs)} asked for" in str(race)
+    for job in jobs[-2:]:
+        race.tell(solve(job))
+    assert f"spent       {len(jobs)} runs," in str(race)

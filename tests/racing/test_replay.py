@@ -96,3 +96,14 @@ def test_a_notebook_shows_how_everybody_stands():
     assert "saved" in shown
     assert all(html.escape(f"{one}.") in shown for one in found.race.statuses())
     assert "<td" in found.race._repr_html_()
+
+
+def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
+    """What is not recorded is asked for, and is no recorded run that was used."""
+    full = pb.testing.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)
+    records = [run for k, run in enumerate(full) if k % 3]
+    runs = pb.Runs.from_records(records, direction=full.direction)
+    found = pb.replay(runs, pb.Rules(epsilon=0.0, alpha=0.999))
+    assert found.spent.runs > found.full.runs  # with those that are not there, and extensions
+    assert found.used <= found.full.runs == len(records)
+    assert f"used        {found.used} of {len(records)} recorded runs" in str(found)

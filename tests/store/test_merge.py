@@ -122,7 +122,7 @@ def test_status_export_and_salvage_while_the_race_runs(where, tmp_path, capsys):
         store.append(race.events)
         assert main(["status", where]) == 0
         said = capsys.readouterr().out
-        assert "2 runs, 0 rounds, maximize at 3 times of evaluations" in said
+        assert "2 runs made, 0 rounds, maximize at 3 times of evaluations" in said
         assert f"3 pairs, {len(race.ask())} runs wanted" in said
         assert name in said
         assert r"\x1b[2Jclear\n" in said  # nothing that a terminal obeys

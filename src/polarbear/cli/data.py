@@ -182,6 +182,7 @@ def _replay(wanted: argparse.Namespace) -> int:
         "ended": found.ended,
         "rounds": found.rounds,
         "spent": found.spent,
+        "used": found.used,
         "full": found.full,
         "saved": found.saved,
     }

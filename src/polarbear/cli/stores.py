@@ -51,7 +51,9 @@ def _add_status(commands: argparse._SubParsersAction) -> None:
         commands,
         "status",
         "where does a race stand?",
-        "Reads the store, also while the race runs.",
+        "Reads the store, also while the race runs. It counts every attempt: a run that was extended "
+        "(the same run, made again for longer) or made again after a failure counts each time. "
+        "`export` and the report have one run of these.",
         takes="STORE",
         examples=("status race.db", "status race.db --verbose"),
         run=_status,

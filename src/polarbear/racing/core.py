@@ -419,7 +419,7 @@ class Race:
 
     @property
     def n_runs(self) -> int:
-        """How many runs there are."""
+        """The number of runs made; one that was extended or made again counts each time."""
         return len(self._state.told) - len(self._state.withdrawn)
 
     @property

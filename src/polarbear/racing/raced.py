@@ -73,7 +73,7 @@ class Raced:
 
     @property
     def n_runs(self) -> int:
-        """How many these are."""
+        """The number of runs made; one that was extended or made again counts each time."""
         return self.race.n_runs
 
     @property

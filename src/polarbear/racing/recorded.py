@@ -44,6 +44,11 @@ class Replay(Raced):
         """The share of the time of a full evaluation that the race did without."""
         return 1 - self.spent.time / self.full.time if self.full.time else 0.0
 
+    @property
+    def used(self) -> int:
+        """How many recorded runs the race has used, each once, however often it was extended."""
+        return int(np.count_nonzero(self.runs.until > 0))
+
     def __str__(self) -> str:
         runs = self.runs
         return (
@@ -51,7 +56,7 @@ class Replay(Raced):
             f"{count(len(runs.instances), 'instance')}\n"
             f"  pareto      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(self.eliminated))}\n"
-            f"  spent       {self.spent.runs:,} of {count(self.full.runs, 'run')}, "
+            f"  used        {self.used:,} of {count(self.full.runs, 'recorded run')}, "
             f"{moment(self.spent.time, runs.clock, 7)} of {amount(self.full.time, runs.clock)}\n"
             f"  saved       {100 * self.saved:.0f} % of the time"
         )

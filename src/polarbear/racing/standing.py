@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import inf
 
-from polarbear.data.names import amount, count, listing, natural
+from polarbear.data.names import count, listing, natural
 from polarbear.notebook import card
 from polarbear.racing.state import State, pair
 from polarbear.status import AlgorithmStatus, few_left
@@ -62,8 +62,7 @@ def described(state: State) -> str:
         f"race of {count(n, 'algorithm')} after {count(state.round, 'round')}, {stands}\n"
         f"  racing      {listing(state.present())}\n"
         f"  eliminated  {listing(list(state.eliminated))}\n"
-        f"  spent       {count(state.spent.runs, 'run')}, {amount(state.spent_time, state.clock)}"
-        + (f"\n  to go       {left}" if left else "")
+        f"  spent       {state.describe_spent()}" + (f"\n  to go       {left}" if left else "")
     )
 
 

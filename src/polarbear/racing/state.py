@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from polarbear.data.names import natural
+from polarbear.data.names import amount, count, natural
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.racing.events import (
@@ -140,6 +140,12 @@ class State:
     round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
     basis: Basis | None = None
+
+    def describe_spent(self) -> str:
+        """The runs that were made, with those that were asked for if more, and their time."""
+        made = len(self.told & self.promised)
+        more = f" of {self.spent_runs:,} asked for" if made < self.spent_runs else ""
+        return f"{count(made, 'run')}{more}, {amount(self.spent_time, self.clock)}"
 
     @property
     def spent(self) -> Spent:

@@ -93,14 +93,14 @@ def _facts(source: Racing) -> dict[str, str]:
     """Where the race stands."""
     race = race_of(source)
     state = race.state
-    spent = f"{count(race.spent.runs, 'run')}, {amount(race.spent.time, state.clock)}"
     facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
     if isinstance(source, Replay):
         full = amount(source.full.time, state.clock)
-        facts["spent"] = f"{spent} of {source.full.runs:,} runs, {full}"
+        used = f"{source.used:,} of {count(source.full.runs, 'recorded run')}"
+        facts["spent"] = f"{used}, {amount(race.spent.time, state.clock)} of {full}"
         facts["saved"] = f"{100 * source.saved:.0f} % of the time"
     else:
-        facts["spent"] = spent
+        facts["spent"] = state.describe_spent()
     again = race.n_runs - len(source.runs)
     if again:
         facts["made again"] = (

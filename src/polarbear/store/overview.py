@@ -106,13 +106,13 @@ class Overview:
 
     @property
     def n_runs(self) -> int:
-        """How many runs there are."""
+        """The number of runs made; one that was extended or made again counts each time."""
         return sum(sum(own.values()) for own in self.ended.values())
 
     def __str__(self) -> str:
         unit = f" of {unit_of(self.clock)}" if unit_of(self.clock) else ""
         out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
-        done = f"{count(self.n_runs, 'run')}, {count(self.rounds, 'round')}"
+        done = f"{count(self.n_runs, 'run')} made, {count(self.rounds, 'round')}"
         lines = [
             f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
             f"  model       {shown(self.model)}",
