@@ -484,7 +484,7 @@ def test_one_file_per_run_and_where_times_start(tmp_path, capsys):
     said = refusal(capsys, *analyse, *names, *columns, "--times", "1,10", "--from", "50")
     assert "none of --times is between --from 50 and --to inf" in said
     said = refusal(capsys, *analyse, *names, *columns, "--to", "2h")
-    assert "times with s, m, h or d are for a clock in seconds" in said
+    assert "times with ms, s, m, h or d are for a clock in seconds" in said
 
 
 def test_a_store_is_no_race_as_a_file(kept, capsys):
@@ -542,3 +542,28 @@ def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch,
     assert completed(script, "polarbear", "race", "rac") == ["race.toml"]
     assert main(["completion", "zsh"]) == 0
     assert "#compdef polarbear" in capsys.readouterr().out
+
+
+# Words that people write
+
+
+@pytest.mark.parametrize("command", ["status", "export", "analyse"])
+def test_the_file_of_a_race_is_told_from_its_store(command, tmp_path, capsys):
+    file = tmp_path / "race.toml"
+    file.write_text('store = "night.db"')
+    more = ["runs.csv"] if command == "export" else []
+    said = refusal(capsys, command, file, *more)
+    assert f"the store of its race is {tmp_path}/night.db" in said
+    assert "polarbear race" in said
+
+
+def test_probabilities_in_percent_and_durations_with_units(tmp_path, capsys):
+    rows = [f"{name},{k},{t},{k + t * s}" for k in range(20) for t in (0.1, 1, 300)
+            for name, s in (("a", -1), ("b", -2))]  # fmt: skip
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["algorithm,instance,time,value", *rows]))
+    options = ["--direction", "minimize", "--clock", "seconds"]
+    words = ["select", file, *options, "--between", "200ms", "4 min", "--sure", "95%"]
+    found = answer(capsys, *words)
+    assert (found["sure"], found["met"]) == (0.95, True)
+    assert found["range"]["asked"] == [0.2, 240.0]

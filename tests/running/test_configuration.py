@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import SolverError
 from polarbear.racing.rules import Rules
@@ -179,3 +180,21 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
     assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
     with pytest.raises(SolverError, match=r'line 4: \[rules\] deadline = 28800 .* write "28800s"'):
         deadline("28800")
+
+
+def test_a_pattern_without_files_names_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for files in ("*.cnf", ["a.cnf"]):
+        with pytest.raises(SolverError, match=f"in {tmp_path}$"):
+            pb.Instances.from_files(files)
+
+
+def test_check_watches_as_long_as_it_may():
+    def slow(job):
+        while True:
+            yield job.now(), 1.0
+            time.sleep(0.05)
+
+    found = pb.check([slow], ["a"], [60], direction="minimize", clock="wall", seconds=0.6)
+    assert found.outcomes["slow"].run.until == pytest.approx(0.6)
+    assert not found.problems

@@ -8,6 +8,7 @@ import polarbear
 from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
+    a_probability,
     a_time,
     add_alpha,
     add_file,
@@ -162,7 +163,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "select",
         "which algorithm should I run, given what I know about my budget?",
         "Say when you will stop; otherwise every unit of time counts the same. Times are numbers "
-        "in the clock of the data; if that counts seconds, 90m, 2h and 1d are times too.",
+        "in the clock of the data; if that counts seconds, 200ms, 90m, 2h and 1d are times too.",
         takes="SOURCE",
         examples=(
             "select --example --between 3000 10000",
@@ -184,10 +185,10 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--sure",
-        type=float,
+        type=a_probability,
         metavar="P",
-        help="how probable it must be that the choice is the best, such as 0.95: says whether this "
-        f"is met, and ends with exit code {NOT_MET} if not",
+        help="how probable it must be that the choice is the best, such as 0.95 or 95%%: says whether "
+        f"this is met, and ends with exit code {NOT_MET} if not",
     )
     parser.add_argument(
         "--size",
@@ -330,7 +331,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     _add_showing(parser)
     parser.add_argument(
         "--alpha",
-        type=float,
+        type=a_probability,
         help="how probable a statement must be to be made (0.99, or as in the race)",
     )
     add_fit(parser)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polarbear.errors import DataError
-from polarbear.racing.deadlines import SECONDS
+from polarbear.racing.deadlines import parse_duration
 
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 """What a shell completes where a file is expected; shtab looks for it."""
@@ -272,16 +272,33 @@ class Seconds(float):
 def a_time(text: str) -> float:
     """A time: a number in the clock of the data, or with a unit.
 
-    >>> a_time("500"), a_time("1.5h")
-    (500.0, 5400.0)
+    >>> a_time("500"), a_time("1.5h"), a_time("200ms"), a_time("4 min")
+    (500.0, 5400.0, 0.2, 240.0)
     """
-    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS else (text, "")
+    duration = parse_duration(text)
     try:
-        return Seconds(float(number) * SECONDS[unit]) if unit else float(number)
+        return float(text) if duration is None else Seconds(duration)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no time: give a number, in the clock of the data; if that counts "
-            "seconds, 90m, 2h or 1d will do"
+            "seconds, 200ms, 90m, '4 min', 2h or 1d will do"
+        ) from None
+
+
+def a_probability(text: str) -> float:
+    """A probability, also in percent.
+
+    >>> a_probability("0.95"), a_probability("95%")
+    (0.95, 0.95)
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        if rest:
+            raise ValueError
+        return float(number) / (100 if percent else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no probability: give a number such as 0.95, or 95%"
         ) from None
 
 
@@ -294,8 +311,8 @@ def check_clock(clock: str, *times: float | None) -> None:
         unit = unit_of(clock)
         counts = f"this one counts {unit}" if unit else "--clock seconds would say that it is one"
         raise DataError(
-            f"times with s, m, h or d are for a clock in seconds, and {counts}: give a number, in "
-            "the clock of the data"
+            f"times with ms, s, m, h or d are for a clock in seconds, and {counts}: give a number, "
+            "in the clock of the data"
         )
 
 
@@ -303,7 +320,7 @@ def add_alpha(parser: argparse.ArgumentParser) -> None:
     """How sure to be."""
     parser.add_argument(
         "--alpha",
-        type=float,
+        type=a_probability,
         default=0.99,
         help="how probable a statement must be to be made (0.99)",
     )

@@ -63,17 +63,33 @@ def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
     if not Path(source).exists():
         hint = ": leave it out and write --example" if Path(source).name == _example().name else ""
         raise DataError(f"{source}: there is no such file or folder{hint}")
-    if source.endswith(".toml"):
-        raise DataError(
-            f"{source} says what to run, and is no results: try `polarbear race {source}`, and "
-            "then this command with its store"
-        )
+    refuse_race_file(source)
     named = {name: getattr(wanted, name) for name in READING}
     if named["until"] is not None:
         named["until"] = _time_or_name(named["until"])
     if named["columns"] is not None:
         named["columns"] = dict(named["columns"])
     return polarbear.read(source, **{k: v for k, v in named.items() if v is not None})
+
+
+def refuse_race_file(path: str) -> None:
+    """Refuse the TOML file of a race where its store or results are wanted, and name the store."""
+    import tomllib
+
+    if not path.endswith(".toml") or not Path(path).is_file():
+        return
+    try:
+        store = tomllib.loads(Path(path).read_text("utf-8")).get("store")
+    except (OSError, ValueError):
+        store = None
+    if not isinstance(store, str):
+        raise DataError(
+            f"{path} says what to run, and is no results: try `polarbear race {path} --store "
+            "STORE`, and then this command with its store"
+        )
+    where = store if "://" in store else str(Path(path).parent / store)
+    made = "" if "://" in store or Path(where).exists() else f" (`polarbear race {path}` makes it)"
+    raise DataError(f"{path} says what to run; the store of its race is {where}{made}: give that")
 
 
 def source_of(wanted: argparse.Namespace) -> str:

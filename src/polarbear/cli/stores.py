@@ -6,6 +6,7 @@ from pathlib import PurePath
 import polarbear
 from polarbear.cli.answers import say
 from polarbear.cli.options import STORE, add_file, add_json, command
+from polarbear.cli.sources import refuse_race_file
 from polarbear.errors import DataError
 
 
@@ -51,9 +52,9 @@ def _add_status(commands: argparse._SubParsersAction) -> None:
         commands,
         "status",
         "where does a race stand?",
-        "Reads the store, also while the race runs. It counts every attempt: a run that was extended "
-        "(the same run, made again for longer) or made again after a failure counts each time. "
-        "`export` and the report have one run of these.",
+        "Reads the store, also while the race runs. It counts every attempt: a run that was "
+        "extended (the same run, made again for longer) or made again after a failure counts each "
+        "time. `export` and the report have one run of these.",
         takes="STORE",
         examples=("status race.db", "status race.db --verbose"),
         run=_status,
@@ -121,6 +122,7 @@ def _add_forget(commands: argparse._SubParsersAction) -> None:
 
 
 def _status(wanted: argparse.Namespace) -> int:
+    refuse_race_file(wanted.store)
     with polarbear.open_store(wanted.store, read_only=True) as store:
         found = store.status()
         origins = store.origins() if wanted.verbose else None
@@ -137,6 +139,7 @@ def _export(wanted: argparse.Namespace) -> int:
             f"{wanted.target}: the format is told by the ending, and {ending or 'none'!r} is none "
             "of .parquet, .pq (Parquet), .csv (CSV)"
         )
+    refuse_race_file(wanted.store)
     with polarbear.open_store(wanted.store, read_only=True) as store:
         runs = store.runs()
     (runs.to_csv if ending == ".csv" else runs.to_parquet)(wanted.target)
@@ -160,6 +163,7 @@ def _forget(wanted: argparse.Namespace) -> int:
     chosen = (wanted.algorithm, wanted.instance, wanted.since, wanted.status)
     if all(choice is None for choice in chosen):
         raise polarbear.DataError("which runs? --algorithm, --instance, --since or --status")
+    refuse_race_file(wanted.store)
     with polarbear.open_store(wanted.store) as store:
         race = polarbear.Race.from_events(store.read(arrays=True), keep=False)
         pairs = None

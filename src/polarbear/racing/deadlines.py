@@ -9,18 +9,33 @@ from polarbear.errors import DataError
 
 Deadline = float | str | datetime | time
 
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 """Seconds of each unit in which durations are written."""
+
+_WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h", "hour": "h", "day": "d"}
 
 EARLIEST = 1e9
 """A Unix time before this one, of 2001, is a duration that was meant in seconds."""
 
-_PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
+_UNIT = "|".join([*(f"{word}s?" for word in _WORDS), *SECONDS])
+_PART = rf"(\d+(?:\.\d+)?|\.\d+)\s*({_UNIT})(?![a-z])"
 _DURATION = re.compile(rf"(?:{_PART}\s*)+")
 _EXPECTED = (
-    'expected a duration ("8h", "90m", "1h 30m"), a time of day ("18:30"), a date and time '
+    'expected a duration ("8h", "90 min", "1h 30m"), a time of day ("18:30"), a date and time '
     '("2030-01-31T18:30"), or a Unix time (time.time() + 28800)'
 )
+
+
+def parse_duration(text: str) -> float | None:
+    """Return a duration with its units in seconds; None if the text is none.
+
+    >>> parse_duration("200ms"), parse_duration("4 min"), parse_duration("1h 30m")
+    (0.2, 240.0, 5400.0)
+    """
+    if not _DURATION.fullmatch(text.strip()):
+        return None
+    parts = re.findall(_PART, text)
+    return sum(float(n) * SECONDS[_WORDS.get(unit.removesuffix("s"), unit)] for n, unit in parts)
 
 
 def parse_deadline(deadline: Deadline, now: float) -> float:
@@ -54,8 +69,9 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
 
 
 def _parse_text(text: str, now: float) -> float:
-    if _DURATION.fullmatch(text):
-        return now + sum(float(n) * SECONDS[unit] for n, unit in re.findall(_PART, text))
+    duration = parse_duration(text)
+    if duration is not None:
+        return now + duration
     for parse in (
         lambda: _next(time.fromisoformat(text), now) if ":" in text[:3] else None,
         lambda: datetime.fromisoformat(text).timestamp(),

@@ -18,6 +18,9 @@ from polarbear.running.job import Clock
 from polarbear.running.outcomes import ADVICE, Lost, Outcome
 from polarbear.running.setup import Limits, Setup, Solver
 
+START_SECONDS = 1.0
+"""Beyond the time that it is watched for, a checked run may take this long."""
+
 
 class Checked(NamedTuple):
     """What was understood of a race: print it."""
@@ -81,7 +84,7 @@ def check(
     Parameters
     ----------
     seconds
-        How long each may take; a race by the clock is watched for half of it.
+        How long each may take. By the wall or CPU clock each is watched for this long.
     rules, store, fit, progress, accept_changes
         Are not used: nothing is decided, and nothing is stored.
 
@@ -111,11 +114,10 @@ def check(
 
 def checked(setup: Setup, *, seconds: float = 2.0, seed: int = 0, executor: Any = None) -> Checked:
     """The same for a setup."""
-    limits = replace(setup.limits, wall=min(setup.limits.wall, seconds))
-    setup = replace(setup, limits=limits)
-    horizon = setup.times[-1]
+    horizon, wall = setup.times[-1], seconds
     if setup.clock in ("wall", "cpu"):
-        horizon = min(horizon, seconds / 2)
+        horizon, wall = min(horizon, seconds), seconds + START_SECONDS
+    setup = replace(setup, limits=replace(setup.limits, wall=min(setup.limits.wall, wall)))
     instance = "1" if setup.instances.names is None else setup.instances.names[0]
     jobs = [job(seed, Key(name, instance, 0), horizon) for name in setup.solvers]
     found: dict[str, Outcome | Lost] = {}

@@ -113,12 +113,12 @@ class Instances:
                 raise SolverError(f"files = {files!r}: {error}") from None
             names = sorted(path.relative_to(root).as_posix() for path in matches)
             if not names:
-                raise SolverError(f"files = {files!r}: there is no such file in {folder}")
+                raise SolverError(f"files = {files!r}: there is no such file in {root}")
         else:
             names = [Path(os.path.normpath(name)).as_posix() for name in files]
             absent = next((name for name in names if not (root / name).is_file()), None)
             if absent is not None:
-                raise SolverError(f"files: there is no file {absent!r} in {folder}")
+                raise SolverError(f"files: there is no file {absent!r} in {root}")
         _distinct(names)
         return cls(tuple(names), _Lookup({name: str(root / name) for name in names}))
 
