@@ -7,7 +7,8 @@ from polarbear.cli.main import main
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.core import Race
-from polarbear.racing.events import Asked, Imported, Told
+from polarbear.racing.events import Asked, Failed, Hosted, Imported, Told
+from polarbear.racing.notes import attribution
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import merge, open_store
@@ -156,3 +157,30 @@ def test_conflicts_are_listed(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "1 of them with another outcome" in said
     assert "repetition 0 of 'good' on instance 'f1'" in said
+
+
+def test_reasons_of_failures_and_hosts_of_runs_are_merged(tmp_path):
+    paths = []
+    for k, name in enumerate(("good", "bad")):
+        race = race_of([name, "broken"], instances=[f"f{k}"], rules=Rules(max_runs=2))
+        for job in race.ask():
+            if job.algorithm == "broken":
+                run = job.run([], [], until=0.0, status=Status.CRASHED)
+                race.tell(run, why=f"no licence on site {k}", output="licence?")
+            else:
+                race.tell(solve(job))
+            race.record(attribution(race.state, [job.key], [("host", f"node-{k}")]))
+        paths.append(site(tmp_path / f"{k}.db", race))
+    merge(paths, tmp_path / "all.db")
+    merge(paths, tmp_path / "all.db")  # twice is once
+    with open_store(tmp_path / "all.db", read_only=True) as store:
+        why = store.status().failures["broken"]
+        origins = store.origins()
+        assert len(store.of_kind(Failed)) == 2
+        assert {event.output for event in store.of_kind(Failed)} == {"licence?"}
+        assert len(store.of_kind(Hosted)) == 2
+    assert "(2 runs, on f0, f1)" in why
+    assert [own["host"] for own in origins.workers.values()] == ["node-0", "node-1"]
+    assert {key[:2]: n for key, n in origins.worker_of.items()} == {
+        ("good", "f0"): 1, ("broken", "f0"): 1, ("bad", "f1"): 2, ("broken", "f1"): 2
+    }  # fmt: skip

@@ -187,8 +187,8 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "--sure",
         type=a_probability,
         metavar="P",
-        help="how probable it must be that the choice is the best, such as 0.95 or 95%%: says whether "
-        f"this is met, and ends with exit code {NOT_MET} if not",
+        help="how probable it must be that the choice is the best, such as 0.95 or 95%%: says "
+        f"whether this is met, and ends with exit code {NOT_MET} if not",
     )
     parser.add_argument(
         "--size",

@@ -17,6 +17,8 @@ from polarbear.racing.events import (
     Asked,
     Continued,
     Event,
+    Failed,
+    Hosted,
     Identified,
     Imported,
     Offered,
@@ -32,6 +34,7 @@ from polarbear.store.log import CHUNK, Remark, Store
 from polarbear.store.opening import open_store
 
 Where = str | PathLike[str]
+Details = tuple[tuple[str, str], ...]
 
 
 class Merged(NamedTuple):
@@ -178,14 +181,41 @@ def _offers(into: Store, stores: list[Store]) -> list[Event]:
 def _copy(source: Store, into: Store) -> tuple[int, int]:
     """Copy the runs: how many there are, and how many of them told something new."""
     given = added = 0
-    known, runs = _Attempts(into), _counting_runs(source)
+    known, runs, notes = _Attempts(into), _counting_runs(source), _Notes(source, into)
     while some := list(islice(runs, CHUNK)):
         events, refused = _compare(some, into, known)
-        into.append(events)
+        into.append([*events, *notes.of([e.run for e in events if isinstance(e, Imported)])])
         into.add_remarks(refused)
         given += len(some)
         added += sum(isinstance(event, Imported) for event in events)
     return given, added
+
+
+class _Notes:
+    """What a site knows about its runs: why they failed, and which process made them."""
+
+    def __init__(self, source: Store, into: Store) -> None:
+        self._failed = {(*event.key[:2], event.status): event for event in source.of_kind(Failed)}
+        origins = source.origins()
+        workers = {number: tuple(own.items()) for number, own in origins.workers.items()}
+        self._made_by = {key[:2]: workers[n] for key, n in origins.worker_of.items()}
+        there = into.origins().workers
+        self._numbers: dict[Details, int] = {tuple(own.items()): n for n, own in there.items()}
+
+    def of(self, runs: Iterable[Run]) -> Iterator[Event]:
+        """The events about these runs, under the numbers of the target."""
+        made: defaultdict[Details, list[Key]] = defaultdict(list)
+        for run in runs:
+            failed = self._failed.get((run.algorithm, run.instance, run.status))
+            if failed is not None:
+                yield Failed(key_of(run), run.status, failed.why, failed.output)
+            worker = self._made_by.get((run.algorithm, run.instance))
+            if worker is not None:
+                made[worker].append(key_of(run))
+        for worker, keys in made.items():
+            is_new = worker not in self._numbers
+            number = self._numbers.setdefault(worker, max(self._numbers.values(), default=0) + 1)
+            yield Hosted(number, tuple(keys), dict(worker) if is_new else {})
 
 
 class _Attempts:
