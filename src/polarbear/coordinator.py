@@ -57,7 +57,7 @@ from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
 PATIENCE = 3
-"""So often a run may be under way when its worker goes before it counts as killed."""
+"""The number of times that a run may be under way when its worker is lost, before it is killed."""
 
 WAIT = 1.0
 """Seconds after which one looks at the deadline again."""
@@ -131,8 +131,8 @@ def race(
     >>> def slow(job):
     ...     for step in (1, 10, 100):
     ...         yield step, job.instance + 2 / step
-    >>> found = pb.race([fast, slow], range(40), [10, 100], direction="minimize", executor=1)
-    >>> found.pareto, found.ended
+    >>> result = pb.race([fast, slow], range(40), [10, 100], direction="minimize", executor=1)
+    >>> result.pareto, result.ended
     (('fast',), 'resolved')
     """
     setup = Setup.of(
@@ -168,13 +168,13 @@ def conducted(
     try:
         running, setup = begin_or_resume(setup, rules, seed, fit, kept, accept_changes)
         check_programs(setup, executor, running.state.racing)
-        found = Result(running, setup, kept, executor, _watcher(progress))
-        found.go_on()
+        result = Result(running, setup, kept, executor, _watcher(progress))
+        result.go_on()
     except BaseException:
         if kept is not None:
             kept.close()
         raise
-    return found
+    return result
 
 
 class Result(Raced):

@@ -94,7 +94,7 @@ def test_a_program_that_fails_says_why():
     fallen = run(program("import os; os.kill(os.getpid(), 11)"))
     assert (fallen.run.status, "signal 11" in fallen.why) == (Status.CRASHED, True)
     missing = run(Command(["no-such-program"], O))
-    assert "cannot start 'no-such-program': No such file" in missing.why
+    assert "cannot start 'no-such-program': no folder of PATH" in missing.why
 
 
 def test_standard_error_is_read_if_asked_for():
@@ -263,7 +263,10 @@ def test_why_a_program_failed_is_said_with_its_standard_error():
     outcome = run(Command(["sh", "-c", "kill -SEGV $$"], pattern=r"(?P<value>\d)"))
     assert "'sh' ended with signal 11 (SIGSEGV)" in outcome.why
     outcome = run(Command(["no-such-program"], pattern=r"(?P<value>\d)"))
-    assert "cannot start 'no-such-program': No such file or directory, neither as" in outcome.why
+    assert (
+        "cannot start 'no-such-program': no folder of PATH has a program of this name"
+        in outcome.why
+    )
 
 
 def test_check_gives_programs_no_advice_about_python():

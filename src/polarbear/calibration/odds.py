@@ -29,13 +29,13 @@ NEGLIGIBLE = 0.01
 """Differences of a probability to win that are of no interest, added to the error of each."""
 
 EFFECTIVE = 10.0
-"""On so many instances a difference must hang for its error to be known."""
+"""The least number of instances behind a difference for its error to be known."""
 
 LEAST = 30
 """With fewer instances in all, chance makes larger changes than these errors say: no check."""
 
 CHANCES = 999
-"""So many times chance is let to make a largest change."""
+"""The number of random samples of the largest change by chance."""
 
 
 class Change(NamedTuple):

@@ -13,7 +13,7 @@ from polarbear.likelihood.choices import choices
 Floats = NDArray[np.float64]
 
 CONTESTED = 5.0
-"""So many instances each of two must have won for their odds to be known from a pool."""
+"""The number of instances that each of two must have won for their odds to be known."""
 
 
 def nearest_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:

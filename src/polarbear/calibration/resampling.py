@@ -32,7 +32,7 @@ MISFIT = 0.05
 """The difference between a win probability of the model and a win rate that is a misfit."""
 
 FEWEST = 10
-"""So many data sets at least to come to a verdict."""
+"""The least number of data sets for a verdict."""
 
 VERDICTS = {
     "unknown": "too few data sets, or too few pairs whose odds are known, to tell: ask for more "

@@ -28,9 +28,9 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
     parser = command(
         commands,
         "calibration",
-        "how far can certainty be trusted on data like yours?",
-        "Data sets are drawn from your instances and fitted, and what is claimed is counted "
-        "against what is true of all your instances.",
+        "are the stated probabilities calibrated on data like yours?",
+        "Draws data sets from your instances with replacement, fits each, and counts how often its "
+        "claims are true of all your instances.",
         takes="SOURCE",
         examples=(
             "calibration --example --replicates 20",
@@ -41,9 +41,11 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
     add_source(parser, f"{RESULTS}, or the store of a race")
     add_fit(parser)
     parser.add_argument(
-        "--instances", type=int, metavar="N", help="of each data set (as many as yours)"
+        "--instances", type=int, metavar="N", help="instances per data set (as many as yours)"
     )
-    parser.add_argument("--replicates", type=int, default=100, metavar="N", help="data sets (100)")
+    parser.add_argument(
+        "--replicates", type=int, default=100, metavar="N", help="number of data sets (100)"
+    )
     add_seed(parser)
     add_json(parser)
     add_reading(parser)
@@ -51,7 +53,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 
 def _calibration(wanted: argparse.Namespace) -> int:
     runs = runs_of(wanted)
-    found = polarbear.calibrate(
+    calibration = polarbear.calibrate(
         runs,
         times=times_of(runs, wanted),
         instances=wanted.instances,
@@ -60,21 +62,21 @@ def _calibration(wanted: argparse.Namespace) -> int:
         **fit_of(wanted),
     )
     plain = {
-        "algorithms": found.algorithms,
-        "clock": found.clock,
-        "times": found.times,
-        "instances": found.instances,
-        "drawn": found.drawn,
-        "replicates": len(found.tally),
-        "prior": found.prior,
-        "coverage": found.tally.coverage,
-        "claims": found.tally.claims(0.95),
-        "everywhere": found.tally.claims(0.95, 1.0, "everywhere"),
-        "verdict": found.verdict,
-        "assumption_holds": found.assumption_holds,
-        "misfit": None if found.misfit is None else found.misfit._asdict(),
+        "algorithms": calibration.algorithms,
+        "clock": calibration.clock,
+        "times": calibration.times,
+        "instances": calibration.instances,
+        "drawn": calibration.drawn,
+        "replicates": len(calibration.tally),
+        "prior": calibration.prior,
+        "coverage": calibration.tally.coverage,
+        "claims": calibration.tally.claims(0.95),
+        "everywhere": calibration.tally.claims(0.95, 1.0, "everywhere"),
+        "verdict": calibration.verdict,
+        "assumption_holds": calibration.assumption_holds,
+        "misfit": None if calibration.misfit is None else calibration.misfit._asdict(),
     }
-    say(wanted, found, plain, runs=runs, model=model_of(wanted))
+    say(wanted, calibration, plain, runs=runs, model=model_of(wanted))
     return 0
 
 
@@ -172,21 +174,21 @@ def _replay(wanted: argparse.Namespace) -> int:
     rules = _rules(wanted)
     if wanted.repeat > 1:
         return _replay_many(wanted, runs, rules)
-    found = polarbear.replay(
+    replayed = polarbear.replay(
         runs, rules, times=times_of(runs, wanted), seed=wanted.seed, fit=_fit(wanted)
     )
-    said = [str(found), *(str(one) for one in found.statuses())]
+    said = [str(replayed), *(str(one) for one in replayed.statuses())]
     plain = {
-        "pareto": found.pareto,
-        "eliminated": found.eliminated,
-        "ended": found.ended,
-        "rounds": found.rounds,
-        "spent": found.spent,
-        "used": found.used,
-        "full": found.full,
-        "saved": found.saved,
+        "pareto": replayed.pareto,
+        "eliminated": replayed.eliminated,
+        "ended": replayed.ended,
+        "rounds": replayed.rounds,
+        "spent": replayed.spent,
+        "used": replayed.used,
+        "full": replayed.full,
+        "saved": replayed.saved,
     }
-    say(wanted, "\n".join(said), plain, posterior=found.race.posterior, runs=runs)
+    say(wanted, "\n".join(said), plain, posterior=replayed.race.posterior, runs=runs)
     return 0
 
 
@@ -198,7 +200,9 @@ def _replay_many(
     seeds, times = range(wanted.seed, wanted.seed + wanted.repeat), times_of(runs, wanted)
     fit = _fit(wanted)
     with ProcessPoolExecutor(wanted.workers or 1) as pool:
-        found = polarbear.replay_many(runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map)
-    plain = {"full": found.full, "saved": found.saved, "replays": found.outcomes}
-    say(wanted, found, plain, runs=runs, model=model_of(wanted))
+        replays = polarbear.replay_many(
+            runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map
+        )
+    plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}
+    say(wanted, replays, plain, runs=runs, model=model_of(wanted))
     return 0

@@ -96,7 +96,7 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
     from polarbear.coordinator import conducted
 
     with _view(wanted, store) as watch:
-        found = conducted(
+        result = conducted(
             race.setup,
             race.rules,
             store=store,
@@ -106,20 +106,20 @@ def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> N
             progress=watch,
             accept_changes=wanted.accept_changes,
         )
-    with found:
-        statuses = found.statuses()
+    with result:
+        statuses = result.statuses()
         if not wanted.json:
-            print(shown("\n".join(map(str, [found, *statuses]))))
+            print(shown("\n".join(map(str, [result, *statuses]))))
         else:
             kept = without_password(store)
-            plain = {"verdict": statuses, "failures": found.failures, "store": kept}
-            plain["provenance"] = provenance(wanted, posterior=found.posterior)
-            print(to_json({**_summary(found), **plain}, indent=None), flush=True)
+            plain = {"verdict": statuses, "failures": result.failures, "store": kept}
+            plain["provenance"] = provenance(wanted, posterior=result.posterior)
+            print(to_json({**_summary(result), **plain}, indent=None), flush=True)
 
 
-def _summary(found: "Result") -> dict[str, object]:
+def _summary(result: "Result") -> dict[str, object]:
     names = ("pareto", "eliminated", "resolved", "ended", "rounds", "n_runs", "spent")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(result, name) for name in names}
 
 
 @contextmanager
@@ -201,20 +201,20 @@ def _check(wanted: argparse.Namespace) -> int:
     from polarbear.running.outcomes import Outcome
 
     race = load(wanted.file)
-    found = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
+    checks = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
     plain = {
         "solvers": {
             name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
-            for name, made in found.outcomes.items()
+            for name, made in checks.outcomes.items()
             if isinstance(made, Outcome)
         },
         "direction": race.setup.direction,
         "clock": race.setup.clock,
         "times": race.setup.times,
-        "problems": found.problems,
+        "problems": checks.problems,
     }
-    say(wanted, found, plain)
-    return 1 if found.problems else 0
+    say(wanted, checks, plain)
+    return 1 if checks.problems else 0
 
 
 def _add_worker(commands: argparse._SubParsersAction) -> None:

@@ -17,8 +17,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     merge = command(
         commands,
         "merge",
-        "the runs of races at several sites in one store",
-        "They become earlier runs of one race, which goes on like any other.",
+        "combine the runs of several stores in one store",
+        "The races must have the same times, direction and clock. The target holds one race with "
+        "all runs, which `polarbear race` can resume. The other stores are only read.",
         takes="STORE [STORE ...] TARGET",
         examples=("merge site-1.db site-2.db all.db",),
         run=_merge,
@@ -26,16 +27,16 @@ def add(commands: argparse._SubParsersAction) -> None:
     salvage = command(
         commands,
         "salvage",
-        "copy what is sound in a damaged store, or one of an earlier format",
-        "The damaged file is only read.",
+        "repair a damaged store: copy every readable row to a new file",
+        "Also converts a store of an earlier format. The old file is only read.",
         takes="STORE TARGET",
         examples=("salvage race.db repaired.db",),
         run=_salvage,
     )
     add_file(merge, "stores", nargs="+", metavar="store", help=STORE)
-    add_file(merge, "target", help="a new store, or that of a race")
-    add_file(salvage, "store", help="the file")
-    add_file(salvage, "target", help="a new file")
+    add_file(merge, "target", help="a new store, or the store of a race, which is extended")
+    add_file(salvage, "store", help="the damaged file")
+    add_file(salvage, "target", help="the new file to write")
     add_file(
         salvage,
         "--like",
@@ -51,7 +52,7 @@ def _add_status(commands: argparse._SubParsersAction) -> None:
     status = command(
         commands,
         "status",
-        "where does a race stand?",
+        "the status of a race: members, eliminated algorithms, open pairs, runs, failures",
         "Reads the store, also while the race runs. It counts every attempt: a run that was "
         "extended (the same run, made again for longer) or made again after a failure counts each "
         "time. `export` and the report have one run of these.",
@@ -72,8 +73,8 @@ def _add_export(commands: argparse._SubParsersAction) -> None:
     export = command(
         commands,
         "export",
-        "the runs of a race as a Parquet or CSV file",
-        "Other tools read it, and so does `polarbear analyse`.",
+        "write the runs of a race to a Parquet or CSV file",
+        "`polarbear analyse` and other tools read the file. A run that was extended is one run.",
         takes="STORE TARGET",
         examples=("export race.db runs.parquet", "export race.db runs.csv"),
         run=_export,
@@ -124,11 +125,11 @@ def _add_forget(commands: argparse._SubParsersAction) -> None:
 def _status(wanted: argparse.Namespace) -> int:
     refuse_race_file(wanted.store)
     with polarbear.open_store(wanted.store, read_only=True) as store:
-        found = store.status()
+        status = store.status()
         origins = store.origins() if wanted.verbose else None
-    text = str(found) if origins is None else f"{found}\n{origins}"
+    text = str(status) if origins is None else f"{status}\n{origins}"
     more = {} if origins is None else {"origins": origins.plain()}
-    say(wanted, text, {"n_runs": found.n_runs, **vars(found), **more})
+    say(wanted, text, {"n_runs": status.n_runs, **vars(status), **more})
     return 0
 
 
@@ -201,6 +202,6 @@ def _merge(wanted: argparse.Namespace) -> int:
 
 
 def _salvage(wanted: argparse.Namespace) -> int:
-    found = polarbear.store.salvage(wanted.store, wanted.target, like=wanted.like)
-    say(wanted, found, {**found._asdict(), "target": wanted.target})
+    salvaged = polarbear.store.salvage(wanted.store, wanted.target, like=wanted.like)
+    say(wanted, salvaged, {**salvaged._asdict(), "target": wanted.target})
     return 0

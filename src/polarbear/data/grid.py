@@ -11,7 +11,7 @@ from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 
 MOST_RECORDED = 200
-"""Up to so many distinct times in the data, the data's own times are the grid."""
+"""The most distinct times in the data for which these times are the grid."""
 
 
 def linear(start: float, stop: float, n: int = 50) -> NDArray[np.float64]:

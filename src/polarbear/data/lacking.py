@@ -33,7 +33,7 @@ USUAL = {
 """What columns are called elsewhere, by the part they play."""
 
 MAX_GUESSED = 500
-"""Guesses are made among so many columns at most: a table may have a million."""
+"""The most columns among which guesses are made: a table may have a million."""
 
 REPETITION_COLUMNS = ("repetition", "seed")
 """Columns that tell repetitions apart without being named."""

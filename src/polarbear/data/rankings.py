@@ -29,7 +29,7 @@ UNKNOWN = -1
 """The position of a run that is not known at a time."""
 
 SMALL = 16
-"""Up to so many runs in a comparison they are counted rather than sorted."""
+"""The most runs in a comparison that are counted rather than sorted."""
 
 SLACK = 1e-9
 """Tolerances are this much wider, so that 1.1 and 1.0 tie at 0.1 in spite of rounding."""
@@ -257,7 +257,7 @@ class Rankings(Frozen):
 
 
 def _ranges(start: Ints, length: Ints) -> Ints:
-    """Whole numbers from each start on, so many each, one after the other."""
+    """Concatenate the ranges start[i] .. start[i] + length[i]."""
     before = np.cumsum(length) - length
     return np.arange(length.sum()) + np.repeat(start - before, length)
 
@@ -449,7 +449,7 @@ def _positions(
 
 
 def _chunks(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Ranges of comparisons with about so many entries, at least one comparison each."""
+    """Ranges of comparisons with about this number of entries, at least one comparison each."""
     first, n = 0, len(offset) - 1
     while first < n:
         last = int(np.searchsorted(offset, offset[first] + entries, side="right")) - 1

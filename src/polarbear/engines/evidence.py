@@ -25,7 +25,7 @@ from polarbear.priors.base import helmert
 Floats = NDArray[np.float64]
 
 MOST_INSTANCES = 1000
-"""So many instances, drawn at random, are enough to see how scores go together."""
+"""The number of instances, drawn at random, from which the correlation of scores is estimated."""
 
 DOUBT = 4.0
 """So many instances' worth of doubt about how scores go together, for few instances say little."""

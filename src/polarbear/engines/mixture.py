@@ -24,17 +24,17 @@ Singles = NDArray[np.float32]
 Ints = NDArray[np.intp]
 
 PILOT = 200
-"""So many draws, the same for all components, correct the evidence of each."""
+"""The number of draws, the same for all components, that correct the evidence of each."""
 
 AT_ONCE = 500
-"""So many draws are placed at once, which bounds memory."""
+"""The most draws placed at once, which bounds memory."""
 
 BURN, BURN_JUMPING, MOST_BURN, KEEP = 10, 30, 60, 16
 """Sweeps in which chains forget where they started, at least (more if they also jump) and at most,
 and those to keep."""
 
 JUMPS = 4
-"""So many times in a sweep a chain may jump to another component."""
+"""The number of proposed jumps to another component in a sweep of a chain."""
 
 FORGOTTEN = 0.1
 """Chains have forgotten their start when no coordinate has a correlation with it above this."""

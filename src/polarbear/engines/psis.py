@@ -19,7 +19,7 @@ ENOUGH = 0.7
 """Importance weights can be trusted up to this k-hat."""
 
 AT_ONCE = 1_000_000
-"""So many numbers are worked on at once, which bounds memory."""
+"""The most numbers worked on at once, which bounds memory."""
 
 
 class Smoothed(NamedTuple):

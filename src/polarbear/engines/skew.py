@@ -23,7 +23,7 @@ NODES = np.linspace(-7.0, 7.0, 141)
 """Where the bending is worked out exactly; hardly any noise lies beyond."""
 
 MOST_SKEWED = 6
-"""So many directions at most are looked at."""
+"""The most directions that are looked at."""
 
 
 class Skew(NamedTuple):

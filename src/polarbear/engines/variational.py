@@ -25,7 +25,7 @@ FAR = 0.25
 """Draws without weights are refused beyond this total variation from the posterior."""
 
 CERTIFY = 1000
-"""So many draws certify an approximation."""
+"""The number of draws that certify an approximation."""
 
 
 def pathfinder(

@@ -8,7 +8,7 @@ from polarbear.likelihood.orders import Orders
 from polarbear.likelihood.table import SetTable
 
 MOST_FOR_TABLE = 12
-"""Up to so many algorithms the sets are added up in a table of at most 2^12 of them."""
+"""The most algorithms whose sets are added up in a table, of at most 2^12 sets."""
 
 
 class Choices(Protocol):

@@ -14,13 +14,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
 EXACT_TIES = 12
-"""Up to so many tied algorithms all subsets are counted; beyond, those of sampled orders."""
+"""The most tied algorithms of which all subsets are counted; of more, those of sampled orders."""
 
 SAMPLED_ORDERS = 20
-"""So many random orders, each in all its rotations, stand for a larger tied group."""
+"""The number of random orders, each in all its rotations, that stand for a larger tied group."""
 
 PRECISE_ENOUGH = 10_000.0
-"""Up to so many choices at a time, single precision gets the log-likelihood right to 0.001."""
+"""The most choices at a time for which single precision gets the log-likelihood right to 0.001."""
 
 _CELLS_AT_ONCE = 1 << 21
 

@@ -18,7 +18,7 @@ from polarbear.racing.progress import Progress
 from polarbear.store.overview import shown
 
 EVENTS = 100
-"""So many things that happened are kept; as many are shown as there is space for."""
+"""The number of news lines kept; as many are shown as there is space for."""
 
 KINDS = ("undecided", "member", "equivalent", "dominated", "removed")
 """Kinds of status, in the order in which they are shown."""
@@ -32,7 +32,7 @@ LABEL = 12
 """Columns before the text of a fact or an event."""
 
 ROOMY = 20
-"""From so many lines on, some may be empty."""
+"""The least height in lines at which some may be empty."""
 
 
 class Screen:

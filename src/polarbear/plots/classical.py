@@ -39,13 +39,13 @@ from polarbear.plots.labels import End, line_ends
 from polarbear.plots.sources import Floats
 
 RESAMPLES = 500
-"""So often instances are drawn again for an interval of a mean."""
+"""The number of bootstrap samples of instances for an interval of a mean."""
 
 EXTREME = 0.05
 """The share of runs at either end whose values do not stretch the default range."""
 
 MAX_DECADES = 10
-"""A default range on a log scale has at most so many decades, as BBOB's targets 1e2 to 1e-8."""
+"""The most decades of a default range on a log scale, as BBOB's targets 1e2 to 1e-8."""
 
 COVERED = 0.5
 """A default range that covers less than this share of all values is warned of."""

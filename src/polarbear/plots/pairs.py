@@ -28,7 +28,7 @@ from polarbear.plots.sources import Bools, Floats, Source, cast_of, posterior_of
 from polarbear.posterior import check_alpha
 
 WRITTEN = 12
-"""Of so many algorithms probabilities are written into the matrix."""
+"""The most algorithms of which probabilities are written into the matrix."""
 
 
 @dataclass(frozen=True, eq=False)

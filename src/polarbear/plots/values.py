@@ -27,13 +27,13 @@ from polarbear.selection.preferences import Linear, Preference, resolved, valued
 from polarbear.selection.ratings import thinned
 
 POINTS = 256
-"""At so many values a density is given."""
+"""The number of values at which a density is given."""
 
 RIDGES = 12
-"""Of so many algorithms densities are drawn; of more, only means and intervals."""
+"""The most algorithms of which densities are drawn; of more, only means and intervals."""
 
 MOST_DRAWS = 2000
-"""A density is made from so many draws."""
+"""The number of draws that a density is made from."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from polarbear.versions import software_versions
 KIND, VERSION = "polarbear report", 1
 
 MOST_PAIRS = 1000
-"""So many pairs are in the table at most: beyond, those that matter for who stays."""
+"""The most pairs in the table; of more, those that matter for membership."""
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polarbear.selection.ratings import thinned
 
 MOST_BYTES = 300_000
-"""So many bytes of draws a page holds at most, which is a third more as text."""
+"""The most bytes of draws in a page; as text they are a third more."""
 
 LEAST_DRAWS = 100
 

@@ -30,7 +30,7 @@ SCRIPTS = (
 """Joined in this order: each uses those before it."""
 
 REFITS = 30
-"""Of so many rounds of a race, evenly chosen, a report says how close anybody was to being out."""
+"""The number of rounds, evenly chosen, of which a report shows how close elimination was."""
 
 
 def report(

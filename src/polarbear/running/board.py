@@ -23,7 +23,7 @@ LONGEST_WORDS = 4_000
 """Bytes of text that a run can leave."""
 
 LEAST = 4_096
-"""So many improvements are kept at least."""
+"""The least number of improvements that are kept."""
 
 _STATE, _FILL, _BEGAN, _UNTIL, _STATUS, _WORDS, _CPU, _HEADER = range(8)
 _PREPARING, _RUNNING, _OVER = 0.0, 1.0, 2.0

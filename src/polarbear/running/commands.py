@@ -156,7 +156,11 @@ class Command:
         return self.folder if self.folder and Path(self.folder).is_dir() else None
 
     def explain_missing(self) -> str:
-        """Why the program cannot be started here, and what to write; "" if it can."""
+        """Why the program cannot be started here, and what to write; "" if it can.
+
+        >>> Command("no-such-solver {instance}", pattern=r"(?P<value>.*)").explain_missing()
+        'no folder of PATH has a program of this name'
+        """
         program = str(self.arguments[0])
         return "" if _BRACES.search(program) else explain_missing(program, self.start_folder)
 

@@ -8,7 +8,7 @@ from polarbear.errors import SolverError
 from polarbear.running.outcomes import ADVICE
 
 QUIET_SECONDS = 600.0
-"""If no run has ended for so long, and three times as long as any has taken, this is said."""
+"""Seconds without the end of a run, and three times the longest run, after which this is said."""
 
 SILENT = 4
 """The number of runs cut without a value, of an algorithm that never found one, that is odd."""

@@ -62,9 +62,9 @@ def work_on(
         A Python file ("race.py") or an importable module ("project.race") that has ``solvers`` and
         ``instances``, or the race as a TOML file ("race.toml").
     idle
-        Leave after so many seconds without a job.
+        Seconds without a job after which the worker leaves.
     most
-        Leave after so many runs.
+        The number of runs after which the worker leaves.
     """
     place = Path(folder)
     setup, patience = _setup(place, solvers, idle, pause)

@@ -61,7 +61,7 @@ from polarbear.store.withdrawing import withdrawn
 E = TypeVar("E", bound=Event)
 
 CHUNK = 1024
-"""So many events are read at once: no reader holds a transaction, or much memory, for long."""
+"""The number of events read at once: no reader holds a transaction, or much memory, for long."""
 
 
 class Remark(NamedTuple):

@@ -27,10 +27,10 @@ from polarbear.store.database import (
 from polarbear.store.rows import Head
 
 PATIENCE = 60.0
-"""So many seconds a server may be away."""
+"""Seconds that a server may be away."""
 
 GRACE = 2.0
-"""So many seconds the server may take to notice that a writer is dead."""
+"""Seconds that the server may take to notice that a writer is dead."""
 
 RACE = "polarbear"
 """The name of the race if the URL gives none."""

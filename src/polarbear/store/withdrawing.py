@@ -26,8 +26,8 @@ def count_withdrawn(
     """How many runs were withdrawn, by the numbers of algorithm and status."""
     if not last:
         return Counter()
-    found = database.query("SELECT id, name, crc FROM names")
-    ids = {name: row[0] for row in found if (name := name_of(*row)) is not None}
+    rows = database.query("SELECT id, name, crc FROM names")
+    ids = {name: row[0] for row in rows if (name := name_of(*row)) is not None}
     seen = {(ids[a], ids[i]): seq for (a, i), seq in last.items() if {a, i} <= ids.keys()}
     sql = "SELECT algorithm, status, instance, seq FROM runs WHERE algorithm = ?"
     return Counter(
