@@ -9,7 +9,7 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError
 
-HEADERS = {"CMA": "evals,best", "DE": "fe,fitness", "RS": "evals,best"}
+HEADERS = {"CMA": "evals,best", "DE": "nfe,best_cost", "RS": "evals,best"}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_was_given_is_in_the_call_and_once_in_the_command(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
     names = "{algorithm}/{instance}_s{repetition}.csv"
-    given = ["--names", names, "--columns", "time=evals,fe", "--columns", "value=best,fitness"]
+    given = ["--names", names, "--columns", "time=evals,nfe", "--columns", "value=best,best_cost"]
     assert main(["analyse", str(folder), *given]) == 1
     command = shlex.split(capsys.readouterr().err.splitlines()[-1])
     assert command[-4:] == ["--direction", "minimize", "--missing", "drop"]

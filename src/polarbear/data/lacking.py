@@ -153,10 +153,10 @@ def repetition_like(names: Iterable[str]) -> str | None:
 
 
 def meant(parts: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
-    """The columns that may play parts: by usual names first, then by names nearly the same.
+    """The columns that may play parts: by usual names, by names nearly the same, by words in names.
 
-    >>> meant([("time", "time"), ("value", "value")], ["fe", "loss"])
-    {'time': 'fe', 'value': 'loss'}
+    >>> meant([("time", "time"), ("value", "value")], ["fe", "best_cost"])
+    {'time': 'fe', 'value': 'best_cost'}
     """
     free = {name.lower(): name for name in names[:MAX_GUESSED]}
     found: dict[str, str] = {}
@@ -169,6 +169,11 @@ def meant(parts: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, s
         close = [] if part in found else get_close_matches(name.lower(), list(free), n=1)
         if close:
             found[part] = free.pop(close[0])
+    for part, _ in parts:
+        usual = {part, *USUAL.get(part, ())}
+        within = [] if part in found else [n for n in free if usual & {*re.split(r"[\W_]+", n)}]
+        if within:
+            found[part] = free.pop(within[0])
     return found
 
 

@@ -34,7 +34,7 @@ def parse_duration(text: str) -> float | None:
     """
     if not _DURATION.fullmatch(text.strip()):
         return None
-    parts = re.findall(_PART, text)
+    parts: list[tuple[str, str]] = re.findall(_PART, text)
     return sum(float(n) * SECONDS[_WORDS.get(unit.removesuffix("s"), unit)] for n, unit in parts)
 
 
