@@ -15,6 +15,7 @@ from course import decisions, run, told
 from polarbear.coordinator import PATIENCE, Result
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Asked
+from polarbear.reporting.content import document
 from polarbear.running.outcomes import Lost
 
 
@@ -199,6 +200,7 @@ def test_a_solver_that_never_reports_is_named():
     assert found.pareto == ("good",)
     why = found.failures["silent"]
     assert re.search(r"does it yield.*\(8 runs, on .*; dominated after 8 of 8 runs failed so", why)
+    assert "dominated after 8 of 8" in str(document(found)["race"]["facts"])
 
 
 def test_nothing_is_asked_for_after_the_deadline():

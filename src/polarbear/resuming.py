@@ -79,11 +79,9 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
     close = [meant for name in missing if "did you mean" in (meant := guess(name, others))]
     raise SolverError(
         f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
-        "solvers; "
-        + (close[0] + " " if close else "")
-        + "Resume with all that race, those that joined by result.add(...) too: "
-        f"race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, ...). To let one leave, "
-        "call result.remove(name) then"
+        f"solvers{f'; {close[0]}' if close else '.'} Resume with all that race, also those that "
+        f"joined by result.add: race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, "
+        "...). To let one leave, resume with it and call result.remove(name)"
     )
 
 
