@@ -9,8 +9,8 @@ remembers, the engine runs.
    that is no fact about solvers, but something that is missing where they run.
 2. A run that an engine loses is asked for again. After ``PATIENCE`` losses that it may be to blame
    for it counts as killed.
-3. Jobs of whoever is out are taken back if nobody has begun them; what is under way ends by itself,
-   and does not count.
+3. Queued jobs of eliminated algorithms are cancelled; runs that are under way end by themselves,
+   and do not count.
 """
 
 import sys
@@ -63,7 +63,7 @@ WAIT = 1.0
 """Seconds after which one looks at the deadline again."""
 
 BLINK = 0.2
-"""Seconds between two looks of whoever watches, if there is no news."""
+"""Seconds between two calls of the progress function, if there is no news."""
 
 Watch = Callable[[Progress], None]
 
@@ -342,7 +342,7 @@ class Result(Raced):
         return jobs
 
     def _say(self, *news: str, ended: str | None = None) -> None:
-        """Tell whoever watches; without news no more often than one can see or afford."""
+        """Call the progress function; without news at most every ``BLINK`` seconds."""
         start = time.monotonic()
         if self._watch is not None and (news or ended or start >= self._again):
             self._watch(Progress.of(self.race.state, self._made, news, ended))
@@ -413,7 +413,7 @@ class Result(Raced):
             self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
 
     def _recall(self, engine: Engine, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
-        """Take back what is not wanted any more and nobody has begun."""
+        """Cancel queued jobs that are not wanted any more."""
         wanted = {job.key for job in jobs}
         gone = {key.algorithm for key in out if key not in wanted}
         if gone:

@@ -21,7 +21,7 @@ from polarbear.priors.base import Chain, helmert
 Floats = NDArray[np.float64]
 
 NARROW = 4
-"""A factor counts as local if its rows are so many times narrower than the whole."""
+"""A factor counts as local if the whole is at least this many times wider than its rows."""
 
 LEAST_BLOCK = 32
 """Products of smaller blocks take as long."""

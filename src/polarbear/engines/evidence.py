@@ -28,7 +28,7 @@ MOST_INSTANCES = 1000
 """The number of instances, drawn at random, from which the correlation of scores is estimated."""
 
 DOUBT = 4.0
-"""So many instances' worth of doubt about how scores go together, for few instances say little."""
+"""Weight of the prior on the correlation of scores, in instances: few instances say little."""
 
 
 class Spread(NamedTuple):

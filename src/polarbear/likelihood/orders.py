@@ -22,7 +22,7 @@ from polarbear.likelihood.ordered import (
 )
 
 _DRAWS, _RANKINGS = 512, 128
-"""So many are worked on at a time: they stay in the processor's cache."""
+"""The number worked on at a time: they stay in the processor's cache."""
 
 
 @dataclass(frozen=True)

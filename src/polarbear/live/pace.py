@@ -39,7 +39,7 @@ class Pace:
         self._seen: deque[tuple[float, int]] = deque()
 
     def seen(self, now: float, runs: int) -> None:
-        """So many runs there are now."""
+        """Take the present number of runs."""
         if not self._seen or now - self._seen[-1][0] >= 1.0:
             self._seen.append((now, runs))
         while self._seen[-1][0] - self._seen[1 if len(self._seen) > 1 else 0][0] > WINDOW:

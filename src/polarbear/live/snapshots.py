@@ -26,7 +26,7 @@ SHARE = 0.2
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a race was like after so many events: the data of the report, and the page itself."""
+    """A race after a number of events: the data of the report, and the page itself."""
 
     events: int
     data: bytes

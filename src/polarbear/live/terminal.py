@@ -125,7 +125,7 @@ class Screen:
     # What is drawn
 
     def picture(self, progress: Progress, height: int) -> Any:
-        """Everything, in so many lines: algorithms first, then what happened last."""
+        """Everything in a number of lines: algorithms first, then the latest news."""
         rows = self._rows(progress)
         room = height - 3  # without the first line, that of columns, and the last
         facts = self._facts(progress, room)

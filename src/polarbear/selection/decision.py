@@ -21,7 +21,7 @@ from polarbear.selection.ratings import Rated, thinned
 Floats = NDArray[np.float64]
 
 MOST_DRAWS, MOST_CURVES = 4000, 1000
-"""Portfolios that must be tried are judged by so many draws of values, or of whole curves."""
+"""The number of draws of values, or of whole curves, by which portfolios are judged."""
 
 
 def select(
