@@ -32,7 +32,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert found.spent.time > found.runs.until.sum()  # some were made again for longer
     assert 0.1 < found.saved < 0.9
     assert found.rounds > 2
-    assert "of 420 runs" in str(found)
+    assert "of 420 recorded runs" in str(found)
     assert set(found.posterior.algorithms) == set(found.pareto)
 
 
