@@ -202,17 +202,6 @@ def test_a_certainty_that_is_none_is_refused(alpha):
         posterior.pareto(0.9, "both")
 
 
-def test_looking_again_asks_for_more_certainty_and_spends_no_more_than_there_is():
-    """All looks at doublings together spend half of the error, for all pairs together."""
-    spent = [1 - relations.sequential(0.95, 5, 8 * 2**k) for k in range(40)]
-    assert sorted(spent, reverse=True) == spent
-    assert 0.02 < 20 * sum(spent) <= 0.025
-    draws = np.array([[[1.0, 0.0]]] * 99 + [[[-1.0, 0.0]]])
-    posterior = posterior_of(draws, instances=20)
-    assert posterior.pareto(0.95) == ("a",)
-    assert posterior.pareto(0.95, sequential=True) == ("a", "b")
-
-
 def test_a_verdict_says_at_how_many_times():
     draws = np.array([2.0, 0.0]) + 0.1 * np.random.default_rng(1).normal(size=(1000, 4, 2))
     posterior = posterior_of(draws, np.array([100.0, 200.0, 300.0, 400.0]), clock="evaluations")

@@ -54,9 +54,12 @@ if TYPE_CHECKING:
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
     from polarbear.selection.ratings import Ratings
+    from polarbear.status import AlgorithmStatus, assess
     from polarbear.store.opening import open_store
 
 _HOME = {
+    "AlgorithmStatus": "polarbear.status",
+    "assess": "polarbear.status",
     "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
     "rank": "polarbear.data.rankings",
@@ -101,6 +104,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AlgorithmStatus",
     "Command",
     "DataError",
     "DataWarning",
@@ -123,6 +127,7 @@ __all__ = [
     "Status",
     "StoreError",
     "__version__",
+    "assess",
     "calibrate",
     "check",
     "example",

@@ -28,10 +28,8 @@ from polarbear.relations import (
     everywhere_matrix,
     margin,
     not_dominated,
-    open_times,
 )
-from polarbear.relations import sequential as sequential_alpha
-from polarbear.status import AlgorithmStatus, Probabilities, assess
+from polarbear.status import AlgorithmStatus, Claims, statuses_of
 from polarbear.threads import one_thread
 from polarbear.verdict import Crossing, Facts, pair_table, sentences, summary, verdict
 
@@ -175,30 +173,21 @@ class Posterior(Frozen):
         """P(row and column practically the same) at each time: (T, n, n), 1 on the diagonal."""
         return self._alike(epsilon)
 
-    def pareto(
-        self,
-        alpha: float = 0.99,
-        elimination: Elimination = "joint",
-        *,
-        sequential: bool = False,
-    ) -> tuple[str, ...]:
+    def pareto(self, alpha: float = 0.99, elimination: Elimination = "joint") -> tuple[str, ...]:
         """The anytime Pareto set: all but those that are dominated, with certainty alpha.
 
         An algorithm is dominated if another one is ahead at all times ("joint"), or, taken one by
         one, at each time ("pointwise"; then the certainty is that of the worst time alone).
 
-        ``sequential``: you look again and again as instances come in, and stop when you like what
-        you see. Then more certainty is asked for at each look, so that all looks together err as
-        seldom as one (:func:`polarbear.relations.sequential`).
+        The certainty is that of one look at the data. For data that you keep adding to until the
+        answer is clear, use :func:`polarbear.assess`, whose error rate holds under optional
+        stopping.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> pb.fit(pb.testing.simulate_rankings(truth, 200)).pareto()
         ('a1', 'a2')
         """
-        if sequential:
-            check_alpha(alpha)
-            alpha = sequential_alpha(alpha, len(self.algorithms), self.instances)
         beaten = self._eliminated(alpha, elimination).tolist()
         return tuple(name for name, out in zip(self.algorithms, beaten, strict=True) if not out)
 
@@ -266,18 +255,19 @@ class Posterior(Frozen):
         """
         beats, alike = self._dominates(alpha, elimination), self._alike(epsilon)
         sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
-        probabilities = Probabilities(
+        claims = Claims.from_probabilities(
             self.algorithms,
             self.times,
             self.clock,
-            self._ahead,
-            alike,
-            self._free.mean(axis=0),
-            beats,
-            sure,
+            ahead=self._ahead,
+            alike=alike,
+            prob_in_pareto=self._free.mean(axis=0),
+            beats=beats,
+            sure=sure,
+            alpha=alpha,
+            resolution=resolution,
         )
-        open_at = open_times(self._ahead, alike, beats, alpha, resolution)
-        return tuple(assess(probabilities, alpha=alpha, epsilon=epsilon, open_at=open_at))
+        return tuple(statuses_of(claims, epsilon))
 
     def verdict(self, alpha: float = 0.99, epsilon: float = 0.05) -> str:
         """One sentence for each algorithm, and how sure they are taken together.

@@ -79,22 +79,6 @@ def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) ->
     return found
 
 
-def sequential(alpha: float, n: int, instances: int) -> float:
-    """The certainty to ask for at each look, if one looks again and again as instances come in.
-
-    The error 1 - alpha is shared: equally among who may dominate whom, and in parts of 1/2, 1/6,
-    1/12, ... among looks at 8 to 15 instances, at 16 to 31 and so on; half of it is kept for the
-    looks between doublings. Then, however often one looks, the chance to ever leave out anybody
-    wrongly is about 1 - alpha at most, if a single look errs as often as it says.
-
-    >>> round(sequential(0.95, n=5, instances=20), 4)
-    0.9998
-    """
-    claims = max(1, n * (n - 1))
-    epoch = 1 + max(0, int(np.log2(max(instances, 1) / 8)))
-    return 1 - (1 - alpha) / (2 * claims * epoch * (epoch + 1))
-
-
 def dominates(
     ahead: Floats, everywhere: Floats, alpha: float, elimination: Elimination = "joint"
 ) -> Bools:
@@ -192,26 +176,20 @@ def resolved(
 
 
 def open_times(
-    ahead: Floats,
-    alike: Floats,
-    beats: Bools,
-    alpha: float,
-    resolution: Resolution = "at_par",
-    short: Bools | None = None,
+    ahead: Floats, alike: Floats, beats: Bools, alpha: float, resolution: Resolution = "at_par"
 ) -> Bools:
     """At which times each pair is open: (T, n, n).
 
     A pair is open where it is not :func:`resolved`. A pair in which one algorithm leads at each
     time with certainty, but does not dominate (``beats``), is open as well: at the times that are
-    ``short`` of what dominance takes, by default those above the Bonferroni bound.
+    above the Bonferroni bound of joint dominance.
     """
     open_ = ~resolved(ahead, alike, alpha, resolution=resolution)
     pending = np.all(ahead >= alpha, axis=0) & ~beats & ~np.any(alike >= alpha, axis=0)
     if not pending.any():
         return open_
-    if short is None:
-        # With error (1 - alpha) / T at each time, the joint error is at most 1 - alpha.
-        short = 1 - ahead > (1 - alpha) / len(ahead)
+    # With error (1 - alpha) / T at each time, the joint error is at most 1 - alpha.
+    short = 1 - ahead > (1 - alpha) / len(ahead)
     least = np.arange(len(ahead))[:, None, None] == np.argmin(ahead, axis=0)
     at = np.where(short.any(axis=0), short, least) & pending
     return open_ | at | at.swapaxes(1, 2)

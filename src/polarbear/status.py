@@ -1,24 +1,32 @@
 """``AlgorithmStatus``: what is known of an algorithm's membership in the anytime Pareto set.
 
-One definition for races and posteriors (:func:`assess`), so that both say the same.
+One definition for races, posteriors and data (:func:`statuses_of`), so that all say the same.
+
+What is certain (:class:`Claims`) comes from e-values or from a posterior.
 
 - *dominated*: another algorithm is ahead at all times, with the certainty asked for.
 - *equivalent* to a rival: the pair is settled, the algorithm is certain to tie with the rival
   within epsilon at some time, and there is no time at which it is certain to be ahead. Of several
   rivals, the one closest to dominating it is named.
-- *member*: P(not dominated) reaches the certainty asked for, or every pair is settled.
+- *member*: every pair is settled; by a posterior also if P(not dominated) reaches the certainty.
 - *undecided*: neither.
 - *removed*: it left the race.
 """
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from polarbear.data.names import count, listing, shown, span
-from polarbear.relations import Bools, Floats, eliminate
+from polarbear.data.rankings import Rankings, rank
+from polarbear.data.runs import Runs
+from polarbear.e_values import Evidence, count_outcomes, multiplicity, somewhere
+from polarbear.errors import DataError
+from polarbear.relations import Bools, Floats, Resolution, eliminate, open_times
 
 Kind = Literal["member", "equivalent", "dominated", "undecided", "removed"]
 
@@ -105,11 +113,17 @@ class AlgorithmStatus(NamedTuple):
         if self.status == "dominated":
             return f"{name} is {self.brief()}"
         if self.status == "member":
-            return f"{name} is a member of the Pareto set{belongs and f'{belongs})'}"
+            belongs = belongs and f"{belongs}{self._doubt()})"
+            return f"{name} is a member of the Pareto set{belongs}"
         belongs = belongs and f"{belongs} that it is a member)"
         if self.status == "equivalent":
             return f"{name} is equivalent to {rival} within {self.epsilon:g}{self._when()}{belongs}"
         return f"{name} is {self.status}{belongs}"
+
+    def _doubt(self) -> str:
+        """Say that the posterior contradicts what the race has shown."""
+        doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
+        return ", so the posterior doubts it" if doubted else ""
 
     def _when(self) -> str:
         if self.since is None or self.until is None:
@@ -143,48 +157,140 @@ def chance(probability: float) -> str:
     return "P < 0.001" if probability < 0.0005 else f"P = {probability:.3f}"
 
 
-class Probabilities(NamedTuple):
-    """The posterior probabilities that :func:`assess` needs, of n algorithms at T times."""
+class Claims(NamedTuple):
+    """What is certain of n algorithms at T times: by a posterior, or by e-values."""
 
     algorithms: Sequence[str]
     times: Sequence[float] | Floats
     clock: str
-    ahead: Floats  # (T, n, n): P(row ahead of column)
-    alike: Floats  # (T, n, n): P(row and column equivalent within epsilon)
-    free: Floats  # (n,): P(no algorithm is ahead at all times)
-    beats: Bools  # (n, n): whether row dominates column with the certainty asked for
-    sure: Floats  # (n, n): P(row dominates column)
+    beats: Bools  # (n, n): row dominates column
+    strength: Floats  # (n, n): how certain that is
+    least: Floats  # (n, n): how certain row is to be ahead of column at the worst time
+    equal: Bools  # (n, n): row ties with column somewhere, and leads nowhere, as far as is certain
+    ties: Bools  # (T, n, n): row and column are equivalent
+    open_at: Bools  # (T, n, n): the pair is not settled
+    members: Bools  # (n,): members, although some of their pairs may be open
+    prob_in_pareto: Floats | None  # (n,)
+    prob_dominates: Floats | None  # (n, n)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        names: Sequence[str],
+        times: Sequence[float] | Floats,
+        clock: str,
+        *,
+        ahead: Floats,
+        alike: Floats,
+        prob_in_pareto: Floats,
+        beats: Bools,
+        sure: Floats,
+        alpha: float,
+        resolution: Resolution,
+    ) -> "Claims":
+        """Return what a posterior is certain of at one look.
+
+        ``ahead`` and ``alike`` (T, n, n) are P(row ahead of column) and P(equivalent), ``beats``
+        and ``sure`` (n, n) say whether row dominates column, and P of that.
+        """
+        ties, least = alike >= alpha, ahead.min(axis=0)
+        leads: Bools = np.any(ahead >= alpha, axis=0)
+        return cls(
+            names,
+            times,
+            clock,
+            beats,
+            sure,
+            least,
+            ties.any(axis=0) & ~leads,
+            ties,
+            open_times(ahead, alike, beats, alpha, resolution),
+            prob_in_pareto >= alpha,
+            prob_in_pareto,
+            sure,
+        )
+
+    @classmethod
+    def from_e_values(
+        cls,
+        names: Sequence[str],
+        times: Sequence[float] | Floats,
+        clock: str,
+        evidence: Evidence,
+        *,
+        log_k: Floats,
+        alpha: float,
+        resolution: Resolution,
+    ) -> "Claims":
+        """Return what e-values are certain of, with thresholds ln K of dominance (n, n)."""
+        least, level = evidence.lead.min(axis=0), -np.log1p(-alpha)
+        beats = evidence.dominates(log_k)
+        leads, at_par = (somewhere(log_e) >= level for log_e in evidence)
+        return cls(
+            names,
+            times,
+            clock,
+            beats,
+            least - log_k,
+            least,
+            at_par & at_par.T & ~leads,
+            (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level),
+            _open_by_e_values(evidence, beats, log_k, level, resolution),
+            np.zeros(len(names), dtype=bool),
+            None,
+            None,
+        )
 
 
-def assess(
-    posterior: Probabilities, *, alpha: float, epsilon: float, open_at: Bools
-) -> list[AlgorithmStatus]:
-    """Return the status of each algorithm, where pairs are open at these times (T, n, n)."""
-    names, times = posterior.algorithms, posterior.times
-    out = eliminate(posterior.beats, posterior.sure)
-    ties, open_ = posterior.alike >= alpha, open_at.any(axis=0) & ~out & ~out[:, None]
-    # Equivalent: certain to tie somewhere, and nowhere certain to be ahead.
-    equal = ties.any(axis=0) & ~np.any(posterior.ahead >= alpha, axis=0) & ~out
+def _open_by_e_values(
+    evidence: Evidence, beats: Bools, log_k: Floats, level: float, resolution: Resolution
+) -> Bools:
+    """Return at which times each pair is not settled (T, n, n), with thresholds ln K and a level.
+
+    "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one of
+    them leads somewhere. "strict": when one leads, or both are at par, at each time.
+    """
+    lead, par = evidence
+    leads, at_par = (somewhere(log_e) >= level for log_e in evidence)
+    both_par = (par >= level) & (par.swapaxes(1, 2) >= level)
+    if resolution == "strict":
+        # A lead at every time is dominance, which takes more evidence than a lead at one time.
+        enough = np.where(np.all(lead >= level, axis=0), log_k, level)
+        certain = (lead >= enough) | (lead >= enough).swapaxes(1, 2) | both_par
+        closed = certain.all(axis=0)
+    else:
+        crossing = (leads & at_par.T) | (leads.T & at_par)
+        closed = at_par & at_par.T if resolution == "at_par" else crossing | both_par.all(axis=0)
+        # More evidence at such a time changes nothing: alone it would carry the mean over times.
+        enough = np.maximum(log_k, level + np.log(len(lead)))
+        certain = (lead >= enough) | (lead >= enough).swapaxes(1, 2)
+    open_pair = ~(closed | beats | beats.T | np.eye(len(beats), dtype=bool))
+    open_at = ~certain & open_pair
+    return open_at | (open_pair & ~open_at.any(axis=0))
+
+
+def statuses_of(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
+    """Return the status of each algorithm that follows from what is certain."""
+    names, times, open_at = claims.algorithms, claims.times, claims.open_at
+    out = eliminate(claims.beats, claims.strength)
+    open_ = open_at.any(axis=0) & ~out & ~out[:, None]
+    equal = claims.equal & ~out
     np.fill_diagonal(equal, False)
-    least = posterior.ahead.min(axis=0)
     statuses: list[AlgorithmStatus] = []
     for k, name in enumerate(names):
-        status = AlgorithmStatus(name, "member", float(posterior.free[k]), clock=posterior.clock)
+        status = AlgorithmStatus(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
         if out[k]:
-            by = dominator(posterior.beats, posterior.sure, out, k)
-            sure = float(posterior.sure[by, k])
+            by = dominator(claims.beats, claims.strength, out, k)
+            sure = _at(claims.prob_dominates, (by, k))
             status = status._replace(status="dominated", rival=names[by], prob_dominated=sure)
         elif equal[k].any() and not open_[k].any():
-            rival = int(np.argmax(np.where(equal[k], least[:, k], -1.0)))
-            since, until = _longest_stretch(ties[:, k, rival])
-            status = status._replace(
-                status="equivalent",
-                rival=names[rival],
-                epsilon=epsilon,
-                since=float(times[since]),
-                until=float(times[until]),
-            )
-        elif open_[k].any() and posterior.free[k] < alpha:
+            rival = int(np.argmax(np.where(equal[k], claims.least[:, k], -np.inf)))
+            status = status._replace(status="equivalent", rival=names[rival], epsilon=epsilon)
+            ties = claims.ties[:, k, rival]
+            if ties.any():
+                since, until = (float(times[t]) for t in _longest_stretch(ties))
+                status = status._replace(since=since, until=until)
+        elif open_[k].any() and not claims.members[k]:
             undecided = np.flatnonzero(open_[k]).tolist()
             last = [int(np.flatnonzero(open_at[:, k, j])[-1]) for j in undecided]
             rivals = {names[j]: float(times[t]) for j, t in zip(undecided, last, strict=True)}
@@ -193,10 +299,57 @@ def assess(
     return statuses
 
 
+def assess(
+    data: Runs | Rankings,
+    times: ArrayLike | None = None,
+    *,
+    alpha: float = 0.95,
+    epsilon: float = 0.05,
+    error_control: Literal["per_member", "whole_race"] = "per_member",
+    resolution: Resolution = "at_par",
+) -> list[AlgorithmStatus]:
+    """Return the status of each algorithm by e-values, for data that you may keep adding to.
+
+    A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
+    probability at most 1 - alpha, however often you add instances and look again. That holds for
+    independent instances and algorithms that are there from the start; in a race they may join
+    later. No model is fitted, so there are no probabilities: :func:`polarbear.fit` has those.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> for status in assess(pb.testing.simulate_runs(truth, 200)):
+    ...     print(status)
+    a1 is a member of the Pareto set
+    a2 is a member of the Pareto set
+    a3 is dominated by a1
+    """
+    if not isinstance(alpha, Real) or not 0.5 < float(alpha) < 1:
+        raise DataError(f"alpha={alpha!r}: expected a probability above 0.5 and below 1")
+    rankings = data if isinstance(data, Rankings) else rank(data, times)
+    n = len(rankings.algorithms)
+    if n < 2:
+        raise DataError(f"need at least 2 algorithms to compare, got {n}")
+    factor = multiplicity(n - 1) * (n if error_control == "whole_race" else 1)
+    claims = Claims.from_e_values(
+        rankings.algorithms,
+        rankings.times,
+        rankings.clock,
+        Evidence.of(count_outcomes(rankings), epsilon),
+        log_k=np.full((n, n), np.log(factor) - np.log1p(-alpha)),
+        alpha=alpha,
+        resolution=resolution,
+    )
+    return statuses_of(claims, epsilon)
+
+
+def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:
+    return None if values is None else float(values[index])
+
+
 def dominator(beats: Bools, sure: Floats, out: Bools, k: int) -> int:
     """Return the algorithm that most certainly dominates k; one that is not out, if there is."""
     rivals = beats[:, k] & ~out if (beats[:, k] & ~out).any() else beats[:, k]
-    return int(np.argmax(np.where(rivals, sure[:, k], -1.0)))
+    return int(np.argmax(np.where(rivals, sure[:, k], -np.inf)))
 
 
 def _longest_stretch(holds: Bools) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from races import ALPHA, LOOKS
 
 from polarbear.calibration.tally import Estimate, Tally, ratio
 from polarbear.plots import Cast, calibration
-from polarbear.relations import sequential
 from polarbear.testing import PRIORS
 
 Results = Mapping[str, Mapping[Model, Arrays]]
@@ -199,6 +198,17 @@ def _refined(results: Results) -> list[str]:
     title = "Change / growth of P(ahead) at common times, change / growth of P(ahead everywhere)"
     head = "## (c) The same 64 runs asked at 10 times and at 100 (55 for recorded runs)"
     return [head, _table(title, results, {kind: figures(kind) for kind in results})]
+
+
+def sequential(alpha: float, n: int, instances: int) -> float:
+    """Return the certainty to ask for at a look, by spending the error 1 - alpha over looks.
+
+    Equal parts for all ordered pairs, and parts of 1/2, 1/6, 1/12, ... for looks at 8 to 15, 16 to
+    31, ... instances; half of each is kept for looks between doublings.
+    """
+    claims = max(1, n * (n - 1))
+    epoch = 1 + max(0, int(np.log2(max(instances, 1) / 8)))
+    return 1 - (1 - alpha) / (2 * claims * epoch * (epoch + 1))
 
 
 def _lost(one: Arrays, alpha: float, mode: int, looks: Sequence[int], n: int) -> NDArray:

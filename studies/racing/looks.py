@@ -1,4 +1,4 @@
-"""Looking many times: a fixed alpha against rules that hold however often one looks.
+"""Looking many times: error control per look against e-values.
 
 Two algorithms at one time. The second wins with probability one half (tied), a little less (nearly
 tied: practically the same, but worse), or clearly less.
@@ -43,9 +43,9 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     found = []
     for win in (0.3,) if quick else WINS:
         bases = {
-            f"{looks} {alpha}": {"alpha": alpha, "looks": looks}
+            f"{control} {alpha}": {"alpha": alpha, "error_control": control}
             for alpha in (ALPHA[:1] if quick else ALPHA)
-            for looks in ("fixed", "shared", "betting")
+            for control in ("per_look", "per_member", "whole_race")
         }
         instances = 32 if quick else INSTANCES
         named = {arm: partial(measure, win, base, instances, more) for arm, base in bases.items()}

@@ -172,7 +172,7 @@ def test_arrays_become_plain_numbers():
         {"epsilon": 0.5},
         {"elimination": "none"},
         {"resolution": "some"},
-        {"looks": "twice"},
+        {"error_control": "twice"},
         {"batch": (8, 4)},
         {"batch": 8},
         {"max_runs": -1},

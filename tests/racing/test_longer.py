@@ -13,11 +13,10 @@ from polarbear.racing.events import Asked
 from polarbear.racing.extended_runs import extensions
 from polarbear.racing.outlook import Needs
 from polarbear.racing.planning import LONGER
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, check_invariants, drive, history, quick_fit, race_of, solve
-from racing.test_outlook import MARGIN, Z, leads
+from racers import TIMES, check_invariants, drive, history, per_look, quick_fit, race_of, solve
+from racing.test_outlook import LOOK, leads
 from racing.test_outlook import TIMES as LATE
 
 NAMES = [f"f{k}" for k in range(12)]
@@ -99,7 +98,9 @@ def test_a_store_knows_them_as_well(race, tmp_path):
 
 def test_a_longer_run_that_crashes_counts_with_what_it_found():
     for seed in range(20):
-        one = race_of(instances=NAMES, seed=seed, rules=Rules(alpha=0.9, batch=(2, 8), retries=1))
+        one = race_of(
+            instances=NAMES, seed=seed, rules=per_look(alpha=0.9, batch=(2, 8), retries=1)
+        )
         while jobs := one.ask():
             again = extensions(jobs)
             for job in jobs:
@@ -145,7 +146,7 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
     # Seed 0 is left out: all 60 instances leave its early lead at P = .938, which is no certainty.
     for seed in range(1, 6):
         runs = pb.testing.simulate_runs(truth, 60, persistence=0.5, seed=seed)
-        found = pb.replay(runs, Rules(alpha=0.95), seed=seed)
+        found = pb.replay(runs, per_look(alpha=0.95), seed=seed)
         assert found.resolved
         assert len(found.pareto) == 2
         assert found.saved > 0.4
@@ -154,15 +155,15 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
 def test_a_way_that_needs_more_instances_than_there_are_is_none():
     # They change places: cheap at the first time with many instances, or dear at the last with few.
     pair = leads([0.3, -3.0, 3.0 - 2.0])
-    assert focus(pair, LATE, 2, Rules(), Z, MARGIN).until.tolist() == [1.0, 1.0]
-    assert focus(pair, LATE, 2, Rules(), Z, MARGIN, pool=40).until.tolist() == [100.0, 100.0]
+    assert focus(pair, LATE, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
+    assert focus(pair, LATE, 2, per_look(), LOOK, pool=40).until.tolist() == [100.0, 100.0]
 
 
 def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
     close = leads([0.3, 0.3, 0.3], spread=0.05, seen=1000.0)
     wide = leads([0.3, 0.3, 0.3], spread=0.5, seen=10.0)
-    assert focus(close._replace(spread=wide.spread), LATE, 2, Rules(), Z, MARGIN, 1001) is None
-    assert focus(wide, LATE, 2, Rules(), Z, MARGIN, 60) is not None  # if the lead is larger
+    assert focus(close._replace(spread=wide.spread), LATE, 2, per_look(), LOOK, 1001) is None
+    assert focus(wide, LATE, 2, per_look(), LOOK, 60) is not None  # if the lead is larger
 
 
 def test_what_was_recorded_no_longer_is_asked_for_once():
@@ -181,7 +182,7 @@ def test_what_was_recorded_no_longer_is_asked_for_once():
         for k, run in enumerate(full)
     ]
     runs = pb.Runs.from_records(short, direction=full.direction)
-    found = pb.replay(runs, Rules(alpha=0.99), times=np.unique(full.time))
+    found = pb.replay(runs, per_look(alpha=0.99), times=np.unique(full.time))
     assert found.ended in ("resolved", "no instances left")
     horizons = defaultdict(list)
     for job in asked(found.race):
@@ -210,10 +211,10 @@ def test_who_has_no_rival_left_runs_no_longer():
 
 def test_nobody_waits_for_an_elimination_that_cannot_come():
     pair = leads([3.0, 3.0, 0.45])
-    needs = Needs.of(pair.draws.mean(axis=0), pair, Z, MARGIN)
-    assert 50 < needs.over() < 60
-    assert needs.within(np.full((3, 1), 60.0)).over() == needs.over()
-    assert np.isinf(needs.within(np.array([[0.0], [0.0], [50.0]])).over())
+    needs = Needs.of(pair.draws.mean(axis=0), pair, LOOK)
+    assert 50 < needs.over.max() < 60
+    assert needs.within(np.full((3, 1), 60.0)).over.max() == needs.over.max()
+    assert np.isinf(needs.within(np.array([[0.0], [0.0], [50.0]])).over.max())
 
 
 def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
@@ -224,6 +225,6 @@ def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
     )
     all_three.seen[2, 1] = 10.0  # of 0 and 1 the last time can still be seen
     alone = all_three.of_pairs(np.array([False, True, False]))
-    until = [focus(some, LATE, 4, Rules(), Z, MARGIN, 40.0).until for some in (all_three, alone)]
+    until = [focus(some, LATE, 4, per_look(), LOOK, 40.0).until for some in (all_three, alone)]
     assert np.array_equal(*until)
     assert until[0].tolist() == [100.0, 100.0, 0.0, 0.0]

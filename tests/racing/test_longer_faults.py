@@ -12,13 +12,12 @@ from polarbear.racing.events import Asked, Decided
 from polarbear.racing.extended_runs import extensions
 from polarbear.racing.jobs import Job
 from polarbear.racing.outlook import Leads
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, check_invariants, drive, quick_fit, race_of, solve
+from racers import TIMES, check_invariants, drive, per_look, quick_fit, race_of, solve
 from racing.test_longer import NAMES, longer
 
-RULES = Rules(alpha=0.9, batch=(2, 8))
+RULES = per_look(alpha=0.9, batch=(2, 8))
 
 
 def drive_failing(race, *, until, status, most=None):
@@ -223,7 +222,7 @@ def ended(run, until):
 def test_a_round_of_one_that_is_removed_decides_nothing_else():
     """With rounds that overlap, those of others are decided when their own runs are in."""
     for most in range(8):
-        rules = Rules(epsilon=0.01, batch=(2, 2), overlap=1, max_failures=most, max_runs=200)
+        rules = per_look(epsilon=0.01, batch=(2, 2), overlap=1, max_failures=most, max_runs=200)
         race = race_of(("good", "twin"), rules=rules)
         for _ in range(2):
             for job in race.ask():

@@ -6,13 +6,13 @@ from scipy.special import ndtri
 
 import polarbear as pb
 from polarbear.racing.allocation import focus
-from polarbear.racing.outlook import Leads, Needs, outlook
-from polarbear.racing.rules import Rules
+from polarbear.racing.outlook import Leads, Needs, Required, outlook
 from polarbear.relations import margin
 from polarbear.status import AlgorithmStatus
-from racers import drive, race_of, solve
+from racers import drive, per_look, race_of, solve
 
 Z, MARGIN = float(ndtri(0.99)), margin(0.05)
+LOOK = Required(Z, Z, Z, MARGIN, one_sided=False)
 TIMES = np.array([1.0, 10.0, 100.0])
 
 
@@ -30,19 +30,19 @@ def leads(*columns, spread=0.5, seen=10.0, draws=50):
 
 def test_a_lead_is_certain_when_its_spread_has_shrunk_enough():
     one = leads([0.4, 0.4, 0.4])
-    needs = Needs.of(np.full((3, 1), 0.4), one, Z, MARGIN)
+    needs = Needs.of(np.full((3, 1), 0.4), one, LOOK)
     total = 10 + needs.ahead[0, 0]
     assert 0.4 / (0.5 * np.sqrt(10 / total)) == pytest.approx(Z)
     assert np.isinf(needs.behind).all()
-    assert np.isinf(needs.alike).all()
-    assert needs.over() == pytest.approx(needs.ahead[0])
-    same = Needs.of(np.full((3, 1), 0.05), one, Z, MARGIN)
-    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same.alike[0, 0]))) == pytest.approx(Z)
+    assert np.isinf(needs.same).all()
+    assert needs.over == pytest.approx(needs.ahead)
+    same = Needs.of(np.full((3, 1), 0.05), one, LOOK)
+    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same.same[0, 0]))) == pytest.approx(Z)
 
 
 def test_a_crossing_needs_one_time_each_and_strictness_all():
     one = leads([3.0, 0.21, -3.0])
-    needs = Needs.of(one.draws.mean(axis=0), one, Z, MARGIN)
+    needs = Needs.of(one.draws.mean(axis=0), one, LOOK)
     assert needs.settled("crossing") == 0
     assert needs.settled("strict") == pytest.approx(needs.ahead[1])
 
@@ -50,7 +50,7 @@ def test_a_crossing_needs_one_time_each_and_strictness_all():
 def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
     # 1 is behind 0 for sure soon; 0 and 2 differ by a hair.
     both = leads([2.0, 2.0, 0.8], [0.3, 0.3, 0.3])
-    found, need = outlook(both, 3, Z, MARGIN, "crossing")
+    found, need = outlook(both, 3, LOOK, "crossing")
     assert need[0] < need[1]
     assert found.instances[0] <= found.instances[1] <= found.instances[2]
     assert found.runs[1] >= found.instances[1]
@@ -59,20 +59,29 @@ def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
 
 def test_the_cheapest_way_is_taken():
     # They change places early on for sure, but for one side; late times would cost a hundredfold.
-    chosen = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN)
+    chosen = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, per_look(), LOOK)
     assert chosen.until.tolist() == [1.0, 1.0]
     # One leads everywhere, and only the last time is in doubt.
-    chosen = focus(leads([3.0, 3.0, 0.9]), TIMES, 2, Rules(), Z, MARGIN)
+    chosen = focus(leads([3.0, 3.0, 0.9]), TIMES, 2, per_look(), LOOK)
     assert chosen.until.tolist() == [100.0, 100.0]
     assert 8 <= chosen.batch <= 64
-    strict = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, Rules(resolution="strict"), Z, MARGIN)
+    strict = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, per_look(resolution="strict"), LOOK)
     assert strict.until.tolist() == [100.0, 100.0]
 
 
 def test_nothing_is_expected_of_a_pair_at_the_edge():
     edge = leads([MARGIN] * 3)
     edge = edge._replace(draws=np.full_like(edge.draws, -0.0))
-    assert focus(edge._replace(spread=np.full((3, 1), np.inf)), TIMES, 2, Rules(), Z, 0.0) is None
+    assert (
+        focus(
+            edge._replace(spread=np.full((3, 1), np.inf)),
+            TIMES,
+            2,
+            per_look(),
+            LOOK._replace(margin=0.0),
+        )
+        is None
+    )
 
 
 def test_the_forecast_is_about_what_comes():
@@ -82,7 +91,7 @@ def test_the_forecast_is_about_what_comes():
         rng = np.random.default_rng(seed)
         truth = np.tile(rng.normal(0, 0.5, 3), (4, 1))
         runs = pb.testing.simulate_runs(truth, 400, seed, persistence=np.inf)
-        rules = Rules(alpha=0.95, batch=(8, 8), elimination="pointwise")
+        rules = per_look(alpha=0.95, batch=(8, 8), elimination="pointwise")
         race = pb.replay(runs, rules, seed=seed).race
         instances = 0
         total = len(race.runs.instances)
@@ -98,7 +107,7 @@ def test_the_forecast_is_about_what_comes():
 
 
 def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
-    race = race_of(("good", "twin"), rules=Rules(epsilon=0.01, batch=(4, 4)))
+    race = race_of(("good", "twin"), rules=per_look(epsilon=0.01, batch=(4, 4)))
     for job in race.ask():
         race.tell(solve(job))
     race.ask()
@@ -132,14 +141,14 @@ def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
 def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_nearest():
     """Needs are reckoned from means and spreads; a race decides by draws, and may want one more."""
     sure = leads([3.0, 3.0, -1.3])  # they change places, by a little more than is needed
-    needs = Needs.of(sure.draws.mean(axis=0), sure, Z, MARGIN)
+    needs = Needs.of(sure.draws.mean(axis=0), sure, LOOK)
     assert needs.settled("crossing") == 0
     # The early times are sure beyond doubt: another run there would tell nothing.
-    assert focus(sure, TIMES, 2, Rules(), Z, MARGIN).until.tolist() == [100.0, 100.0]
+    assert focus(sure, TIMES, 2, per_look(), LOOK).until.tolist() == [100.0, 100.0]
     behind = leads([1.3, 3.0, 3.0])  # one leads everywhere, least surely at the beginning
-    assert focus(behind, TIMES, 2, Rules(), Z, MARGIN).until.tolist() == [1.0, 1.0]
+    assert focus(behind, TIMES, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
     used_up = sure._replace(seen=np.array([[10.0], [10.0], [40.0]]))
-    assert focus(used_up, TIMES, 2, Rules(), Z, MARGIN, pool=40) is None
+    assert focus(used_up, TIMES, 2, per_look(), LOOK, pool=40) is None
 
 
 def test_an_undecided_algorithm_without_open_pairs_says_so():

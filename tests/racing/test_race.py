@@ -23,9 +23,8 @@ from polarbear.errors import DataError, FitWarning
 from polarbear.posterior import Posterior
 from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Decided, from_json, to_json
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
-from racers import SKILL, check_invariants, drive, history, quick_fit, race_of, solve
+from racers import SKILL, check_invariants, drive, history, per_look, quick_fit, race_of, solve
 
 SEEDS = st.integers(0, 10_000)
 POOLS = st.sampled_from([None, [f"f{k}" for k in range(12)]])
@@ -40,7 +39,7 @@ FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2), pool=POOLS)
 def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
     limits = {"max_runs": 200, "max_time": 700.0, "retries": 1, "max_failures": 20}
-    rules = Rules(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
+    rules = per_look(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
     first = drive(race_of(rules=rules, seed=seed, instances=pool), fails)
     order = np.random.default_rng(seed)
     second = drive(race_of(rules=rules, seed=seed, instances=pool), fails, order)
@@ -59,7 +58,7 @@ def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
 )
 def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fails, pool):
     limits = {"max_runs": 400, "max_time": 900.0, "retries": 1, "max_failures": 20}
-    rules = Rules(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
+    rules = per_look(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
     whole = drive(race_of(seed=seed, rules=rules, instances=pool), fails)
     race = race_of(seed=seed, rules=rules, instances=pool)
     while jobs := race.ask():
@@ -74,7 +73,7 @@ def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fail
 
 
 def test_nobody_waits_for_the_slowest_run():
-    rules = Rules(alpha=0.9, batch=(2, 8), overlap=1)
+    rules = per_look(alpha=0.9, batch=(2, 8), overlap=1)
     race = race_of(seed=2, rules=rules)
     first = race.ask()
     instances = {job.instance for job in first}
@@ -94,7 +93,7 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
     clear, unclear = [[0, 5]] * 3, [[0, 0]] * 3
     for told in (0, 3):
         fit = decisions(clear, unclear)
-        race = race_of(("bad", "good"), rules=Rules(batch=(2, 2), overlap=1), fit=fit)
+        race = race_of(("bad", "good"), rules=per_look(batch=(2, 2), overlap=1), fit=fit)
         jobs = race.ask()
         for job in [*jobs[4 : 4 + told], *jobs[:4]]:
             race.tell(solve(job))
@@ -111,7 +110,7 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
 @pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
 def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
-    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
+    rules = per_look(alpha=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
     race = race_of(rules=rules, seed=5, instances=pool)
     drive_some(race, 30)
     race.remove("bad", "to see")
@@ -176,7 +175,7 @@ def test_a_race_says_who_of_all_still_races_and_whether_instances_are_enough():
 
 
 def test_it_finds_the_pareto_set_and_says_who_dominates():
-    rules = Rules(alpha=0.9, elimination="pointwise", batch=(2, 8))
+    rules = per_look(alpha=0.9, elimination="pointwise", batch=(2, 8))
     race = drive(race_of(("early", "late", "good", "bad", "worst"), seed=1, rules=rules))
     assert race.ended == "resolved"
     assert race.resolved
@@ -206,7 +205,7 @@ def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
     first = [[0, 0, 5], [0, 0, 5], [5, 0, -5]]
     second = [[0, 0, 5], [5, 0, 5], [5, 0, -5]]
     third = [[5, 0, 9], [5, 0, 9], [5, 0, -5]]
-    rules = Rules(alpha=0.9, epsilon=0.0, resolution="strict", closing="permanent")
+    rules = per_look(alpha=0.9, epsilon=0.0, resolution="strict", closing="permanent")
     rules = replace(rules, batch=(2, 8))
     race = race_of(("bad", "early", "late"), rules=rules, fit=decisions(first, second, third))
     assert {job.horizon for job in race.ask()} == {4.0}
@@ -227,11 +226,11 @@ def tell_all(race):
 
 
 def test_the_batch_doubles_when_nothing_resolves_and_halves_when_much_does():
-    rules = Rules(batch=(2, 16))
+    rules = per_look(batch=(2, 16))
     assert [rules.next_batch(b, 0, 10) for b in (2, 8, 16)] == [4, 16, 16]
     assert [rules.next_batch(b, 3, 10) for b in (2, 8, 16)] == [2, 4, 8]
     assert rules.next_batch(8, 2, 10) == 8
-    rules = Rules(batch=(2, 8), epsilon=0.0, max_runs=80, allocation="paper")
+    rules = per_look(batch=(2, 8), epsilon=0.0, max_runs=80, allocation="paper")
     race = drive(race_of(("good", "twin"), rules=rules))
     sizes = [len(event.jobs) // 2 for event in race.events if isinstance(event, Asked)]
     assert sizes[:4] == [2, 4, 8, 8]
@@ -255,7 +254,7 @@ def test_a_newcomer_runs_on_cached_instances_first():
 
 
 def test_a_newcomer_that_catches_up_goes_on_with_the_others():
-    race = drive(race_of(("good", "bad"), rules=Rules(alpha=0.9, batch=(2, 4), max_runs=60)))
+    race = drive(race_of(("good", "bad"), rules=per_look(alpha=0.9, batch=(2, 4), max_runs=60)))
     used = set(race.runs.instances)
     race.add("twin")
     seen = []
@@ -350,25 +349,17 @@ def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
 
 
 def test_tighter_rules_bring_back_whom_they_doubt():
-    race = drive(race_of(seed=1, rules=Rules(alpha=0.8, batch=(2, 8), max_runs=400)))
+    race = drive(race_of(seed=1, rules=per_look(alpha=0.8, batch=(2, 8), max_runs=400)))
     doubtful = {name for name, found in race.eliminated.items() if found.probability < 0.97}
     spent = race.spent.runs
-    race.extend(Rules(alpha=0.97, batch=(2, 8), max_runs=800))
+    race.extend(per_look(alpha=0.97, batch=(2, 8), max_runs=800))
     assert doubtful <= set(race.pareto)
     drive(race)
     assert race.spent.runs >= spent
     assert all(found.probability >= 0.97 for found in race.eliminated.values())
-    race.extend(Rules(alpha=0.97, batch=(2, 8), max_runs=900))
+    race.extend(per_look(alpha=0.97, batch=(2, 8), max_runs=900))
     assert race.ask() == ()  # more runs would be allowed, but none is needed
     check_invariants(race)
-
-
-def test_looking_again_and_again_asks_for_more_certainty():
-    plain = drive(race_of(seed=1, rules=Rules(alpha=0.9, batch=(2, 8), max_runs=400)))
-    strict = Rules(alpha=0.9, batch=(2, 8), max_runs=400, looks="shared")
-    careful = drive(race_of(seed=1, rules=strict))
-    assert careful.spent.runs > plain.spent.runs
-    assert all(found.probability > 0.99 for found in careful.eliminated.values())
 
 
 # Limits and failures
@@ -376,7 +367,7 @@ def test_looking_again_and_again_asks_for_more_certainty():
 
 @pytest.mark.parametrize("limit", [0, 3, 4, 17, 50])
 def test_no_more_runs_than_allowed_and_whole_instances(limit):
-    rules = Rules(batch=(2, 8), max_runs=limit)
+    rules = per_look(batch=(2, 8), max_runs=limit)
     race = drive(race_of(("good", "twin", "early", "late"), rules=rules))
     assert race.ended == "max_runs"
     assert race.spent.runs == race.n_runs <= limit
@@ -385,13 +376,13 @@ def test_no_more_runs_than_allowed_and_whole_instances(limit):
 
 
 def test_no_more_time_than_allowed():
-    race = drive(race_of(("good", "twin"), rules=Rules(batch=(2, 8), max_time=33)))
+    race = drive(race_of(("good", "twin"), rules=per_look(batch=(2, 8), max_time=33)))
     assert race.ended == "max_time"
     assert 25 < race.spent.time <= 33
 
 
 def test_nothing_is_asked_for_after_the_deadline():
-    race = race_of(rules=Rules(deadline=100.0))
+    race = race_of(rules=per_look(deadline=100.0))
     with pytest.raises(DataError, match="needs the time"):
         race.ask()
     jobs = race.ask(99.0)
@@ -399,12 +390,12 @@ def test_nothing_is_asked_for_after_the_deadline():
     assert race.ask(100.0) == ()
     assert race.ended == "deadline"
     assert race.ask(99.5) == jobs
-    race.extend(Rules(deadline=200.0))
+    race.extend(per_look(deadline=200.0))
     assert race.ask(150.0) == jobs
 
 
 def test_failed_runs_are_tried_again_and_count_if_they_fail_for_good():
-    race = race_of(("good", "bad"), rules=Rules(batch=(2, 2), retries=1))
+    race = race_of(("good", "bad"), rules=per_look(batch=(2, 2), retries=1))
     first, *others = race.ask()
     race.tell(first.run([], [], until=0.5, status=Status.CRASHED))
     for job in others:
@@ -423,7 +414,7 @@ def test_failed_runs_are_tried_again_and_count_if_they_fail_for_good():
 
 
 def test_who_fails_too_often_is_removed():
-    race = race_of(("good", "bad", "early"), rules=Rules(batch=(4, 4), max_failures=2))
+    race = race_of(("good", "bad", "early"), rules=per_look(batch=(4, 4), max_failures=2))
     for job in race.ask():
         fails = job.algorithm == "good"
         race.tell(job.run([], [], status=Status.KILLED) if fails else solve(job))
@@ -442,7 +433,7 @@ def test_a_posterior_that_cannot_be_trusted_decides_nothing():
             found.algorithms, found.times, found.draws, found.weight, None, {}, problems
         )
 
-    race = race_of(("good", "worst"), fit=doubtful, rules=Rules(batch=(2, 2)))
+    race = race_of(("good", "worst"), fit=doubtful, rules=per_look(batch=(2, 2)))
     tell_all(race)
     with pytest.warns(FitWarning, match="round 1 decides nothing, for it was made up"):
         race.ask()
@@ -484,7 +475,7 @@ def test_everybody_dominated_in_a_circle_leaves_one():
         return Posterior(rankings.algorithms, rankings.times, draws, weight)
 
     names = ("bad", "early", "good")
-    race = Race(names, [1], direction="maximize", rules=Rules(alpha=0.6), fit=fit)
+    race = Race(names, [1], direction="maximize", rules=per_look(alpha=0.6), fit=fit)
     for job in race.ask():
         race.tell(job.run([1], [0.0]))
     race.ask()
@@ -495,7 +486,7 @@ def test_everybody_dominated_in_a_circle_leaves_one():
 
 
 def test_the_real_fit_decides_alike_in_any_order():
-    rules = Rules(alpha=0.95, batch=(4, 16), max_runs=150)
+    rules = per_look(alpha=0.95, batch=(4, 16), max_runs=150)
     first = drive(race_of(("early", "late", "worst"), rules=rules, fit=pb.fit))
     shuffled = race_of(("early", "late", "worst"), rules=rules, fit=pb.fit)
     drive(shuffled, order=np.random.default_rng(0))
@@ -517,10 +508,10 @@ class Accidents(RuleBasedStateMachine):
         super().__init__()
         self.jobs = {}
 
-    @initialize(overlap=st.integers(0, 2), looks=st.sampled_from(["fixed", "betting"]))
-    def begin(self, overlap, looks):
+    @initialize(overlap=st.integers(0, 2), control=st.sampled_from(["per_look", "per_member"]))
+    def begin(self, overlap, control):
         limits = {"max_runs": 60, "max_time": 200.0, "retries": 1}
-        rules = Rules(alpha=0.8, batch=(1, 4), overlap=overlap, looks=looks, **limits)
+        rules = per_look(alpha=0.8, batch=(1, 4), overlap=overlap, error_control=control, **limits)
         self.race = race_of(("early", "late", "bad"), rules=rules)
 
     @rule()
@@ -556,7 +547,7 @@ class Accidents(RuleBasedStateMachine):
         runs, time = self.race.spent
         limits = {"max_runs": runs + more, "max_time": time + 4 * more}
         overlap = self.race.rules.overlap
-        self.race.extend(Rules(alpha=alpha, batch=(1, 4), retries=1, overlap=overlap, **limits))
+        self.race.extend(per_look(alpha=alpha, batch=(1, 4), retries=1, overlap=overlap, **limits))
 
     @rule(name=st.sampled_from(sorted(SKILL)), instance=st.integers(1, 12))
     def load(self, name, instance):
@@ -592,7 +583,7 @@ def test_finished_runs_take_little_memory_however_long_they_were():
     """What a race still needs of a run is how it stood at the times of the race."""
 
     def grown(improvements, runs=(100, 240)):
-        rules = Rules(alpha=0.999, batch=(8, 8), max_runs=runs[-1])
+        rules = per_look(alpha=0.999, batch=(8, 8), max_runs=runs[-1])
         race = race_of(["good", "twin", "early", "late"], rules=rules)
         at = [0]
         tracemalloc.start()

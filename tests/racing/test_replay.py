@@ -9,8 +9,7 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError
-from polarbear.racing.rules import Rules
-from racers import quick_fit
+from racers import per_look, quick_fit
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
@@ -22,7 +21,7 @@ def mabbob():
 
 
 def test_a_recorded_benchmark_with_the_real_fit(mabbob):
-    found = pb.replay(mabbob, Rules(alpha=0.95))
+    found = pb.replay(mabbob, per_look(alpha=0.95))
     assert found.pareto == pb.fit(mabbob).pareto(0.95)
     assert set(found.eliminated) == {"RS"}
     assert found.ended == "no instances left"
@@ -38,7 +37,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
 
 def test_the_same_seed_gives_the_same_replay(mabbob):
     def once(seed):
-        found = pb.replay(mabbob, Rules(alpha=0.9), seed=seed, fit=quick_fit)
+        found = pb.replay(mabbob, per_look(alpha=0.9), seed=seed, fit=quick_fit)
         return found.race.events
 
     assert once(1) == once(1)
@@ -46,7 +45,7 @@ def test_the_same_seed_gives_the_same_replay(mabbob):
 
 
 def test_what_is_seen_is_what_was_recorded(mabbob):
-    found = pb.replay(mabbob, Rules(alpha=0.8), times=[200, 1000, 5000], fit=quick_fit)
+    found = pb.replay(mabbob, per_look(alpha=0.8), times=[200, 1000, 5000], fit=quick_fit)
     recorded = {(run.algorithm, run.instance): run for run in mabbob}
     for run in found.runs:
         whole = recorded[run.algorithm, run.instance]
@@ -61,14 +60,14 @@ def test_failed_short_missing_and_repeated_runs():
     more = [run._replace(repetition=1) for run in runs if run.instance in ("i1", "i2")]
     every = [run for run in runs if (run.algorithm, run.instance) != ("a2", "i3")]
     runs = pb.Runs.from_records([*every, *more], direction="minimize")
-    found = pb.replay(runs, Rules(alpha=0.99, retries=1, batch=(4, 8)), fit=quick_fit)
+    found = pb.replay(runs, per_look(alpha=0.99, retries=1, batch=(4, 8)), fit=quick_fit)
     assert found.full.runs == 119
     assert found.spent.time <= found.full.time
     assert "a3" in found.eliminated
 
 
 def test_limits_hold(mabbob):
-    found = pb.replay(mabbob, Rules(max_time=500_000), fit=quick_fit)
+    found = pb.replay(mabbob, per_look(max_time=500_000), fit=quick_fit)
     assert found.ended == "max_time"
     assert found.spent.time <= 500_000
     assert found.saved > 0.88

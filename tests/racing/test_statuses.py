@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear.racing.core import Race
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import Pair
 from polarbear.relations import eliminate
-from racers import SKILL, race_of, solve
+from racers import SKILL, per_look, race_of, solve
 from racing import equal_pairs
 
 FILES = Path(__file__).parents[1] / "store" / "files"
@@ -25,8 +24,9 @@ def check_agreement(race):
     posterior, rules = race.posterior, race.rules
     if posterior is None or not posterior.diagnostics.trusted:
         return 0
+    assert rules.error_control == "per_look"
     of_posterior = posterior.statuses(
-        race.state.certainty,
+        rules.alpha,
         rules.epsilon,
         elimination=rules.elimination,
         resolution=rules.resolution,
@@ -53,11 +53,10 @@ def check_agreement(race):
     closing=st.sampled_from(["current", "permanent"]),
     resolution=st.sampled_from(["at_par", "crossing", "strict"]),
     elimination=st.sampled_from(["joint", "pointwise"]),
-    looks=st.sampled_from(["fixed", "shared"]),
     allocation=st.sampled_from(["focused", "paper"]),
 )
 def test_a_race_and_its_posterior_agree_after_every_round(seed, **rules):
-    race = race_of(tuple(SKILL), seed=seed, rules=Rules(alpha=0.9, max_runs=300, **rules))
+    race = race_of(tuple(SKILL), seed=seed, rules=per_look(alpha=0.9, max_runs=300, **rules))
     rounds = 0
     while jobs := race.ask():
         if race.rounds > rounds:
@@ -88,7 +87,7 @@ def test_a_pair_that_later_evidence_contradicts_is_open_again():
     first, second = [[0, 5, 0], [0, 0, 0], [0, 0, 5]], [[0, 1, 1], [0, 1, 1], [0, 1, 1]]
     for closing, expected in (("current", True), ("permanent", False)):
         means = iter([first, second])
-        rules = Rules(epsilon=0.0, batch=(2, 2), closing=closing, allocation="paper")
+        rules = per_look(epsilon=0.0, batch=(2, 2), closing=closing, allocation="paper")
         race = race_of(("bad", "early", "late"), rules=rules, fit=fit)
         for _ in range(2):
             for job in race.ask():

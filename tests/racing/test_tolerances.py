@@ -93,15 +93,6 @@ def test_what_is_refused(fit, why):
         pb.Race(["a", "b"], [1], direction="minimize", fit=fit)
 
 
-def test_weights_do_not_go_with_bets():
-    options = {"direction": "minimize", "fit": {"weights": {"f1": 2}}}
-    with pytest.raises(pb.DataError, match="each instance is one bet: leave the weights out"):
-        pb.Race(["a", "b"], [1], rules=pb.Rules(looks="betting"), **options)
-    race = pb.Race(["a", "b"], [1], **options)
-    with pytest.raises(pb.DataError, match="each instance is one bet"):
-        race.extend(pb.Rules(looks="betting"))
-
-
 def test_options_of_commands(tmp_path, capsys):
     runs().to_csv(tmp_path / "r.csv")
     data = [str(tmp_path / "r.csv"), "--direction", "minimize", "--json"]

@@ -10,6 +10,7 @@ from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Withdrawn, from_json, to_json
 from polarbear.racing.jobs import Key
 from polarbear.racing.jobs import job as make_job
+from racers import per_look
 
 TIMES = (1.0, 2.0)
 SKILL = {"good": 2.0, "fair": 1.7, "poor": 0.0}
@@ -31,7 +32,7 @@ def run_all(race, skill=SKILL):
 def race():
     """A race whose poor algorithm is eliminated."""
     names = [f"f{k}" for k in range(60)]
-    rules = pb.Rules(batch=(8, 8), max_runs=100)
+    rules = per_look(batch=(8, 8), max_runs=100)
     race = Race(SKILL, TIMES, direction="maximize", instances=names, rules=rules, fit=quick)
     run_all(race)
     assert "poor" in race.eliminated
@@ -55,7 +56,7 @@ def test_a_withdrawn_algorithm_starts_again(race):
     assert from_json(to_json(race.events[-1])) == race.events[-1]
     again = same_race(race)
     assert (again.pareto, again.n_runs, again.ask()) == (race.pareto, race.n_runs, race.ask())
-    race.extend(pb.Rules(batch=(8, 8), max_runs=200))
+    race.extend(per_look(batch=(8, 8), max_runs=200))
     run_all(race)
     assert "poor" in race.eliminated
     assert {job.repetition for job in race.runs.filter(algorithms=["good"])} >= {1}
@@ -88,7 +89,7 @@ def test_an_instance_by_itself_is_left_out_until_it_is_offered_again(race):
     (first, *_), names = race.runs.instances, race.state.instances
     race.withdraw(instance=first)
     assert race.state.instances == names - {first}
-    race.extend(pb.Rules(batch=(8, 8), max_runs=10_000, epsilon=0.0, alpha=0.9999))
+    race.extend(per_look(batch=(8, 8), max_runs=10_000, epsilon=0.0, alpha=0.9999))
     run_all(race)
     assert first not in race.runs.instances
     race.offer([first])

@@ -106,7 +106,16 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     add_reading(parser)
 
 
-RULES = ("alpha", "epsilon", "elimination", "resolution", "closing", "looks", "allocation", "batch")
+RULES = (
+    "alpha",
+    "epsilon",
+    "elimination",
+    "resolution",
+    "closing",
+    "error_control",
+    "allocation",
+    "batch",
+)
 
 
 def _add_rules(parser: argparse.ArgumentParser) -> None:
@@ -137,9 +146,11 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="a settled pair stays so while the posterior is certain (current), or for good",
     )
     add(
-        "--looks",
-        choices=("fixed", "shared", "betting"),
-        help="whether alpha holds for each look (fixed), or for all looks together",
+        "--error-control",
+        choices=("per_member", "whole_race", "per_look"),
+        help="what alpha bounds: the probability that a given member of the Pareto set is ever "
+        "eliminated (per_member, the default), that any member is (whole_race), or the posterior "
+        "probability at each look (per_look, as in the paper)",
     )
     add(
         "--allocation",

@@ -127,7 +127,7 @@ def _row(race: Race, cast: Cast, place: dict[str, int], refit: bool) -> tuple[ob
         state.spent_runs,
         dominance,
         rival,
-        state.certainty,
+        state.rules.alpha,
         [name in state.eliminated for name in cast.names],
         [name in state.racing and name not in open_ones for name in cast.names],
         1 - len(state.open) / pairs if pairs else 1.0,

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polarbear.racing.outlook import FEW, Ints, Leads, Needs, outs
+from polarbear.racing.outlook import FEW, Ints, Leads, Needs, Required, outs
 from polarbear.racing.rules import Rules
 from polarbear.relations import Floats
 
@@ -37,14 +37,16 @@ class Focus(NamedTuple):
 HOPE = 0.1
 """A pair is given up if it can be resolved with what is left in a smaller part of the draws."""
 
+LOOKS_PER_DOUBLING = 8
+"""With e-values a batch is at most this part of the instances so far."""
+
 
 def focus(
     leads: Leads,
     times: Floats,
     n: int,
     rules: Rules,
-    z: float,
-    margin: float,
+    required: Required,
     pool: float = np.inf,
 ) -> Focus | None:
     """What is expected to resolve open pairs at the least cost; none if nothing is expected to.
@@ -52,15 +54,16 @@ def focus(
     ``pool``: how many instances there are, used or not.
     """
     room = pool - leads.seen
-    needs = Needs.of(leads.draws.mean(axis=0), leads, z, margin).within(room)
+    needs = Needs.of(leads.draws.mean(axis=0), leads, required).within(room)
     need, until = _routes(needs, room, leads.seen, times, rules)
     lost = ~np.isfinite(need)
     if pool < np.inf and lost.any():
         some = leads.of_pairs(lost)
-        need[lost], until[lost] = _hoped(some, room[:, lost], times, rules, z, margin)
+        few = required.of_pairs(lost)
+        need[lost], until[lost] = _hoped(some, room[:, lost], times, rules, few)
     # What is certain by this reckoning, is open all the same and cannot be seen again is no way.
     over, under = (
-        _possible(*_throughout(each, leads.seen), room) for each in (needs.ahead, needs.behind)
+        _possible(*_throughout(each, leads.seen), room) for each in (needs.over, needs.under)
     )
     out = outs(over, under, leads, n)
     for_free = np.minimum(out[leads.first], out[leads.second])
@@ -72,6 +75,8 @@ def focus(
     np.maximum.at(longest, leads.first[kept], until[kept])
     np.maximum.at(longest, leads.second[kept], until[kept])
     least, most = rules.batch
+    if rules.error_control != "per_look":  # a look costs no error, and small batches overshoot less
+        most = max(least, min(most, int(leads.seen.max() / LOOKS_PER_DOUBLING)))
     return Focus(longest, int(np.clip(np.ceil(need[kept].min()), least, most)))
 
 
@@ -82,14 +87,8 @@ def _routes(
 
     ``room``: how many more can be had at each time, which the needs are within.
     """
-    ahead, behind, alike = needs
-    at_par = np.minimum(behind, alike), np.minimum(ahead, alike)
-    ways = [_throughout(each, seen) for each in needs]
-    if rules.resolution == "strict":
-        ways.append(_throughout(np.minimum(*at_par), seen))
-    else:
-        pairs = zip((ahead, behind), at_par, strict=True)
-        ways += [_somewhere(*pair, seen, times) for pair in pairs]
+    ways = [_throughout(each, seen) for each in (needs.over, needs.under, needs.strict())]
+    ways += [_somewhere(*claims, seen, times) for claims in needs.ways(rules.resolution)]
     need, last = (np.stack(each) for each in zip(*ways, strict=True))
     need = np.stack([_possible(*way, room) for way in zip(need, last, strict=True)])
     best = np.argmin(_cost(need, times[last]), axis=0)[None]
@@ -103,12 +102,12 @@ def _possible(need: Floats, last: Ints, room: Floats) -> Floats:
 
 
 def _hoped(
-    leads: Leads, room: Floats, times: Floats, rules: Rules, z: float, margin: float
+    leads: Leads, room: Floats, times: Floats, rules: Rules, required: Required
 ) -> tuple[Floats, Floats]:
     """What it takes in the middle one of the draws in which there is a way, if they are enough."""
     step = max(1, len(leads.draws) // FEW)
     ways = [
-        _routes(Needs.of(draw, leads, z, margin).within(room), room, leads.seen, times, rules)
+        _routes(Needs.of(draw, leads, required).within(room), room, leads.seen, times, rules)
         for draw in leads.draws[::step]
     ]
     need, until = (np.stack(each) for each in zip(*ways, strict=True))

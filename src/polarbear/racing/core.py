@@ -53,7 +53,7 @@ from polarbear.racing.evidence import Evidence
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.fitting import fitted, glanced
 from polarbear.racing.jobs import Job, key_of
-from polarbear.racing.model import Fit, FitOptions, Model, check_weights
+from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import withdrawal
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
@@ -122,7 +122,6 @@ class Race:
         rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.increasing(times).tolist())
         model = Model.of(fit)
-        check_weights(rules, model)
         started = Started(int(seed), at, direction, clock, instances is None, rules, model)
         self._begin(started, fit)
         if instances is not None:
@@ -325,8 +324,7 @@ class Race:
         >>> len(race.ask())
         16
         """
-        check_weights(check_rules(rules), self._state.model)
-        self._record(Extended(rules))
+        self._record(Extended(check_rules(rules)))
 
     # Asking how it stands
 
@@ -500,7 +498,8 @@ class Race:
         if basis is None or basis.algorithms != state.rated():
             return state
         posterior, rankings = self.posterior, self._rankings(basis)
-        if posterior is None or rankings is None or not posterior.diagnostics.trusted:
+        trusted = posterior is not None and posterior.diagnostics.trusted
+        if rankings is None or not trusted:
             return state
         statuses, _ = assess_candidates(state, posterior, rankings)
         return replace(state, assessed={one.algorithm: Assessed.of(one) for one in statuses})
@@ -531,8 +530,10 @@ class Race:
         decided = decide(state, glance or self._posterior, rankings)
         decided = replace(decided, screening=glance is not None)
         if decided.problems:
-            problems = "; ".join(decided.problems)
-            warn(f"round {state.round + 1} decides nothing, for {problems}", FitWarning)
+            problems, without = "; ".join(decided.problems), "decides nothing"
+            if state.rules.error_control != "per_look":
+                without = "has no forecast"
+            warn(f"round {state.round + 1} {without}, for {problems}", FitWarning)
         self._record(decided)
 
     def _rankings(self, basis: Basis) -> Rankings | None:

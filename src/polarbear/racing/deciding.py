@@ -1,6 +1,6 @@
-"""Decide from a posterior: eliminations, open pairs (paper, algorithm 1) and the next runs."""
+"""Decide by e-values or a posterior: eliminations, open pairs (paper, algorithm 1), next runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -9,52 +9,52 @@ from scipy.special import ndtri
 
 from polarbear.data.names import natural
 from polarbear.data.rankings import Rankings
+from polarbear.e_values import Evidence, count_outcomes
 from polarbear.posterior import Posterior
 from polarbear.racing.allocation import focus
-from polarbear.racing.betting import log_e_values, stakes, wins
 from polarbear.racing.events import Assessed, Decided, Eliminated, Open
-from polarbear.racing.outlook import Leads, outlook
+from polarbear.racing.outlook import Leads, Required, outlook
 from polarbear.racing.state import Pair, State, pair
-from polarbear.relations import Bools, dominates, margin, open_times, resolved
-from polarbear.status import AlgorithmStatus, Probabilities, assess
+from polarbear.relations import Bools, Floats, dominates, margin, resolved
+from polarbear.status import AlgorithmStatus, Claims, statuses_of
 
 
 def assess_candidates(
-    state: State, posterior: Posterior, rankings: Rankings
+    state: State, posterior: Posterior | None, rankings: Rankings
 ) -> tuple[list[AlgorithmStatus], Bools]:
     """Return the status of each rated candidate, and at which times pairs are open (T, n, n)."""
-    rules, alpha = state.rules, state.certainty
-    probabilities, short = _probabilities(state, posterior, rankings)
-    open_at = open_times(
-        probabilities.ahead,
-        probabilities.alike,
-        probabilities.beats,
-        alpha,
-        rules.resolution,
-        short,
-    )
-    statuses = assess(probabilities, alpha=alpha, epsilon=rules.epsilon, open_at=open_at)
-    if rules.closing == "permanent":
-        ahead, alike = probabilities.ahead, probabilities.alike
-        open_at = ~resolved(ahead, alike, alpha, resolution=rules.resolution)
+    rules = state.rules
+    per_look = rules.error_control == "per_look"
+    if per_look:
+        if posterior is None:
+            raise ValueError("error control per look needs a posterior")
+        claims = _claims_of_posterior(state, posterior)
+    else:
+        claims = _claims_of_e_values(state, posterior, rankings)
+    statuses, open_at = statuses_of(claims, rules.epsilon), claims.open_at
+    if rules.closing == "permanent" and per_look and posterior is not None:
+        ahead, alike, _ = _candidates(state, posterior)
+        open_at = ~resolved(ahead, alike, rules.alpha, resolution=rules.resolution)
     return statuses, open_at
 
 
 def decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decided:
-    """Return the decision that follows from a posterior (paper, algorithm 1).
+    """Return the decision that follows from rankings and their posterior (paper, algorithm 1).
 
-    Without a posterior, or if it is not trusted, the decision changes nothing.
+    With error control per look, a posterior that is missing or not trusted decides nothing. With
+    e-values it is needed for the forecast and the plan alone.
     """
-    if posterior is None or rankings is None or not posterior.diagnostics.trusted:
-        problems = () if posterior is None else posterior.diagnostics.problems
-        batch = state.rules.next_batch(state.batch, 0, 0)
+    rules = state.rules
+    problems = () if posterior is None else posterior.diagnostics.problems
+    trusted = posterior if posterior is not None and posterior.diagnostics.trusted else None
+    if rankings is None or (trusted is None and rules.error_control == "per_look"):
+        batch = rules.next_batch(state.batch, 0, 0)
         opened = _opened(state.open, {})
         return Decided(state.current, (), opened, batch, problems=problems)
-    rules = state.rules
-    statuses, open_at = assess_candidates(state, posterior, rankings)
+    statuses, open_at = assess_candidates(state, trusted, rankings)
     names = tuple(one.algorithm for one in statuses)
     eliminated = tuple(
-        Eliminated(one.algorithm, one.rival or "", one.prob_dominated or 0.0)
+        Eliminated(one.algorithm, one.rival or "", one.prob_dominated)
         for one in statuses
         if one.status == "dominated"
     )
@@ -67,42 +67,75 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
         eliminated,
         _opened(left, {}),
         batch,
+        problems=() if trusted else problems,
         assessed=tuple(map(Assessed.of, statuses)),
     )
-    return _ahead(state, posterior, rankings, left, decided)
+    return decided if trusted is None else _ahead(state, trusted, rankings, left, decided)
 
 
-def _probabilities(
-    state: State, posterior: Posterior, rankings: Rankings
-) -> tuple[Probabilities, Bools | None]:
-    """Return what a posterior says of the candidates, and where e-values fall short (T, n, n)."""
-    rules, alpha = state.rules, state.certainty
+def _candidates(state: State, posterior: Posterior) -> tuple[Floats, Floats, list[int]]:
+    """Return P(ahead) and P(equivalent) of the candidates (T, n, n), and their numbers."""
     kept = [k for k, name in enumerate(posterior.algorithms) if name in state.racing]
-    names = tuple(posterior.algorithms[k] for k in kept)
-    pairs = np.ix_(kept, kept)
-    ahead, alike = (
-        matrix[:, pairs[0], pairs[1]]
-        for matrix in (posterior.better_matrix(), posterior.equivalent_matrix(rules.epsilon))
-    )
-    beats, sure, short = _leading(state, posterior, alpha)[pairs], ahead.min(axis=0), None
+    rows, columns = np.ix_(kept, kept)
+    ahead, alike = posterior.better_matrix(), posterior.equivalent_matrix(state.rules.epsilon)
+    return ahead[:, rows, columns], alike[:, rows, columns], kept
+
+
+def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
+    """Return what the posterior of the candidates is certain of at this look."""
+    rules = state.rules
+    ahead, alike, kept = _candidates(state, posterior)
+    names, pairs = tuple(posterior.algorithms[k] for k in kept), np.ix_(kept, kept)
+    beats, sure = _leading(state, posterior, rules.alpha)[pairs], ahead.min(axis=0)
     if rules.elimination == "joint" and beats.any():
         sure = posterior.better_everywhere_matrix()[pairs]
-    if rules.looks == "betting":
-        short = _insufficient(state, posterior, rankings)[:, pairs[0], pairs[1]]
-        beats = beats & ~short.any(axis=0)
-    free = posterior.undominated(names).mean(axis=0)
-    times, clock = posterior.times, posterior.clock
-    return Probabilities(names, times, clock, ahead, alike, free, beats, sure), short
+    return Claims.from_probabilities(
+        names,
+        posterior.times,
+        posterior.clock,
+        ahead=ahead,
+        alike=alike,
+        prob_in_pareto=posterior.undominated(names).mean(axis=0),
+        beats=beats,
+        sure=sure,
+        alpha=rules.alpha,
+        resolution=rules.resolution,
+    )
 
 
-def may_eliminate(state: State, posterior: Posterior, rankings: Rankings, alpha: float) -> bool:
-    """Whether any candidate would be eliminated, if the certainty asked for were alpha."""
+def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Rankings) -> Claims:
+    """Return what e-values are certain of, with probabilities if there is a posterior."""
+    rules = state.rules
+    kept = [k for k, name in enumerate(rankings.algorithms) if name in state.racing]
+    names, pairs = tuple(rankings.algorithms[k] for k in kept), np.ix_(kept, kept)
+    heaviest = max([1.0, *(weight for _, weight in state.model.weights)])
+    outcomes = count_outcomes(rankings, heaviest).among(kept)
+    claims = Claims.from_e_values(
+        names,
+        rankings.times,
+        rankings.clock,
+        Evidence.of(outcomes, rules.epsilon),
+        log_k=log_thresholds(state, names),
+        alpha=rules.alpha,
+        resolution=rules.resolution,
+    )
+    if posterior is None:
+        return claims
+    return claims._replace(
+        prob_in_pareto=posterior.undominated(names).mean(axis=0),
+        prob_dominates=posterior.better_everywhere_matrix()[pairs] if claims.beats.any() else None,
+    )
+
+
+def log_thresholds(state: State, names: Sequence[str]) -> Floats:
+    """Return ln K of the e-values with which row eliminates column: (n, n)."""
+    return np.log(np.array(state.multiplicities(names))) - np.log1p(-state.rules.alpha)
+
+
+def may_eliminate(state: State, posterior: Posterior, alpha: float) -> bool:
+    """Whether the posterior eliminates any candidate, if the certainty asked for were alpha."""
     kept = [name in state.racing for name in posterior.algorithms]
-    beats = _leading(state, posterior, alpha)[np.ix_(kept, kept)]
-    if state.rules.looks == "betting" and beats.any():
-        short: Bools = np.any(_insufficient(state, posterior, rankings), axis=0)
-        beats = beats & ~short[np.ix_(kept, kept)]
-    return bool(beats.any())
+    return bool(_leading(state, posterior, alpha)[np.ix_(kept, kept)].any())
 
 
 def _leading(state: State, posterior: Posterior, alpha: float) -> Bools:
@@ -112,14 +145,6 @@ def _leading(state: State, posterior: Posterior, alpha: float) -> Bools:
     if state.rules.elimination == "joint" and leading.any():  # joint dominance implies pointwise
         leading = posterior.better_everywhere_matrix() >= alpha
     return leading
-
-
-def _insufficient(state: State, posterior: Posterior, rankings: Rankings) -> Bools:
-    """At which times the e-value of row against column is below its threshold: (T, n, n)."""
-    won = wins(rankings)
-    entered = [state.entered[name] for name in posterior.algorithms]
-    enough = stakes(state.certainty, entered, state.initial)[:, None]
-    return log_e_values(won, won.swapaxes(1, 2)) < enough
 
 
 def _open_pairs(
@@ -169,17 +194,14 @@ def _ahead(
     leads = Leads.of(posterior, rankings, pairs)
     if leads is None:
         return decided
-    alpha = state.certainty
-    if rules.looks == "betting":
-        alpha = 1 - float(np.exp(-stakes(alpha, [0], state.initial)[0]))
-    z, width = float(ndtri(alpha)), margin(rules.epsilon)
-    still, need = outlook(leads, len(names), z, width, rules.resolution)
+    required = _required(state, names, leads)
+    still, need = outlook(leads, len(names), required, rules.resolution)
     opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
     decided = replace(decided, open=opened, outlook=still)
     if rules.allocation == "paper" or len(known) < len(left):
         return decided
     pool = np.inf if state.endless else len(state.order) + len(state.pool)
-    chosen = focus(leads, posterior.times, len(names), rules, z, width, pool)
+    chosen = focus(leads, posterior.times, len(names), rules, required, pool)
     if chosen is None:
         return replace(decided, given_up=True)
     horizons = tuple(
@@ -188,6 +210,22 @@ def _ahead(
     # What is left when instances are used up is close, and seldom as soon settled as it seems.
     used_up = not state.endless and not state.pool
     return replace(decided, batch=decided.batch if used_up else chosen.batch, horizons=horizons)
+
+
+def _required(state: State, names: Sequence[str], leads: Leads) -> Required:
+    """Return how many standard deviations of a lead the decision of each pair takes.
+
+    For an e-value that has to reach K these are sqrt(2 (ln K + 1)), about.
+    """
+    rules = state.rules
+    width = margin(rules.epsilon)
+    if rules.error_control == "per_look":
+        z = float(ndtri(rules.alpha))
+        return Required(z, z, z, width, one_sided=False)
+    log_k = log_thresholds(state, names)
+    over, under = log_k[leads.first, leads.second], log_k[leads.second, leads.first]
+    once = float(np.sqrt(2 * (1 - np.log1p(-rules.alpha))))
+    return Required(np.sqrt(2 * (over + 1)), np.sqrt(2 * (under + 1)), once, width, one_sided=True)
 
 
 def _opened(pairs: dict[Pair, int], need: dict[Pair, float]) -> tuple[Open, ...]:

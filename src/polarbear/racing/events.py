@@ -42,11 +42,14 @@ MAX_REASON = 2000
 
 
 class Eliminated(NamedTuple):
-    """An algorithm is dominated ``by`` another one, with this probability."""
+    """An algorithm is dominated ``by`` another one, with this posterior probability.
+
+    It is None if the race had no posterior that can be trusted, and decided by e-values.
+    """
 
     algorithm: str
     by: str
-    probability: float
+    probability: float | None
 
 
 class Open(NamedTuple):
@@ -66,7 +69,7 @@ class Assessed(NamedTuple):
 
     algorithm: str
     status: Kind
-    prob_in_pareto: float
+    prob_in_pareto: float | None
     rival: str | None = None
     since: float | None = None
     until: float | None = None
@@ -74,10 +77,9 @@ class Assessed(NamedTuple):
     @classmethod
     def of(cls, status: AlgorithmStatus) -> Self:
         """Return what a decision keeps of a status."""
-        if status.prob_in_pareto is None:
-            raise ValueError("a status at a decision has a probability")
+        prob = None if status.prob_in_pareto is None else round(status.prob_in_pareto, 6)
         when = status.rival, status.since, status.until
-        return cls(status.algorithm, status.status, round(status.prob_in_pareto, 6), *when)
+        return cls(status.algorithm, status.status, prob, *when)
 
 
 class Outlook(NamedTuple):
@@ -268,7 +270,8 @@ class Decided:
 
     Who is out, which pairs stay open, how large the next batch is.
     ``horizons``: who runs next and until when. ``outlook``: how much is left, if that can be told.
-    ``problems``: why the posterior cannot be trusted; then nothing is decided. ``given_up``: no run
+    ``problems``: why the posterior cannot be trusted; then e-values alone decide, and with error
+    control per look nothing does. ``given_up``: no run
     that the instances allow is expected to settle anything. ``assessed``: the status of each
     candidate. ``screening``: the posterior has few draws, and eliminates no algorithm.
     """

@@ -33,15 +33,17 @@ def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | No
     """
     if fit is not default_fit or rankings is None:
         return None
-    n, alpha = len(rankings.algorithms), state.certainty
+    n, alpha = len(rankings.algorithms), state.rules.alpha
     if n * (n - 1) // 2 * len(rankings.times) < WORTH:
         return None
     seed = derived(state.seed, ["fit", state.round])
     found = _quietly(_at_a_glance, rankings, seed)
-    slack = 4 * np.sqrt(alpha * (1 - alpha) / GLANCE) + 1 / GLANCE
     if found is None or not found.diagnostics.trusted:
         return None
-    return None if may_eliminate(state, found, rankings, alpha - slack) else found
+    if state.rules.error_control != "per_look":  # e-values decide, the posterior plans
+        return found
+    slack = 4 * np.sqrt(alpha * (1 - alpha) / GLANCE) + 1 / GLANCE
+    return None if may_eliminate(state, found, alpha - slack) else found
 
 
 def _at_a_glance(rankings: Rankings, /, *, seed: int) -> Posterior:

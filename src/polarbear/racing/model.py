@@ -23,7 +23,6 @@ from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
 from polarbear.priors.random_walk import RandomWalk
-from polarbear.racing.rules import Rules
 
 PRIORS: Mapping[str, Any] = {
     kind.__name__: kind
@@ -183,20 +182,6 @@ class Model:
         names = ("prior", "method", "evidence", *RANKING)
         named = {name: plain[name] for name in names if name in plain}
         return cls._of_options({**options, **named})
-
-
-def check_weights(rules: Rules, model: Model) -> None:
-    """Refuse weights of instances where each instance is one bet.
-
-    >>> check_weights(Rules(looks="betting"), Model.of({"weights": {"f1": 2}}))
-    Traceback (most recent call last):
-    polarbear.errors.DataError: weights={'f1': 2.0} do not go with looks='betting', ...
-    """
-    if model.weights and rules.looks == "betting":
-        raise DataError(
-            f"weights={dict(model.weights)} do not go with looks='betting', where each instance is "
-            "one bet: leave the weights out, or take looks='shared'"
-        )
 
 
 def _checked_ranking(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 A lead of ``m`` that is known up to a standard deviation ``s`` after P instances is known up to
 s sqrt(P / Q) after Q, and certain when that is a small enough part of m: after
-Q = P (z s / m)^2 instances, where z is the normal quantile of the certainty asked for. What the
-lead really is nobody knows, so each draw of the posterior is taken for the truth in turn, which
-gives an interval.
+Q = P (z s / m)^2 instances. With error control per look z is the normal quantile of the certainty;
+for an e-value that has to reach K it is about sqrt(2 (ln K + 1)). Each draw of the posterior is
+taken for the truth in turn, which gives an interval.
 """
 
 from typing import Any, NamedTuple, Self
@@ -58,52 +58,86 @@ class Leads(NamedTuple):
         return type(self)(*ends, *(part[..., chosen] for part in self[2:]))
 
 
+class Required(NamedTuple):
+    """How many standard deviations of its lead each claim about a pair takes.
+
+    ``over``, ``under``: that the first dominates the second, and the reverse (K,). ``once``: any
+    claim about one time. ``margin``: the lead below which the two are equivalent. ``one_sided``:
+    an algorithm is at par by itself, if it is not behind by more than the margin; otherwise it is
+    ahead or the two are equivalent.
+    """
+
+    over: Floats | float
+    under: Floats | float
+    once: float
+    margin: float
+    one_sided: bool
+
+    def of_pairs(self, chosen: NDArray[np.bool_]) -> Self:
+        """Return those of some pairs."""
+        over, under = (
+            each[chosen] if isinstance(each, np.ndarray) else each
+            for each in (self.over, self.under)
+        )
+        return self._replace(over=over, under=under)
+
+
 class Needs(NamedTuple):
-    """How many more instances until one is certain of a pair at a time: each (..., T, K).
+    """How many more instances each claim about a pair at a time takes: each (..., T, K).
 
     Below zero: so many fewer would have been enough.
     """
 
-    ahead: Floats  # that the first leads
+    over: Floats  # the first leads, as certainly as dominance takes
+    under: Floats
+    ahead: Floats  # the first leads
     behind: Floats
-    alike: Floats  # that they are practically the same
+    first: Floats  # the first leads or is at par
+    second: Floats
+    same: Floats  # the two are equivalent
 
     @classmethod
-    def of(cls, lead: NDArray[Any], leads: Leads, z: float, margin: float) -> Self:
-        """If these are the true leads."""
-        size, wide = np.abs(lead), z * leads.spread
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = leads.seen * ((wide / size) ** 2 - 1)
-            near = leads.seen * ((wide / (margin - size)) ** 2 - 1)
-        return cls(
-            np.where(lead > 0, far, np.inf),
-            np.where(lead < 0, far, np.inf),
-            np.where(size < margin, near, np.inf),
-        )
+    def of(cls, lead: NDArray[Any], leads: Leads, required: Required) -> Self:
+        """Return the needs if these are the true leads."""
+
+        def until(z: Floats | float, distance: NDArray[Any]) -> Floats:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                need = leads.seen * ((z * leads.spread / distance) ** 2 - 1)
+            return np.where(distance > 0, need, np.inf)
+
+        once, margin = required.once, required.margin
+        ahead, behind = until(once, lead), until(once, -lead)
+        if required.one_sided:
+            first, second = until(once, margin + lead), until(once, margin - lead)
+            same = np.maximum(first, second)
+        else:
+            same = until(once, margin - np.abs(lead))
+            first, second = np.minimum(ahead, same), np.minimum(behind, same)
+        over, under = until(required.over, lead), until(required.under, -lead)
+        return cls(over, under, ahead, behind, first, second, same)
 
     def within(self, room: Floats) -> Self:
         """The same, where no more instances than these can be had: (T, K)."""
         return type(self)(*(np.where(each > room, np.inf, each) for each in self))
 
-    def over(self) -> Floats:
-        """Until the first is known to dominate: (..., K)."""
-        return np.maximum(self.ahead.max(axis=-2), 0.0)
+    def strict(self) -> Floats:
+        """Until the relation at each time is known: (..., T, K)."""
+        return np.minimum(np.minimum(self.ahead, self.behind), self.same)
 
-    def under(self) -> Floats:
-        """Until the second is."""
-        return np.maximum(self.behind.max(axis=-2), 0.0)
+    def ways(self, resolution: Resolution) -> list[tuple[Floats, Floats]]:
+        """Return pairs of claims that settle a pair, each of them at some time."""
+        if resolution == "at_par":
+            return [(self.first, self.second)]
+        crossing = [(self.ahead, self.second), (self.behind, self.first)]
+        return crossing if resolution == "crossing" else []
 
     def settled(self, resolution: Resolution) -> Floats:
-        """Until the pair is resolved, if nobody is eliminated."""
-        at_par = np.minimum(self.behind, self.alike), np.minimum(self.ahead, self.alike)
-        strict = np.maximum(np.minimum(*at_par).max(axis=-2), 0.0)
-        if resolution == "strict":
-            return strict
-        ways = [
-            np.maximum(one.min(axis=-2), other.min(axis=-2))
-            for one, other in zip((self.ahead, self.behind), at_par, strict=True)
-        ]
-        return np.minimum(strict, np.maximum(np.minimum(*ways), 0.0))
+        """Until the pair is settled, if neither is eliminated: (..., K)."""
+        soonest = self.strict().max(axis=-2)
+        for one, other in self.ways(resolution):
+            way = np.maximum(one.min(axis=-2), other.min(axis=-2))
+            soonest = np.minimum(soonest, way)
+        return np.maximum(soonest, 0.0)
 
 
 def outs(over: Floats, under: Floats, leads: Leads, n: int) -> Floats:
@@ -115,11 +149,12 @@ def outs(over: Floats, under: Floats, leads: Leads, n: int) -> Floats:
 
 
 def outlook(
-    leads: Leads, n: int, z: float, margin: float, resolution: Resolution
+    leads: Leads, n: int, required: Required, resolution: Resolution
 ) -> tuple[Outlook, Floats]:
     """How much is left, and of each pair the median (K,)."""
-    needs = Needs.of(leads.draws, leads, z, margin)
-    out = outs(needs.over(), needs.under(), leads, n)
+    needs = Needs.of(leads.draws, leads, required)
+    over, under = (np.maximum(each.max(axis=-2), 0.0) for each in (needs.over, needs.under))
+    out = outs(over, under, leads, n)
     # A pair is done when it is resolved, or one of the two is out.
     end = np.minimum(needs.settled(resolution), np.minimum(out[leads.first], out[leads.second]).T)
     last = np.zeros((n, len(end)))

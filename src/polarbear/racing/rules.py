@@ -8,15 +8,22 @@ from typing import Any, Literal, Self, get_args
 
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import EARLIEST, Deadline, parse_deadline
-from polarbear.relations import Elimination, Resolution, sequential
+from polarbear.relations import Elimination, Resolution
 
-Looks = Literal["fixed", "shared", "betting"]
+ErrorControl = Literal["per_member", "whole_race", "per_look"]
 Allocation = Literal["paper", "focused"]
 Closing = Literal["current", "permanent"]
 PosteriorOver = Literal["candidates", "all"]
 
 PAPER_FIT = {"evidence": "rankings"}
 """Options of ``fit`` that make the paper's method of :meth:`Rules.paper`."""
+
+LOOKS: dict[Any, ErrorControl] = {
+    "fixed": "per_look",
+    "shared": "whole_race",
+    "betting": "per_member",
+}
+"""The rule ``looks`` of earlier stores, as error control."""
 
 PRESETS = ("default", "paper")
 """Rules by name, for files and commands: ``Rules()`` and ``Rules.paper()``."""
@@ -29,13 +36,14 @@ class Rules:
     Attributes
     ----------
     alpha
-        How sure one has to be of a relation between two algorithms.
+        The certainty: 1 - alpha is the probability of a wrong elimination that is accepted, as
+        ``error_control`` defines it.
     epsilon
         Two are practically the same if each beats the other with a probability within epsilon of
         one half.
     elimination
-        Whether who is dominated is so at all times at once ("joint") or at each by itself
-        ("pointwise").
+        With error control "per_look": whether an algorithm is dominated at all times at once
+        ("joint") or at each by itself ("pointwise"). E-values are of all times at once.
     resolution
         When a pair of algorithms is settled. "strict": its relation is certain at every time.
         "crossing": each is certain to lead or tie somewhere, and one of them to lead (paper,
@@ -48,12 +56,12 @@ class Rules:
     posterior_over
         Which algorithms the posterior of a decision rates: the remaining "candidates", or "all"
         that have run, the eliminated ones too, as in the paper.
-    looks
-        What ``alpha`` promises, for a race looks again after every round. "fixed": the certainty of
-        each look, as in the paper. "shared": the error is shared out among all looks and pairs, so
-        that all together err as seldom as one (:func:`polarbear.relations.sequential`).
-        "betting": nobody is eliminated before an e-value says so, which no model can mislead and
-        however often one looks (:mod:`polarbear.racing.betting`).
+    error_control
+        What the certainty bounds (:attr:`guarantee` says it in a sentence). "per_member": the
+        probability that a given member of the Pareto set is ever eliminated, however often the
+        race looks. "whole_race": the probability that any member is. Both decide by e-values
+        (:mod:`polarbear.e_values`), which need no model. "per_look": the posterior probability at
+        each look, as in the paper; looking after every round makes errors more frequent.
     allocation
         Which algorithms run next, on which instances and until when. "paper": all with an open
         pair, until their last open time, on new instances; an algorithm that joins first runs on
@@ -84,20 +92,20 @@ class Rules:
 
     Examples
     --------
-    >>> Rules(alpha=0.95, max_runs=2000).batch
+    >>> Rules(alpha=0.99, max_runs=2000).batch
     (8, 64)
     >>> Rules(alpha=0.4)
     Traceback (most recent call last):
     polarbear.errors.DataError: alpha=0.4: expected a probability above 0.5 and below 1
     """
 
-    alpha: float = 0.99
+    alpha: float = 0.95
     epsilon: float = 0.05
     elimination: Elimination = "joint"
     resolution: Resolution = "at_par"
     closing: Closing = "current"
     posterior_over: PosteriorOver = "candidates"
-    looks: Looks = "fixed"
+    error_control: ErrorControl = "per_member"
     allocation: Allocation = "focused"
     overlap: int = 0
     batch: tuple[int, int] = (8, 64)
@@ -118,7 +126,7 @@ class Rules:
             "resolution": _one_of(self.resolution, Resolution),
             "closing": _one_of(self.closing, Closing),
             "posterior_over": _one_of(self.posterior_over, PosteriorOver),
-            "looks": _one_of(self.looks, Looks),
+            "error_control": _one_of(self.error_control, ErrorControl),
             "allocation": _one_of(self.allocation, Allocation),
             "overlap": (_whole(self.overlap), "a number of rounds"),
             "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
@@ -160,7 +168,7 @@ class Rules:
             "resolution": "crossing",
             "closing": "permanent",
             "posterior_over": "all",
-            "looks": "fixed",
+            "error_control": "per_look",
             "allocation": "paper",
             "overlap": 0,
             "batch": (8, 64),
@@ -171,15 +179,40 @@ class Rules:
     def questions(self) -> tuple[Any, ...]:
         """What the answers depend on; the rest is when to stop asking."""
         decides = (self.elimination, self.resolution, self.closing, self.posterior_over)
-        return self.alpha, self.epsilon, *decides, self.looks
+        return self.alpha, self.epsilon, *decides, self.error_control
 
-    def certainty(self, n: int, instances: int) -> float:
-        """How sure to be at one look, of ``n`` algorithms that have run on so many instances.
+    @property
+    def guarantee(self) -> str:
+        """What the certainty bounds, in one sentence.
 
-        >>> Rules().certainty(5, 20), round(Rules(looks="shared").certainty(5, 20), 5)
-        (0.99, 0.99996)
+        >>> print(Rules().guarantee)
+        A member of the Pareto set is ever eliminated with probability at most 0.05, however often
+        the race looks, at however many times and against however many rivals.
         """
-        return sequential(self.alpha, n, instances) if self.looks == "shared" else self.alpha
+        bound = f"{self.error_bound[0].upper()}{self.error_bound[1:]}"
+        if self.error_control == "per_look":
+            return f"{bound}. Looking again after every round makes errors more frequent."
+        return (
+            f"{bound}, however often the race looks, at however many times and against however "
+            "many rivals."
+        )
+
+    @property
+    def error_bound(self) -> str:
+        """What the certainty bounds, in a few words.
+
+        >>> Rules(alpha=0.9).error_bound
+        'a member of the Pareto set is ever eliminated with probability at most 0.1'
+        """
+        error = f"{1 - self.alpha:.6g}"
+        if self.error_control == "per_look":
+            return (
+                f"at each look an elimination is wrong with posterior probability {error} at most"
+            )
+        which = "any" if self.error_control == "whole_race" else "a"
+        return (
+            f"{which} member of the Pareto set is ever eliminated with probability at most {error}"
+        )
 
     def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
         """Return the batch size after a round that resolved some of these open pairs.
@@ -214,6 +247,8 @@ class Rules:
         """
         known = {field.name for field in fields(cls)}
         changes = {name: value for name, value in plain.items() if name != "preset"}
+        if "looks" in changes:  # of stores that were made before there was error control
+            changes["error_control"] = LOOKS.get(changes.pop("looks"), "per_look")
         preset = plain.get("preset", "default")
         if preset not in PRESETS:
             raise DataError(f"preset={preset!r}: expected {' or '.join(map(repr, PRESETS))}")

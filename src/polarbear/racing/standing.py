@@ -62,6 +62,7 @@ def described(state: State) -> str:
         f"race of {count(n, 'algorithm')} after {count(state.round, 'round')}, {stands}\n"
         f"  racing      {listing(state.present())}\n"
         f"  eliminated  {listing(list(state.eliminated))}\n"
+        f"  error       {state.rules.error_bound}\n"
         f"  spent       {state.describe_spent()}" + (f"\n  to go       {left}" if left else "")
     )
 

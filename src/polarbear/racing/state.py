@@ -13,13 +13,14 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polarbear.data.names import amount, count, natural
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
+from polarbear.e_values import multiplicity
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -108,7 +109,9 @@ class State:
     horizons: dict[str, float] = field(default_factory=dict)  # who runs next, if that was decided
     given_up: bool = False  # nothing that instances allow is expected to settle any pair
     outlook: Outlook | None = None
-    entered: dict[str, int] = field(default_factory=dict)  # 0 before any decision, then 1, 2, ...
+    entries: dict[str, list[int]] = field(default_factory=dict)  # 0 at the start, then 1, 2, ...
+    latest_entry: int = 0
+    met_at_entry: dict[str, frozenset[str]] = field(default_factory=dict)  # of newcomers
 
     pool: dict[str, None] = field(default_factory=dict)  # instances to come, in their order
     used: dict[str, int] = field(default_factory=dict)  # instances that were run on: which it was
@@ -168,14 +171,29 @@ class State:
         return not any(key in self.wanted for key in self.out.get(self.current, ()))
 
     @property
-    def initial(self) -> int:
-        """How many algorithms there were before anything was decided."""
-        return sum(order == 0 for order in self.entered.values())
+    def initial(self) -> frozenset[str]:
+        """The algorithms that entered before anything was decided."""
+        return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
 
-    @property
-    def certainty(self) -> float:
-        """How sure to be at a look now."""
-        return self.rules.certainty(self.n_algorithms, len(self.order))
+    def multiplicities(self, names: Sequence[str]) -> list[list[float]]:
+        """Return K (1 - certainty) of the e-values with which row eliminates column.
+
+        Over all rivals that an algorithm ever meets the reciprocals sum to at most 1; for error
+        control of the whole race, so they do over all algorithms as well.
+        """
+        initial, whole = self.initial, self.rules.error_control == "whole_race"
+
+        def factor(rival: str, algorithm: str) -> float:
+            first = self.entries[algorithm][0]
+            met = self.met_at_entry[algorithm] if first else initial - {algorithm}
+            # Each later entry has a number of its own, so no two rivals have the same one.
+            later = 0
+            if rival not in met and rival != algorithm:
+                later = min(number - first for number in self.entries[rival] if number > first)
+            among = multiplicity(len(initial), first) if whole else 1.0
+            return multiplicity(len(met), later) * among
+
+        return [[factor(rival, algorithm) for algorithm in names] for rival in names]
 
     @property
     def n_algorithms(self) -> int:
@@ -309,8 +327,11 @@ def _enter(state: State, algorithm: str) -> None:
     state.failed_out.discard(algorithm)
     state.racing.add(algorithm)
     state.backlog[algorithm] = len(state.order)
-    newcomers = len(state.entered) - state.initial
-    state.entered.setdefault(algorithm, newcomers + 1 if state.round else 0)
+    numbers = state.entries.setdefault(algorithm, [])
+    if state.round and not numbers:
+        state.met_at_entry[algorithm] = frozenset(state.racing - {algorithm})
+    state.latest_entry += bool(state.round)
+    numbers.append(state.latest_entry)
     _look_again(state)
     state.cursor[algorithm] = 0
     # Whoever comes back is judged by what it has shown already before it runs again.
@@ -346,13 +367,14 @@ def _cancel(state: State, keys: list[Key], now: int) -> None:
 
 def _extend(state: State, rules: Rules) -> None:
     """Ask all questions again that the new rules may answer otherwise."""
-    same = rules.questions == state.rules.questions
-    state.rules = rules
+    before, state.rules = state.rules, rules
     state.batch = rules.batch[0]
-    if same:
+    if rules.questions == before.questions:
         return
-    for name, found in list(state.eliminated.items()):
-        if found.probability < state.certainty:
+    other = rules.error_control != before.error_control or rules.alpha > before.alpha
+    for name, eliminated in list(state.eliminated.items()):
+        by_posterior = rules.error_control == before.error_control == "per_look"
+        if ((eliminated.probability or 0.0) < rules.alpha) if by_posterior else other:
             _enter(state, name)
     _reopen(state)
 
@@ -489,7 +511,7 @@ def _decide(state: State, event: Decided) -> None:
     state.horizons, state.given_up = dict(event.horizons), event.given_up
     state.outlook = event.outlook
     state.screened = event.screening
-    if not event.problems:
+    if event.assessed or not event.problems:
         state.assessed = {one.algorithm: one for one in event.assessed}
     state.batch = event.batch
     state.round += 1

@@ -12,7 +12,6 @@ from polarbear.racing.events import (
     Eliminated,
     Ended,
     Event,
-    Extended,
     Failed,
     Started,
     Superseded,
@@ -268,13 +267,7 @@ def _state(database: Database, last: int, gone: Mapping[tuple[str, str], int]) -
     if not isinstance(first, Started):
         raise StoreError(f"{database.name} holds no race yet")
     state = begin(first)
-    for seq in sorted(events):
-        event = events[seq]
-        if isinstance(event, Extended) and event.rules.looks == "shared":
-            # How sure to be depends on how many instances were run on until then.
-            before = _events(database.name, database.query(asked, 1, seq), state.seed)
-            jobs = [job for e in before.values() if isinstance(e, Asked) for job in e.jobs]
-            state.order = list({job.instance for job in jobs})
+    for _, event in sorted(events.items()):
         with fitting_in(event):
             apply(state, event)
     state.round = len(rounds)

@@ -51,7 +51,7 @@ function drawDominance(race, width) {
     d: line(of(code).map(([r, p]) => [x(r), y(p)])), look: tint(code),
   }, svg("title", {}, model.algorithms[code])));
   const marks = [
-    ...race.out.map(({ round, algorithm, probability }) => mark("out", x(round), y(probability), algorithm)),
+    ...race.out.map(({ round, algorithm, probability }) => mark("out", x(round), y(probability ?? 1), algorithm)),
     ...race.settled.map(({ round, algorithm }) => [round, algorithm, values[(round - 1) * n + algorithm]])
       .filter(([, , p]) => Number.isFinite(p)).map(([round, algorithm, p]) => mark("settled", x(round), y(p), algorithm)),
   ];
@@ -111,7 +111,7 @@ function drawOut(race) {
     html("td", { class: "number" }, round),
     html("th", { scope: "row" }, labelled(algorithm)),
     html("td", {}, labelled(by)),
-    html("td", { class: "number" }, chance(probability))));
+    html("td", { class: "number" }, probability === null ? "" : chance(probability))));
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?")),
     html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
       ...[["round", "number"], ["out", ""], ["dominated by", ""], ["P", "number"]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
