@@ -18,9 +18,11 @@ Claims over all times take the minimum of e-values, which needs no correction fo
 times. Claims about some time take their mean, which is an e-value whatever the dependence.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp
 
 from polarbear.data.rankings import UNKNOWN, Rankings
@@ -61,27 +63,13 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     """
     n = len(rankings.algorithms)
     wins, ties = np.zeros((2, len(rankings.times), n * n))
-    if heaviest is None:
-        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
-        heaviest = max(1.0, float(totals.max()))
-    size = np.diff(rankings.offset)
-    for k in np.unique(size[size > 1]).tolist():
-        of_size = np.flatnonzero(size == k)
-        step = max(1, AT_ONCE // (k * k))
-        for first in range(0, len(of_size), step):
-            chosen = of_size[first : first + step]
-            entry = rankings.offset[chosen][:, None] + np.arange(k)
-            code = rankings.algorithm[entry].astype(np.intp)
-            cell = (code[:, :, None] * n + code[:, None, :]).ravel()
-            weight = rankings.weight[chosen][:, None, None] / heaviest
-            for t in range(len(wins)):
-                place = rankings.position[t][entry]
-                row, column = place[:, :, None], place[:, None, :]
-                known = row != UNKNOWN
-                for counts, holds in ((wins, row < column), (ties, row == column)):
-                    counts[t] += np.bincount(
-                        cell, (weight * (holds & known)).ravel(), minlength=n * n
-                    )
+    for cell, entry, weight in _comparisons(rankings, heaviest):
+        for t in range(len(wins)):
+            place = rankings.position[t][entry]
+            row, column = place[:, :, None], place[:, None, :]
+            known = row != UNKNOWN
+            for counts, holds in ((wins, row < column), (ties, row == column)):
+                counts[t] += np.bincount(cell, (weight * (holds & known)).ravel(), minlength=n * n)
     wins, ties = wins.reshape(-1, n, n), ties.reshape(-1, n, n)
     ties[:, np.arange(n), np.arange(n)] = 0.0
     return Outcomes(wins, ties)
@@ -94,11 +82,10 @@ def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
     which are best for close pairs, have the largest weights.
 
     >>> np.exp(log_lead(np.array([8.0, 4.0]), np.array([0.0, 4.0]), 0.05)).round(2)
-    array([24.19,  0.67])
+    array([21.83,  0.75])
     """
-    theta = _geometric(0.8 * max(epsilon, 0.01), 0.45, 2.25)
-    weight = np.arange(len(theta), 0, -1.0)
-    return _mixture(weight, (np.log1p(2 * theta), wins), (np.log1p(-2 * theta), losses))
+    theta, weight = _lead_bets(epsilon)
+    return _mix(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
 
 
 def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
@@ -113,14 +100,87 @@ def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Float
     if epsilon == 0:
         return np.full(np.shape(wins), -np.inf)
     m = 0.5 - epsilon
-    stake = _geometric(0.7 * epsilon / (m * (1 - m)), 0.9 / m, 4.0)
-    weight = np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
-    return _mixture(
+    stake, weight = _par_bets(epsilon)
+    return _mix(
         weight,
-        (np.log1p(stake * (1 - m)), wins),
-        (np.log1p(stake * epsilon), ties),
-        (np.log1p(-stake * m), losses),
+        [
+            wins * np.log1p(k * (1 - m)) + ties * np.log1p(k * epsilon) + losses * np.log1p(-k * m)
+            for k in stake
+        ],
     )
+
+
+def preference_evidence(
+    rankings: Rankings, weights: Floats, epsilon: float, heaviest: float | None = None
+) -> "Evidence":
+    """Return e-values of scores averaged over times by a preference's weights: (1, n, n).
+
+    The score of a against b on an instance is sum_t weights_t score_t (win 1, tie 1/2, loss 0),
+    one number between 0 and 1. The factor of a bet is 1 + 2 theta (2 score - 1) for lead, and
+    1 + lambda (score - 1/2 + epsilon) for par. Instances on which both are known at all times that
+    count are used.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.testing.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40)
+    >>> bool(preference_evidence(rankings, np.array([0.5, 0.5]), 0.05).lead[0, 0, 1] > np.log(20))
+    True
+    """
+    n, m = len(rankings.algorithms), 0.5 - epsilon
+    theta, theta_weight = _lead_bets(epsilon)
+    stake, stake_weight = _par_bets(epsilon)
+    counted = np.flatnonzero(weights)
+    lead, par = np.zeros((len(theta), n * n)), np.zeros((len(stake), n * n))
+    for cell, entry, weight in _comparisons(rankings, heaviest):
+        score, known = 0.0, True
+        for t in counted.tolist():
+            place = rankings.position[t][entry]
+            row, column = place[:, :, None], place[:, None, :]
+            score = score + weights[t] * ((row < column) + 0.5 * (row == column))
+            known = known & (row != UNKNOWN) & (column != UNKNOWN)
+        share = (weight * known).ravel()
+        for log_wealth, factors in (
+            (lead, (2 * bet * (2 * np.asarray(score) - 1) for bet in theta)),
+            (par, (bet * (np.asarray(score) - m) for bet in stake)),
+        ):
+            for total, factor in zip(log_wealth, factors, strict=True):
+                total += np.bincount(cell, share * np.log1p(factor).ravel(), minlength=n * n)
+    mixed = (_mix(theta_weight, lead), _mix(stake_weight, par))
+    if epsilon == 0:
+        mixed = mixed[0], np.full(n * n, -np.inf)
+    return Evidence(*(log_e.reshape(1, n, n) for log_e in mixed))
+
+
+def _comparisons(
+    rankings: Rankings, heaviest: float | None
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], Floats]]:
+    """Yield comparisons of equal size: cells row n + column, entries (C, k), weights (C, 1, 1)."""
+    n = len(rankings.algorithms)
+    if heaviest is None:
+        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
+        heaviest = max(1.0, float(totals.max()))
+    size = np.diff(rankings.offset)
+    for k in np.unique(size[size > 1]).tolist():
+        of_size = np.flatnonzero(size == k)
+        step = max(1, AT_ONCE // (k * k))
+        for first in range(0, len(of_size), step):
+            chosen = of_size[first : first + step]
+            entry = rankings.offset[chosen][:, None] + np.arange(k)
+            code = rankings.algorithm[entry].astype(np.intp)
+            cell = (code[:, :, None] * n + code[:, None, :]).ravel()
+            yield cell, entry, rankings.weight[chosen][:, None, None] / heaviest
+
+
+def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
+    """Return the bets theta against "wins at most as often as it loses", and their weights."""
+    theta = _geometric(0.8 * max(epsilon, 0.01), 0.45, 2.25)
+    return theta, np.arange(len(theta), 0, -1.0)
+
+
+def _par_bets(epsilon: float) -> tuple[Floats, Floats]:
+    """Return the bets lambda against "mean score at most 1/2 - epsilon", and their weights."""
+    m = 0.5 - epsilon
+    stake = _geometric(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
+    return stake, np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
 
 
 def _geometric(low: float, high: float, ratio: float) -> Floats:
@@ -129,11 +189,10 @@ def _geometric(low: float, high: float, ratio: float) -> Floats:
     return low * (high / low) ** (np.arange(points) / (points - 1))
 
 
-def _mixture(weight: Floats, *terms: tuple[Floats, Floats]) -> Floats:
-    """Return log sum_k weight_k exp(sum of factor_k times count), with weights scaled to 1."""
-    total = np.full(np.shape(terms[0][1]), -np.inf)
-    for k, log_weight in enumerate(np.log(weight / weight.sum())):
-        wealth = sum(factor[k] * count for factor, count in terms)
+def _mix(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
+    """Return the logarithm of the weighted mean of wealths."""
+    total = np.full(np.shape(log_wealth[0]), -np.inf)
+    for log_weight, wealth in zip(np.log(weight / weight.sum()), log_wealth, strict=True):
         total = np.logaddexp(total, log_weight + wealth)
     return total
 
@@ -182,7 +241,7 @@ def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple
 
     >>> low, high = confidence_sequence(np.array([60.0]), np.array([40.0]), 0.95)
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
-    (0.456, 0.732)
+    (0.441, 0.746)
     """
     wins, losses = np.broadcast_arrays(np.asarray(wins, float), np.asarray(losses, float))
     least = betaln(wins + 1, losses + 1) + np.log1p(-certainty)

@@ -11,6 +11,8 @@ What is certain (:class:`Claims`) comes from e-values or from a posterior.
 - *member*: every pair is settled; by a posterior also if P(not dominated) reaches the certainty.
 - *undecided*: neither.
 - *removed*: it left the race.
+- *chosen*, *not chosen*: the race is about a choice for a known budget (``Rules(preference=...)``),
+  and this is settled; others are undecided.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +30,7 @@ from polarbear.e_values import Evidence, count_outcomes, multiplicity, somewhere
 from polarbear.errors import DataError
 from polarbear.relations import Bools, Floats, Resolution, eliminate, open_times
 
-Kind = Literal["member", "equivalent", "dominated", "undecided", "removed"]
+Kind = Literal["member", "equivalent", "dominated", "undecided", "removed", "chosen", "not chosen"]
 
 NO_RIVALS: Mapping[str, float] = MappingProxyType({})
 
@@ -39,7 +41,8 @@ class AlgorithmStatus(NamedTuple):
     Attributes
     ----------
     algorithm, status
-        The name, and "member", "equivalent", "dominated", "undecided" or "removed".
+        The name, and "member", "equivalent", "dominated", "undecided" or "removed"; with a
+        preference "chosen", "not chosen" or "undecided".
     prob_in_pareto
         P(no algorithm is ahead of it at all times). None before the first decision, and of
         algorithms that a race eliminated or removed.

@@ -7,6 +7,7 @@ import polarbear
 from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
+    a_time,
     add_fit,
     add_json,
     add_reading,
@@ -164,10 +165,21 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         metavar=("LEAST", "MOST"),
         help="instances of a round (8 64)",
     )
+    add(
+        "--between",
+        nargs=2,
+        type=a_time,
+        metavar=("A", "B"),
+        help="race for the choice alone: for a budget from A to B, all equally likely",
+    )
+    add("--regret", type=float, help="with --between: end at this expected regret of the choice")
+    add("--portfolio", type=int, help="with --between: the number of algorithms to choose (1)")
 
 
 def _rules(wanted: argparse.Namespace) -> "polarbear.Rules":
     given = {name: getattr(wanted, name) for name in RULES if getattr(wanted, name) is not None}
+    if wanted.between is not None:
+        given["preference"] = {"between": wanted.between}
     return polarbear.Rules.from_plain({"preset": wanted.preset, **given})
 
 
@@ -191,6 +203,7 @@ def _replay(wanted: argparse.Namespace) -> int:
     said = [str(replayed), *(str(one) for one in replayed.statuses())]
     plain = {
         "pareto": replayed.pareto,
+        "chosen": replayed.race.chosen,
         "eliminated": replayed.eliminated,
         "ended": replayed.ended,
         "rounds": replayed.rounds,

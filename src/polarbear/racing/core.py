@@ -122,6 +122,7 @@ class Race:
         rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.increasing(times).tolist())
         model = Model.of(fit)
+        rules = rules.resolve_preference(at, clock)
         started = Started(int(seed), at, direction, clock, instances is None, rules, model)
         self._begin(started, fit)
         if instances is not None:
@@ -324,7 +325,8 @@ class Race:
         >>> len(race.ask())
         16
         """
-        self._record(Extended(check_rules(rules)))
+        state = self._state
+        self._record(Extended(check_rules(rules).resolve_preference(state.times, state.clock)))
 
     # Asking how it stands
 
@@ -364,6 +366,12 @@ class Race:
     def pareto(self) -> tuple[str, ...]:
         """Who is still racing: all but those that are dominated. Valid at any time."""
         return self._state.present()
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The algorithms that a race with a preference chooses, as it stands; else none."""
+        names = self._state.present()
+        return tuple(name for name in names if name in self._state.chosen)
 
     @property
     def eliminated(self) -> dict[str, Eliminated]:

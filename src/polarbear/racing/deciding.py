@@ -12,6 +12,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.e_values import Evidence, count_outcomes
 from polarbear.posterior import Posterior
 from polarbear.racing.allocation import focus
+from polarbear.racing.choosing import decide_choice
 from polarbear.racing.events import Assessed, Decided, Eliminated, Open
 from polarbear.racing.outlook import Leads, Required, outlook
 from polarbear.racing.state import Pair, State, pair
@@ -51,6 +52,12 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
         batch = rules.next_batch(state.batch, 0, 0)
         opened = _opened(state.open, {})
         return Decided(state.current, (), opened, batch, problems=problems)
+    if rules.preference is not None:
+        decided = Decided(state.current, (), _opened(state.open, {}), state.batch)
+        if trusted is None:
+            return replace(decided, problems=problems)
+        log_k = log_thresholds(state, trusted.algorithms)
+        return decide_choice(state, trusted, rankings, log_k, decided)
     statuses, open_at = assess_candidates(state, trusted, rankings)
     names = tuple(one.algorithm for one in statuses)
     eliminated = tuple(

@@ -274,6 +274,7 @@ class Decided:
     control per look nothing does. ``given_up``: no run
     that the instances allow is expected to settle anything. ``assessed``: the status of each
     candidate. ``screening``: the posterior has few draws, and eliminates no algorithm.
+    ``chosen``: with a preference, the algorithms that would be run as it stands.
     """
 
     round: int
@@ -286,6 +287,7 @@ class Decided:
     given_up: bool = False
     assessed: tuple[Assessed, ...] = ()
     screening: bool = False
+    chosen: tuple[str, ...] = ()
 
 
 Event = (
@@ -483,6 +485,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "runs": lambda rows: tuple(Key(*row) for row in rows),
     "pairs": lambda rows: tuple((algorithm, instance) for algorithm, instance in rows),
     "problems": tuple,
+    "chosen": lambda names: tuple(map(_text, names)),
     "jobs": lambda rows: tuple(map(_job, rows)),
     "key": lambda row: Key(*row),
     "status": Status,

@@ -160,11 +160,12 @@ def outlook(
     last = np.zeros((n, len(end)))
     np.maximum.at(last, leads.first, end.T)
     np.maximum.at(last, leads.second, end.T)
-    instances, runs = (_quantiles(values) for values in (end.max(axis=1), last.sum(axis=0)))
+    instances, runs = (quantiles(values) for values in (end.max(axis=1), last.sum(axis=0)))
     return Outlook(instances, runs), np.median(end, axis=0)
 
 
-def _quantiles(values: Floats) -> tuple[float, float, float]:
+def quantiles(values: Floats) -> tuple[float, float, float]:
+    """Return the quantiles of a forecast, which may be infinite."""
     ordered = np.sort(values)  # np.quantile makes nan of two infinities
     low, mid, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in QUANTILES)
     return low, mid, high

@@ -50,12 +50,16 @@ class Replay(Raced):
         return int(np.count_nonzero(self.runs.until > 0))
 
     def __str__(self) -> str:
-        runs = self.runs
-        return (
-            f"replay, {self.ended} after {count(self.rounds, 'round')} on "
-            f"{count(len(runs.instances), 'instance')}\n"
+        runs, chosen = self.runs, self.race.chosen
+        answer = (
             f"  pareto      {listing(self.pareto)}\n"
             f"  eliminated  {listing(list(self.eliminated))}\n"
+        )
+        if chosen:  # for a known budget: no algorithm is eliminated
+            answer = f"  chosen      {listing(chosen)}\n"
+        return (
+            f"replay, {self.ended} after {count(self.rounds, 'round')} on "
+            f"{count(len(runs.instances), 'instance')}\n{answer}"
             f"  used        {self.used:,} of {count(self.full.runs, 'recorded run')}, "
             f"{moment(self.spent.time, runs.clock, 7)} of {amount(self.full.time, runs.clock)}\n"
             f"  saved       {100 * self.saved:.0f} % of the time"

@@ -1,14 +1,17 @@
 """``Rules``: when a race is certain, how much it may spend, and what it makes of failures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, time
 from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
+
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import EARLIEST, Deadline, parse_deadline
 from polarbear.relations import Elimination, Resolution
+from polarbear.selection.preferences import Linear, Weights, from_plain
 
 ErrorControl = Literal["per_member", "whole_race", "per_look"]
 Allocation = Literal["paper", "focused"]
@@ -62,6 +65,12 @@ class Rules:
         race looks. "whole_race": the probability that any member is. Both decide by e-values
         (:mod:`polarbear.e_values`), which need no model. "per_look": the posterior probability at
         each look, as in the paper; looking after every round makes errors more frequent.
+    preference, regret, portfolio
+        The budget for which an algorithm is wanted, such as ``preferences.between(60, 300)``: the
+        race then spends only on what may change the choice. It ends when the chosen algorithm is
+        at par with, or ahead of, every other one in the score averaged over that preference; or
+        when its expected regret is at most ``regret``, in the value of
+        :func:`polarbear.select`. ``portfolio``: the number of algorithms that are wanted.
     allocation
         Which algorithms run next, on which instances and until when. "paper": all with an open
         pair, until their last open time, on new instances; an algorithm that joins first runs on
@@ -106,6 +115,9 @@ class Rules:
     closing: Closing = "current"
     posterior_over: PosteriorOver = "candidates"
     error_control: ErrorControl = "per_member"
+    preference: Linear | Weights | None = None
+    regret: float | None = None
+    portfolio: int = 1
     allocation: Allocation = "focused"
     overlap: int = 0
     batch: tuple[int, int] = (8, 64)
@@ -127,6 +139,12 @@ class Rules:
             "closing": _one_of(self.closing, Closing),
             "posterior_over": _one_of(self.posterior_over, PosteriorOver),
             "error_control": _one_of(self.error_control, ErrorControl),
+            "preference": (
+                self.preference is None or isinstance(self.preference, Linear | Weights),
+                "a preference with weights on times, such as preferences.between(60, 300)",
+            ),
+            "regret": (self.regret is None or _number(self.regret, 0), "a number above 0, or None"),
+            "portfolio": (_whole(self.portfolio) and self.portfolio > 0, "a number of algorithms"),
             "allocation": _one_of(self.allocation, Allocation),
             "overlap": (_whole(self.overlap), "a number of rounds"),
             "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
@@ -139,6 +157,10 @@ class Rules:
         for name, (sound, what) in expected.items():
             if not sound:
                 raise DataError(f"{name}={getattr(self, name)!r}: expected {what}")
+        if self.preference is None and (self.regret is not None or self.portfolio > 1):
+            raise DataError("regret and portfolio need a preference: for which budget?")
+        if self.preference is not None and self.error_control == "per_look":
+            raise DataError("a preference goes with error control per_member or whole_race")
 
     def resolve_deadline(self, now: float) -> "Rules":
         """Return these rules with the deadline as a Unix time, given the present one.
@@ -149,6 +171,24 @@ class Rules:
         if self.deadline is None:
             return self
         return replace(self, deadline=parse_deadline(self.deadline, now))
+
+    def resolve_preference(self, times: Sequence[float], clock: str) -> "Rules":
+        """Return these rules with the preference as weights at the times of a race.
+
+        >>> from polarbear import preferences
+        >>> rules = Rules(preference=preferences.between(1, 3)).resolve_preference([1, 2, 3], "s")
+        >>> rules.preference.values
+        (0.25, 0.5, 0.25)
+        """
+        preference = self.preference
+        if isinstance(preference, Linear):
+            preference = Weights.of(preference, np.asarray(times, dtype=float), clock)
+        if preference is not None and len(preference.values) != len(times):
+            raise DataError(
+                f"preference has {len(preference.values)} weights, but the race has {len(times)} "
+                "times: use a preference of polarbear.preferences"
+            )
+        return replace(self, preference=preference)
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -179,7 +219,8 @@ class Rules:
     def questions(self) -> tuple[Any, ...]:
         """What the answers depend on; the rest is when to stop asking."""
         decides = (self.elimination, self.resolution, self.closing, self.posterior_over)
-        return self.alpha, self.epsilon, *decides, self.error_control
+        wanted = (self.preference, self.regret, self.portfolio)
+        return self.alpha, self.epsilon, *decides, self.error_control, *wanted
 
     @property
     def guarantee(self) -> str:
@@ -190,6 +231,8 @@ class Rules:
         the race looks, at however many times and against however many rivals.
         """
         bound = f"{self.error_bound[0].upper()}{self.error_bound[1:]}"
+        if self.preference is not None:
+            return f"{bound}, however often the race looks."
         if self.error_control == "per_look":
             return f"{bound}. Looking again after every round makes errors more frequent."
         return (
@@ -205,6 +248,16 @@ class Rules:
         'a member of the Pareto set is ever eliminated with probability at most 0.1'
         """
         error = f"{1 - self.alpha:.6g}"
+        if self.preference is not None and self.regret is not None:
+            return (
+                f"the expected regret of the choice is at most {self.regret:g}, or it is behind "
+                f"by more than {self.epsilon:g} with probability at most {error}"
+            )
+        if self.preference is not None:
+            return (
+                "the choice is behind another algorithm by more than "
+                f"{self.epsilon:g} with probability at most {error}"
+            )
         if self.error_control == "per_look":
             return (
                 f"at each look an elimination is wrong with posterior probability {error} at most"
@@ -233,6 +286,8 @@ class Rules:
         >>> Rules.from_plain(Rules(alpha=0.95).plain()).alpha
         0.95
         """
+        if isinstance(self.preference, Linear):
+            raise DataError("a race makes weights of a preference: resolve_preference does so")
         return asdict(self)
 
     @classmethod
@@ -257,6 +312,8 @@ class Rules:
             raise DataError(
                 f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}"
             )
+        if isinstance(changes.get("preference"), Mapping):
+            changes["preference"] = from_plain(changes["preference"])
         if "batch" in changes:
             changes["batch"] = tuple(changes["batch"])
         return cls.paper(**changes) if preset == "paper" else cls(**changes)

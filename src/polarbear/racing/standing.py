@@ -58,10 +58,13 @@ def described(state: State) -> str:
     race = "" if n == len(state.racing) else f"{len(state.racing):,} of {n:,} still race, "
     stands = "resolved" if state.resolved else f"{race}{count(len(state.open), 'pair')} open"
     left = to_go(state)
+    answer = f"  eliminated  {listing(list(state.eliminated))}\n"
+    if state.chosen:  # for a known budget: no algorithm is eliminated
+        answer = f"  chosen      {listing(list(state.chosen))}\n"
     return (
         f"race of {count(n, 'algorithm')} after {count(state.round, 'round')}, {stands}\n"
         f"  racing      {listing(state.present())}\n"
-        f"  eliminated  {listing(list(state.eliminated))}\n"
+        f"{answer}"
         f"  error       {state.rules.error_bound}\n"
         f"  spent       {state.describe_spent()}" + (f"\n  to go       {left}" if left else "")
     )

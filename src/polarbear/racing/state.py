@@ -48,6 +48,7 @@ from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, Key, derived, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
+from polarbear.selection.preferences import Weights
 
 FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
 """How a run ends that failed; one that was out of time did what it could."""
@@ -103,6 +104,7 @@ class State:
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
     removed: dict[str, str] = field(default_factory=dict)  # and why
     assessed: dict[str, Assessed] = field(default_factory=dict)  # at the last decision
+    chosen: tuple[str, ...] = ()  # for a preference, at the last decision
     screened: bool = False  # the last decision rests on few draws
     open: dict[Pair, int] = field(default_factory=dict)  # bit t: not known at time t
     need: dict[Pair, float] = field(default_factory=dict)  # how many more instances, about
@@ -194,6 +196,14 @@ class State:
             return multiplicity(len(met), later) * among
 
         return [[factor(rival, algorithm) for algorithm in names] for rival in names]
+
+    @property
+    def asked_times(self) -> int:
+        """The times that the race is about, as bits: all, or those that a preference counts."""
+        preference = self.rules.preference
+        if isinstance(preference, Weights):
+            return sum(1 << t for t, weight in enumerate(preference.values) if weight > 0)
+        return (1 << len(self.times)) - 1
 
     @property
     def n_algorithms(self) -> int:
@@ -319,7 +329,7 @@ def pair(a: str, b: str) -> Pair:
 
 
 def _enter(state: State, algorithm: str) -> None:
-    everything = (1 << len(state.times)) - 1
+    everything = state.asked_times
     for rival in state.racing:
         state.open[pair(algorithm, rival)] = everything
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
@@ -381,7 +391,7 @@ def _extend(state: State, rules: Rules) -> None:
 
 def _reopen(state: State) -> None:
     """Ask about all pairs at all times again."""
-    everything = (1 << len(state.times)) - 1
+    everything = state.asked_times
     names = state.present()
     state.open = {(a, b): everything for k, a in enumerate(names) for b in names[k + 1 :]}
     _look_again(state)
@@ -510,7 +520,7 @@ def _decide(state: State, event: Decided) -> None:
     state.need = {(pair.first, pair.second): pair.need for pair in event.open}
     state.horizons, state.given_up = dict(event.horizons), event.given_up
     state.outlook = event.outlook
-    state.screened = event.screening
+    state.screened, state.chosen = event.screening, event.chosen
     if event.assessed or not event.problems:
         state.assessed = {one.algorithm: one for one in event.assessed}
     state.batch = event.batch

@@ -6,7 +6,7 @@ on times that sum to one, so that V is a mean rating. Between the times of the p
 are straight lines (over log time if the preference is measured on log time).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
@@ -61,6 +61,24 @@ class Linear:
             for wanted, end in zip(self.asked, ends, strict=True)
         )
         return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A linear preference on the times of a race: a weight for each, which sum to one.
+
+    >>> Weights.of(between(2, 4), np.array([1.0, 2.0, 3.0, 4.0]), "time").values
+    (0.0, 0.25, 0.5, 0.25)
+    """
+
+    says: str
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, preference: Linear, times: Floats, clock: str) -> "Weights":
+        """Return the weights of a preference at these times."""
+        values = preference.weights(times, clock)
+        return cls(preference.says, tuple(np.asarray(values, dtype=float).tolist()))
 
 
 @dataclass(frozen=True)
@@ -226,6 +244,32 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
 
     return Linear(
         f"{len(where):,} stopping times", on_grid, (float(where.min()), float(where.max()))
+    )
+
+
+def from_plain(plain: Mapping[str, Any]) -> Linear | Weights:
+    """Return the preference that a file names, as ``{"between": [60, 300], "scale": "log"}``.
+
+    >>> from_plain({"at": 60}).says
+    'at 60'
+    >>> from_plain({"around": 60})
+    Traceback (most recent call last):
+    polarbear.errors.DataError: preference={'around': 60}: expected {"between": [60, 300]}, ...
+    """
+    given = dict(plain)
+    scale = given.pop("scale", "linear")
+    match given:
+        case {"says": str(says), "values": values}:
+            return Weights(says, tuple(map(float, values)))
+        case {"between": [start, stop]}:
+            return between(start, stop, scale=scale)
+        case {"at": time}:
+            return at(time)
+        case {"final": True}:
+            return final()
+    raise DataError(
+        f'preference={dict(plain)!r}: expected {{"between": [60, 300]}}, with "scale": "log" if '
+        'wanted, {"at": 60} or {"final": true}'
     )
 
 

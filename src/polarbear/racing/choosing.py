@@ -1,0 +1,133 @@
+"""Decide for a known budget: which algorithm to run, or which portfolio of them.
+
+The race is then about the choice alone. With a preference's weights the score of an instance is one
+number, and e-values of its mean say whether the chosen algorithm is ahead of another one, or not
+behind it by more than epsilon. Only pairs of a chosen algorithm and another one are compared, and
+no algorithm is eliminated: one that cannot change the choice does not run.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from polarbear.data.rankings import Rankings
+from polarbear.e_values import preference_evidence
+from polarbear.posterior import Posterior
+from polarbear.racing.events import Assessed, Decided, Open, Outlook
+from polarbear.racing.outlook import Leads, quantiles
+from polarbear.racing.state import Pair, State, pair
+from polarbear.relations import Bools, Floats, margin
+from polarbear.selection.preferences import Weights
+from polarbear.status import AlgorithmStatus
+
+
+class Choice(NamedTuple):
+    """The algorithms to run, as numbers, and the expected regret of not knowing better."""
+
+    chosen: Bools  # (n,)
+    regret: float
+
+
+def choose(ratings: Floats, weights: Floats, size: int) -> Choice:
+    """Return the algorithms with the highest expected value, from draws of ratings (D, T, n).
+
+    The value of a portfolio is the sum of its members' values (the rule of :func:`select`), so the
+    best portfolio of distinct algorithms has the best members.
+
+    >>> choice = choose(np.array([[[0.5, 0.3, 0.2]], [[0.2, 0.7, 0.1]]]), np.ones(1), 1)
+    >>> choice.chosen.tolist(), round(choice.regret, 2)
+    ([False, True, False], 0.1)
+    """
+    values = np.einsum("dtn,t->dn", ratings, weights)
+    order = np.argsort(-values.mean(axis=0), kind="stable")
+    chosen = np.zeros(values.shape[1], dtype=bool)
+    chosen[order[:size]] = True
+    best = np.sort(values, axis=1)[:, -size:].sum(axis=1)
+    return Choice(chosen, float(np.mean(best - values[:, chosen].sum(axis=1))))
+
+
+def decide_choice(
+    state: State, posterior: Posterior, rankings: Rankings, log_k: Floats, decided: Decided
+) -> Decided:
+    """Return the decision of a race with a preference: the choice, and which pairs are open.
+
+    ``log_k``: thresholds of e-values between the algorithms of the posterior (n, n).
+    """
+    rules, names = state.rules, posterior.algorithms
+    preference = rules.preference
+    if not isinstance(preference, Weights):
+        raise ValueError("a race has weights for its preference")
+    weights = np.array(preference.values)
+    choice = choose(posterior.ratings, weights, min(rules.portfolio, len(names)))
+    heaviest = max([1.0, *(weight for _, weight in state.model.weights)])
+    evidence = preference_evidence(rankings, weights, rules.epsilon, heaviest)
+    settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)
+    open_ = choice.chosen[:, None] & ~choice.chosen & ~settled
+    if rules.regret is not None and choice.regret <= rules.regret:
+        open_[:] = False
+    rated = {name: k for k, name in enumerate(names)}
+    bits = state.asked_times
+    pairs: dict[Pair, int] = {
+        pair(names[i], names[j]): bits for i, j in np.argwhere(open_).tolist()
+    }
+    # Algorithms that have not run yet are compared with the chosen ones.
+    for name in state.present():
+        if name not in rated:
+            pairs |= {pair(name, names[k]): bits for k in np.flatnonzero(choice.chosen).tolist()}
+    statuses = [
+        AlgorithmStatus(
+            name,
+            "undecided"
+            if open_[k].any() or open_[:, k].any()
+            else ("chosen" if choice.chosen[k] else "not chosen"),
+        )
+        for k, name in enumerate(names)
+    ]
+    outlook, need = _forecast(state, posterior, rankings, open_, log_k, weights)
+    return replace(
+        decided,
+        open=tuple(
+            Open(first, second, times, need.get((first, second), np.inf))
+            for (first, second), times in sorted(pairs.items())
+        ),
+        batch=_batch(state, rankings),
+        outlook=outlook,
+        assessed=tuple(map(Assessed.of, statuses)),
+        chosen=tuple(name for k, name in enumerate(names) if choice.chosen[k]),
+    )
+
+
+def _batch(state: State, rankings: Rankings) -> int:
+    """Return the number of instances of the next round: an eighth of those so far."""
+    least, most = state.rules.batch
+    return int(np.clip(len(rankings.instances) // 8, least, most))
+
+
+def _forecast(
+    state: State,
+    posterior: Posterior,
+    rankings: Rankings,
+    open_: Bools,
+    log_k: Floats,
+    weights: Floats,
+) -> tuple[Outlook | None, dict[Pair, float]]:
+    """Return how many more instances settle the choice, and the median for each open pair."""
+    places = np.argwhere(open_)
+    leads = Leads.of(posterior, rankings, places)
+    if leads is None:
+        return None, {}
+    lead = np.einsum("dtk,t->dk", leads.draws, weights)
+    seen = leads.seen[weights > 0].min(axis=0)
+    z = np.sqrt(2 * (log_k[places[:, 0], places[:, 1]] + 1))
+    distance = lead + margin(state.rules.epsilon)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = seen * ((z * lead.std(axis=0) / distance) ** 2 - 1)
+    more = np.where(distance > 0, np.maximum(more, 0.0), np.inf)
+    names = posterior.algorithms
+    median = {
+        pair(names[i], names[j]): float(need)
+        for (i, j), need in zip(places.tolist(), np.median(more, axis=0), strict=True)
+    }
+    runs = more.sum(axis=1) + more.max(axis=1) * state.rules.portfolio
+    return Outlook(quantiles(more.max(axis=1)), quantiles(runs)), median

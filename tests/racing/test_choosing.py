@@ -1,0 +1,132 @@
+"""Races for a known budget: e-values of weighted scores, the choice, and what it costs."""
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.cli.main import main
+from polarbear.e_values import preference_evidence
+from polarbear.racing.choosing import choose
+from polarbear.racing.events import from_json, to_json
+from racers import TIMES, check_invariants, drive, race_of, solve
+
+EARLY, LATE = pb.preferences.between(1, 2), pb.preferences.at(4)
+
+
+def rules(preference=EARLY, **changes):
+    return pb.Rules(**{"preference": preference, "batch": (4, 16), "max_runs": 4000, **changes})
+
+
+def literal(rankings, weights, a, b):
+    """E-values of lead and par as products over instances."""
+    lead, par = np.array([0.4, 0.3, 0.2, 0.1]), np.array([10.0, 1.0, 1.0]) / 12
+    thetas, stakes = np.array([0.04, 0.0896281, 0.2008298, 0.45]), np.array([0.141414, 0.531812, 2])
+    for name in rankings.instances:
+        score = 0.0
+        for time, weight in zip(rankings.times, weights, strict=True):
+            (order,) = rankings.order(name, time)
+            place = {one: k for k, group in enumerate(order) for one in group}
+            score += weight * (1.0 if place[a] < place[b] else 0.5 if place[a] == place[b] else 0.0)
+        lead *= 1 + 2 * thetas * (2 * score - 1)
+        par *= 1 + stakes * (score - 0.45)
+    return lead.sum(), par.sum()
+
+
+def test_weighted_scores_are_bet_on_instance_by_instance():
+    runs = pb.testing.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0)
+    rankings, weights = pb.rank(runs), np.array([0.2, 0.5, 0.3])
+    evidence = preference_evidence(rankings, weights, 0.05)
+    for i, a in enumerate(rankings.algorithms):
+        for j, b in enumerate(rankings.algorithms):
+            if i != j:
+                lead, par = literal(rankings, weights, a, b)
+                assert np.exp(evidence.lead[0, i, j]) == pytest.approx(lead, rel=1e-4)
+                assert np.exp(evidence.par[0, i, j]) == pytest.approx(par, rel=1e-4)
+
+
+def test_weight_on_one_time_is_the_e_value_of_that_time():
+    runs = pb.testing.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0, cut=0.2)
+    rankings = pb.rank(runs)
+    from polarbear.e_values import Evidence, count_outcomes
+
+    by_time = Evidence.of(count_outcomes(rankings), 0.05)
+    weighted = preference_evidence(rankings, np.array([0.0, 1.0, 0.0]), 0.05)
+    off = ~np.eye(3, dtype=bool)
+    for one, other in zip(weighted, by_time, strict=True):
+        assert one[0][off] == pytest.approx(other[1][off])
+
+
+def test_the_choice_is_that_of_select():
+    truth = np.array([[1.0, 0.5, 0.0, -1.0], [0.0, 0.5, 1.0, -1.0]])
+    posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    for size in (1, 2):
+        weights = np.array([0.7, 0.3])
+        preference = pb.preferences.Linear("", lambda _times, _clock, w=weights: w)
+        best = pb.select(posterior, preference, size=size, repeats=False).choices[0]
+        choice = choose(posterior.ratings, weights, size)
+        names = {posterior.algorithms[k] for k in np.flatnonzero(choice.chosen)}
+        assert names == {*best.algorithms}
+        assert choice.regret == pytest.approx(best.regret, abs=1e-6)
+
+
+@pytest.mark.parametrize(("preference", "best"), [(EARLY, "early"), (LATE, "late")])
+def test_a_race_for_a_budget_chooses_and_spends_less(preference, best):
+    names = ("early", "late", "bad", "worst")
+    race = drive(race_of(names, rules=rules(preference), seed=3))
+    assert (race.ended, race.chosen) == ("resolved", (best,))
+    assert [one.algorithm for one in race.statuses() if one.status == "chosen"] == [best]
+    check_invariants(race)
+    full = drive(race_of(names, rules=pb.Rules(batch=(4, 16), max_runs=4000), seed=3))
+    assert race.spent.time < full.spent.time
+    again = pb.Race.from_events([from_json(to_json(event)) for event in race.events])
+    assert again.chosen == race.chosen
+
+
+def test_no_run_is_longer_than_the_last_time_that_counts():
+    race = race_of(("early", "late"), rules=rules(EARLY))
+    jobs = race.ask()
+    assert {job.horizon for job in jobs} == {2.0}
+
+
+def test_a_newcomer_is_compared_with_the_choice_alone():
+    race = drive(race_of(("late", "bad", "worst"), rules=rules(EARLY), seed=1))
+    before = race.chosen
+    race.add("early")
+    jobs = race.ask()
+    assert {job.algorithm for job in jobs} <= {"early", *before}
+    for job in jobs:
+        race.tell(solve(job))
+    drive(race)
+    assert race.chosen == ("early",)
+
+
+def test_portfolios_and_regret():
+    both = drive(
+        race_of(
+            ("early", "late", "bad", "worst"), rules=rules(pb.preferences.between(), portfolio=2)
+        )
+    )
+    assert both.chosen == ("early", "late")
+    loose = drive(race_of(("early", "late", "bad"), rules=rules(EARLY, regret=0.5)))
+    assert loose.ended == "resolved"
+    assert loose.rounds == 1
+
+
+def test_what_makes_no_sense_is_refused():
+    for wrong in ({"regret": 0.1}, {"portfolio": 2}):
+        with pytest.raises(pb.DataError, match="need a preference"):
+            pb.Rules(**wrong)
+    with pytest.raises(pb.DataError, match="per_member"):
+        pb.Rules(preference=EARLY, error_control="per_look")
+    with pytest.raises(pb.DataError, match="weights on times"):
+        pb.Rules(preference=lambda t: t)
+    weights = pb.Rules(preference=EARLY).resolve_preference(TIMES, "time")
+    with pytest.raises(pb.DataError, match="3 weights, but the race has 2"):
+        weights.resolve_preference([1, 2], "time")
+
+
+def test_a_replay_for_a_budget_by_command(capsys):
+    command = ["replay", "--example", "--between", "200", "1000", "--regret", "0.01"]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "chosen      CSA" in said
