@@ -100,7 +100,11 @@ class AlgorithmStatus(NamedTuple):
         return self.status not in ("dominated", "removed")
 
     def brief(self) -> str:
-        """Return the status and its probability in a few words, without the name."""
+        """Return the status and its probability in a few words, without the name.
+
+        >>> AlgorithmStatus("CSA", "member", 0.998).brief()
+        'member (P = 0.998)'
+        """
         belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)})"
         if self.status == "dominated":
             belongs = "" if self.prob_dominated is None else f" ({chance(self.prob_dominated)})"
@@ -110,7 +114,11 @@ class AlgorithmStatus(NamedTuple):
         return f"{self.status}{belongs}"
 
     def claim(self) -> str:
-        """Return the status and its probability, without rivals and forecast."""
+        """Return the status and its probability, without rivals and forecast.
+
+        >>> AlgorithmStatus("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
+        'CSA is undecided (P = 0.600 that it is a member)'
+        """
         name, rival = shown(self.algorithm), shown(self.rival or "")
         belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)}"
         if self.status == "dominated":

@@ -20,13 +20,14 @@ from polarbear.store.overview import shown
 EVENTS = 100
 """The number of news lines kept; as many are shown as there is space for."""
 
-KINDS = ("undecided", "member", "equivalent", "dominated", "removed")
+KINDS = ("undecided", "chosen", "member", "equivalent", "not chosen", "dominated", "removed")
 """Kinds of status, in the order in which they are shown."""
 
-MARKS, PLAIN = dict(zip(KINDS, "●◆◇✗-", strict=True)), dict(zip(KINDS, "*+=x-", strict=True))
+MARKS, PLAIN = dict(zip(KINDS, "●◆◆◇·✗-", strict=True)), dict(zip(KINDS, "*++=.x-", strict=True))
 """The mark of each kind, for terminals of any age."""
 
-STYLES = dict(zip(KINDS, ("bold cyan", "bold green", "bold green", "dim", "dim"), strict=True))
+GREEN = "bold green"
+STYLES = dict(zip(KINDS, ("bold cyan", GREEN, GREEN, GREEN, "dim", "dim", "dim"), strict=True))
 
 LABEL = 12
 """Columns before the text of a fact or an event."""

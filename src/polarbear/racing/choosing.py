@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
 from polarbear.e_values import preference_evidence
@@ -29,7 +30,7 @@ class Choice(NamedTuple):
     regret: float
 
 
-def choose(ratings: Floats, weights: Floats, size: int) -> Choice:
+def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
     """Return the algorithms with the highest expected value, from draws of ratings (D, T, n).
 
     The value of a portfolio is the sum of its members' values (the rule of :func:`select`), so the
