@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from polarbear.inference import fit
+    from polarbear.non_regression import Gate, gate
     from polarbear.posterior import Posterior
     from polarbear.racing.core import Race
     from polarbear.racing.recorded import replay, replay_many
@@ -76,6 +77,8 @@ _HOME = {
     "SolverError": "polarbear.errors",
     "StoreError": "polarbear.errors",
     "fit": "polarbear.inference",
+    "gate": "polarbear.non_regression",
+    "Gate": "polarbear.non_regression",
     "race": "polarbear.coordinator",
     "Posterior": "polarbear.posterior",
     "Race": "polarbear.racing.core",
@@ -110,6 +113,7 @@ __all__ = [
     "DataWarning",
     "FitError",
     "FitWarning",
+    "Gate",
     "Instances",
     "Limits",
     "Local",
@@ -133,6 +137,7 @@ __all__ = [
     "example",
     "fit",
     "from_budgeted_class",
+    "gate",
     "grid",
     "open_store",
     "plots",

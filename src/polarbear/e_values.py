@@ -91,20 +91,37 @@ def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
 def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
     """Return the logarithm of the e-value against "the mean score is at most 1/2 - epsilon".
 
-    A mixture of bets with factor 1 + lambda (score - 1/2 + epsilon). Without a tolerance
-    (epsilon 0) there is no such claim, and the e-value is 0.
+    Without a tolerance (epsilon 0) there is no such claim, and the e-value is 0.
 
     >>> np.exp(log_par(np.array(0.0), np.array(57.0), np.array(0.0), 0.05)) > 20
     np.True_
     """
     if epsilon == 0:
         return np.full(np.shape(wins), -np.inf)
-    m = 0.5 - epsilon
-    stake, weight = _par_bets(epsilon)
+    return _log_above(wins, ties, losses, 0.5 - epsilon, epsilon)
+
+
+def log_better(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
+    """Return the logarithm of the e-value against "the mean score is at most 1/2 + epsilon".
+
+    >>> float(log_better(np.array(40.0), np.array(0.0), np.array(10.0), 0.05)) > np.log(20)
+    True
+    """
+    return _log_above(wins, ties, losses, 0.5 + epsilon, max(epsilon, 0.01))
+
+
+def _log_above(wins: Floats, ties: Floats, losses: Floats, m: float, epsilon: float) -> Floats:
+    """Return the logarithm of the e-value against "the mean score is at most m".
+
+    A mixture of bets with factor 1 + lambda (score - m) for scores 1, 1/2 and 0.
+    """
+    stake, weight = _score_bets(m, epsilon)
     return _mix(
         weight,
         [
-            wins * np.log1p(k * (1 - m)) + ties * np.log1p(k * epsilon) + losses * np.log1p(-k * m)
+            wins * np.log1p(k * (1 - m))
+            + ties * np.log1p(k * (0.5 - m))
+            + losses * np.log1p(-k * m)
             for k in stake
         ],
     )
@@ -127,7 +144,7 @@ def preference_evidence(
     """
     n, m = len(rankings.algorithms), 0.5 - epsilon
     theta, theta_weight = _lead_bets(epsilon)
-    stake, stake_weight = _par_bets(epsilon)
+    stake, stake_weight = _score_bets(m, epsilon)
     counted = np.flatnonzero(weights)
     lead, par = np.zeros((len(theta), n * n)), np.zeros((len(stake), n * n))
     for cell, entry, weight in _comparisons(rankings, heaviest):
@@ -176,9 +193,8 @@ def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
     return theta, np.arange(len(theta), 0, -1.0)
 
 
-def _par_bets(epsilon: float) -> tuple[Floats, Floats]:
-    """Return the bets lambda against "mean score at most 1/2 - epsilon", and their weights."""
-    m = 0.5 - epsilon
+def _score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
+    """Return the bets lambda against "the mean score is at most m", and their weights."""
     stake = _geometric(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
     return stake, np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
 

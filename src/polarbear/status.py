@@ -13,6 +13,8 @@ What is certain (:class:`Claims`) comes from e-values or from a posterior.
 - *removed*: it left the race.
 - *chosen*, *not chosen*: the race is about a choice for a known budget (``Rules(preference=...)``),
   and this is settled; others are undecided.
+- *passed*, *failed*: at par with the *baseline* at every time, or behind it by more than epsilon at
+  some time (``Rules(baseline=...)``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +32,18 @@ from polarbear.e_values import Evidence, count_outcomes, multiplicity, somewhere
 from polarbear.errors import DataError
 from polarbear.relations import Bools, Floats, Resolution, eliminate, open_times
 
-Kind = Literal["member", "equivalent", "dominated", "undecided", "removed", "chosen", "not chosen"]
+Kind = Literal[
+    "member",
+    "equivalent",
+    "dominated",
+    "undecided",
+    "removed",
+    "chosen",
+    "not chosen",
+    "passed",
+    "failed",
+    "baseline",
+]
 
 NO_RIVALS: Mapping[str, float] = MappingProxyType({})
 

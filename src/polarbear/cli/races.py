@@ -20,6 +20,7 @@ from polarbear.racing.deadlines import parse_deadline
 if TYPE_CHECKING:
     from polarbear.coordinator import Result, Watch
     from polarbear.running.configuration import Configuration
+    from polarbear.running.instances import Instances
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -27,6 +28,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     _add_check(commands)
     _add_race(commands)
     _add_worker(commands)
+    _add_gate(commands)
 
 
 def _add_race(commands: argparse._SubParsersAction) -> None:
@@ -176,6 +178,109 @@ def _executor(wanted: argparse.Namespace) -> object:
 
         return Spool(wanted.spool)
     return wanted.workers
+
+
+GATE_EXAMPLE = (
+    "gate --old './v1 {instance}' --new './v2 {instance}' --pattern '(?P<value>.*)' "
+    "--direction minimize --times 1,10,60 instances/"
+)
+REPEATED = " #"
+"""Before the number of a repeated instance in its name."""
+
+GATE_ERROR = 3
+"""Exit code of a gate that could not be run: 0, 1 and 2 are its answers."""
+
+
+def _add_gate(commands: argparse._SubParsersAction) -> None:
+    parser = command(
+        commands,
+        "gate",
+        "test that a new version of a program is no worse than the old one, at every budget",
+        "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not be run.",
+        takes="--old COMMAND --new COMMAND --times T,T,... INSTANCE ...",
+        examples=(GATE_EXAMPLE,),
+        run=_gate,
+    )
+    add_file(parser, "instances", nargs="+", help="files, or folders of files")
+    add = parser.add_argument
+    for name in ("old", "new"):
+        add(f"--{name}", required=True, metavar="COMMAND", help=f"the {name} program: see Command")
+    add("--pattern", required=True, help="a regular expression with a group 'value' (and 'time')")
+    add("--times", required=True, help="the budgets at which the two are compared: 1,10,60")
+    add("--direction", required=True, choices=("minimize", "maximize"))
+    add("--clock", choices=("wall", "cpu", "reported", "evaluations"))
+    add("--epsilon", type=float, default=0.05, help="the tolerance in the mean score (0.05)")
+    add("--alpha", type=float, default=0.95, help="the certainty of the answer (0.95)")
+    add(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="use each instance up to N times, with other seeds (1)",
+    )
+    add("--max-runs", type=int, help="make at most this many runs; the answer may be undecided")
+    add("--deadline", metavar="WHEN", help="when to stop: 8h from now, the next 18:30, or a date")
+    add_file(parser, "--store", help="where to keep the runs: the same command then resumes")
+    add_file(parser, "--markdown", metavar="FILE", help="write a summary for a pull request")
+    add("--seed", type=int, default=0, help="of instances and runs (0)")
+    add_workers(parser, "one for each core")
+    add("--quiet", action="store_true", help="print nothing before the end")
+    add_json(parser)
+
+
+def _gate(wanted: argparse.Namespace) -> int:
+    from polarbear.errors import PolarBearError
+    from polarbear.non_regression import gate
+    from polarbear.running.commands import Command
+
+    try:
+        answer = gate(
+            *(Command(words, pattern=wanted.pattern) for words in (wanted.old, wanted.new)),
+            _instances(wanted.instances, wanted.repeat),
+            [float(time) for time in wanted.times.split(",")],
+            direction=wanted.direction,
+            epsilon=wanted.epsilon,
+            alpha=wanted.alpha,
+            max_runs=wanted.max_runs,
+            deadline=wanted.deadline,
+            store=wanted.store,
+            executor=wanted.workers,
+            clock=wanted.clock,
+            seed=wanted.seed,
+            progress=False if wanted.quiet or wanted.json else None,
+        )
+    except (PolarBearError, ValueError) as error:
+        complain(error, wanted)
+        return GATE_ERROR
+    if wanted.markdown:
+        Path(wanted.markdown).write_text(answer.markdown())
+    say(wanted, answer, answer.to_dict())
+    return answer.exit_code
+
+
+def _instances(given: list[str], repeat: int) -> "dict[str, str] | Instances":
+    """Return the paths of instances by name; one that is used again has a number in its name."""
+    from polarbear.running.instances import Instances
+
+    paths: list[Path] = []
+    for one in map(Path, given):
+        if not one.exists():
+            raise SolverError(f"{one}: there is no such file or folder")
+        inside = (
+            sorted(path for path in one.rglob("*") if path.is_file()) if one.is_dir() else [one]
+        )
+        paths += inside
+    if not paths:
+        raise SolverError(f"{', '.join(given)}: there are no files in it")
+    if repeat <= 1:
+        return {str(path): str(path) for path in paths}
+    names = [f"{path}{REPEATED}{k}" for k in range(1, repeat + 1) for path in paths]
+    return Instances(tuple(names), _path_of)
+
+
+def _path_of(name: str) -> str:
+    """Return the path of an instance that is used several times."""
+    return name.rpartition(REPEATED)[0]
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:

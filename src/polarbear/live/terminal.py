@@ -20,14 +20,22 @@ from polarbear.store.overview import shown
 EVENTS = 100
 """The number of news lines kept; as many are shown as there is space for."""
 
-KINDS = ("undecided", "chosen", "member", "equivalent", "not chosen", "dominated", "removed")
+KINDS = (
+    *("undecided", "chosen", "member", "passed", "equivalent", "baseline"),
+    *("not chosen", "dominated", "failed", "removed"),
+)
 """Kinds of status, in the order in which they are shown."""
 
-MARKS, PLAIN = dict(zip(KINDS, "●◆◆◇·✗-", strict=True)), dict(zip(KINDS, "*++=.x-", strict=True))
+MARKS, PLAIN = (
+    dict(zip(KINDS, "●◆◆◆◇◇·✗✗-", strict=True)),
+    dict(zip(KINDS, "*+++==.xx-", strict=True)),
+)
 """The mark of each kind, for terminals of any age."""
 
-GREEN = "bold green"
-STYLES = dict(zip(KINDS, ("bold cyan", GREEN, GREEN, GREEN, "dim", "dim", "dim"), strict=True))
+STYLES = {
+    kind: "bold cyan" if k == 0 else "bold green" if k < KINDS.index("not chosen") else "dim"
+    for k, kind in enumerate(KINDS)
+}
 
 LABEL = 12
 """Columns before the text of a fact or an event."""

@@ -532,9 +532,12 @@ class Race:
         if state.out and state.current != now:
             return  # it was the round of those who left: the next one is decided when it is in
         rankings = self._rankings(Basis(state.current, state.rated()))
-        glance = glanced(self._fit, rankings, state) if screening else None
+        fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
+        glance = glanced(self._fit, rankings, state) if screening and fits else None
         # The posterior of a race has all draws: those of a screening fit are not kept.
-        self._posterior = None if glance else fitted(self._fit, rankings, state.seed, state.round)
+        self._posterior = None
+        if fits and glance is None:
+            self._posterior = fitted(self._fit, rankings, state.seed, state.round)
         decided = decide(state, glance or self._posterior, rankings)
         decided = replace(decided, screening=glance is not None)
         if decided.problems:

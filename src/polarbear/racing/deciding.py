@@ -14,6 +14,7 @@ from polarbear.posterior import Posterior
 from polarbear.racing.allocation import focus
 from polarbear.racing.choosing import decide_choice
 from polarbear.racing.events import Assessed, Decided, Eliminated, Open
+from polarbear.racing.gating import decide_gate
 from polarbear.racing.outlook import Leads, Required, outlook
 from polarbear.racing.state import Pair, State, pair
 from polarbear.relations import Bools, Floats, dominates, margin, resolved
@@ -52,6 +53,9 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
         batch = rules.next_batch(state.batch, 0, 0)
         opened = _opened(state.open, {})
         return Decided(state.current, (), opened, batch, problems=problems)
+    if rules.baseline is not None:
+        unchanged = Decided(state.current, (), _opened(state.open, {}), state.batch)
+        return decide_gate(state, rankings, unchanged)
     if rules.preference is not None:
         decided = Decided(state.current, (), _opened(state.open, {}), state.batch)
         if trusted is None:

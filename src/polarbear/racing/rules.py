@@ -71,6 +71,10 @@ class Rules:
         at par with, or ahead of, every other one in the score averaged over that preference; or
         when its expected regret is at most ``regret``, in the value of
         :func:`polarbear.select`. ``portfolio``: the number of algorithms that are wanted.
+    baseline
+        The name of an algorithm that the others are tested against (:func:`polarbear.gate`): each
+        passes when it is at par with the baseline at every time, and fails when the baseline is
+        ahead by more than epsilon at some time.
     allocation
         Which algorithms run next, on which instances and until when. "paper": all with an open
         pair, until their last open time, on new instances; an algorithm that joins first runs on
@@ -118,6 +122,7 @@ class Rules:
     preference: Linear | Weights | None = None
     regret: float | None = None
     portfolio: int = 1
+    baseline: str | None = None
     allocation: Allocation = "focused"
     overlap: int = 0
     batch: tuple[int, int] = (8, 64)
@@ -145,6 +150,10 @@ class Rules:
             ),
             "regret": (self.regret is None or _number(self.regret, 0), "a number above 0, or None"),
             "portfolio": (_whole(self.portfolio) and self.portfolio > 0, "a number of algorithms"),
+            "baseline": (
+                isinstance(self.baseline, str | None),
+                "the name of an algorithm, or None",
+            ),
             "allocation": _one_of(self.allocation, Allocation),
             "overlap": (_whole(self.overlap), "a number of rounds"),
             "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
@@ -161,6 +170,8 @@ class Rules:
             raise DataError("regret and portfolio need a preference: for which budget?")
         if self.preference is not None and self.error_control == "per_look":
             raise DataError("a preference goes with error control per_member or whole_race")
+        if self.baseline is not None and (self.preference is not None or not self.epsilon):
+            raise DataError("a baseline goes without a preference, and with epsilon above 0")
 
     def resolve_deadline(self, now: float) -> "Rules":
         """Return these rules with the deadline as a Unix time, given the present one.
@@ -219,7 +230,7 @@ class Rules:
     def questions(self) -> tuple[Any, ...]:
         """What the answers depend on; the rest is when to stop asking."""
         decides = (self.elimination, self.resolution, self.closing, self.posterior_over)
-        wanted = (self.preference, self.regret, self.portfolio)
+        wanted = (self.preference, self.regret, self.portfolio, self.baseline)
         return self.alpha, self.epsilon, *decides, self.error_control, *wanted
 
     @property
@@ -231,7 +242,7 @@ class Rules:
         the race looks, at however many times and against however many rivals.
         """
         bound = f"{self.error_bound[0].upper()}{self.error_bound[1:]}"
-        if self.preference is not None:
+        if self.preference is not None or self.baseline is not None:
             return f"{bound}, however often the race looks."
         if self.error_control == "per_look":
             return f"{bound}. Looking again after every round makes errors more frequent."
@@ -248,6 +259,11 @@ class Rules:
         'a member of the Pareto set is ever eliminated with probability at most 0.1'
         """
         error = f"{1 - self.alpha:.6g}"
+        if self.baseline is not None:
+            return (
+                f"a wrong pass (behind {self.baseline} by more than {self.epsilon:g} at some time) "
+                f"and a wrong fail have probability at most {error} each"
+            )
         if self.preference is not None and self.regret is not None:
             return (
                 f"the expected regret of the choice is at most {self.regret:g}, or it is behind "

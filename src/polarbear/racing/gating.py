@@ -1,0 +1,68 @@
+"""Decide whether algorithms are no worse than a baseline, at every time: a non-regression test.
+
+- *passed*: at each time the algorithm is shown to be at par with the baseline, that is, not behind
+  by more than epsilon in the mean score. If it is behind by more than that at some time, it passes
+  with probability at most 1 - certainty: the smallest e-value over times decides.
+- *failed*: the baseline is shown to be ahead by more than epsilon at some time. If it is not, the
+  algorithm fails with probability at most 1 - certainty: the mean e-value over times decides.
+"""
+
+import numpy as np
+
+from polarbear.data.rankings import Rankings
+from polarbear.e_values import Outcomes, count_outcomes, log_better, log_par, somewhere
+from polarbear.racing.events import Assessed, Decided, Open
+from polarbear.racing.state import Pair, State, pair
+from polarbear.relations import Bools
+from polarbear.status import AlgorithmStatus, Kind
+
+
+def judge(
+    outcomes: Outcomes, baseline: int, alpha: float, epsilon: float
+) -> tuple[list[Kind], Bools]:
+    """Return whether each algorithm passed or failed, and at which times it is at par (T, n)."""
+    wins, ties = outcomes.wins[:, :, baseline], outcomes.ties[:, :, baseline]
+    losses = outcomes.losses[:, :, baseline]
+    level = -np.log1p(-alpha)
+    at_par = log_par(wins, ties, losses, epsilon) >= level
+    behind = somewhere(log_better(losses, ties, wins, epsilon)) >= level
+    answers: list[Kind] = ["undecided"] * len(behind)
+    for k in range(len(behind)):
+        if k == baseline:
+            answers[k] = "baseline"
+        elif behind[k]:
+            answers[k] = "failed"
+        elif at_par[:, k].all():
+            answers[k] = "passed"
+    return answers, at_par
+
+
+def decide_gate(state: State, rankings: Rankings, decided: Decided) -> Decided:
+    """Return the decision of a race against a baseline: pairs with it that stay open."""
+    rules, names = state.rules, rankings.algorithms
+    baseline = rules.baseline or ""
+    if baseline not in names:
+        return decided
+    place = names.index(baseline)
+    heaviest = max([1.0, *(weight for _, weight in state.model.weights)])
+    outcomes = count_outcomes(rankings, heaviest)
+    answers, at_par = judge(outcomes, place, rules.alpha, rules.epsilon)
+    everything = state.asked_times
+    pairs: dict[Pair, int] = {
+        pair(name, baseline): everything for name in state.present() if name not in names
+    }
+    for k, name in enumerate(names):
+        if answers[k] == "undecided":
+            bits = sum(1 << t for t in np.flatnonzero(~at_par[:, k]).tolist())
+            pairs[pair(name, baseline)] = bits
+    least, most = rules.batch
+    return Decided(
+        decided.round,
+        (),
+        tuple(Open(*names_, times) for names_, times in sorted(pairs.items())),
+        int(np.clip(len(rankings.instances) // 8, least, most)),
+        assessed=tuple(
+            Assessed.of(AlgorithmStatus(name, answer))
+            for name, answer in zip(names, answers, strict=True)
+        ),
+    )
