@@ -21,7 +21,14 @@ SKILL = {
     "bad": (-1.0, -1.0, -1.0),
     "worst": (-2.5, -2.5, -2.5),
 }
-RULES = pb.Rules(resolution="strict", batch=(8, 16), max_runs=240, epsilon=0.01)
+RULES = pb.Rules(
+    error_control="per_look",
+    alpha=0.99,
+    resolution="strict",
+    batch=(8, 16),
+    max_runs=240,
+    epsilon=0.01,
+)
 
 
 def short(runs=RULES.max_runs):

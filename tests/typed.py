@@ -36,7 +36,14 @@ instances.python = "NAME:instance"
 solvers.early.python = "NAME:early"
 solvers.late.python = "NAME:late"
 solvers.worst.python = "NAME:worst"
-rules = { resolution = "strict", epsilon = 0.01, batch = [16, 16], max_runs = 80 }
+
+[rules]
+error_control = "per_look"
+alpha = 0.99
+resolution = "strict"
+epsilon = 0.01
+batch = [16, 16]
+max_runs = 80
 """
 
 

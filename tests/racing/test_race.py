@@ -625,7 +625,7 @@ def test_instances_that_only_others_ran_on_are_new_to_those_who_come_later():
 
 
 def test_runs_that_were_asked_for_and_not_made_are_told_apart():
-    race = race_of(rules=Rules(batch=(4, 4)))
+    race = race_of(rules=per_look(batch=(4, 4)))
     jobs = race.ask()
     for job in jobs[:-2]:
         race.tell(solve(job))

@@ -235,7 +235,8 @@ def _gate(wanted: argparse.Namespace) -> int:
 
     try:
         answer = gate(
-            *(Command(words, pattern=wanted.pattern) for words in (wanted.old, wanted.new)),
+            Command(wanted.old, pattern=wanted.pattern),
+            Command(wanted.new, pattern=wanted.pattern),
             _instances(wanted.instances, wanted.repeat),
             [float(time) for time in wanted.times.split(",")],
             direction=wanted.direction,
