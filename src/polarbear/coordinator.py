@@ -226,12 +226,21 @@ class Result(Raced):
         """
         return self.race.runs if self._store is None else self._store.runs()
 
-    def add(self, name: str, solver: Solver, *, accept_changes: bool = False) -> AlgorithmStatus:
+    def add(
+        self,
+        name: str,
+        solver: Solver,
+        *,
+        max_runs: int | None = None,
+        max_time: float | None = None,
+        accept_changes: bool = False,
+    ) -> AlgorithmStatus:
         """Let a solver join, and race on until all is settled again: how it stands then.
 
         It first runs on the instances that others have run on. What was found out before stands.
         A solver that races already races on, so that a script may be run again. With other code it
         is refused, unless its runs were withdrawn (:meth:`withdraw`) or ``accept_changes``.
+        ``max_runs``, ``max_time``: the most to spend on it, as in :meth:`Race.add`.
         """
         more = Setup.of(
             {**self._setup.solvers, name: solver},
@@ -247,7 +256,7 @@ class Result(Raced):
             self.race.state.identity, identify(more), "this race", accept_changes
         )
         if name not in self.race.state.racing:
-            self.race.add(name)
+            self.race.add(name, max_runs=max_runs, max_time=max_time)
         if identity is not None:
             self.race.record(identity)
         self._setup = more

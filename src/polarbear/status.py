@@ -66,7 +66,7 @@ class AlgorithmStatus(NamedTuple):
     epsilon, since, until, clock
         It is equivalent within epsilon from ``since`` to ``until``, on this clock.
     why
-        The reason for which it was removed.
+        The reason for which it was removed, or runs no more although it is undecided.
     open
         The rivals with which it is undecided, and the last time at which that is open.
     instances, time
@@ -102,7 +102,9 @@ class AlgorithmStatus(NamedTuple):
         if self.status == "removed":
             return f"{self.claim()}{f': {shown(self.why)}' if self.why else ''}"
         if self.status == "undecided" and self.open:
-            return f"{self.claim()}: not settled with {listing(list(self.open))}{self._cost()}"
+            limit = f"; {self.why}" if self.why else ""
+            rivals = listing(list(self.open))
+            return f"{self.claim()}: not settled with {rivals}{self._cost()}{limit}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
             return f"{self.claim()}: none of its pairs is open under the rules of the race"
         return self.claim()

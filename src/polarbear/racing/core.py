@@ -219,17 +219,29 @@ class Race:
 
     # Changing who takes part
 
-    def add(self, algorithm: str) -> None:
+    def add(
+        self, algorithm: str, *, max_runs: int | None = None, max_time: float | None = None
+    ) -> None:
         """Let an algorithm join, or come back after it was eliminated or removed.
 
-        A newcomer first runs on instances that others have run on.
+        A newcomer first runs on instances that others have run on. ``max_runs``, ``max_time``: the
+        runs, and the time of all of them, that may be spent on it; it stays undecided if that does
+        not settle its pairs.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> race.add("c", max_runs=3)
+        >>> sum(job.algorithm == "c" for job in race.ask())
+        3
         """
+        for limit, value in (("max_runs", max_runs), ("max_time", max_time)):
+            if value is not None and (not isinstance(value, Real) or float(value) < 0):
+                raise DataError(f"{limit}={value!r}: expected a number of at least 0, or None")
         name = check(text(algorithm))
         if not name:
             raise DataError("an algorithm needs a name")
         if name in self._state.racing:
             raise DataError(f"{name!r} is racing already")
-        self._record(Added(name))
+        self._record(Added(name, max_runs, max_time))
 
     def remove(self, algorithm: str, why: str = "") -> None:
         """Let an algorithm leave. Its runs are kept, and count again if it comes back.
@@ -392,7 +404,8 @@ class Race:
     def ended(self) -> str | None:
         """Why the race asks for nothing more; None while it does.
 
-        "resolved", "no instances left", "max_runs", "max_time" or "deadline".
+        "resolved", "no instances left", "max_runs", "max_time", "deadline", or "limits of
+        candidates" if only algorithms are undecided that reached limits of their own.
         """
         return self._state.ended
 

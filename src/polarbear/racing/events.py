@@ -158,9 +158,11 @@ class Offered:
 
 @dataclass(frozen=True)
 class Added:
-    """An algorithm joins, or comes back."""
+    """An algorithm joins, or comes back; no more than this is spent on its runs."""
 
     algorithm: str
+    max_runs: int | None = None
+    max_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -345,7 +347,7 @@ def to_json(event: Event) -> str:
     """An event as one line.
 
     >>> to_json(Added("CMA-ES"))
-    '{"event": "added", "version": 2, "algorithm": "CMA-ES"}'
+    '{"event": "added", "version": 2, "algorithm": "CMA-ES", "max_runs": null, "max_time": null}'
     """
     kind = type(event).__name__.lower()
     plain = {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
@@ -358,7 +360,7 @@ def from_json(line: str, *, seed: int | None = None) -> Event:
     ``seed``: of the race. Lines of version 1 need it if they ask for runs a second time.
 
     >>> from_json('{"event": "added", "version": 1, "algorithm": "CMA-ES"}')
-    Added(algorithm='CMA-ES')
+    Added(algorithm='CMA-ES', max_runs=None, max_time=None)
     >>> from_json('{"event": "added", "version": 99, "algorithm": "CMA-ES"}')
     Traceback (most recent call last):
     polarbear.errors.DataError: an event of version 99, but this program knows versions up to 2...

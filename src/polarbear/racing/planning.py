@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from polarbear.racing.events import Asked
 from polarbear.racing.jobs import Job, Key, job
-from polarbear.racing.state import State
+from polarbear.racing.state import Limit, Spent, State
 
 
 class Wish(NamedTuple):
@@ -30,11 +30,45 @@ LONGER = 4
 """A run that is made again is so many times as long: the shorter ones cost little beside it."""
 
 
+CANDIDATE_LIMITS = "limits of candidates"
+
+
 def plan(state: State) -> Asked | str:
-    """The runs of the next round, or why there is none."""
-    rivals = state.rivals()
-    if not rivals:
+    """The runs of the next round, or why there is none.
+
+    An algorithm that reached its own limits runs no more, and its rivals do not run for its sake.
+    """
+    if not state.open:
         return "resolved"
+    exhausted: set[str] = set()
+    while True:
+        rivals = _rivals_without(state, exhausted)
+        if not rivals:
+            return CANDIDATE_LIMITS
+        planned = _plan(state, rivals)
+        if isinstance(planned, _Exhausted):
+            exhausted.add(planned.algorithm)
+        else:
+            return planned
+
+
+class _Exhausted(NamedTuple):
+    """An algorithm cannot run once more within its own limits."""
+
+    algorithm: str
+
+
+def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, int]]:
+    """Return the rivals of each algorithm with an open pair, without some algorithms."""
+    kept = {
+        name: {rival: times for rival, times in rivals.items() if rival not in exhausted}
+        for name, rivals in state.rivals().items()
+        if name not in exhausted
+    }
+    return {name: rivals for name, rivals in kept.items() if rivals}
+
+
+def _plan(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
     if state.rules.allocation == "paper":
         wishes = _catching_up(state, rivals) or _fresh(state, rivals)
     else:
@@ -52,8 +86,8 @@ def again(state: State) -> Asked | None:
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
     wishes = [Wish(_after(state, key), now[key].horizon, state.extends.get(key)) for key in failed]
-    found = _afford(state, wishes, state.current) if wishes else None
-    return found if isinstance(found, Asked) else None
+    asked = _afford(state, wishes, state.current) if wishes else None
+    return asked if isinstance(asked, Asked) else None
 
 
 def _tries(state: State, key: Key) -> int:
@@ -113,7 +147,8 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 
     If there are none left, those that are new to all of these: only others have run there.
     """
-    until = state.horizons or _last_open(state, rivals)
+    last = _last_open(state, rivals)
+    until = state.horizons if state.horizons and state.horizons.keys() <= last.keys() else last
     if state.endless:
         numbers = map(str, count(len(state.order) + 1))
         new = (name for name in numbers if name not in state.used)
@@ -202,12 +237,19 @@ def _unused(state: State, key: Key) -> Key:
     return key
 
 
-def _afford(state: State, wishes: list[Wish], round_: int) -> Asked | str:
+def _afford(state: State, wishes: list[Wish], round_: int) -> "Asked | str | _Exhausted":
     """As many whole instances as the limits allow: half a comparison tells nothing."""
     rules, (runs, time) = state.rules, state.spent
     jobs: list[Job] = []
+    spent_on = dict(state.spent_on)
     for _, group in groupby(wishes, key=lambda wish: wish.key.instance):
         batch = list(group)
+        for wish in batch:
+            name = wish.key.algorithm
+            own_runs, own_time = spent_on.get(name, (0, 0.0))
+            spent_on[name] = Spent(own_runs + 1, own_time + wish.horizon)
+            if not state.limits.get(name, Limit()).allows(spent_on[name]):
+                return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
         runs += len(batch)
         time += sum(wish.horizon for wish in batch)
         if rules.max_runs is not None and runs > rules.max_runs:

@@ -5,7 +5,7 @@ from math import inf
 
 from polarbear.data.names import count, listing, natural
 from polarbear.notebook import card
-from polarbear.racing.state import State, pair
+from polarbear.racing.state import Spent, State, pair
 from polarbear.status import AlgorithmStatus, few_left
 
 
@@ -42,6 +42,13 @@ def _with_forecast(
         rival: state.times[rivals[rival].bit_length() - 1] for rival in sorted(rivals, key=natural)
     }
     status = status._replace(open=last, left=state.left)
+    limit, spent = state.limits.get(status.algorithm), state.spent_on.get(status.algorithm)
+    if (
+        limit is not None
+        and spent is not None
+        and not limit.allows(Spent(spent.runs + 1, spent.time))
+    ):
+        status = status._replace(why="its limit of runs is reached")
     needs = [state.need.get(pair(status.algorithm, rival), inf) for rival in last]
     instances = max(needs, default=inf)
     if instances == inf:

@@ -63,6 +63,18 @@ class Spent(NamedTuple):
     time: float
 
 
+class Limit(NamedTuple):
+    """How much may be spent on the runs of an algorithm; None: as much as on the others."""
+
+    max_runs: int | None = None
+    max_time: float | None = None
+
+    def allows(self, spent: Spent) -> bool:
+        """Whether so much may be spent."""
+        few = self.max_runs is None or spent.runs <= self.max_runs
+        return few and (self.max_time is None or spent.time <= self.max_time)
+
+
 class Ticket(NamedTuple):
     """A run of a round that is not decided: its horizon, and once it is told, how it went.
 
@@ -125,6 +137,8 @@ class State:
     told: set[Key] = field(default_factory=set)
     wanted: dict[Key, Job] = field(default_factory=dict)
     promised: set[Key] = field(default_factory=set)  # asked for, ever
+    limits: dict[str, Limit] = field(default_factory=dict)
+    spent_on: dict[str, Spent] = field(default_factory=dict)  # what was asked for, by algorithm
     spent_runs: int = 0
     spent_time: float = 0.0
     out: dict[int, dict[Key, Ticket]] = field(default_factory=dict)  # by rounds not decided yet
@@ -280,8 +294,9 @@ def apply(state: State, event: Event) -> None:
             # By a number that only depends on the name: the same draw however they are offered.
             drawn = sorted(fresh, key=lambda name: (derived(state.seed, ["draw", name]), name))
             state.pool = dict.fromkeys(drawn)
-        case Added(algorithm):
+        case Added(algorithm, max_runs, max_time):
             _enter(state, algorithm)
+            state.limits[algorithm] = Limit(max_runs, max_time)
             state.failures[algorithm] = 0
             if state.rules.allocation != "paper":  # the paper's batch rule knows no newcomers
                 state.batch = state.rules.batch[0]
@@ -454,6 +469,8 @@ def _ask(state: State, job: Job, round_: int) -> None:
     state.promised.add(job.key)
     state.spent_runs += 1
     state.spent_time += job.horizon
+    runs, spent = state.spent_on.get(job.algorithm, Spent(0, 0.0))
+    state.spent_on[job.algorithm] = Spent(runs + 1, spent + job.horizon)
     tickets[job.key] = Ticket(job.horizon, known)
     state.known[job.instance][job.algorithm] = job.horizon
     behind = state.used[job.instance] + 1

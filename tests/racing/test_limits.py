@@ -1,0 +1,46 @@
+"""Limits of a candidate: no more is spent on it, and the others race on."""
+
+import pytest
+
+import polarbear as pb
+from polarbear.racing.events import from_json, to_json
+from racers import check_invariants, drive, per_look, race_of
+
+
+def made(race, name):
+    return sum(run.algorithm == name for run in race.runs)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 30])
+def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
+    race = drive(race_of(("early", "late"), rules=per_look(batch=(2, 8)), seed=2))
+    before = race.pareto
+    race.add("good", max_runs=limit)
+    drive(race)
+    assert made(race, "good") <= limit
+    assert race.ended in ("resolved", "limits of candidates")
+    assert set(before) <= {*race.pareto, *race.eliminated}
+    if race.ended != "resolved":
+        assert race.verdict("good").status == "undecided"
+    if limit == 5:
+        assert "its limit of runs is reached" in str(race.verdict("good"))
+    check_invariants(race)
+    again = pb.Race.from_events([from_json(to_json(one)) for one in race.events], fit=race.fit)
+    assert again.state.limits == race.state.limits
+    assert again.ask() == ()
+
+
+def test_the_time_of_a_candidate_is_limited_and_others_race_on():
+    race = race_of(("early", "late"), rules=per_look(alpha=0.9, batch=(2, 4)), seed=2)
+    race.add("twin", max_time=9.0)
+    race.add("good")
+    drive(race)
+    assert sum(run.until for run in race.runs if run.algorithm == "twin") <= 9.0
+    assert made(race, "good") > made(race, "twin")
+
+
+def test_a_limit_that_makes_no_sense_is_refused():
+    race = race_of(("early", "late"))
+    for wrong in ({"max_runs": -1}, {"max_time": "long"}):
+        with pytest.raises(pb.DataError, match="expected a number"):
+            race.add("good", **wrong)
