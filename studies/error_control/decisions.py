@@ -1,0 +1,184 @@
+"""The decisions of the package for many simulated races at once.
+
+Without ties the counts of a pair after a look are its wins and the number of instances, so every
+e-value and every probability is looked up in a table that the package's functions have filled.
+The tables only tell at which looks something may be decided. What is decided there comes from
+``Claims`` and ``statuses_of``, as in a race.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from polarbear.e_values import Evidence, log_lead, log_par, multiplicity, somewhere
+from polarbear.racing.allocation import LOOKS_PER_DOUBLING
+from polarbear.racing.rules import Rules
+from polarbear.relations import dominates
+from polarbear.status import Claims, statuses_of
+
+EPSILON = 0.05
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def default_looks(instances: int) -> Ints:
+    """Return the numbers of instances at the looks of a race, if no forecast shortens a batch.
+
+    >>> default_looks(100).tolist()
+    [8, 16, 24, 32, 40, 48, 56, 64, 72, 81, 91, 100]
+    """
+    least, most = Rules().batch
+    seen, looks = 0, []
+    while seen < instances:
+        batch = max(least, min(most, seen // LOOKS_PER_DOUBLING))
+        seen = min(instances, seen + batch)
+        looks.append(seen)
+    return np.array(looks)
+
+
+def prob_ahead(wins: Floats, losses: Floats) -> Floats:
+    """Return P(ahead) of one pair at one time with a uniform prior: the Beta posterior."""
+    return betainc(losses + 1, wins + 1, 0.5)
+
+
+def prob_alike(wins: Floats, losses: Floats, epsilon: float = EPSILON) -> Floats:
+    """Return P(within epsilon of one half) of the same posterior."""
+    high, low = (betainc(wins + 1, losses + 1, 0.5 + side) for side in (epsilon, -epsilon))
+    return high - low
+
+
+class Table(NamedTuple):
+    """A function of wins and losses at each look, as one flat array."""
+
+    start: Ints
+    value: Floats
+
+    @classmethod
+    def of(cls, looks: Ints, function: Callable[[Floats, Floats], Floats]) -> "Table":
+        values = [function(np.arange(n + 1.0), n - np.arange(n + 1.0)) for n in looks.tolist()]
+        return cls(np.cumsum([0, *looks[:-1] + 1]), np.concatenate(values))
+
+    def look_up(self, wins: Ints) -> Floats:
+        """Return the values for wins (..., looks, n, n)."""
+        return self.value[self.start[:, None, None] + wins]
+
+
+class Decision(NamedTuple):
+    """What was ever decided in each of R races of n algorithms."""
+
+    eliminated: Bools  # (R, n)
+    leads: Bools  # (R, n, n): row was called ahead of column somewhere
+    closed: Bools  # (R, n, n): the pair was closed at par while both were in the race, if asked for
+
+
+class PerMember(NamedTuple):
+    """The default of the package: e-values, with the thresholds of a race of n at the start."""
+
+    certainty: float
+    lead: Table
+    par: Table
+
+    name = "per_member"
+
+    @classmethod
+    def at(cls, looks: Ints, certainty: float) -> "PerMember":
+        lead = Table.of(looks, lambda won, lost: log_lead(won, lost, EPSILON))
+        par = Table.of(looks, lambda won, lost: log_par(won, 0 * won, lost, EPSILON))
+        return cls(certainty, lead, par)
+
+    def decide(self, wins: Ints, closing: bool = False) -> Decision:
+        """Return the decisions that follow from wins (T, R, looks, n, n)."""
+        n = wins.shape[-1]
+        lead, par = self.lead.look_up(wins), self.par.look_up(wins)
+        log_k = np.full((n, n), np.log(multiplicity(n - 1)) - np.log1p(-self.certainty))
+        leads, par_ = (somewhere(e) >= -np.log1p(-self.certainty) for e in (lead, par))
+        beats = lead.min(axis=0) >= log_k
+
+        def claims(race: int, look: int, kept: Sequence[int]) -> Claims:
+            pairs = (slice(None), *np.ix_(kept, kept))
+            return Claims.from_e_values(
+                [str(k) for k in kept],
+                np.arange(len(wins)) + 1.0,
+                "time",
+                Evidence(lead[:, race, look][pairs], par[:, race, look][pairs]),
+                log_k=log_k[np.ix_(kept, kept)],
+                alpha=self.certainty,
+                resolution="at_par",
+            )
+
+        return _decide(beats, leads, closing & par_ & par_.swapaxes(-1, -2), claims)
+
+
+class PerLook(NamedTuple):
+    """The paper's rule with a stand-in for the fit: the Beta posterior of each pair and time.
+
+    An algorithm is eliminated if P(ahead) reaches the certainty at each time by itself.
+    """
+
+    certainty: float
+    ahead: Table
+    alike: Table
+
+    name = "per_look"
+
+    @classmethod
+    def at(cls, looks: Ints, certainty: float) -> "PerLook":
+        return cls(certainty, Table.of(looks, prob_ahead), Table.of(looks, prob_alike))
+
+    def decide(self, wins: Ints, closing: bool = False) -> Decision:
+        """Return the decisions that follow from wins (T, R, looks, n, n)."""
+        alpha, n = self.certainty, wins.shape[-1]
+        ahead, alike = self.ahead.look_up(wins), self.alike.look_up(wins)
+        ahead[..., np.arange(n), np.arange(n)] = 0.5
+        leads, beats = np.any(ahead >= alpha, axis=0), np.all(ahead >= alpha, axis=0)
+        par = np.any((ahead >= alpha) | (alike >= alpha), axis=0)
+
+        def claims(race: int, look: int, kept: Sequence[int]) -> Claims:
+            pairs = (slice(None), *np.ix_(kept, kept))
+            at, same = ahead[:, race, look][pairs], alike[:, race, look][pairs]
+            return Claims.from_probabilities(
+                [str(k) for k in kept],
+                np.arange(len(wins)) + 1.0,
+                "time",
+                ahead=at,
+                alike=same,
+                prob_in_pareto=np.zeros(len(kept)),
+                beats=dominates(at, at.min(axis=0), alpha, "pointwise"),
+                sure=at.min(axis=0),
+                alpha=alpha,
+                resolution="at_par",
+            )
+
+        return _decide(beats, leads, closing & par & par.swapaxes(-1, -2), claims)
+
+
+RULES = (PerMember, PerLook)
+
+
+def _decide(
+    beats: Bools, leads: Bools, closed: Bools, claims: Callable[[int, int, Sequence[int]], Claims]
+) -> Decision:
+    """Ask the package for its decision wherever something may be decided: (R, looks, n, n)."""
+    races, n = len(beats), beats.shape[-1]
+    eliminated = np.zeros((races, n), dtype=bool)
+    ever_closed = np.zeros((races, n, n), dtype=bool)
+    either = (beats | closed) & ~np.eye(n, dtype=bool)
+    at = either.any(axis=(2, 3))
+    for race in np.flatnonzero(at.any(axis=1)).tolist():
+        kept = list(range(n))
+        for look in np.flatnonzero(at[race]).tolist():
+            new = beats[race, look] | (closed[race, look] & ~ever_closed[race])
+            if not (new & ~np.eye(n, dtype=bool))[np.ix_(kept, kept)].any():
+                continue
+            now = claims(race, look, kept)
+            settled = ~now.open_at.any(axis=0) & ~now.beats & ~now.beats.T
+            ever_closed[race][np.ix_(kept, kept)] |= settled
+            statuses = statuses_of(now, EPSILON)
+            out = {int(one.algorithm) for one in statuses if one.status == "dominated"}
+            eliminated[race, list(out)] = True
+            kept = [k for k in kept if k not in out]
+    return Decision(eliminated, leads.any(axis=1), ever_closed)

@@ -1,0 +1,79 @@
+"""Part (e): whole races by ``pb.Race`` with the real fit, and what their forecasts are worth.
+
+Five algorithms at ten times, three of them members. *plain*: truths from the prior of the paper's
+examples, and luck that lasts for half the range of times. *clones*: four algorithms of such a truth
+and a copy of one of the members, and luck that never changes.
+"""
+
+from typing import Any
+
+import numpy as np
+from error_control.decisions import Floats
+from racing.course import believing, course, drive, grid, members
+from tools.records import Records, seeded
+
+import polarbear as pb
+from polarbear.racing.core import Race
+from polarbear.racing.events import Asked, Decided
+from polarbear.testing import PAPER, draw_truth
+
+RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 30, 4096, 10, 5, 3
+PERSISTENCE = {"plain": 0.5, "clones": np.inf}
+CERTAINTY = 0.95
+
+
+def truth_of(setting: str, rng: np.random.Generator) -> Floats:
+    """Draw utilities until three of the algorithms are members."""
+    copied = setting == "clones"
+    while True:
+        truth, _ = draw_truth(PAPER, grid(TIMES), ALGORITHMS - copied, rng)
+        if copied:
+            best = int(np.flatnonzero(members(truth))[0])
+            truth = np.concatenate([truth, truth[:, [best]]], axis=1)
+        if members(truth).sum() == MEMBERS:
+            return truth
+
+
+def forecasts(race: Race) -> list[list[float]]:
+    """Return 10, 50 and 90 % forecast and the actual rest, in instances, for each decision."""
+    used: set[str] = set()
+    told = []
+    for event in race.events:
+        if isinstance(event, Asked):
+            used.update(job.instance for job in event.jobs)
+        elif isinstance(event, Decided) and event.open and event.outlook is not None:
+            told.append((len(used), event.outlook.instances))
+    return [[*forecast, len(used) - at] for at, forecast in told]
+
+
+def measure(records: Records, races: int = RACES, instances: int = INSTANCES) -> None:
+    """Race each setting with the default rules, and keep what came of it."""
+    for number in range(races):
+        for setting, persistence in PERSISTENCE.items():
+            if (setting, CERTAINTY, number) not in records:
+                rng = seeded("whole", setting, number)
+                on = course(truth_of(setting, rng), instances, rng, persistence)
+                race, *_ = drive(on, pb.Rules(alpha=CERTAINTY), believing(), number)
+                key = {"setting": setting, "certainty": CERTAINTY, "race": number}
+                records.add(key | judge(race, members(on.truth)))
+
+
+def judge(race: Race, member: Any) -> dict[str, Any]:
+    """Return what a race spent, whom it lost and kept, and its forecasts."""
+    belongs = dict(zip(sorted(race.state.entries), member.tolist(), strict=True))
+    called = [
+        [one.status, belongs[one.algorithm], None if p is None else round(p, 4)]
+        for one in race.statuses()
+        for p in [one.prob_in_pareto]
+    ]
+    return {
+        "ended": race.ended,
+        "runs": race.spent.runs,
+        "time": round(race.spent.time, 1),
+        "instances": len(race.runs.instances),
+        "rounds": race.rounds,
+        "lost": sum(belongs[name] for name in race.eliminated),
+        "dominated_kept": sum(not belongs[name] for name in race.pareto),
+        "statuses": called,
+        "forecasts": [[round(float(v), 1) for v in each] for each in forecasts(race)],
+    }
