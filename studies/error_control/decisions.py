@@ -92,25 +92,49 @@ class PerMember(NamedTuple):
 
     def decide(self, wins: Ints, closing: bool = False) -> Decision:
         """Return the decisions that follow from wins (T, R, looks, n, n)."""
-        n = wins.shape[-1]
         lead, par = self.lead.look_up(wins), self.par.look_up(wins)
-        log_k = np.full((n, n), np.log(multiplicity(n - 1)) - np.log1p(-self.certainty))
-        leads, par_ = (somewhere(e) >= -np.log1p(-self.certainty) for e in (lead, par))
-        beats = lead.min(axis=0) >= log_k
+        leads, pars = (somewhere(e) >= -np.log1p(-self.certainty) for e in (lead, par))
+        beats = lead.min(axis=0) >= self._log_k(wins.shape[-1])
 
         def claims(race: int, look: int, kept: Sequence[int]) -> Claims:
-            pairs = (slice(None), *np.ix_(kept, kept))
-            return Claims.from_e_values(
-                [str(k) for k in kept],
-                np.arange(len(wins)) + 1.0,
-                "time",
-                Evidence(lead[:, race, look][pairs], par[:, race, look][pairs]),
-                log_k=log_k[np.ix_(kept, kept)],
-                alpha=self.certainty,
-                resolution="at_par",
-            )
+            return self._claims(lead[:, race, look], par[:, race, look], kept)
 
-        return _decide(beats, leads, closing & par_ & par_.swapaxes(-1, -2), claims)
+        return _decide(beats, leads, closing & pars & pars.swapaxes(-1, -2), claims)
+
+    def first_end(self, wins: Ints, looks: Ints) -> list[tuple[str, int]]:
+        """Return how races of two end, from wins (T, R, looks, 2, 2), and after how many instances.
+
+        "equivalent", "dominated" (one of them), "member" (both stay, one leads somewhere) or
+        "undecided".
+        """
+        lead, par = self.lead.look_up(wins), self.par.look_up(wins)
+        pars = somewhere(par) >= -np.log1p(-self.certainty)
+        beats = lead.min(axis=0) >= self._log_k(2)
+        done = (pars & pars.swapaxes(-1, -2) | beats)[..., [0, 1], [1, 0]].any(axis=-1)
+        ends = []
+        for race, at in enumerate(done):
+            look = int(np.argmax(at)) if at.any() else len(looks) - 1
+            claims = self._claims(lead[:, race, look], par[:, race, look], (0, 1))
+            kinds = {one.status for one in statuses_of(claims, EPSILON)}
+            order = ("undecided", "dominated", "member", "equivalent")
+            ends.append((next(kind for kind in order if kind in kinds), int(looks[look])))
+        return ends
+
+    def _log_k(self, n: int) -> Floats:
+        return np.full((n, n), np.log(multiplicity(n - 1)) - np.log1p(-self.certainty))
+
+    def _claims(self, lead: Floats, par: Floats, kept: Sequence[int]) -> Claims:
+        """Return the claims of one race at one look, among those that are kept."""
+        pairs = np.ix_(kept, kept)
+        return Claims.from_e_values(
+            [str(k) for k in kept],
+            np.arange(len(lead)) + 1.0,
+            "time",
+            Evidence(lead[:, *pairs], par[:, *pairs]),
+            log_k=self._log_k(lead.shape[-1])[pairs],
+            alpha=self.certainty,
+            resolution="at_par",
+        )
 
 
 class PerLook(NamedTuple):

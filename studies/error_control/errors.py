@@ -227,3 +227,25 @@ def _join(strength: Floats, enough: Floats) -> Floats:
         lost[present[by_newcomer]] = 1
         present = np.append(present[~by_newcomer], [] if lost[newcomer] else [newcomer]).astype(int)
     return lost
+
+
+def equal_pairs(records: Records, races: int = 500, instances: int = 4096) -> None:
+    """Keep how races of two equal algorithms end, at 1 and at 20 times: the first decision counts.
+
+    Both run on all instances to the last time, with the default looks, until the race is over.
+    """
+    looks = default_looks(instances)
+    for n_times in (1, 20):
+        if (n_times, races) in records:
+            continue
+        rule, rng = PerMember.at(looks, CERTAINTY[0]), seeded("equal", n_times)
+        truth = np.zeros((n_times, 2))
+        ends: list[tuple[str, int]] = []
+        step = max(1, AT_ONCE // (n_times * 2 * instances))
+        for first in range(0, races, step):
+            size = (min(step, races - first), instances, 2)
+            noise = persistent_noise(np.linspace(0, 1, n_times), size, 0.5, rng)
+            ends += rule.first_end(count_wins(truth, noise, looks), looks)
+        count = {kind: sum(end == kind for end, _ in ends) for kind, _ in ends}
+        took = float(np.mean([seen for _, seen in ends]))
+        records.add({"times": n_times, "races": races, "ends": count, "instances": round(took, 1)})

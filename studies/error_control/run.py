@@ -24,6 +24,7 @@ from tools.records import Records
 
 KEYS = {
     "errors": ("setting", "n", "times", "persistence", "rule", "certainty", "races"),
+    "equal": ("times", "races"),
     "cost": ("rule", "looks", "certainty", "win"),
     "curves": ("rule", "certainty"),
     "pairs": ("certainty", "win", "race"),
@@ -38,6 +39,7 @@ def measure_errors(files: dict[str, Records], races: int | None, quick: bool) ->
         errors.measure(persistence, settings, races, files["errors"])
         print(f"errors: {settings[0].name}, L = {persistence:g} done", flush=True)
     errors.newcomers(races, files["errors"], 4 if quick else errors.NEWCOMERS)
+    errors.equal_pairs(files["equal"], 4 if quick else 500, 256 if quick else 4096)
 
 
 def measure_cost(files: dict[str, Records], races: int | None, quick: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from error_control.cost import LIMIT, TARGET, WINS
+from error_control.errors import NAMES
 from tools.figures import possible
 from tools.markdown import table
 
@@ -25,6 +26,7 @@ def write(folder: Path, files: Files) -> str:
         ("Error under looking", _errors(files["errors"])),
         ("Cost of one pair at one time", _cost(files["cost"], files["pairs"])),
         ("A tied pair, look after look", _curves(files["curves"])),
+        ("Two equal algorithms", _equal(files["equal"])),
         ("Whole races", _races(files["races"])),
         ("Forecasts", _forecasts(files["races"])),
     ]
@@ -79,8 +81,23 @@ def _errors(rows: Sequence[Row]) -> str:
         for row in rows
         if row["setting"] == "newcomers"
     ]
-    text = f"{text}\n\n{table(head, body)}"
+    text = f"{_worst(rows)}\n\n{text}\n\n{table(head, body)}"
     return f"{text}\n\nMembers lost with newcomers: {'; '.join(duels)}." if duels else text
+
+
+def _worst(rows: Sequence[Row]) -> str:
+    """Return the largest errors over all settings, in one sentence for each rule and certainty."""
+    said = []
+    for rule in ("per_member", "per_look"):
+        for certainty in sorted({row["certainty"] for row in rows}):
+            of = [row for row in rows if (row["rule"], row["certainty"]) == (rule, certainty)]
+            worst = [max(row.get(name, 0.0) for row in of) for name in NAMES]
+            lost, _, leads, par = (f"{100 * each:.1f} %" for each in worst)
+            said.append(
+                f"- {rule} at {certainty}: a member is lost in at most {lost} of races, a lead is "
+                f"false in at most {leads}, closing at par in at most {par}."
+            )
+    return "\n".join(["The largest errors over all settings below:", "", *said])
 
 
 def _cost(rows: Sequence[Row], pairs: Sequence[Row]) -> str:
@@ -157,6 +174,19 @@ def _curves(rows: Sequence[Row]) -> str:
         f"{rows[0]['instances'][-1]:,} instances ({len(rows[0]['wrong'])} looks). A pair that is "
         "closed at par is not looked at again, except in the last column."
     )
+
+
+def _equal(rows: Sequence[Row]) -> str:
+    kinds = ("equivalent", "dominated", "member", "undecided")
+    body = [
+        [row["times"], row["races"]]
+        + [f"{100 * row['ends'].get(kind, 0) / row['races']:.1f} %" for kind in kinds]
+        + [f"{row['instances']:,.0f}"]
+        for row in rows
+    ]
+    said = "Certainty .95, L = 0.5, at most 4,096 instances, default batches, simulated. "
+    said += "Real races are in [equal_pairs.md](../racing/equal_pairs.md).\n\n"
+    return said + table(["times", "races", *kinds, "mean instances"], body) if body else ""
 
 
 def _races(rows: Sequence[Row]) -> str:
