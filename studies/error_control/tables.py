@@ -197,8 +197,6 @@ def _races(rows: Sequence[Row]) -> str:
         statuses = [one for row in of for one in row["statuses"]]
         dominated = sum(not belongs for _, belongs, _ in statuses)
         kept = sum(row["dominated_kept"] for row in of)
-        called = [p for status, _, p in statuses if status in ("member", "equivalent") and p]
-        doubted = sum(p < 0.5 for p in called)
         body.append(
             [
                 setting,
@@ -209,11 +207,11 @@ def _races(rows: Sequence[Row]) -> str:
                 f"{kept} of {dominated}",
                 sum(row["lost"] for row in of),
                 sum(row["ended"] == "resolved" for row in of),
-                f"{doubted} of {len(called)}",
+                *(_doubted(statuses, kind) for kind in ("member", "equivalent")),
             ]
         )
     head = ["", "races", "mean runs", "median", "at the design", "dominated kept", "members lost"]
-    head += ["resolved", "called members, P(belongs) < .5"]
+    head += ["resolved", "members with P(belongs) < .5", "equivalent ones with it"]
     return (
         f"Five algorithms, T = 10, three members, `pb.Rules()` (certainty .95).\n\n"
         f"{table(head, body)}"
@@ -222,20 +220,37 @@ def _races(rows: Sequence[Row]) -> str:
     )
 
 
+def _doubted(statuses: Sequence[tuple[str, bool, float | None]], kind: str) -> str:
+    """Return how many algorithms of a status the posterior doubts to be members."""
+    called = [p for status, _, p in statuses if status == kind and p is not None]
+    return f"{sum(p < 0.5 for p in called)} of {len(called)}"
+
+
 def _forecasts(rows: Sequence[Row]) -> str:
     body = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
-        of = [row for row in rows if row["setting"] == setting and row["ended"] == "resolved"]
-        values = [each for row in of for each in row["forecasts"]]
-        if values:
-            told = np.array(values)
-            below = (told[:, 3:] <= told[:, :3]).mean(axis=0)
-            body.append([setting, len(of), len(told), *(f"{share:.2f}" for share in below)])
-    head = ["", "races", "decisions", "below 10 %", "below 50 %", "below 90 %"]
-    expected = ["expected", "", "", *EXPECTED]
+        told = [
+            np.array(row["forecasts"])
+            for row in rows
+            if row["setting"] == setting and row["ended"] == "resolved" and row["forecasts"]
+        ]
+        if told:
+            below = [each[:, 3:] <= each[:, :3] for each in told]
+            decisions = np.concatenate(below)
+            zero = np.mean(np.concatenate(told)[:, 1] == 0)
+            for name, share in (
+                (f"{len(decisions)} decisions", decisions.mean(axis=0)),
+                (
+                    f"mean of {len(told)} races",
+                    np.mean([each.mean(axis=0) for each in below], axis=0),
+                ),
+            ):
+                body.append([f"{setting}, {name}", *(f"{k:.2f}" for k in share), f"{zero:.2f}"])
+    head = ["", "below 10 %", "below 50 %", "below 90 %", "median forecast is 0"]
     return (
         "The share of decisions after which the race took at most the instances of its forecast "
-        f"(`Decided.outlook.instances`).\n\n{table(head, [*body, expected])}"
+        "(`Decided.outlook.instances`). Long races have many decisions.\n\n"
+        f"{table(head, [*body, ['expected', *EXPECTED, '0']])}"
         if body
         else ""
     )
