@@ -200,8 +200,10 @@ def test_a_lead_at_every_time_is_no_settled_pair_before_it_is_dominance():
 
 
 def test_the_error_is_shared_among_all_rivals_that_ever_come():
-    shares = [1 / multiplicity(4)] * 4 + [1 / multiplicity(4, i) for i in range(1, 5000)]
-    assert sum(shares) == pytest.approx(1, abs=1e-3)
+    for rivals in (0, 1, 4, 9, 50):
+        now = [1 / multiplicity(rivals)] * rivals
+        later = [1 / multiplicity(rivals, i) for i in range(1, 5000)]
+        assert sum(now + later) == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.parametrize("control", ["per_member", "whole_race"])

@@ -104,7 +104,7 @@ def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Float
 def log_better(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
     """Return the logarithm of the e-value against "the mean score is at most 1/2 + epsilon".
 
-    >>> float(log_better(np.array(40.0), np.array(0.0), np.array(10.0), 0.05)) > np.log(20)
+    >>> bool(log_better(np.array(90.0), np.array(0.0), np.array(10.0), 0.05) > np.log(20))
     True
     """
     return _log_above(wins, ties, losses, 0.5 + epsilon, max(epsilon, 0.01))
@@ -242,11 +242,15 @@ def multiplicity(rivals: int, later: int = 0) -> float:
     ``rivals``: the number of rivals present when the algorithm entered. ``later``: 0 for these,
     and i for the i-th one that enters after it. The reciprocals over all rivals that ever come sum
     to at most 1, so the algorithm is wrongly eliminated with probability at most 1 - certainty.
+    A tenth of the error, or an equal share if that is less, is kept for those that enter later.
 
-    >>> multiplicity(4), multiplicity(4, later=1), multiplicity(4, later=2)
-    (5.0, 10.0, 30.0)
+    >>> multiplicity(9), multiplicity(9, later=1), multiplicity(9, later=2)
+    (10.0, 20.0, 60.0)
     """
-    return (rivals + 1.0) * (later * (later + 1) if later else 1)
+    if not rivals:
+        return max(1.0, later * (later + 1.0))
+    kept = min(0.1, 1 / (rivals + 1))
+    return later * (later + 1) / kept if later else rivals / (1 - kept)
 
 
 def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple[Floats, Floats]:

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from polarbear.data.names import count, listing, shown, span
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
-from polarbear.e_values import Evidence, count_outcomes, multiplicity, somewhere
+from polarbear.e_values import Evidence, count_outcomes, somewhere
 from polarbear.errors import DataError
 from polarbear.relations import Bools, Floats, Resolution, eliminate, open_times
 
@@ -355,7 +355,7 @@ def assess(
     n = len(rankings.algorithms)
     if n < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
-    factor = multiplicity(n - 1) * (n if error_control == "whole_race" else 1)
+    factor = (n - 1) * (n if error_control == "whole_race" else 1)
     claims = Claims.from_e_values(
         rankings.algorithms,
         rankings.times,

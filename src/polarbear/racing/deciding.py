@@ -205,6 +205,8 @@ def _ahead(
     leads = Leads.of(posterior, rankings, pairs)
     if leads is None:
         return decided
+    if rules.error_control != "per_look":
+        leads = leads.by_counts()
     required = _required(state, names, leads)
     still, need = outlook(leads, len(names), required, rules.resolution)
     opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
@@ -234,8 +236,10 @@ def _required(state: State, names: Sequence[str], leads: Leads) -> Required:
         z = float(ndtri(rules.alpha))
         return Required(z, z, z, width, one_sided=False)
     log_k = log_thresholds(state, names)
+    # Evidence for some time is a mean over times: one time alone has to carry all of them.
+    times = 1 if rules.resolution == "strict" else len(state.times)
     over, under = log_k[leads.first, leads.second], log_k[leads.second, leads.first]
-    once = float(np.sqrt(2 * (1 - np.log1p(-rules.alpha))))
+    once = float(np.sqrt(2 * (1 + np.log(times) - np.log1p(-rules.alpha))))
     return Required(np.sqrt(2 * (over + 1)), np.sqrt(2 * (under + 1)), once, width, one_sided=True)
 
 

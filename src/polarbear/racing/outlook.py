@@ -52,6 +52,15 @@ class Leads(NamedTuple):
         both = np.minimum(seen[:, first], seen[:, second])
         return cls(first, second, draws, draws.std(axis=0), np.maximum(both, 1.0))
 
+    def by_counts(self) -> Self:
+        """Return the leads with the spread that wins and losses of the pair alone would leave.
+
+        E-values see these counts, while the posterior also learns from other pairs. The standard
+        error of a log-odds of p after P instances is 1 / sqrt(P p (1 - p)).
+        """
+        p = 1 / (1 + np.exp(-self.draws.mean(axis=0)))
+        return self._replace(spread=1 / np.sqrt(self.seen * p * (1 - p)))
+
     def of_pairs(self, chosen: NDArray[np.bool_]) -> Self:
         """Those of some pairs."""
         ends = self.first[chosen], self.second[chosen]
