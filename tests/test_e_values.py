@@ -234,6 +234,24 @@ def test_the_shares_of_a_race_with_newcomers_and_returns(control):
             assert sum(totals) <= 1 + 1e-12
 
 
+def test_without_the_decisive_instances_there_is_no_dominance():
+    truth = np.array([[1.5, 0.0], [1.2, 0.0]])
+    compared = 0
+    for seed in range(5):
+        rankings = pb.testing.simulate_rankings(truth, 60, seed=seed, persistence=0.5)
+        dominated = [one for one in pb.assess(rankings) if one.status == "dominated"]
+        for status in dominated:
+            kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
+            fewer = {one.algorithm: one.status for one in pb.assess(rankings.take(kept))}
+            assert fewer[status.algorithm] != "dominated"
+            # And no instance less is enough: any other set of that size leaves more evidence.
+            some = [*kept, rankings.instances.index(status.decisive[0])]
+            back = {one.algorithm: one.status for one in pb.assess(rankings.take(sorted(some)))}
+            assert back[status.algorithm] == "dominated"
+            compared += 1
+    assert compared > 2
+
+
 def test_the_mean_over_times_is_evidence_for_some_time():
     log_e = np.log(np.array([[1.0, 30.0], [3.0, 10.0]]))
     assert np.exp(somewhere(log_e)) == pytest.approx([2.0, 20.0])

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from polarbear.data.names import count, listing, shown, span
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
-from polarbear.e_values import Evidence, count_outcomes, somewhere
+from polarbear.e_values import Evidence, count_outcomes, decisive_instances, somewhere
 from polarbear.errors import DataError
 from polarbear.relations import Bools, Floats, Resolution, eliminate, open_times
 
@@ -74,6 +74,8 @@ class AlgorithmStatus(NamedTuple):
         None if there is no forecast.
     left
         The number of unused instances. None if instances do not come to an end.
+    decisive
+        The fewest instances without which it would not be dominated.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class AlgorithmStatus(NamedTuple):
     instances: float | None = None
     time: float | None = None
     left: int | None = None
+    decisive: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.status == "removed":
@@ -365,7 +368,17 @@ def assess(
         alpha=alpha,
         resolution=resolution,
     )
-    return statuses_of(claims, epsilon)
+    level = np.log(factor) - np.log1p(-alpha)
+    return [
+        status._replace(
+            decisive=decisive_instances(
+                rankings, status.rival or "", status.algorithm, level, epsilon
+            )
+        )
+        if status.status == "dominated"
+        else status
+        for status in statuses_of(claims, epsilon)
+    ]
 
 
 def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:

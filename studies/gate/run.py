@@ -124,8 +124,8 @@ def write(folder: Path) -> str:
         cost = (
             f"An equal patch takes {equal['mean']:,.0f} instances in the mean. A fixed sample that "
             f"shows the same at one time with the same power takes "
-            f"{fixed_sample(equal['passed']):,.0f}; it must be chosen beforehand, and takes as many "
-            "for patches that are clearly better or worse."
+            f"{fixed_sample(equal['passed']):,.0f}; it must be chosen beforehand, and takes as "
+            "many for patches that are clearly better or worse."
         )
         parts += [setting, table(head, cells), cost]
     path = folder / "results" / "highs.json"

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from polarbear.data.names import natural
 from polarbear.data.rankings import Rankings
-from polarbear.e_values import Evidence, count_outcomes
+from polarbear.e_values import Evidence, count_outcomes, decisive_instances
 from polarbear.posterior import Posterior
 from polarbear.racing.allocation import focus
 from polarbear.racing.choosing import decide_choice
@@ -65,7 +65,9 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
     statuses, open_at = assess_candidates(state, trusted, rankings)
     names = tuple(one.algorithm for one in statuses)
     eliminated = tuple(
-        Eliminated(one.algorithm, one.rival or "", one.prob_dominated)
+        Eliminated(
+            one.algorithm, one.rival or "", one.prob_dominated, _decisive(state, one, rankings)
+        )
         for one in statuses
         if one.status == "dominated"
     )
@@ -136,6 +138,15 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
         prob_in_pareto=posterior.undominated(names).mean(axis=0),
         prob_dominates=posterior.better_everywhere_matrix()[pairs] if claims.beats.any() else None,
     )
+
+
+def _decisive(state: State, status: AlgorithmStatus, rankings: Rankings) -> tuple[str, ...]:
+    """Return the fewest instances without which e-values would not eliminate an algorithm."""
+    rules, rival = state.rules, status.rival or ""
+    if rules.error_control == "per_look" or state.model.weights:
+        return ()
+    log_k = log_thresholds(state, [rival, status.algorithm])[0, 1]
+    return decisive_instances(rankings, rival, status.algorithm, log_k, rules.epsilon)
 
 
 def log_thresholds(state: State, names: Sequence[str]) -> Floats:

@@ -15,7 +15,7 @@ Each line says its version. Files of every version stay readable.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from math import inf, isfinite
@@ -50,6 +50,7 @@ class Eliminated(NamedTuple):
     algorithm: str
     by: str
     probability: float | None
+    decisive: tuple[str, ...] = ()  # the fewest instances without which it would not be
 
 
 class Open(NamedTuple):
@@ -446,6 +447,12 @@ def _job(row: Any) -> Job:
     return job._replace(horizon=float(job.horizon))
 
 
+def _eliminated(
+    algorithm: str, by: str, probability: float | None, decisive: Sequence[str] = ()
+) -> Eliminated:
+    return Eliminated(algorithm, by, probability, tuple(map(_text, decisive)))
+
+
 def _check_repetition(number: Any) -> None:
     if not isinstance(number, int) or not 0 <= number <= MAX_REPETITION:
         raise ValueError(f"repetition {number!r}")
@@ -492,7 +499,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "key": lambda row: Key(*row),
     "status": Status,
     "run": lambda plain: plain_run(Run(**plain)),
-    "eliminated": lambda rows: tuple(Eliminated(*row) for row in rows),
+    "eliminated": lambda rows: tuple(_eliminated(*row) for row in rows),
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
     "assessed": lambda rows: tuple(Assessed(*row) for row in rows),
     "horizons": lambda rows: tuple((name, float(until)) for name, until in rows),

@@ -62,7 +62,7 @@ class Replay(Raced):
             f"{count(len(runs.instances), 'instance')}\n{answer}"
             f"  used        {self.used:,} of {count(self.full.runs, 'recorded run')}, "
             f"{moment(self.spent.time, runs.clock, 7)} of {amount(self.full.time, runs.clock)}\n"
-            f"  saved       {100 * self.saved:.0f} % of the time"
+            f"  saved       {round(100 * self.saved)} % of the time"
         )
 
     __repr__ = __str__

@@ -14,8 +14,9 @@ def status_of(state: State, name: str) -> AlgorithmStatus:
     if name in state.removed:
         return AlgorithmStatus(name, "removed", why=state.removed[name])
     if name in state.eliminated:
-        _, rival, probability = state.eliminated[name]
-        return AlgorithmStatus(name, "dominated", rival=rival, prob_dominated=probability)
+        _, rival, probability, decisive = state.eliminated[name]
+        status = AlgorithmStatus(name, "dominated", rival=rival, prob_dominated=probability)
+        return status._replace(decisive=decisive)
     assessed, rivals = state.assessed.get(name), state.rivals().get(name, {})
     if assessed is None:
         alone = not rivals and len(state.racing) == 1

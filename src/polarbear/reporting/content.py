@@ -191,7 +191,7 @@ def _pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
                 "until": found.until,
                 "since": found.since,
                 "up": found.then == names[first[row]],
-                "probability": None if found.probability is None else round(found.probability, 5),
+                "probability": round(found.probability, 5),
             }
             for found in posterior.crossings(names[first[row]], names[second[row]], alpha)
         ]

@@ -43,6 +43,7 @@ def history(source: Racing, names: list[str], refits: int) -> dict[str, Any]:
                 "algorithm": code[one.algorithm],
                 "by": code[one.by],
                 "probability": one.probability,
+                "decisive": list(one.decisive),
             }
             for event in source.events
             if isinstance(event, Decided)
@@ -94,11 +95,14 @@ def _facts(source: Racing) -> dict[str, str]:
     race = race_of(source)
     state = race.state
     facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
+    if race.chosen:
+        facts["chosen"] = listing(race.chosen, most=30)
+    facts["error"] = race.rules.guarantee
     if isinstance(source, Replay):
         full = amount(source.full.time, state.clock)
         used = f"{source.used:,} of {count(source.full.runs, 'recorded run')}"
         facts["spent"] = f"{used}, {amount(race.spent.time, state.clock)} of {full}"
-        facts["saved"] = f"{100 * source.saved:.0f} % of the time"
+        facts["saved"] = f"{round(100 * source.saved)} % of the time"
     else:
         facts["spent"] = state.describe_spent()
     again = race.n_runs - len(source.runs)

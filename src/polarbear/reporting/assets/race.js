@@ -107,14 +107,17 @@ function drawSettled(race, width) {
 
 function drawOut(race) {
   if (!race.out.length) return html("p", {}, "Nobody is out.");
-  const rows = race.out.map(({ round, algorithm, by, probability }) => html("tr", {},
+  const listed = (names) => names.length ? `${plural(names.length, "instance")}: ${shortened(names.join(", "), 40)}` : "";
+  const rows = race.out.map(({ round, algorithm, by, probability, decisive }) => html("tr", {},
     html("td", { class: "number" }, round),
     html("th", { scope: "row" }, labelled(algorithm)),
     html("td", {}, labelled(by)),
-    html("td", { class: "number" }, probability === null ? "" : chance(probability))));
-  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?")),
+    html("td", { class: "number" }, probability === null ? "" : chance(probability)),
+    html("td", { title: decisive.join(", ") }, listed(decisive))));
+  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?"), " ",
+      html("span", { class: "soft" }, "Hangs on: the fewest instances without which it would not be dominated.")),
     html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
-      ...[["round", "number"], ["out", ""], ["dominated by", ""], ["P", "number"]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+      ...[["round", "number"], ["out", ""], ["dominated by", ""], ["P", "number"], ["hangs on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
     html("tbody", {}, ...rows))));
 }
 
