@@ -178,6 +178,10 @@ class Race:
                 f"deadline={deadline!r}: a Race has no clock, so expected a number to compare now "
                 "with; Rules.resolve_deadline(time.time()) makes one of it"
             )
+        baseline = self.rules.baseline
+        if baseline is not None and baseline not in self._state.racing:
+            names = list(self._state.racing)
+            raise DataError(f"baseline={baseline!r} is not in the race; {guess(baseline, names)}")
         while True:
             state = self._state
             if deadline is not None and now is not None and now >= deadline:

@@ -46,6 +46,8 @@ class Overview:
         Of the store.
     direction, clock, times
         What the race is about; ``times`` is how many there are.
+    error_bound
+        What the certainty of the race bounds, in a few words.
     model
         How the race makes posteriors, in words.
     racing, eliminated, removed
@@ -85,6 +87,7 @@ class Overview:
     clock: str
     times: int
     model: str
+    error_bound: str
     racing: tuple[str, ...]
     eliminated: Mapping[str, Eliminated]
     removed: tuple[str, ...]
@@ -117,6 +120,7 @@ class Overview:
             f"  model       {shown(self.model)}",
             f"  racing      {listing(self.racing)}",
             f"  eliminated  {listing(out)}",
+            f"  error       {self.error_bound}",
         ]
         if self.rounds:
             lines += [f"  {shown(one.algorithm)}: {one.brief()}" for one in self._candidates()]
@@ -184,6 +188,7 @@ def overview(database: Database) -> Overview:
         state.clock,
         len(state.times),
         str(state.model),
+        state.rules.error_bound,
         state.present(),
         dict(state.eliminated),
         tuple(sorted(state.removed, key=natural)),
