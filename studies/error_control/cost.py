@@ -43,12 +43,12 @@ TARGET = {
 
 FACTORS = {
     "per_member": multiplicity(1),
-    "K = 1.11 / (1 - c)": 10 / 9,
+    "K = 2 / (1 - c)": 2.0,
     "K = 1 / (1 - c)": 1.0,
 }
 """K (1 - certainty) for the elimination of one by the other, in a race of two.
 
-The package keeps one half of the error for newcomers; 10/9 would keep a tenth, and 1 nothing.
+The package keeps a tenth of the error for newcomers (10/9); 2 would keep one half, and 1 nothing.
 """
 
 OPEN, WON, LOST, CLOSED = range(4)

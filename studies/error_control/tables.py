@@ -265,7 +265,7 @@ STYLE = {
 
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
-    """Draw the share of wrong decisions against the number of looks."""
+    """Draw how often a given member is lost against the number of looks: two equal algorithms."""
     from matplotlib import pyplot
 
     figure, ax = pyplot.subplots(figsize=(5.2, 3.2), layout="constrained")
@@ -273,7 +273,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     for row in rows:
         if (row["rule"], row["certainty"]) in STYLE:
             colour, line, label, above = STYLE[row["rule"], row["certainty"]]
-            wrong = 100 * np.array(row["wrong"])
+            wrong = 100 * np.array(row["wrong"]) / 2  # by symmetry, a given one of the two
             ax.plot(looks, wrong, color=colour, linestyle=line, linewidth=2.4)
             text = f"{label}: {wrong[-1]:.0f} %"
             ax.text(looks[-1], wrong[-1] + above, text, color=colour, ha="right", fontsize=10)
@@ -287,7 +287,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     ax.set_ylim(0, None)
     ax.margins(y=0.12)
     ax.set_xlabel("looks at the data")
-    ax.set_ylabel("equal algorithms called\ndifferent (% of races)")
+    ax.set_ylabel("a given one of two equal algorithms\nis eliminated (% of races)")
     ax.spines[["top", "right"]].set_visible(False)
     stem.parent.mkdir(parents=True, exist_ok=True)
     for suffix in (".png", ".svg"):

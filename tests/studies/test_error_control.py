@@ -40,7 +40,7 @@ def test_a_posterior_at_each_look_loses_more_than_stated():
 
 def test_looking_at_every_instance_keeps_the_error_of_a_tied_pair():
     ended = race_exactly("per_member", 0.95, range(1, 513), [0.5], closing=False)
-    assert 0.02 < ended.wrong[-1, 0] <= 0.05
+    assert 0.02 < ended.wrong[-1, 0] / 2 <= 0.05  # of a given one: either of them, by symmetry
     assert ended.share.sum() == pytest.approx(1)
     assert (np.diff(ended.wrong[:, 0]) >= 0).all()
 
