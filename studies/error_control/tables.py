@@ -259,7 +259,7 @@ def _forecasts(rows: Sequence[Row]) -> str:
 STYLE = {
     ("per_look", 0.95): ("#D55E00", "-", "posterior at each look, .95", 1.5),
     ("per_look", 0.99): ("#E69F00", "--", "posterior at each look, .99", 1.5),
-    ("per_member", 0.95): ("#0072B2", "-", "e-values, .95 (default)", 3.4),
+    ("per_member", 0.95): ("#0072B2", "-", "e-values, .95 (default)", 0.5),
 }
 """Colour (of Okabe and Ito, for colour-blind readers), line, text and how far above its line."""
 
