@@ -185,7 +185,7 @@ def _equal(rows: Sequence[Row]) -> str:
         for row in rows
     ]
     said = "Certainty .95, L = 0.5, at most 4,096 instances, default batches, simulated. "
-    said += "Real races are in [equal_pairs.md](../racing/equal_pairs.md).\n\n"
+    said += "Real races are in `studies/racing/equal_pairs.md`.\n\n"
     return said + table(["times", "races", *kinds, "mean instances"], body) if body else ""
 
 
