@@ -172,7 +172,11 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         metavar=("A", "B"),
         help="race for the choice alone: for a budget from A to B, all equally likely",
     )
-    add("--regret", type=float, help="with --between: end at this expected regret of the choice")
+    add(
+        "--regret",
+        type=float,
+        help="with --between: end when the regret of the choice is at most this",
+    )
     add("--portfolio", type=int, help="with --between: the number of algorithms to choose (1)")
 
 

@@ -24,10 +24,10 @@ from polarbear.status import AlgorithmStatus
 
 
 class Choice(NamedTuple):
-    """The algorithms to run, as numbers, and the expected regret of not knowing better."""
+    """The algorithms to run, and by how much the best choice of each posterior draw is better."""
 
     chosen: Bools  # (n,)
-    regret: float
+    regret: Floats  # (D,)
 
 
 def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
@@ -37,15 +37,15 @@ def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
     best portfolio of distinct algorithms has the best members.
 
     >>> choice = choose(np.array([[[0.5, 0.3, 0.2]], [[0.2, 0.7, 0.1]]]), np.ones(1), 1)
-    >>> choice.chosen.tolist(), round(choice.regret, 2)
-    ([False, True, False], 0.1)
+    >>> choice.chosen.tolist(), choice.regret.round(2).tolist()
+    ([False, True, False], [0.2, 0.0])
     """
     values = np.einsum("dtn,t->dn", ratings, weights)
     order = np.argsort(-values.mean(axis=0), kind="stable")
     chosen = np.zeros(values.shape[1], dtype=bool)
     chosen[order[:size]] = True
     best = np.sort(values, axis=1)[:, -size:].sum(axis=1)
-    return Choice(chosen, float(np.mean(best - values[:, chosen].sum(axis=1))))
+    return Choice(chosen, best - values[:, chosen].sum(axis=1))
 
 
 def decide_choice(
@@ -65,7 +65,7 @@ def decide_choice(
     evidence = preference_evidence(rankings, weights, rules.epsilon, heaviest)
     settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)
     open_ = choice.chosen[:, None] & ~choice.chosen & ~settled
-    if rules.regret is not None and choice.regret <= rules.regret:
+    if rules.regret is not None and np.mean(choice.regret <= rules.regret) >= rules.alpha:
         open_[:] = False
     rated = {name: k for k, name in enumerate(names)}
     bits = state.asked_times

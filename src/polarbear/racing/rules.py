@@ -69,8 +69,8 @@ class Rules:
         The budget for which an algorithm is wanted, such as ``preferences.between(60, 300)``: the
         race then spends only on what may change the choice. It ends when the chosen algorithm is
         at par with, or ahead of, every other one in the score averaged over that preference; or
-        when its expected regret is at most ``regret``, in the value of
-        :func:`polarbear.select`. ``portfolio``: the number of algorithms that are wanted.
+        when its regret is at most ``regret`` with posterior probability ``alpha``, in the value
+        of :func:`polarbear.select`. ``portfolio``: the number of algorithms that are wanted.
     baseline
         The name of an algorithm that the others are tested against (:func:`polarbear.gate`): each
         passes when it is at par with the baseline at every time, and fails when the baseline is
@@ -266,8 +266,8 @@ class Rules:
             )
         if self.preference is not None and self.regret is not None:
             return (
-                f"the expected regret of the choice is at most {self.regret:g}, or it is behind "
-                f"by more than {self.epsilon:g} with probability at most {error}"
+                f"the regret of the choice is above {self.regret:g} with posterior probability "
+                f"{error} at most, or it is behind by more than {self.epsilon:g} as seldom"
             )
         if self.preference is not None:
             return (
