@@ -342,7 +342,7 @@ def test_what_check_prints_has_no_control_characters():
         pb.check({"a\x1b[31m": wrong}, ["i"], [0.5, 3], direction="minimize", clock="wall")
     )
     assert "\x1b" not in printed
-    assert "from 0.5 to 3 seconds; watched here for 1 second\n" in printed
+    assert "from 0.5 to 3 seconds; watched here for 2 seconds\n" in printed
 
 
 def test_a_round_in_which_a_newcomer_alone_fails_is_kept():

@@ -82,8 +82,8 @@ def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, ans
         (instances / f"{k}.txt").write_text(str(k))
     program = f"{sys.executable} {tmp_path / 'solver.py'} {{seed}}"
     command = ["gate", "--old", f"{program} 0", "--new", f"{program} {shift}", str(instances)]
-    command += ["--pattern", r"value (?P<value>\\S+)", "--times", "5", "--direction", "minimize"]
-    command += ["--repeat", "5", "--quiet", "--markdown", str(tmp_path / "summary.md")]
+    command += ["--pattern", r"value (?P<value>\\S+)", "--budgets", "5", "--direction", "minimize"]
+    command += ["--reuse", "5", "--quiet", "--markdown", str(tmp_path / "summary.md")]
     command = [word.replace("\\\\", "\\") for word in command]
     assert main([*command, "--json"]) == code
     said = json.loads(capsys.readouterr().out)
@@ -92,7 +92,7 @@ def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, ans
 
 
 def test_a_gate_that_cannot_run_is_no_answer(tmp_path, capsys):
-    command = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--times", "1"]
+    command = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
     command += ["--direction", "minimize", str(tmp_path / "missing")]
     assert main(command) == 3
     assert "there is no such file or folder" in capsys.readouterr().err

@@ -91,7 +91,7 @@ def course(events: Iterable[Event]) -> list[dict[str, Any]]:
                     "round": len(rounds) + 1,
                     "instances": len({job.instance for job in seen}),
                     "runs": len(seen),
-                    "eliminated": [[*out] for out in event.eliminated],
+                    "eliminated": [[*out[:3]] for out in event.eliminated],
                     "settled": sorted(racing - unsettled),
                     "open": len(event.open),
                 }

@@ -165,19 +165,22 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         metavar=("LEAST", "MOST"),
         help="instances of a round (8 64)",
     )
-    add(
+    when = parser.add_argument_group("race for the choice alone, if you know when you will stop")
+    when.add_argument(
         "--between",
         nargs=2,
         type=a_time,
         metavar=("A", "B"),
-        help="race for the choice alone: for a budget from A to B, all equally likely",
+        help="at some time from A to B, all equally likely",
     )
     add(
         "--regret",
         type=float,
         help="with --between: end when the regret of the choice is at most this",
     )
-    add("--portfolio", type=int, help="with --between: the number of algorithms to choose (1)")
+    when.add_argument(
+        "--portfolio", type=int, help="with --between: the number of algorithms to choose (1)"
+    )
 
 
 def _rules(wanted: argparse.Namespace) -> "polarbear.Rules":

@@ -210,6 +210,24 @@ FIT = ("prior", "evidence", "method", "abs_tol", "rel_tol", "weights")
 """Options of ``polarbear.fit`` that commands have; the store of a race knows its own."""
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """How the output of programs is understood."""
+    parser.add_argument(
+        "--pattern",
+        metavar="REGEX",
+        action=Option,
+        required=True,
+        help="finds times and values in solver logs",
+    )
+    parser.add_argument(
+        "--direction",
+        choices=("minimize", "maximize"),
+        action=Option,
+        required=True,
+        help="whether small or large values are good",
+    )
+
+
 def add_fit(parser: argparse.ArgumentParser) -> None:
     """How to make a posterior."""
     group = parser.add_argument_group("how to make a posterior")

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polarbear.cli.answers import provenance, say
-from polarbear.cli.options import add_file, add_json, add_workers, command
+from polarbear.cli.options import (
+    add_file,
+    add_json,
+    add_output,
+    add_seed,
+    add_workers,
+    command,
+)
 from polarbear.cli.output import complain, shown, to_json, typed, without_password
 from polarbear.errors import SolverError
 from polarbear.racing.deadlines import parse_deadline
@@ -21,6 +28,9 @@ if TYPE_CHECKING:
     from polarbear.coordinator import Result, Watch
     from polarbear.running.configuration import Configuration
     from polarbear.running.instances import Instances
+
+
+STORE = "where to keep the race, in place of what a file says: the same command resumes it"
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -43,7 +53,7 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
     )
     add_file(parser, "file", help="a TOML file with solvers, instances, times and rules")
     add_workers(parser, "one for each core")
-    add_file(parser, "--store", help="where to keep the race, if not at the `store` of the file")
+    add_file(parser, "--store", help=STORE)
     parser.add_argument(
         "--deadline",
         metavar="WHEN",
@@ -182,7 +192,7 @@ def _executor(wanted: argparse.Namespace) -> object:
 
 GATE_EXAMPLE = (
     "gate --old './v1 {instance}' --new './v2 {instance}' --pattern '(?P<value>.*)' "
-    "--direction minimize --times 1,10,60 instances/"
+    "--direction minimize --budgets 1,10,60 instances/"
 )
 REPEATED = " #"
 """Before the number of a repeated instance in its name."""
@@ -197,7 +207,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         "gate",
         "test that a new version of a program is no worse than the old one, at every budget",
         "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not be run.",
-        takes="--old COMMAND --new COMMAND --times T,T,... INSTANCE ...",
+        takes="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
         examples=(GATE_EXAMPLE,),
         run=_gate,
     )
@@ -205,24 +215,21 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
     add = parser.add_argument
     for name in ("old", "new"):
         add(f"--{name}", required=True, metavar="COMMAND", help=f"the {name} program: see Command")
-    add("--pattern", required=True, help="a regular expression with a group 'value' (and 'time')")
-    add("--times", required=True, help="the budgets at which the two are compared: 1,10,60")
-    add("--direction", required=True, choices=("minimize", "maximize"))
-    add("--clock", choices=("wall", "cpu", "reported", "evaluations"))
-    add("--epsilon", type=float, default=0.05, help="the tolerance in the mean score (0.05)")
+    add_output(parser)
+    add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
+    add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add("--alpha", type=float, default=0.95, help="the certainty of the answer (0.95)")
     add(
-        "--repeat",
+        "--reuse",
         type=int,
         default=1,
         metavar="N",
         help="use each instance up to N times, with other seeds (1)",
     )
     add("--max-runs", type=int, help="make at most this many runs; the answer may be undecided")
-    add("--deadline", metavar="WHEN", help="when to stop: 8h from now, the next 18:30, or a date")
-    add_file(parser, "--store", help="where to keep the runs: the same command then resumes")
+    add_file(parser, "--store", help=STORE)
     add_file(parser, "--markdown", metavar="FILE", help="write a summary for a pull request")
-    add("--seed", type=int, default=0, help="of instances and runs (0)")
+    add_seed(parser)
     add_workers(parser, "one for each core")
     add("--quiet", action="store_true", help="print nothing before the end")
     add_json(parser)
@@ -237,16 +244,14 @@ def _gate(wanted: argparse.Namespace) -> int:
         answer = gate(
             Command(wanted.old, pattern=wanted.pattern),
             Command(wanted.new, pattern=wanted.pattern),
-            _instances(wanted.instances, wanted.repeat),
-            [float(time) for time in wanted.times.split(",")],
+            _instances(wanted.instances, wanted.reuse),
+            [float(time) for time in wanted.budgets.split(",")],
             direction=wanted.direction,
-            epsilon=wanted.epsilon,
+            epsilon=0.05 if wanted.epsilon is None else wanted.epsilon,
             alpha=wanted.alpha,
             max_runs=wanted.max_runs,
-            deadline=wanted.deadline,
             store=wanted.store,
             executor=wanted.workers,
-            clock=wanted.clock,
             seed=wanted.seed,
             progress=False if wanted.quiet or wanted.json else None,
         )
