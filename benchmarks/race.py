@@ -30,7 +30,7 @@ def dozing(job):
 
 def raced(executor, n, overlap):
     """Seconds of a race of so many runs; nobody is ever eliminated, for both are the same."""
-    rules = pb.Rules(max_runs=n, epsilon=0.0, looks="betting", batch=(64, 64), overlap=overlap)
+    rules = pb.Rules(max_runs=n, epsilon=0.0, batch=(64, 64), overlap=overlap)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         store = Path(folder) / "race.db"
