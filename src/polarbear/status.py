@@ -251,10 +251,23 @@ class Claims(NamedTuple):
         alpha: float,
         resolution: Resolution,
     ) -> "Claims":
-        """Return what e-values are certain of, with thresholds ln K of dominance (n, n)."""
+        """Return what e-values are certain of, with thresholds ln K of dominance (n, n).
+
+        "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one
+        of them leads somewhere. "strict": when one leads, or both are at par, at each time.
+        """
         least, level = evidence.lead.min(axis=0), -np.log1p(-alpha)
         beats = evidence.dominates(log_k)
         leads, at_par = (somewhere(log_e) >= level for log_e in evidence)
+        ties = (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level)
+        if resolution == "strict":
+            certain, closed = _certain_at_each_time(evidence.lead, ties, log_k, level)
+        else:
+            closed = at_par & at_par.T
+            if resolution == "crossing":
+                closed = (leads & at_par.T) | (leads.T & at_par) | ties.all(axis=0)
+            # More evidence at such a time changes nothing: alone it would carry the mean.
+            certain = evidence.lead >= np.maximum(log_k, level + np.log(len(ties)))
         return cls(
             names,
             times,
@@ -263,37 +276,27 @@ class Claims(NamedTuple):
             least - log_k,
             least,
             at_par & at_par.T & ~leads,
-            (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level),
-            _open_by_e_values(evidence, beats, log_k, level, resolution),
+            ties,
+            _where_open(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
             np.zeros(len(names), dtype=bool),
             None,
             None,
         )
 
 
-def _open_by_e_values(
-    evidence: Evidence, beats: Bools, log_k: Floats, level: float, resolution: Resolution
-) -> Bools:
-    """Return at which times each pair is not settled (T, n, n), with thresholds ln K and a level.
+def _certain_at_each_time(
+    lead: Floats, ties: Bools, log_k: Floats, level: float
+) -> tuple[Bools, Bools]:
+    """Return at which times row leads or ties (T, n, n), and which pairs are so at all (n, n)."""
+    # A lead at every time is dominance, which takes more evidence than a lead at one time.
+    certain = (lead >= np.where(np.all(lead >= level, axis=0), log_k, level)) | ties
+    closed: Bools = np.all(certain | certain.swapaxes(1, 2), axis=0)
+    return certain, closed
 
-    "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one of
-    them leads somewhere. "strict": when one leads, or both are at par, at each time.
-    """
-    lead, par = evidence
-    leads, at_par = (somewhere(log_e) >= level for log_e in evidence)
-    both_par = (par >= level) & (par.swapaxes(1, 2) >= level)
-    if resolution == "strict":
-        # A lead at every time is dominance, which takes more evidence than a lead at one time.
-        enough = np.where(np.all(lead >= level, axis=0), log_k, level)
-        certain = (lead >= enough) | (lead >= enough).swapaxes(1, 2) | both_par
-        closed = certain.all(axis=0)
-    else:
-        crossing = (leads & at_par.T) | (leads.T & at_par)
-        closed = at_par & at_par.T if resolution == "at_par" else crossing | both_par.all(axis=0)
-        # More evidence at such a time changes nothing: alone it would carry the mean over times.
-        enough = np.maximum(log_k, level + np.log(len(lead)))
-        certain = (lead >= enough) | (lead >= enough).swapaxes(1, 2)
-    open_pair = ~(closed | beats | beats.T | np.eye(len(beats), dtype=bool))
+
+def _where_open(certain: Bools, settled: Bools) -> Bools:
+    """Return at which times pairs are open (T, n, n): where not certain, or else at all times."""
+    open_pair = ~(settled | np.eye(len(settled), dtype=bool))
     open_at = ~certain & open_pair
     return open_at | (open_pair & ~open_at.any(axis=0))
 
@@ -359,16 +362,16 @@ def assess(
     if n < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
     factor = (n - 1) * (n if error_control == "whole_race" else 1)
+    level = np.log(factor) - np.log1p(-alpha)
     claims = Claims.from_e_values(
         rankings.algorithms,
         rankings.times,
         rankings.clock,
         Evidence.of(count_outcomes(rankings), epsilon),
-        log_k=np.full((n, n), np.log(factor) - np.log1p(-alpha)),
+        log_k=np.full((n, n), level),
         alpha=alpha,
         resolution=resolution,
     )
-    level = np.log(factor) - np.log1p(-alpha)
     return [
         status._replace(
             decisive=decisive_instances(

@@ -18,33 +18,23 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 from tools.markdown import table
+from tools.pools import recorded_runs
 from tools.records import Records
 
 import polarbear as pb
 
 HERE = Path(__file__).parent
-POOLS = HERE.parent / "calibration" / "pools"
 NAMES = ("mabbob_d10", "mabbob_d5")
 SHARES = {"early": (0.0, 0.3), "middle": (0.3, 0.7), "late": (0.7, 1.0), "any": (0.0, 1.0)}
 REGRET = 0.01
-TIMES = 20
+POOL_TIMES, TIMES = 60, 20
 
 
 @cache
 def pool(name: str, instances: int | None) -> pb.Runs:
     """Return runs that are ranked as the recorded ones are, at some of their times."""
-    with np.load(POOLS / f"{name}.npz", allow_pickle=False) as file:
-        chosen = np.linspace(0, len(file["times"]) - 1, TIMES).astype(int)
-        position = file["position"][chosen, :instances].astype(np.float64)
-        algorithms, times = file["algorithms"].tolist(), file["times"][chosen].astype(float)
-    # A common trend makes every time an improvement, and changes no ranking.
-    value = position - position.shape[2] * np.arange(len(times))[:, None, None]
-    records = [
-        pb.Run(algorithm, f"i{k}", times, value[:, k, a], float(times[-1]))
-        for k in range(position.shape[1])
-        for a, algorithm in enumerate(algorithms)
-    ]
-    return pb.Runs.from_records(records, direction="minimize", clock="evaluations")
+    chosen = np.linspace(0, POOL_TIMES - 1, TIMES).astype(int)
+    return recorded_runs(name, chosen, instances)
 
 
 @cache

@@ -16,7 +16,7 @@ from tools.records import Records, seeded
 
 import polarbear as pb
 from polarbear.e_values import log_lead, log_par, multiplicity
-from polarbear.racing.allocation import LOOKS_PER_DOUBLING, _routes
+from polarbear.racing.allocation import _routes
 from polarbear.racing.outlook import Leads, Needs, Required
 from polarbear.relations import margin
 
@@ -154,7 +154,7 @@ def planned(records: Records, pairs: int = PAIRS, limit: int = INSTANCES) -> Non
 def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) -> tuple[Ints, Ints]:
     """Return instances and ends of simulated pairs."""
     rules, rng = pb.Rules(alpha=certainty), seeded("planned", win)
-    least, most = rules.batch
+    least, _ = rules.batch
     level = -np.log1p(-certainty)
     once, over = (float(np.sqrt(2 * (1 + k))) for k in (level, level + np.log(FACTORS[rule])))
     required = Required(over, over, once, margin(EPSILON), one_sided=True)
@@ -172,7 +172,7 @@ def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) ->
         leads = Leads(pair, pair + 1, mean[None], spread, seen[at][None].astype(float))
         needs = Needs.of(mean, leads, required)
         need, _ = _routes(needs, limit - leads.seen + 1, leads.seen, np.ones(1), rules)
-        largest = np.maximum(least, np.minimum(most, seen[at] // LOOKS_PER_DOUBLING))
+        largest = [rules.batch_after(count) for count in seen[at].tolist()]
         batch[at] = np.clip(np.ceil(need), least, largest).astype(int)
     return seen, end
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from polarbear.e_values import Evidence, log_lead, log_par, multiplicity, somewhere
-from polarbear.racing.allocation import LOOKS_PER_DOUBLING
 from polarbear.racing.rules import Rules
 from polarbear.relations import dominates
 from polarbear.status import Claims, statuses_of
@@ -31,11 +30,9 @@ def default_looks(instances: int) -> Ints:
     >>> default_looks(100).tolist()
     [8, 16, 24, 32, 40, 48, 56, 64, 72, 81, 91, 100]
     """
-    least, most = Rules().batch
     seen, looks = 0, []
     while seen < instances:
-        batch = max(least, min(most, seen // LOOKS_PER_DOUBLING))
-        seen = min(instances, seen + batch)
+        seen = min(instances, seen + Rules().batch_after(seen))
         looks.append(seen)
     return np.array(looks)
 

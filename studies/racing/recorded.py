@@ -7,18 +7,17 @@ rankings are made of them.
 from collections.abc import Mapping
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cells import Cell
+from tools.pools import recorded_runs
 
 import polarbear as pb
 from course import Clocked, arms, remembered, rules_of
 from polarbear.calibration.pool import nearest_utilities
 
 POOLS = ("mabbob_d10", "mabbob_d5")
-FOLDER = Path(__file__).parent.parent / "calibration" / "pools"
 ALPHA = (0.95, 0.99)
 MODES = [(e, r) for e in ("joint", "pointwise") for r in ("crossing", "strict")]
 DRAWS = 2000
@@ -28,17 +27,7 @@ DRAWS = 2000
 @cache
 def pool(name: str, instances: int | None) -> pb.Runs:
     """Runs that are ranked as the recorded ones are, at every other time up to the last."""
-    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as file:
-        position = file["position"][1::2, :instances].astype(np.float64)
-        algorithms, times = file["algorithms"].tolist(), file["times"][1::2].astype(float)
-    # A common trend makes every time an improvement, and changes no ranking.
-    value = position - position.shape[2] * np.arange(len(times))[:, None, None]
-    records = [
-        pb.Run(algorithm, f"i{k}", times, value[:, k, a], float(times[-1]))
-        for k in range(position.shape[1])
-        for a, algorithm in enumerate(algorithms)
-    ]
-    return pb.Runs.from_records(records, direction="minimize", clock="evaluations")
+    return recorded_runs(name, slice(1, None, 2), instances)
 
 
 @cache

@@ -11,6 +11,7 @@ python studies/racing/run.py --quick                    # seconds: does it run a
 import argparse
 import json
 import os
+import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -19,6 +20,8 @@ from pathlib import Path
 # One process, one thread: matrices are small, and --jobs is there for more cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+sys.path.append(str(Path(__file__).parents[1]))  # after this folder, which has a synthetic.py too
 
 import candidates
 import false

@@ -11,6 +11,7 @@ from polarbear.cli.options import (
     a_probability,
     a_time,
     add_alpha,
+    add_between,
     add_file,
     add_fit,
     add_json,
@@ -213,13 +214,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
 
 def _add_when(parser: argparse.ArgumentParser) -> None:
     when = parser.add_argument_group("when you will stop, one of").add_mutually_exclusive_group()
-    when.add_argument(
-        "--between",
-        nargs=2,
-        type=a_time,
-        metavar=("A", "B"),
-        help="at some time from A to B, all equally likely",
-    )
+    add_between(when)
     when.add_argument("--at", type=a_time, metavar="T", help="at this time")
     when.add_argument(
         "--around",

@@ -7,7 +7,7 @@ import polarbear
 from polarbear.cli.answers import say
 from polarbear.cli.options import (
     RESULTS,
-    a_time,
+    add_between,
     add_fit,
     add_json,
     add_reading,
@@ -166,13 +166,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="instances of a round (8 64)",
     )
     when = parser.add_argument_group("race for the choice alone, if you know when you will stop")
-    when.add_argument(
-        "--between",
-        nargs=2,
-        type=a_time,
-        metavar=("A", "B"),
-        help="at some time from A to B, all equally likely",
-    )
+    add_between(when)
     add(
         "--regret",
         type=float,

@@ -210,6 +210,17 @@ FIT = ("prior", "evidence", "method", "abs_tol", "rel_tol", "weights")
 """Options of ``polarbear.fit`` that commands have; the store of a race knows its own."""
 
 
+def add_between(group: argparse._ActionsContainer) -> None:
+    """The range of times at which one may stop."""
+    group.add_argument(
+        "--between",
+        nargs=2,
+        type=a_time,
+        metavar=("A", "B"),
+        help="at some time from A to B, all equally likely",
+    )
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """How the output of programs is understood."""
     parser.add_argument(

@@ -363,10 +363,10 @@ def _shares(values: Floats, scale: Scale, direction: str) -> Floats:
     """The share of the range that each value attains; 0 without a value, nan if it is unknown."""
     polars, inspector = _require_packages()
     table = polars.DataFrame({"raw_y": np.clip(values.ravel(), scale.low, scale.high)})
-    found = inspector.transform_fval(
+    attained = inspector.transform_fval(
         table, scale.low, scale.high, scale.log, maximization=direction == "maximize"
     )
-    return found["eaf"].to_numpy().reshape(values.shape)
+    return attained["eaf"].to_numpy().reshape(values.shape)
 
 
 def _attained(runs: Runs, times: Floats, scale: Scale) -> Floats:

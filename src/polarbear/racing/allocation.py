@@ -37,9 +37,6 @@ class Focus(NamedTuple):
 HOPE = 0.1
 """A pair is given up if it can be resolved with what is left in a smaller part of the draws."""
 
-LOOKS_PER_DOUBLING = 8
-"""With e-values a batch is at most this part of the instances so far."""
-
 
 def focus(
     leads: Leads,
@@ -76,7 +73,7 @@ def focus(
     np.maximum.at(longest, leads.second[kept], until[kept])
     least, most = rules.batch
     if rules.error_control != "per_look":  # a look costs no error, and small batches overshoot less
-        most = max(least, min(most, int(leads.seen.max() / LOOKS_PER_DOUBLING)))
+        most = rules.batch_after(leads.seen.max())
     return Focus(longest, int(np.clip(np.ceil(need[kept].min()), least, most)))
 
 

@@ -16,7 +16,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.e_values import preference_evidence
 from polarbear.posterior import Posterior
 from polarbear.racing.events import Assessed, Decided, Open, Outlook
-from polarbear.racing.outlook import Leads, quantiles
+from polarbear.racing.outlook import Leads, instances_until, quantiles
 from polarbear.racing.state import Pair, State, pair
 from polarbear.relations import Bools, Floats, margin
 from polarbear.selection.preferences import Weights
@@ -49,11 +49,12 @@ def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
 
 
 def decide_choice(
-    state: State, posterior: Posterior, rankings: Rankings, log_k: Floats, decided: Decided
+    state: State, posterior: Posterior, rankings: Rankings, log_k: Floats, unchanged: Decided
 ) -> Decided:
     """Return the decision of a race with a preference: the choice, and which pairs are open.
 
     ``log_k``: thresholds of e-values between the algorithms of the posterior (n, n).
+    ``unchanged``: the decision that changes nothing.
     """
     rules, names = state.rules, posterior.algorithms
     preference = rules.preference
@@ -61,20 +62,18 @@ def decide_choice(
         raise ValueError("a race has weights for its preference")
     weights = np.array(preference.values)
     choice = choose(posterior.ratings, weights, min(rules.portfolio, len(names)))
-    heaviest = max([1.0, *(weight for _, weight in state.model.weights)])
-    evidence = preference_evidence(rankings, weights, rules.epsilon, heaviest)
+    evidence = preference_evidence(rankings, weights, rules.epsilon, state.heaviest)
     settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)
     open_ = choice.chosen[:, None] & ~choice.chosen & ~settled
     if rules.regret is not None and np.mean(choice.regret <= rules.regret) >= rules.alpha:
         open_[:] = False
-    rated = {name: k for k, name in enumerate(names)}
     bits = state.asked_times
     pairs: dict[Pair, int] = {
         pair(names[i], names[j]): bits for i, j in np.argwhere(open_).tolist()
     }
     # Algorithms that have not run yet are compared with the chosen ones.
     for name in state.present():
-        if name not in rated:
+        if name not in names:
             pairs |= {pair(name, names[k]): bits for k in np.flatnonzero(choice.chosen).tolist()}
     statuses = [
         AlgorithmStatus(
@@ -87,22 +86,16 @@ def decide_choice(
     ]
     outlook, need = _forecast(state, posterior, rankings, open_, log_k, weights)
     return replace(
-        decided,
+        unchanged,
         open=tuple(
             Open(first, second, times, need.get((first, second), np.inf))
             for (first, second), times in sorted(pairs.items())
         ),
-        batch=_batch(state, rankings),
+        batch=rules.batch_after(len(rankings.instances)),
         outlook=outlook,
         assessed=tuple(map(Assessed.of, statuses)),
         chosen=tuple(name for k, name in enumerate(names) if choice.chosen[k]),
     )
-
-
-def _batch(state: State, rankings: Rankings) -> int:
-    """Return the number of instances of the next round: an eighth of those so far."""
-    least, most = state.rules.batch
-    return int(np.clip(len(rankings.instances) // 8, least, most))
 
 
 def _forecast(
@@ -122,9 +115,7 @@ def _forecast(
     seen = leads.seen[weights > 0].min(axis=0)
     z = np.sqrt(2 * (log_k[places[:, 0], places[:, 1]] + 1))
     distance = lead + margin(state.rules.epsilon)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        more = seen * ((z * lead.std(axis=0) / distance) ** 2 - 1)
-    more = np.where(distance > 0, np.maximum(more, 0.0), np.inf)
+    more = np.maximum(instances_until(seen, lead.std(axis=0), z, distance), 0.0)
     names = posterior.algorithms
     median = {
         pair(names[i], names[j]): float(need)

@@ -53,15 +53,14 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
         batch = rules.next_batch(state.batch, 0, 0)
         opened = _opened(state.open, {})
         return Decided(state.current, (), opened, batch, problems=problems)
+    unchanged = Decided(state.current, (), _opened(state.open, {}), state.batch)
     if rules.baseline is not None:
-        unchanged = Decided(state.current, (), _opened(state.open, {}), state.batch)
         return decide_gate(state, rankings, unchanged)
     if rules.preference is not None:
-        decided = Decided(state.current, (), _opened(state.open, {}), state.batch)
         if trusted is None:
-            return replace(decided, problems=problems)
+            return replace(unchanged, problems=problems)
         log_k = log_thresholds(state, trusted.algorithms)
-        return decide_choice(state, trusted, rankings, log_k, decided)
+        return decide_choice(state, trusted, rankings, log_k, unchanged)
     statuses, open_at = assess_candidates(state, trusted, rankings)
     names = tuple(one.algorithm for one in statuses)
     eliminated = tuple(
@@ -121,8 +120,7 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
     rules = state.rules
     kept = [k for k, name in enumerate(rankings.algorithms) if name in state.racing]
     names, pairs = tuple(rankings.algorithms[k] for k in kept), np.ix_(kept, kept)
-    heaviest = max([1.0, *(weight for _, weight in state.model.weights)])
-    outcomes = count_outcomes(rankings, heaviest).among(kept)
+    outcomes = count_outcomes(rankings, state.heaviest).among(kept)
     claims = Claims.from_e_values(
         names,
         rankings.times,

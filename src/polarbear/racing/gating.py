@@ -7,6 +7,8 @@
   algorithm fails with probability at most 1 - certainty: the mean e-value over times decides.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from polarbear.data.rankings import Rankings
@@ -37,15 +39,17 @@ def judge(
     return answers, at_par
 
 
-def decide_gate(state: State, rankings: Rankings, decided: Decided) -> Decided:
-    """Return the decision of a race against a baseline: pairs with it that stay open."""
+def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided:
+    """Return the decision of a race against a baseline: pairs with it that stay open.
+
+    ``unchanged``: the decision that changes nothing.
+    """
     rules, names = state.rules, rankings.algorithms
     baseline = rules.baseline or ""
     if baseline not in names:
-        return decided
+        return unchanged
     place = names.index(baseline)
-    heaviest = max([1.0, *(weight for _, weight in state.model.weights)])
-    outcomes = count_outcomes(rankings, heaviest)
+    outcomes = count_outcomes(rankings, state.heaviest)
     answers, at_par = judge(outcomes, place, rules.alpha, rules.epsilon)
     everything = state.asked_times
     pairs: dict[Pair, int] = {
@@ -55,12 +59,10 @@ def decide_gate(state: State, rankings: Rankings, decided: Decided) -> Decided:
         if answers[k] == "undecided":
             bits = sum(1 << t for t in np.flatnonzero(~at_par[:, k]).tolist())
             pairs[pair(name, baseline)] = bits
-    least, most = rules.batch
-    return Decided(
-        decided.round,
-        (),
-        tuple(Open(*names_, times) for names_, times in sorted(pairs.items())),
-        int(np.clip(len(rankings.instances) // 8, least, most)),
+    return replace(
+        unchanged,
+        open=tuple(Open(*both, times) for both, times in sorted(pairs.items())),
+        batch=rules.batch_after(len(rankings.instances)),
         assessed=tuple(
             Assessed.of(AlgorithmStatus(name, answer))
             for name, answer in zip(names, answers, strict=True)

@@ -7,6 +7,7 @@ for an e-value that has to reach K it is about sqrt(2 (ln K + 1)). Each draw of 
 taken for the truth in turn, which gives an interval.
 """
 
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,6 +68,19 @@ class Leads(NamedTuple):
         return type(self)(*ends, *(part[..., chosen] for part in self[2:]))
 
 
+def instances_until(
+    seen: Floats, spread: Floats, z: Floats | float, distance: NDArray[Any]
+) -> Floats:
+    """Return how many more instances show that a distance is above 0; infinite if it is not.
+
+    After ``seen`` instances it is known up to a standard deviation of ``spread``; ``z`` of them
+    are required.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        need = seen * ((z * spread / distance) ** 2 - 1)
+    return np.where(distance > 0, need, np.inf)
+
+
 class Required(NamedTuple):
     """How many standard deviations of its lead each claim about a pair takes.
 
@@ -108,11 +122,7 @@ class Needs(NamedTuple):
     @classmethod
     def of(cls, lead: NDArray[Any], leads: Leads, required: Required) -> Self:
         """Return the needs if these are the true leads."""
-
-        def until(z: Floats | float, distance: NDArray[Any]) -> Floats:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                need = leads.seen * ((z * leads.spread / distance) ** 2 - 1)
-            return np.where(distance > 0, need, np.inf)
+        until = partial(instances_until, leads.seen, leads.spread)
 
         once, margin = required.once, required.margin
         ahead, behind = until(once, lead), until(once, -lead)

@@ -296,6 +296,15 @@ class Rules:
             batch //= 2
         return min(max(batch, least), most)
 
+    def batch_after(self, instances: float) -> int:
+        """Return the largest batch after these instances, if looking costs no error: an eighth.
+
+        >>> Rules().batch_after(10), Rules().batch_after(200), Rules().batch_after(1e6)
+        (8, 25, 64)
+        """
+        least, most = self.batch
+        return min(max(int(instances / 8), least), most)
+
     def plain(self) -> dict[str, Any]:
         """As numbers and text, for a file.
 

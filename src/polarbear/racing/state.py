@@ -212,6 +212,11 @@ class State:
         return [[factor(rival, algorithm) for algorithm in names] for rival in names]
 
     @property
+    def heaviest(self) -> float:
+        """The largest weight that an instance of the race can have."""
+        return max([1.0, *(weight for _, weight in self.model.weights)])
+
+    @property
     def asked_times(self) -> int:
         """The times that the race is about, as bits: all, or those that a preference counts."""
         preference = self.rules.preference
