@@ -5,7 +5,12 @@ import sys
 import pytest
 
 # Examples, which would run if they were imported, and what needs Sphinx, matplotlib or a browser.
-collect_ignore = ["docs/gallery", "docs/conf.py", "docs/take_pictures.py", "tests/every_figure.py"]
+collect_ignore = [
+    "docs/gallery",
+    "docs/conf.py",
+    "docs/take_pictures.py",
+    "tests/support/every_figure.py",
+]
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,8 @@ from tempfile import TemporaryDirectory
 import overhead
 import peers
 import read_and_rank
-from measuring import apart
-
 import store
+from measuring import apart
 
 Points = dict[str, dict[str, list[list[float]]]]
 
@@ -78,8 +77,8 @@ def of_runs() -> dict[str, list[list[float]]]:
 
 def napped(workers: int) -> float:
     """Wall seconds until all workers of this machine have made their eight runs."""
-    from polarbear.running.engines import start
-    from polarbear.running.local import Local
+    from polarbear.running.backends.interface import start
+    from polarbear.running.backends.local_processes import Local
 
     with closing(start(overhead.setup_of(overhead.long_sleeper), Local(workers))) as engine:
         overhead.ours(engine, workers, overhead.long_sleeper)  # slots are there

@@ -16,8 +16,8 @@ from measuring import Figures, apart, asked, keep, load, peak, table
 from passes import plain_pass
 
 import polarbear as pb
-from polarbear.calibration.pool import dense_positions, nearest_utilities
-from polarbear.testing import PAPER, PRIORS, draw_truth, simulate_rankings
+from polarbear.calibration.population import dense_positions, nearest_utilities
+from polarbear.simulation import PAPER, PRIORS, draw_truth, simulate_rankings
 
 ALGORITHMS, INSTANCES, TIMES, SEEDS = (100, 200, 300), 100, 20, 20
 PRIOR_ALGORITHMS, PRIOR_SEEDS = 30, 2

@@ -17,9 +17,9 @@ import numpy as np
 from measuring import HEAD, Row, asked, cells, keep, load, shown, table
 
 from polarbear.racing.jobs import Key, job
-from polarbear.running.engines import start
-from polarbear.running.local import Local
-from polarbear.running.setup import Setup
+from polarbear.running.backends.interface import start
+from polarbear.running.backends.local_processes import Local
+from polarbear.running.solvers.setup import Setup
 
 NAP = 0.05
 _numbers = count()

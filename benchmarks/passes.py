@@ -42,8 +42,8 @@ def counted(prior: str, n: int, instances: int, times: int, rounds: int) -> Figu
     import simulated
 
     import polarbear as pb
-    from polarbear.calibration.pool import dense_positions
-    from polarbear.likelihood.choices import choices
+    from polarbear.calibration.population import dense_positions
+    from polarbear.inference.plackett_luce.likelihood import choices
 
     rankings = simulated.rankings(n, instances, times)
     order = dense_positions(rankings).argsort(axis=2)

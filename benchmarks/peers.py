@@ -27,7 +27,7 @@ TUNE, DRAWS = 1000, 1000
 def ours(prior: str, n: int, instances: int, times: int, each: int = 0, fits: int = 1) -> Figures:
     """The fast engine; with ``each``, only so many of the algorithms take part on an instance."""
     import polarbear as pb
-    from polarbear.engines.laplace import laplace  # so that imports are not measured
+    from polarbear.inference.laplace.engine import laplace  # so that imports are not measured
 
     rankings, own = data(n, instances, times, each), getattr(pb.priors, prior)()
     spent, waited = [], []
@@ -124,9 +124,9 @@ def pathfinder(prior: str, n: int, instances: int, times: int, only: int | None 
     import pymc_extras
 
     import polarbear as pb
-    from polarbear.diagnostics import Diagnostics
     from polarbear.engines import pymc_model
-    from polarbear.engines.chains import from_chains
+    from polarbear.inference.diagnostics import Diagnostics
+    from polarbear.inference.reference.chains import from_chains
 
     rankings, own = data(n, instances, times), getattr(pb.priors, prior)()
     if only is not None:

@@ -34,7 +34,7 @@ def recorded(n_times: int) -> tuple[list[str], np.ndarray, np.ndarray]:
 def raced(rounds: int, n_times: int) -> Figures:
     """CPU seconds that the race takes to be told and asked, and those of the passes."""
     import polarbear as pb
-    from polarbear.testing import rankings_of
+    from polarbear.simulation import rankings_of
 
     names, times, position = recorded(n_times)
     pb.fit(rankings_of(np.eye(3)[None]))  # what is loaded once is not counted

@@ -26,13 +26,12 @@ import overhead
 import passes
 import peers
 import race
+import racing
 import read_and_rank
 import recorded_race
+import store
 import track
 from measuring import HEAD, RESULTS, Row, grouped, load, machine, share, shown, table
-
-import racing
-import store
 
 PARTS = {
     "inference": [peers],

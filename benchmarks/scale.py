@@ -69,7 +69,7 @@ def workers(number: int) -> Figures:
     """How busy so many workers of Dask are kept, and what that takes the coordinator."""
     from distributed import Client, LocalCluster
 
-    from polarbear.running.engines import start
+    from polarbear.running.backends.interface import start
 
     nap = number / RATE
     os.environ["NAP"] = str(nap)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from polarbear.data.rankings import Rankings, positions_of
-from polarbear.testing import simulate_rankings
+from polarbear.simulation import simulate_rankings
 
 
 def rankings(n: int, instances: int, times: int) -> Rankings:

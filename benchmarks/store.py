@@ -147,7 +147,7 @@ def bare_read(where, runs):  # noqa: ARG001
 
 def replay(where, runs, **how):
     """What a coordinator does that comes back; ``keep=False`` is how it does it."""
-    from polarbear.racing.core import Race
+    from polarbear.racing.race import Race
 
     with reading(where) as (store, found):
         race = Race.from_events(store.read(arrays=bool(how)), **how)
@@ -188,7 +188,7 @@ def reading(where):
 
 def loaded(where):
     """Import what is needed, so that this is not what is measured."""
-    import polarbear.racing.core
+    import polarbear.racing.race
     import polarbear.store  # noqa: F401
 
     if str(where).startswith("postgres"):

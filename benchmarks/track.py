@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from measuring import Row, shown
 
-from polarbear.running.job import watched
+from polarbear.running.solvers.job import watched
 
 CALLS, ROUNDS = 200_000, 15
 CLOCKS = {"evaluations": "by evaluations", "wall": "by the wall clock"}

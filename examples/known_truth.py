@@ -10,8 +10,8 @@ import numpy as np
 import polarbear as pb
 
 times = np.linspace(0, 1, 15)
-truth, _ = pb.testing.draw_truth(pb.testing.PAPER, times, 5, seed=3)
-runs = pb.testing.simulate_runs(truth, 100, seed=3, times=times, persistence=0.5)
+truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER, times, 5, seed=3)
+runs = pb.simulation.simulate_runs(truth, 100, seed=3, times=times, persistence=0.5)
 posterior = pb.fit(runs, times=times, prior=pb.priors.BSpline())
 
 # %%

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
     early = (
         "tests/running",
         "tests/faults",
-        "tests/test_coordinator",
+        "tests/coordinator/test_run_race",
         "tests/store",
         "tests/live",
         "tests/studies/test_design",

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polarbear.calibration.pool import dense_positions
-from polarbear.testing import simulate_rankings
+from polarbear.calibration.population import dense_positions
+from polarbear.simulation import simulate_rankings
 from reference import log_likelihood
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"

@@ -5,7 +5,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.calibration import odds
-from polarbear.calibration.pool import (
+from polarbear.calibration.population import (
     among,
     at_times,
     contested,
@@ -15,7 +15,7 @@ from polarbear.calibration.pool import (
 )
 from polarbear.calibration.tally import Tally, judge, ratio
 from polarbear.cli.main import main
-from polarbear.testing import rankings_of, simulate_rankings, simulate_runs
+from polarbear.simulation import rankings_of, simulate_rankings, simulate_runs
 
 TRUTH = np.array([[0.0, 0.5, -0.5, 0.2], [0.6, 0.0, 0.1, -0.4]])
 

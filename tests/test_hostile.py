@@ -14,15 +14,15 @@ import course
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import StoreError
+from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules
-from polarbear.running.engines import start
-from polarbear.running.setup import Setup
-from polarbear.status import AlgorithmStatus
+from polarbear.running.backends.interface import start
+from polarbear.running.solvers.setup import Setup
+from polarbear.store.codec import Small, small_row
 from polarbear.store.merging import merge
-from polarbear.store.rows import Small, small_row
-from polarbear.store.salvaging import salvage
+from polarbear.store.repair import salvage
 
 NAMES = (
     "; touch hacked",
@@ -254,7 +254,10 @@ def test_nothing_at_rest_is_pickled_and_nothing_read_is_evaluated():
                 names = [node.arg] if node.value.value is True else []
             evil = {"pickle", "marshal", "shelve", "yaml", "eval", "exec", "allow_pickle", "shell"}
             found |= {(path.relative_to(SOURCE).as_posix(), name) for name in evil & {*names}}
-    assert found == {("running/setup.py", "pickle"), ("running/spawning.py", "pickle")}
+    assert found == {
+        ("running/solvers/setup.py", "pickle"),
+        ("running/workers/spawning.py", "pickle"),
+    }
 
 
 def test_conflicts_are_listed_as_text(raced, tmp_path, capsys):

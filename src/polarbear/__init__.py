@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     import polarbear.plots as plots
     import polarbear.priors as priors
     import polarbear.readers as readers
+    import polarbear.simulation as simulation
     import polarbear.store as store
-    import polarbear.testing as testing
     from polarbear.calibration.resampling import calibrate
-    from polarbear.coordinator import race
+    from polarbear.coordinator.gate import Gate, gate
+    from polarbear.coordinator.run_race import race
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
@@ -37,30 +38,29 @@ if TYPE_CHECKING:
         SolverError,
         StoreError,
     )
-    from polarbear.inference import fit
-    from polarbear.non_regression import Gate, gate
-    from polarbear.posterior import Posterior
-    from polarbear.racing.core import Race
-    from polarbear.racing.recorded import replay, replay_many
+    from polarbear.inference.algorithm_status import AlgorithmStatus, assess
+    from polarbear.inference.fit import fit
+    from polarbear.inference.posterior import Posterior
+    from polarbear.racing.race import Race
+    from polarbear.racing.replay import replay, replay_many
     from polarbear.racing.rules import Rules
     from polarbear.readers import example, read
     from polarbear.reporting.page import report
-    from polarbear.running.adapters import from_budgeted_class
-    from polarbear.running.checking import check
-    from polarbear.running.commands import Command
-    from polarbear.running.instances import Instances
-    from polarbear.running.local import Local
-    from polarbear.running.setup import Limits
-    from polarbear.running.spool import Spool
+    from polarbear.running.backends.checking import check
+    from polarbear.running.backends.local_processes import Local
+    from polarbear.running.backends.shared_folder import Spool
+    from polarbear.running.solvers.adapters import from_budgeted_class
+    from polarbear.running.solvers.commands import Command
+    from polarbear.running.solvers.instances import Instances
+    from polarbear.running.solvers.setup import Limits
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
     from polarbear.selection.ratings import Ratings
-    from polarbear.status import AlgorithmStatus, assess
     from polarbear.store.opening import open_store
 
 _HOME = {
-    "AlgorithmStatus": "polarbear.status",
-    "assess": "polarbear.status",
+    "AlgorithmStatus": "polarbear.inference.algorithm_status",
+    "assess": "polarbear.inference.algorithm_status",
     "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
     "rank": "polarbear.data.rankings",
@@ -76,22 +76,22 @@ _HOME = {
     "PolarBearError": "polarbear.errors",
     "SolverError": "polarbear.errors",
     "StoreError": "polarbear.errors",
-    "fit": "polarbear.inference",
-    "gate": "polarbear.non_regression",
-    "Gate": "polarbear.non_regression",
-    "race": "polarbear.coordinator",
-    "Posterior": "polarbear.posterior",
-    "Race": "polarbear.racing.core",
-    "replay": "polarbear.racing.recorded",
-    "replay_many": "polarbear.racing.recorded",
+    "fit": "polarbear.inference.fit",
+    "gate": "polarbear.coordinator.gate",
+    "Gate": "polarbear.coordinator.gate",
+    "race": "polarbear.coordinator.run_race",
+    "Posterior": "polarbear.inference.posterior",
+    "Race": "polarbear.racing.race",
+    "replay": "polarbear.racing.replay",
+    "replay_many": "polarbear.racing.replay",
     "Rules": "polarbear.racing.rules",
-    "from_budgeted_class": "polarbear.running.adapters",
-    "check": "polarbear.running.checking",
-    "Command": "polarbear.running.commands",
-    "Instances": "polarbear.running.instances",
-    "Limits": "polarbear.running.setup",
-    "Local": "polarbear.running.local",
-    "Spool": "polarbear.running.spool",
+    "from_budgeted_class": "polarbear.running.solvers.adapters",
+    "check": "polarbear.running.backends.checking",
+    "Command": "polarbear.running.solvers.commands",
+    "Instances": "polarbear.running.solvers.instances",
+    "Limits": "polarbear.running.solvers.setup",
+    "Local": "polarbear.running.backends.local_processes",
+    "Spool": "polarbear.running.backends.shared_folder",
     "preferences": "polarbear.selection.preferences",
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
@@ -102,9 +102,11 @@ _HOME = {
     "report": "polarbear.reporting.page",
     "select": "polarbear.selection.decision",
     "open_store": "polarbear.store.opening",
+    "simulation": "polarbear.simulation",
     "store": "polarbear.store",
-    "testing": "polarbear.testing",
 }
+
+_PUBLIC_MODULES = ("grid", "plots", "preferences", "priors", "readers", "simulation", "store")
 
 __all__ = [
     "AlgorithmStatus",
@@ -151,8 +153,8 @@ __all__ = [
     "replay_many",
     "report",
     "select",
+    "simulation",
     "store",
-    "testing",
 ]
 
 
@@ -162,10 +164,9 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     module = import_module(_HOME[name])
-    # A public module (grid, priors) is its own home; everything else is a name inside its home.
-    found = module if _HOME[name].endswith(f".{name}") else getattr(module, name)
-    globals()[name] = found
-    return found
+    public = module if name in _PUBLIC_MODULES else getattr(module, name)
+    globals()[name] = public
+    return public
 
 
 def __dir__() -> list[str]:

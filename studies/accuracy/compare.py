@@ -9,7 +9,7 @@ import numpy as np
 from scenarios import SCENARIOS
 
 import polarbear as pb
-from polarbear.testing import PRIORS
+from polarbear.simulation import PRIORS
 
 FOLDER = Path(__file__).parent
 HEAD = """P(A ahead of B at a time): the largest and the mean difference between the fast engine and

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from scenarios import SCENARIOS
 
-from polarbear.testing import PRIORS
+from polarbear.simulation import PRIORS
 
 FOLDER = Path(__file__).parent / "reference"
 DRAWS = {"middle": 10_000, "sweep": 10_000, "large": 5_000}
@@ -31,7 +31,7 @@ def sample(scenario: str, prior: str) -> dict[str, np.ndarray]:
     import arviz
     import nutpie
 
-    from polarbear.engines.pymc_model import pymc_model
+    from polarbear.inference.reference.pymc_model import pymc_model
 
     model = pymc_model(SCENARIOS[scenario](), PRIORS[prior])
     compiled = nutpie.compile_pymc_model(model, backend="jax", gradient_backend="jax")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from polarbear.data.rankings import Rankings
-from polarbear.testing import simulate_rankings
+from polarbear.simulation import simulate_rankings
 
 
 def _curves(n: int, times: int, seed: int) -> np.ndarray:

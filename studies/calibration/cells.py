@@ -21,7 +21,7 @@ Arrays = dict[str, NDArray]
 
 
 class Model(NamedTuple):
-    """A prior by its name in ``polarbear.testing.PRIORS``, and what counts as evidence."""
+    """A prior by its name in ``polarbear.simulation.PRIORS``, and what counts as evidence."""
 
     prior: str
     evidence: str

@@ -8,7 +8,7 @@ from cells import Arrays, Cell, Model, seeded
 from models import fit, models
 
 from polarbear.calibration.tally import Tally, judge
-from polarbear.testing import PAPER, draw_truth, simulate_rankings
+from polarbear.simulation import PAPER, draw_truth, simulate_rankings
 
 ALGORITHMS = 5
 TIMES, PERSISTENCE, INSTANCES = (10, 30, 100), (0.0, 0.1, 0.5, np.inf), (16, 64, 256)

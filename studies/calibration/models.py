@@ -7,7 +7,7 @@ import numpy as np
 from cells import Model
 
 import polarbear as pb
-from polarbear.testing import PRIORS
+from polarbear.simulation import PRIORS
 
 EVIDENCE = {"instances": "corrected", "rankings": "as in the paper"}
 """Instances are the units of evidence (the default), or every ranking at every time is one."""

@@ -7,7 +7,7 @@ import numpy as np
 from cells import Cell, Model, seeded
 from models import fit, models, strongest
 
-from polarbear.testing import simulate_rankings
+from polarbear.simulation import simulate_rankings
 
 ALPHA = (0.95, 0.99)
 IDENTICAL_TIMES, IDENTICAL_INSTANCES = (1, 5, 20, 100), 32

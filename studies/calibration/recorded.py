@@ -9,10 +9,10 @@ from cells import Cell, Model, seeded
 from known import counts
 from models import fit, models
 
-from polarbear.calibration.pool import at_times, contested, nearest_utilities
+from polarbear.calibration.population import at_times, contested, nearest_utilities
 from polarbear.calibration.tally import judge
 from polarbear.data.rankings import Rankings
-from polarbear.testing import rankings_of
+from polarbear.simulation import rankings_of
 
 POOLS = ("mabbob_d10", "mabbob_d5")
 INSTANCES = (16, 64, 256)

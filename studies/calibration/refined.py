@@ -9,9 +9,9 @@ from models import fit, models
 from recorded import pool
 
 import polarbear as pb
-from polarbear.calibration.pool import at_times
+from polarbear.calibration.population import at_times
 from polarbear.data.rankings import Rankings
-from polarbear.testing import PAPER, draw_truth, simulate_rankings
+from polarbear.simulation import PAPER, draw_truth, simulate_rankings
 
 INSTANCES = 64
 SIMULATED = {"L0": 0.0, "L0.5": 0.5, "Linf": np.inf}

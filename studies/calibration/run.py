@@ -25,7 +25,7 @@ import refined
 from cells import Cell, run
 from tables import collect, figure, write
 
-from polarbear.testing import PRIORS
+from polarbear.simulation import PRIORS
 
 PARTS = ("known", "recorded", "refined", "identical", "race", "price")
 

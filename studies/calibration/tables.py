@@ -12,7 +12,7 @@ from races import ALPHA, LOOKS
 
 from polarbear.calibration.tally import Estimate, Tally, ratio
 from polarbear.plots import Cast, calibration
-from polarbear.testing import PRIORS
+from polarbear.simulation import PRIORS
 
 Results = Mapping[str, Mapping[Model, Arrays]]
 

@@ -35,7 +35,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.coordinator import Result
+from polarbear.coordinator.run_race import Result
 
 BASELINE = "baseline"
 """Modular CMA-ES as the paper configures it; what Optuna is told is measured against it."""

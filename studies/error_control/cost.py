@@ -15,10 +15,10 @@ from scipy.special import digamma, polygamma
 from tools.records import Records, seeded
 
 import polarbear as pb
-from polarbear.e_values import log_lead, log_par, multiplicity
+from polarbear.inference.dominance import margin
+from polarbear.inference.e_values import log_lead, log_par, multiplicity
 from polarbear.racing.allocation import _routes
-from polarbear.racing.outlook import Leads, Needs, Required
-from polarbear.relations import margin
+from polarbear.racing.forecast import Leads, Needs, Required
 
 INSTANCES, PAIRS, RACES = 10_000, 4000, 100
 CERTAINTY = (0.95, 0.99)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from polarbear.e_values import Evidence, log_lead, log_par, multiplicity, somewhere
+from polarbear.inference.algorithm_status import Claims, statuses_of
+from polarbear.inference.dominance import dominates
+from polarbear.inference.e_values import Evidence, log_lead, log_par, multiplicity, somewhere
 from polarbear.racing.rules import Rules
-from polarbear.relations import dominates
-from polarbear.status import Claims, statuses_of
 
 EPSILON = 0.05
 Floats = NDArray[np.float64]

@@ -23,8 +23,8 @@ from error_control.decisions import (
 )
 from tools.records import Records, seeded
 
-from polarbear.e_values import multiplicity
-from polarbear.testing import persistent_noise
+from polarbear.inference.e_values import multiplicity
+from polarbear.simulation import persistent_noise
 
 INSTANCES, RACES = 1024, 2000
 CERTAINTY = (0.95, 0.99)

@@ -13,9 +13,9 @@ from racing.course import believing, course, drive, grid, members
 from tools.records import Records, seeded
 
 import polarbear as pb
-from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Decided
-from polarbear.testing import PAPER, draw_truth
+from polarbear.racing.race import Race
+from polarbear.simulation import PAPER, draw_truth
 
 RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 30, 4096, 10, 5, 3
 PERSISTENCE = {"plain": 0.5, "clones": np.inf}

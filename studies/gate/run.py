@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from tools.markdown import table
 
 import polarbear as pb
-from polarbear.e_values import Outcomes
+from polarbear.inference.e_values import Outcomes
 from polarbear.racing.gating import judge
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tools.records import seeded
 
 import polarbear as pb
-from polarbear.calibration.pool import nearest_utilities
-from polarbear.testing import PAPER, draw_truth, noisy_utilities, rankings_of
+from polarbear.calibration.population import nearest_utilities
+from polarbear.simulation import PAPER, draw_truth, noisy_utilities, rankings_of
 
 Floats = NDArray[np.float64]
 

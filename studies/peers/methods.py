@@ -12,8 +12,8 @@ from peers.friedman import better
 from scipy import stats
 
 import polarbear as pb
-from polarbear.racing.core import Race
 from polarbear.racing.events import Decided, Told
+from polarbear.racing.race import Race
 
 DRAWS = 2000
 """Of a posterior."""

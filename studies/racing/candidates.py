@@ -19,7 +19,7 @@ from cells import Cell, seeded
 import polarbear as pb
 from course import Floats, arms, believing, grid, rules_of
 from polarbear.racing.jobs import Job
-from polarbear.testing import PAPER, draw_truth, noisy_utilities
+from polarbear.simulation import PAPER, draw_truth, noisy_utilities
 
 CANDIDATES, TIMES, INSTANCES, PERSISTENCE = 1000, 10, 128, 0.5
 RISE, LEVEL = 6.0, 2.0

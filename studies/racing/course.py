@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polarbear as pb
-from polarbear.racing.core import Fit, Race
 from polarbear.racing.events import Decided
 from polarbear.racing.jobs import Job
-from polarbear.testing import noisy_utilities
+from polarbear.racing.race import Fit, Race
+from polarbear.simulation import noisy_utilities
 
 Floats = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ OUTCOMES = ("equivalent", "eliminated", "member", "undecided")
 
 def race(seed: int, n_times: int, persistence: float = 0.5) -> dict[str, Any]:
     """Race two algorithms whose results have the same distribution at every time."""
-    runs = pb.testing.simulate_runs(
+    runs = pb.simulation.simulate_runs(
         np.zeros((n_times, 2)), INSTANCES, seed=seed, persistence=persistence
     )
     replay = pb.replay(runs, pb.Rules(alpha=CERTAINTY, epsilon=EPSILON), seed=seed)

@@ -13,7 +13,7 @@ import numpy as np
 from cells import Cell, seeded
 
 from course import arms, course, grid, raced, remembered, rules_of
-from polarbear.testing import PAPER, draw_truth
+from polarbear.simulation import PAPER, draw_truth
 
 PERSISTENCE, ALPHA = (0.0, 0.5, np.inf), (0.95, 0.99)
 INSTANCES = {5: 96, 20: 32}

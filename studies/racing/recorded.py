@@ -15,7 +15,7 @@ from tools.pools import recorded_runs
 
 import polarbear as pb
 from course import Clocked, arms, remembered, rules_of
-from polarbear.calibration.pool import nearest_utilities
+from polarbear.calibration.population import nearest_utilities
 
 POOLS = ("mabbob_d10", "mabbob_d5")
 ALPHA = (0.95, 0.99)

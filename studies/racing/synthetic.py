@@ -14,7 +14,7 @@ from cells import Cell, seeded
 
 from course import Floats, arms, believing, course, grid, members, raced, rules_of, wins
 from polarbear.priors import GP, HSGP, SparseGP
-from polarbear.testing import PAPER, draw_truth
+from polarbear.simulation import PAPER, draw_truth
 
 EPSILON = 0.05
 RULES = {"alpha": 0.99, "epsilon": EPSILON, "batch": (8, 64)}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import polarbear as pb
-from polarbear.testing import draw_truth, simulate_rankings
+from polarbear.simulation import draw_truth, simulate_rankings
 
 FOLDER = Path(__file__).parent
 ALGORITHMS, INSTANCES, TIMES = 4, 10, 6
@@ -26,7 +26,7 @@ LEVEL = 0.01
 """The chance that a calibrated engine fails any of the tests, shared equally among them."""
 
 PRIORS = {
-    **pb.testing.PRIORS,
+    **pb.simulation.PRIORS,
     "SparseGP": pb.priors.SparseGP(inducing=4),
     "GP-matern52": pb.priors.GP("matern52"),
     "GP-squared-exponential": pb.priors.GP("squared-exponential"),

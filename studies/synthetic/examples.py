@@ -13,7 +13,7 @@ from tools.races import course as told
 
 import polarbear as pb
 from course import Floats, believing, course, members
-from polarbear.racing.core import Race
+from polarbear.racing.race import Race
 
 EXAMPLES = tuple(examples.EXAMPLES)
 BELIEVED = ("paper", "corrected", "default")

@@ -9,7 +9,7 @@ from tools.story import Story
 
 from polarbear.plots.canvas import axes, line
 from polarbear.plots.labels import End, line_ends
-from polarbear.plots.ratings import RatingCurves
+from polarbear.plots.rating_curves import RatingCurves
 
 PANELS = 4
 """Rounds that are shown, at most."""

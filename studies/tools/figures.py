@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from polarbear.plots.allocation import allocation
 from polarbear.plots.evolution import evolution
-from polarbear.plots.ratings import ratings
+from polarbear.plots.rating_curves import ratings
+from polarbear.plots.run_allocation import allocation
 from polarbear.plots.values import values
 from tools.story import FILE, Story, load
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import polarbear as pb
 from polarbear.racing.jobs import Key, job
-from polarbear.running.job import HorizonReached, watched
+from polarbear.running.solvers.job import HorizonReached, watched
 
 Floats = NDArray[np.float64]
 

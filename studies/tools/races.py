@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import polarbear as pb
-from polarbear.calibration.pool import dense_positions
-from polarbear.coordinator import Result
+from polarbear.calibration.population import dense_positions
+from polarbear.coordinator.run_race import Result
 from polarbear.data.names import natural
 from polarbear.racing.events import Asked, Decided, Event, Started
 from polarbear.racing.jobs import Job

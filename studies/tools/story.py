@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polarbear as pb
-from polarbear.plots.allocation import Allocation, allocation_data
+from polarbear.plots.arguments import Racing, cast_of, race_of
 from polarbear.plots.colours import Cast
 from polarbear.plots.evolution import Evolution, evolution_data
-from polarbear.plots.ratings import RatingCurves, ratings_data
-from polarbear.plots.sources import Racing, cast_of, race_of
+from polarbear.plots.rating_curves import RatingCurves, ratings_data
+from polarbear.plots.run_allocation import Allocation, allocation_data
 from polarbear.plots.values import Values, values_data
 
 Floats = NDArray[np.float64]

@@ -14,13 +14,13 @@ from disturbing import RULES
 from polarbear.errors import StoreError
 from waiting import wait_until
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parents[1] / "support"
 
 CRASHING = """
 import os, sys
 import course
-from polarbear.coordinator import Result
-from polarbear.running.pool import Pool
+from polarbear.coordinator.run_race import Result
+from polarbear.running.backends.dispatcher import Pool
 from polarbear.store.log import Store
 
 where, place, number = sys.argv[1], sys.argv[2], int(sys.argv[3])

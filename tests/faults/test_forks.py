@@ -32,7 +32,7 @@ ROOM = 60
 CODE = f"""
 import os, resource, signal, sys, time
 import polarbear as pb
-from polarbear.running.provenance import describe_worker
+from polarbear.running.workers.provenance import describe_worker
 
 def python(job):
     time.sleep(0.01)

@@ -20,10 +20,10 @@ import pytest
 import killing
 from disturbing import UNTIL_GONE
 from marks import MARK, left, marked
-from polarbear.running.processes import descendants
+from polarbear.running.solvers.processes import descendants
 from waiting import children, left_of, running, wait_until
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parents[1] / "support"
 KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
 SECONDS = 0.004
 """How long a third of a run takes, so that a kill hits runs as well as decisions."""

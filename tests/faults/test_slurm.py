@@ -18,7 +18,7 @@ import polarbear as pb
 from course import run
 from disturbing import CODE, RULES, Tally, meanwhile
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parents[1] / "support"
 OPTIONS = {
     "cores": 1,
     "processes": 1,

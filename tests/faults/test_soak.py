@@ -1,4 +1,4 @@
-"""A long race, in small: nothing grows that should not. ``tests/soak.py`` is the long one."""
+"""A long race, in small: nothing grows that should not; tests/support/soak.py is the long one."""
 
 import soak
 

@@ -21,11 +21,11 @@ import polarbear as pb
 from course import run
 from disturbing import CODE, LONG, RULES, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, left
-from polarbear.coordinator import PATIENCE as LOSSES
-from polarbear.running.processes import descendants
+from polarbear.coordinator.run_race import PATIENCE as LOSSES
+from polarbear.running.solvers.processes import descendants
 from waiting import children, left_of, running, wait_until
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parents[1] / "support"
 DASK = pytest.mark.skipif(clusters.distributed is None, reason="needs Dask")
 WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 

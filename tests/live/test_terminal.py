@@ -13,13 +13,13 @@ import pytest
 import polarbear as pb
 from course import decisions, told
 from polarbear.cli.main import main
-from polarbear.live.lines import plain
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.live.json_lines import plain
 from polarbear.live.pace import Pace
 from polarbear.racing.events import Outlook
 from polarbear.racing.progress import Progress
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
-from polarbear.status import AlgorithmStatus
 from racers import drive, race_of
 from typed import begun, command, prepared
 from waiting import PATIENCE, wait_until

@@ -20,7 +20,7 @@ TRUTH = np.stack([np.linspace(2, -1, 6), np.linspace(-1, 2, 6), np.full(6, -2.0)
 
 @pytest.fixture(scope="module")
 def runs():
-    return pb.testing.simulate_runs(TRUTH, 80, times=TIMES, persistence=0.5)
+    return pb.simulation.simulate_runs(TRUTH, 80, times=TIMES, persistence=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_values_by_any_increasing_function(posterior):
 
 
 def test_a_value_without_doubt_has_a_density():
-    posterior = pb.fit(pb.testing.simulate_rankings(np.array([[0.0, 0.0]]), 5))
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[0.0, 0.0]]), 5))
     certain = values_data(posterior, pb.preferences.increasing(lambda c: 0 * c.sum(axis=-1)))
     assert np.isfinite(certain.density).all()
 

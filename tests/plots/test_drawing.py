@@ -33,8 +33,8 @@ def closed():
 
 
 def runs_of(n, times, instances=24):
-    truth, _ = pb.testing.draw_truth(pb.testing.PAPER, times, n, 2)
-    return pb.testing.simulate_runs(truth, instances, 2, times, persistence=0.5)
+    truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER, times, n, 2)
+    return pb.simulation.simulate_runs(truth, instances, 2, times, persistence=0.5)
 
 
 CASES = {
@@ -84,7 +84,7 @@ def test_every_figure_is_drawn(case):
 
 @pytest.mark.slow
 def test_every_figure_of_larger_data_is_drawn():
-    script = Path(__file__).parents[1] / "every_figure.py"
+    script = Path(__file__).parents[1] / "support" / "every_figure.py"
     subprocess.run([sys.executable, "-W", "error", script], stdout=subprocess.DEVNULL, check=True)
 
 
@@ -239,7 +239,7 @@ def test_labels_of_a_log_axis_do_not_overlap(span, panels):
 
 @pytest.mark.parametrize("suffix", ["pdf", "ps", "eps", "svg"])
 def test_saved_figures_have_text_and_no_type_3_fonts(tmp_path, suffix):
-    posterior = pb.fit(pb.testing.simulate_rankings(np.zeros((3, 2)), 5))
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 2)), 5))
     path = tmp_path / f"figure.{suffix}"
     before = dict(matplotlib.rcParams)
     with warnings.catch_warnings(action="ignore"):  # eps has no transparency
@@ -255,7 +255,7 @@ def test_saved_figures_have_text_and_no_type_3_fonts(tmp_path, suffix):
 
 
 def test_figures_can_be_pickled_and_closed_by_pyplot():
-    ax = pb.plots.ratings(pb.fit(pb.testing.simulate_rankings(np.zeros((3, 2)), 5)))
+    ax = pb.plots.ratings(pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 2)), 5)))
     again = pickle.loads(pickle.dumps(ax.figure))
     assert type(again) is type(ax.figure)
 
@@ -272,7 +272,7 @@ def test_figures_can_be_pickled_and_closed_by_pyplot():
     ],
 )
 def test_a_log_grid_is_drawn_on_a_log_axis(times, scale):
-    rankings = pb.testing.simulate_rankings(np.zeros((len(times), 2)), 5, times=times)
+    rankings = pb.simulation.simulate_rankings(np.zeros((len(times), 2)), 5, times=times)
     assert pb.plots.ratings(pb.fit(rankings)).get_xscale() == scale
 
 
@@ -290,7 +290,7 @@ import sys
 import numpy as np
 sys.modules["matplotlib"] = None
 import polarbear as pb
-posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 9))
+posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 9))
 pb.plots.ratings_data(posterior), pb.plots.values_data(posterior), pb.plots.pairs_data(posterior)
 try:
     pb.plots.ratings(posterior)
@@ -302,6 +302,6 @@ except pb.MissingDependency as error:
 
 
 def test_a_file_is_no_place_to_draw():
-    posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 20))
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 20))
     with pytest.raises(pb.DataError, match=r"'a\.png' is no place to draw.*ax\.figure\.savefig"):
         pb.plots.ratings(posterior, "a.png")

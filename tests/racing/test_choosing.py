@@ -5,7 +5,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.e_values import preference_evidence
+from polarbear.inference.e_values import preference_evidence
 from polarbear.racing.choosing import choose
 from polarbear.racing.events import from_json, to_json
 from racers import TIMES, check_invariants, drive, race_of, solve
@@ -33,7 +33,7 @@ def literal(rankings, weights, a, b):
 
 
 def test_weighted_scores_are_bet_on_instance_by_instance():
-    runs = pb.testing.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0)
+    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0)
     rankings, weights = pb.rank(runs), np.array([0.2, 0.5, 0.3])
     evidence = preference_evidence(rankings, weights, 0.05)
     for i, a in enumerate(rankings.algorithms):
@@ -45,9 +45,9 @@ def test_weighted_scores_are_bet_on_instance_by_instance():
 
 
 def test_weight_on_one_time_is_the_e_value_of_that_time():
-    runs = pb.testing.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0, cut=0.2)
+    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0, cut=0.2)
     rankings = pb.rank(runs)
-    from polarbear.e_values import Evidence, count_outcomes
+    from polarbear.inference.e_values import Evidence, count_outcomes
 
     by_time = Evidence.of(count_outcomes(rankings), 0.05)
     weighted = preference_evidence(rankings, np.array([0.0, 1.0, 0.0]), 0.05)
@@ -58,7 +58,7 @@ def test_weight_on_one_time_is_the_e_value_of_that_time():
 
 def test_the_choice_is_that_of_select():
     truth = np.array([[1.0, 0.5, 0.0, -1.0], [0.0, 0.5, 1.0, -1.0]])
-    posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    posterior = pb.fit(pb.simulation.simulate_rankings(truth, 60))
     for size in (1, 2):
         weights = np.array([0.7, 0.3])
         preference = pb.preferences.Linear("", lambda _times, _clock, w=weights: w)

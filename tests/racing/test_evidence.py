@@ -19,7 +19,7 @@ def orders(rankings):
 @settings(max_examples=60)
 @given(data=st.data(), direction=st.sampled_from(["minimize", "maximize"]))
 def test_whoever_comes_and_goes(data, direction):
-    runs = pb.testing.simulate_runs(np.zeros((5, 4)), 12, 3, cut=0.3, crashed=0.2, rounding=0.5)
+    runs = pb.simulation.simulate_runs(np.zeros((5, 4)), 12, 3, cut=0.3, crashed=0.2, rounding=0.5)
     runs = [run._replace(time=9 * run.time, until=9 * run.until) for run in runs]
     order = data.draw(st.permutations(range(len(runs))))
     evidence = Evidence(TIMES, direction, "time")
@@ -52,7 +52,7 @@ def test_what_counts_later_is_not_seen_before():
 
 
 def test_among_and_join_are_what_rank_makes():
-    runs = pb.testing.simulate_runs(np.zeros((4, 5)), 20, 7, cut=0.2, rounding=0.5)
+    runs = pb.simulation.simulate_runs(np.zeros((4, 5)), 20, 7, cut=0.2, rounding=0.5)
     whole = pb.rank(runs)
     some = whole.among(["a2", "a5"])
     assert orders(some) == orders(pb.rank(runs.filter(algorithms=["a2", "a5"]), whole.times))

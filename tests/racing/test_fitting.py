@@ -11,7 +11,7 @@ from racers import per_look
 def runs():
     rng = np.random.default_rng(4)
     truth = np.array([1.0, 0.6, 0.0, -1.5]) + np.linspace(-1, 1, 12)[:, None] * [0.5, -0.5, 0, 0]
-    return pb.testing.simulate_runs(truth, 300, persistence=0.3, seed=int(rng.integers(99)))
+    return pb.simulation.simulate_runs(truth, 300, persistence=0.3, seed=int(rng.integers(99)))
 
 
 def eliminated(found):

@@ -4,20 +4,20 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from racing.test_outlook import LOOK, leads
+from racing.test_outlook import TIMES as LATE
 
 import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.racing.allocation import focus
-from polarbear.racing.core import Race
 from polarbear.racing.events import Asked
 from polarbear.racing.extended_runs import extensions
-from polarbear.racing.outlook import Needs
+from polarbear.racing.forecast import Needs
 from polarbear.racing.planning import LONGER
+from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
 from racers import TIMES, check_invariants, drive, history, per_look, quick_fit, race_of, solve
-from racing.test_outlook import LOOK, leads
-from racing.test_outlook import TIMES as LATE
 
 NAMES = [f"f{k}" for k in range(12)]
 
@@ -145,7 +145,7 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
     truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
     # Seed 0 is left out: all 60 instances leave its early lead at P = .938, which is no certainty.
     for seed in range(1, 6):
-        runs = pb.testing.simulate_runs(truth, 60, persistence=0.5, seed=seed)
+        runs = pb.simulation.simulate_runs(truth, 60, persistence=0.5, seed=seed)
         found = pb.replay(runs, per_look(alpha=0.95), seed=seed)
         assert found.resolved
         assert len(found.pareto) == 2
@@ -169,7 +169,7 @@ def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
 def test_what_was_recorded_no_longer_is_asked_for_once():
     """Recorded runs that were watched for different times: nobody can know how they go on."""
     truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
-    full = pb.testing.simulate_runs(truth, 30, persistence=0.5, seed=1)
+    full = pb.simulation.simulate_runs(truth, 30, persistence=0.5, seed=1)
     last = full.until.max()
     short = [
         run._replace(

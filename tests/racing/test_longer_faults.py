@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from racing.test_longer import NAMES, longer
 
 import polarbear as pb
 from polarbear.data.run import Status
-from polarbear.diagnostics import Diagnostics
+from polarbear.inference.diagnostics import Diagnostics
 from polarbear.racing.events import Asked, Decided
 from polarbear.racing.extended_runs import extensions
+from polarbear.racing.forecast import Leads
 from polarbear.racing.jobs import Job
-from polarbear.racing.outlook import Leads
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
 from racers import TIMES, check_invariants, drive, per_look, quick_fit, race_of, solve
-from racing.test_longer import NAMES, longer
 
 RULES = per_look(alpha=0.9, batch=(2, 8))
 
@@ -188,7 +188,7 @@ def test_repetitions_of_an_instance_are_one_instance():
 def test_nobody_runs_alone_for_longer():
     """Where a rival is known no longer, a longer run would be compared with nobody."""
     truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
-    whole = pb.testing.simulate_runs(truth, 30, persistence=0.5, seed=1)
+    whole = pb.simulation.simulate_runs(truth, 30, persistence=0.5, seed=1)
     times = np.unique(whole.time)
     runs = pb.Runs.from_records(
         (ended(run, times[k % 2 + 1]) if k % 4 < 2 else run for k, run in enumerate(whole)),

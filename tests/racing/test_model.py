@@ -12,7 +12,7 @@ from polarbear.errors import DataError, SolverError, StoreError
 from polarbear.racing.events import Started, from_json, to_json
 from polarbear.racing.model import PRIORS, Model
 from polarbear.racing.rules import Rules
-from polarbear.running.configuration import load
+from polarbear.running.solvers.configuration import load
 from racers import drive, quick_fit, race_of
 
 GP = {"prior": pb.priors.GP(kernel="matern52"), "evidence": "rankings", "draws": 500}

@@ -5,10 +5,10 @@ import pytest
 from scipy.special import ndtri
 
 import polarbear as pb
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.dominance import margin
 from polarbear.racing.allocation import focus
-from polarbear.racing.outlook import Leads, Needs, Required, outlook
-from polarbear.relations import margin
-from polarbear.status import AlgorithmStatus
+from polarbear.racing.forecast import Leads, Needs, Required, outlook
 from racers import drive, per_look, race_of, solve
 
 Z, MARGIN = float(ndtri(0.99)), margin(0.05)
@@ -90,7 +90,7 @@ def test_the_forecast_is_about_what_comes():
     for seed in range(6):
         rng = np.random.default_rng(seed)
         truth = np.tile(rng.normal(0, 0.5, 3), (4, 1))
-        runs = pb.testing.simulate_runs(truth, 400, seed, persistence=np.inf)
+        runs = pb.simulation.simulate_runs(truth, 400, seed, persistence=np.inf)
         rules = per_look(alpha=0.95, batch=(8, 8), elimination="pointwise")
         race = pb.replay(runs, rules, seed=seed).race
         instances = 0

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polarbear.likelihood.choices import choices
-from polarbear.posterior import Posterior
-from polarbear.racing.core import Race
+from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Decided
+from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from reference import PaperRace
 

@@ -18,11 +18,11 @@ from hypothesis.stateful import (
 
 import polarbear as pb
 from polarbear.data.run import Status
-from polarbear.diagnostics import Diagnostics
 from polarbear.errors import DataError, FitWarning
-from polarbear.posterior import Posterior
-from polarbear.racing.core import Race
+from polarbear.inference.diagnostics import Diagnostics
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Asked, Decided, from_json, to_json
+from polarbear.racing.race import Race
 from polarbear.racing.state import Spent
 from racers import SKILL, check_invariants, drive, history, per_look, quick_fit, race_of, solve
 

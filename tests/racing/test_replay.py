@@ -56,7 +56,7 @@ def test_what_is_seen_is_what_was_recorded(mabbob):
 
 
 def test_failed_short_missing_and_repeated_runs():
-    runs = pb.testing.simulate_runs(TRUTH, 40, 3, crashed=0.1, cut=0.1)
+    runs = pb.simulation.simulate_runs(TRUTH, 40, 3, crashed=0.1, cut=0.1)
     more = [run._replace(repetition=1) for run in runs if run.instance in ("i1", "i2")]
     every = [run for run in runs if (run.algorithm, run.instance) != ("a2", "i3")]
     runs = pb.Runs.from_records([*every, *more], direction="minimize")
@@ -89,7 +89,7 @@ def test_the_command_says_what_was_saved(capsys):
 
 
 def test_a_notebook_shows_how_everybody_stands():
-    runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60, persistence=np.inf)
+    runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60, persistence=np.inf)
     found = pb.replay(runs)
     shown = found._repr_html_()
     assert "saved" in shown
@@ -99,7 +99,7 @@ def test_a_notebook_shows_how_everybody_stands():
 
 def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     """What is not recorded is asked for, and is no recorded run that was used."""
-    full = pb.testing.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)
+    full = pb.simulation.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)
     records = [run for k, run in enumerate(full) if k % 3]
     runs = pb.Runs.from_records(records, direction=full.direction)
     found = pb.replay(runs, pb.Rules(epsilon=0.0, alpha=0.999))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from racing import equal_pairs
 
 import polarbear as pb
-from polarbear.racing.core import Race
+from polarbear.inference.dominance import eliminate
+from polarbear.racing.race import Race
 from polarbear.racing.state import Pair
-from polarbear.relations import eliminate
 from racers import SKILL, per_look, race_of, solve
-from racing import equal_pairs
 
 FILES = Path(__file__).parents[1] / "store" / "files"
 

@@ -8,7 +8,7 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.racing.model import Model
-from polarbear.running.configuration import load
+from polarbear.running.solvers.configuration import load
 
 NEAR = {"a": 1.000, "b": 1.004, "c": 3.0}
 

@@ -6,10 +6,10 @@ import pytest
 
 import polarbear as pb
 from polarbear.errors import DataError
-from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Withdrawn, from_json, to_json
 from polarbear.racing.jobs import Key
 from polarbear.racing.jobs import job as make_job
+from polarbear.racing.race import Race
 from racers import per_look
 
 TIMES = (1.0, 2.0)

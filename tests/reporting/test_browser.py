@@ -256,17 +256,19 @@ def test_text_stands_out_on_light_and_on_dark(page):
 def test_nothing_is_wider_than_the_screen(browser, report, tmp_path, case):
     if case == "one time":
         truth = np.array([[1.0, 0.0, -1.0]])
-        rankings = pb.testing.simulate_rankings(truth, 30, times=np.array([60.0]))
+        rankings = pb.simulation.simulate_rankings(truth, 30, times=np.array([60.0]))
         report = pb.report(pb.fit(rankings), tmp_path / "one.html")
     elif case == "empty race":
         race = pb.Race(["a", "b"], [1.0, 2.0], direction="minimize")
         report = pb.report(race, tmp_path / "race.html")
     elif case == "race":
-        runs = pb.testing.simulate_runs(np.array([[2.0, 1.5, -2.0]] * 3), 60)
+        runs = pb.simulation.simulate_runs(np.array([[2.0, 1.5, -2.0]] * 3), 60)
         report = pb.report(pb.replay(runs), tmp_path / "race.html")
     elif case == "two":
         truth = np.linspace(0, 2, 4)[:, None] * [0.0, 1.0]
-        report = pb.report(pb.fit(pb.testing.simulate_rankings(truth, 30)), tmp_path / "two.html")
+        report = pb.report(
+            pb.fit(pb.simulation.simulate_rankings(truth, 30)), tmp_path / "two.html"
+        )
     with browsers.Visit(browser, report.as_uri()) as visit:
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1440
         visit.page.set_viewport_size({"width": 390, "height": 800})
@@ -296,7 +298,7 @@ BESIDE = """() => [...document.querySelectorAll(".labelled")].map((label) => {
 @pytest.fixture(scope="module")
 def undecided(tmp_path_factory):
     """The report of a race of long names, in which the relation of no pair is known."""
-    runs = pb.testing.simulate_runs(np.zeros((3, 3)), 16)
+    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 16)
     frame = {**runs.to_frame().to_dict("list")}
     frame["algorithm"] = [LONG[int(name[1:]) - 1] for name in frame["algorithm"]]
     same = pb.Runs.from_frame(frame, direction=runs.direction, until="until", clock="evaluations")
@@ -341,7 +343,7 @@ HOSTILE = [
 
 def test_names_are_data_and_never_markup(browser, tmp_path):
     rng = np.random.default_rng(1)
-    plain = pb.fit(pb.testing.simulate_rankings(rng.normal(0, 1, (4, 8)), 30), draws=400)
+    plain = pb.fit(pb.simulation.simulate_rankings(rng.normal(0, 1, (4, 8)), 30), draws=400)
     posterior = pb.Posterior(**_renamed(plain, HOSTILE))
     path = pb.report(posterior, tmp_path / "hostile.html", title=HOSTILE[0])
     with browsers.Visit(browser, path.as_uri(), width=390) as visit:
@@ -368,7 +370,7 @@ def _renamed(posterior, names):
 def test_thirty_algorithms_show_the_set_in_colour(browser, tmp_path):
     rng = np.random.default_rng(2)
     truth = rng.normal(0, 2, 30) + np.linspace(-1, 1, 5)[:, None] * rng.normal(0, 1, 30)
-    posterior = pb.fit(pb.testing.simulate_rankings(truth, 40), draws=600)
+    posterior = pb.fit(pb.simulation.simulate_rankings(truth, 40), draws=600)
     path = pb.report(posterior, tmp_path / "thirty.html")
     assert path.stat().st_size < 700_000
     with browsers.Visit(browser, path.as_uri()) as visit:

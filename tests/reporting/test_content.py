@@ -29,13 +29,13 @@ def unpacked(packed):
 @pytest.fixture(scope="module")
 def posterior():
     mu = np.stack([np.linspace(1, -1, 6), np.linspace(-1, 1, 6), np.full(6, -3.0)], axis=1)
-    return pb.fit(pb.testing.simulate_rankings(mu, 60, times=np.geomspace(1, 1e4, 6)))
+    return pb.fit(pb.simulation.simulate_rankings(mu, 60, times=np.geomspace(1, 1e4, 6)))
 
 
 @pytest.fixture(scope="module")
 def replay():
     truth = np.array([[2.0, 0.0, -2.0]] * 3)
-    return pb.replay(pb.testing.simulate_runs(truth, 60, persistence=np.inf))
+    return pb.replay(pb.simulation.simulate_runs(truth, 60, persistence=np.inf))
 
 
 def test_a_posterior_is_all_there(posterior):
@@ -180,7 +180,7 @@ def test_a_report_needs_no_installed_metadata(posterior, tmp_path, monkeypatch):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    monkeypatch.setattr("polarbear.versions.version", missing)
+    monkeypatch.setattr("polarbear.inference.versions.version", missing)
     text = pb.report(posterior, tmp_path / "report.html").read_text("utf-8")
     assert f"polarbear-race {pb.__version__}" in text
 
@@ -204,7 +204,7 @@ def test_a_report_replaces_another_when_it_is_complete(posterior, tmp_path, monk
 
 def test_many_pairs_are_those_that_matter(monkeypatch):
     rng = np.random.default_rng(0)
-    posterior = pb.fit(pb.testing.simulate_rankings(rng.normal(0, 2, (3, 9)), 60), draws=400)
+    posterior = pb.fit(pb.simulation.simulate_rankings(rng.normal(0, 2, (3, 9)), 60), draws=400)
     whole = document(posterior)["pairs"]
     monkeypatch.setattr("polarbear.reporting.content.MOST_PAIRS", 20)
     some = document(posterior)["pairs"]
@@ -235,6 +235,6 @@ def test_a_live_page_may_ask_its_server_and_a_file_nobody():
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    posterior = pb.fit(pb.testing.simulate_rankings(np.eye(2), 10))
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(2), 10))
     with pytest.raises(pb.DataError, match=r"report.html: there is no folder .*nowhere"):
         pb.report(posterior, tmp_path / "nowhere" / "report.html")

@@ -12,11 +12,11 @@ import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.commands import Command
-from polarbear.running.lines import LONGEST, Cutter
-from polarbear.running.processes import descendants
-from polarbear.running.setup import Limits, Setup
-from polarbear.running.slots import Slot
+from polarbear.running.solvers.commands import Command
+from polarbear.running.solvers.output_lines import LONGEST, Cutter
+from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.setup import Limits, Setup
+from polarbear.running.workers.worker_process import Slot
 
 O = r"^o (?P<value>\S+)"  # noqa: E741
 TIMED = r"(?P<time>\S+)s: (?P<value>\S+)"

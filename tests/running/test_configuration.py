@@ -13,8 +13,8 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import SolverError
 from polarbear.racing.rules import Rules
-from polarbear.running.configuration import _COMMAND, _TOP, load
-from polarbear.running.setup import Limits
+from polarbear.running.solvers.configuration import _COMMAND, _TOP, load
+from polarbear.running.solvers.setup import Limits
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "race.schema.json"
 

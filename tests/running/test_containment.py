@@ -17,11 +17,11 @@ from marks import MARK, left, marked
 from polarbear.data.run import Run, Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.outcomes import Lost
-from polarbear.running.processes import cgroup_limits, descendants
-from polarbear.running.setup import Limits, Setup, pack
-from polarbear.running.slots import Slot, SlotGone
-from polarbear.running.spawning import Spawned
+from polarbear.running.solvers.processes import cgroup_limits, descendants
+from polarbear.running.solvers.setup import Limits, Setup, pack
+from polarbear.running.workers.outcomes import Lost
+from polarbear.running.workers.spawning import Spawned
+from polarbear.running.workers.worker_process import Slot, SlotGone
 from waiting import left_of, running, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -279,7 +279,7 @@ def test_if_the_supervisor_or_its_guard_is_killed_so_is_its_run(victim):
 
 STARTER = """
 import sys, time
-from polarbear.running.slots import Slot
+from polarbear.running.workers.worker_process import Slot
 sys.path.insert(0, sys.argv[1])
 slot = Slot()
 time.sleep(600)

@@ -13,10 +13,10 @@ import solvers
 from clusters import ENVIRONMENT, cluster_at
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Key, job
-from polarbear.running.engines import start
-from polarbear.running.outcomes import Lost, Outcome
-from polarbear.running.processes import descendants
-from polarbear.running.setup import Limits, Setup
+from polarbear.running.backends.interface import start
+from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.setup import Limits, Setup
+from polarbear.running.workers.outcomes import Lost, Outcome
 from waiting import THRICE, wait_until
 
 distributed = pytest.importorskip("distributed")
@@ -82,8 +82,8 @@ def test_short_runs_go_together(shared):
 COORDINATOR = """
 import time, distributed, solvers
 from polarbear.racing.jobs import Key, job
-from polarbear.running.engines import start
-from polarbear.running.setup import Setup
+from polarbear.running.backends.interface import start
+from polarbear.running.solvers.setup import Setup
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
 engine = start(setup, distributed.Client("{address}"))
 engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])

@@ -19,13 +19,13 @@ from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job, Key, job
 from polarbear.racing.rules import Rules
 from polarbear.running import executors
-from polarbear.running.checking import check
-from polarbear.running.engines import start
-from polarbear.running.local import Local
-from polarbear.running.outcomes import Lost, Outcome, from_plain, to_plain
-from polarbear.running.pool import Pool, results
-from polarbear.running.processes import cores, descendants
-from polarbear.running.setup import Limits, Setup, pack
+from polarbear.running.backends.checking import check
+from polarbear.running.backends.dispatcher import Pool, results
+from polarbear.running.backends.interface import start
+from polarbear.running.backends.local_processes import Local
+from polarbear.running.solvers.processes import cores, descendants
+from polarbear.running.solvers.setup import Limits, Setup, pack
+from polarbear.running.workers.outcomes import Lost, Outcome, from_plain, to_plain
 from racers import SKILL, TIMES, history, race_of
 from waiting import THRICE, left_of, running, wait_until
 
@@ -189,8 +189,8 @@ def test_heavy_instances_are_warned_of():
 COORDINATOR = """
 import sys, time
 from polarbear.racing.jobs import Key, job
-from polarbear.running.engines import start
-from polarbear.running.setup import Setup
+from polarbear.running.backends.interface import start
+from polarbear.running.solvers.setup import Setup
 import solvers
 from racers import SKILL, TIMES, history, race_of
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
@@ -232,9 +232,9 @@ def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
 INTERRUPTED = """
 import os, signal
 import solvers
-from polarbear.running.engines import start
-from polarbear.running.processes import descendants
-from polarbear.running.setup import Setup
+from polarbear.running.backends.interface import start
+from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.setup import Setup
 from waiting import left_of, running
 me, forks = os.getpid(), []
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored

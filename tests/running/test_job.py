@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from polarbear.data.run import Status
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.adapters import from_budgeted_class
-from polarbear.running.board import LEAST, Board
-from polarbear.running.instances import Instances
-from polarbear.running.job import HorizonReached, watched
-from polarbear.running.setup import Limits, Setup
+from polarbear.running.solvers.adapters import from_budgeted_class
+from polarbear.running.solvers.instances import Instances
+from polarbear.running.solvers.job import HorizonReached, watched
+from polarbear.running.solvers.setup import Limits, Setup
+from polarbear.running.solvers.shared_trajectory import LEAST, Board
 
 
 def test_an_objective_is_counted_and_the_run_ends_after_its_horizon():

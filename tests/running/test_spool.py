@@ -15,11 +15,11 @@ from polarbear.cli.main import main
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job, Key, job
-from polarbear.running.engines import start
-from polarbear.running.outcomes import Lost, Outcome, to_plain
-from polarbear.running.setup import Setup
-from polarbear.running.spool import Spool, name_of, write
-from polarbear.running.worker import work_on
+from polarbear.running.backends.folder_worker import work_on
+from polarbear.running.backends.interface import start
+from polarbear.running.backends.shared_folder import Spool, name_of, write
+from polarbear.running.solvers.setup import Setup
+from polarbear.running.workers.outcomes import Lost, Outcome, to_plain
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -11,12 +11,12 @@ import pytest
 
 from polarbear.cli.main import main
 from polarbear.errors import PolarBearError, StoreError
-from polarbear.racing.core import Race
 from polarbear.racing.events import Added
 from polarbear.racing.jobs import key_of
+from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.store import open_store, salvage, sqlite
-from polarbear.store.rows import Small, small_row
+from polarbear.store.codec import Small, small_row
 from racers import drive, race_of
 
 

@@ -15,15 +15,15 @@ import pytest
 
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
-from polarbear.racing.core import Race
 from polarbear.racing.events import Added, Asked, Decided, Imported, Removed, Told
+from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
-from polarbear.running.processes import fork
+from polarbear.running.solvers.processes import fork
 from polarbear.store import database, lease, sqlite
+from polarbear.store.codec import blob_row
 from polarbear.store.opening import open_store
-from polarbear.store.rows import blob_row
-from polarbear.store.salvaging import salvage
+from polarbear.store.repair import salvage
 from racers import drive, quick_fit, race_of
 
 
@@ -277,7 +277,7 @@ def test_a_store_of_events_of_version_1_knows_its_extensions():
 def test_an_older_format_is_upgraded_by_copying(path, race, tmp_path, monkeypatch):
     for module in (database, sqlite):
         monkeypatch.setattr(module, "FORMAT", 2)
-    monkeypatch.setattr("polarbear.store.salvaging.FORMAT", 2)
+    monkeypatch.setattr("polarbear.store.repair.FORMAT", 2)
     step = "UPDATE runs SET repetition = repetition"  # whatever the step from 1 to 2 will be
     monkeypatch.setitem(sqlite.UPGRADES, 1, (step,))
     sqlite._schema.cache_clear()

@@ -5,9 +5,9 @@ import sqlite3
 import pytest
 
 from polarbear.data.run import Run, Status
-from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Imported, Told
 from polarbear.racing.jobs import Key, job, key_of
+from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.store import merge, open_store, salvage
 from racers import drive, quick_fit, race_of, solve

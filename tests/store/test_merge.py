@@ -6,9 +6,9 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
-from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Failed, Hosted, Imported, Told
 from polarbear.racing.notes import attribution
+from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import merge, open_store

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from polarbear.data.run import Status
-from polarbear.racing.core import Race
 from polarbear.racing.events import Asked, Decided, Told
 from polarbear.racing.jobs import key_of
+from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.store import merge, open_store, salvage
 from racers import quick_fit, race_of, solve

@@ -7,9 +7,9 @@ from error_control.decisions import EPSILON, PerLook, PerMember, default_looks
 from error_control.errors import count_wins, tied, tied_once
 
 import polarbear as pb
-from polarbear.e_values import Evidence, Outcomes, multiplicity
-from polarbear.status import Claims, statuses_of
-from polarbear.testing import persistent_noise
+from polarbear.inference.algorithm_status import Claims, statuses_of
+from polarbear.inference.e_values import Evidence, Outcomes, multiplicity
+from polarbear.simulation import persistent_noise
 from racers import drive, race_of
 
 LOOKS = default_looks(256)

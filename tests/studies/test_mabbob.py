@@ -9,7 +9,7 @@ pytest.importorskip("modcma")
 from mabbob.problem import ManyAffine  # noqa: E402
 from tools.modular import cma_es, random_search  # noqa: E402
 
-from polarbear.running.job import HorizonReached, watched  # noqa: E402
+from polarbear.running.solvers.job import HorizonReached, watched  # noqa: E402
 
 
 @pytest.mark.parametrize("instance", [1, 7, 23])

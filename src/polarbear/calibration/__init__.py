@@ -5,7 +5,7 @@ truth; ``check_thirds`` and ``check_rates`` ask whether odds depend on who else 
 """
 
 from polarbear.calibration.odds import Change, Check, check_rates, check_thirds
-from polarbear.calibration.pool import nearest_utilities
+from polarbear.calibration.population import nearest_utilities
 from polarbear.calibration.resampling import Calibration, calibrate
 from polarbear.calibration.tally import Tally, judge
 

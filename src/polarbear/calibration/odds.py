@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.calibration.pool import among, contested, dense_positions
+from polarbear.calibration.population import among, contested, dense_positions
 from polarbear.data.rankings import UNKNOWN, Rankings
-from polarbear.engines.independent import independent
-from polarbear.likelihood.choices import choices
-from polarbear.likelihood.orders import Orders
+from polarbear.inference.laplace.independent import independent
+from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.inference.plackett_luce.ranking_likelihood import Orders
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class Check:
 def check_thirds(rankings: Rankings, seed: int = 0) -> Check:
     """Does a third algorithm change the odds of a pair? Each is left out in turn.
 
-    >>> from polarbear.testing import simulate_rankings
+    >>> from polarbear.simulation import simulate_rankings
     >>> held = simulate_rankings(np.array([[0.0, 0.5, 1.0]]), 400)
     >>> check_thirds(held).p_value > 0.05
     True

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polarbear._text import count, moment, shown, span
 from polarbear.calibration.odds import LEAST, Change, Check, check_rates, check_thirds
-from polarbear.calibration.pool import contested, nearest_utilities
+from polarbear.calibration.population import contested, nearest_utilities
 from polarbear.calibration.tally import Estimate, Tally, judge
-from polarbear.data.names import count, moment, shown, span
 from polarbear.errors import DataError, DataWarning, FitWarning
-from polarbear.inference import apart, as_rankings, fit
-from polarbear.priors.any import Prior
+from polarbear.inference.fit import apart, as_rankings, fit
 from polarbear.priors.dirichlet import Dirichlet
+from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
 
@@ -243,7 +243,7 @@ def calibrate(
     Examples
     --------
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
+    >>> runs = pb.simulation.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
     >>> found = pb.calibrate(runs, replicates=10)
     >>> found.verdict
     'honest'

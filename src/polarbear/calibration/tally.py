@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.frozen import Frozen
-from polarbear.posterior import Posterior
+from polarbear.inference.posterior import Posterior
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def judge(posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None =
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> tally = judge(pb.fit(pb.testing.simulate_rankings(truth, 100)), truth)
+    >>> tally = judge(pb.fit(pb.simulation.simulate_rankings(truth, 100)), truth)
     >>> tally.coverage.cases, tally.claims(0.99).true.value
     (2.0, 1.0)
     """

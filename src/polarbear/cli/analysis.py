@@ -6,6 +6,7 @@ from typing import Any
 
 import polarbear
 from polarbear.cli.answers import say
+from polarbear.cli.inputs import fitted, kind_of, race_of, rated, source_of
 from polarbear.cli.options import (
     RESULTS,
     a_probability,
@@ -22,7 +23,6 @@ from polarbear.cli.options import (
     command,
 )
 from polarbear.cli.output import check_target, typed
-from polarbear.cli.sources import fitted, kind_of, race_of, rated, source_of
 from polarbear.errors import DataError
 
 NOT_MET = 3
@@ -77,7 +77,7 @@ def _add_showing(parser: argparse.ArgumentParser) -> None:
 
 
 def _analyse(wanted: argparse.Namespace) -> int:
-    from polarbear.posterior import check_alpha
+    from polarbear.inference.posterior import check_alpha
 
     if wanted.open and wanted.report is None:
         raise DataError("--open shows the report: say where to write it with --report FILE")
@@ -116,7 +116,7 @@ def _analyse(wanted: argparse.Namespace) -> int:
 
 def _table(posterior: "polarbear.Posterior") -> str:
     """How likely each belongs to the set, and is the best at a few times."""
-    from polarbear.data.names import moment, unit_of
+    from polarbear._text import moment, unit_of
 
     times, best, free = posterior.times, posterior.best(), posterior.in_pareto()
     at = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})

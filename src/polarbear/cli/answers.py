@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polarbear.cli.inputs import given_sources, kind_of
 from polarbear.cli.output import shown, to_json, typed, without_password
-from polarbear.cli.sources import given_sources, kind_of
 
 if TYPE_CHECKING:
     from polarbear.data.runs import Runs
@@ -47,7 +47,7 @@ def provenance(
     """
     from datetime import UTC, datetime
 
-    from polarbear.versions import software_versions
+    from polarbear.inference.versions import software_versions
 
     sources = [_origin(source) for source in given_sources(wanted)]
     stored = sources[-1] if sources else {}

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 import polarbear
-from polarbear.cli import analysis, data, races, serving, shells, stores
+from polarbear.cli import analysis, races, recorded, serving, shells, stores
 from polarbear.cli.output import complain
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
     made.set_defaults(commands=made)
     commands = made.add_subparsers(title="commands", metavar="COMMAND")
-    for group in (analysis, races, serving, stores, data, shells):
+    for group in (analysis, races, serving, stores, recorded, shells):
         group.add(commands)
     return made
 

@@ -333,7 +333,7 @@ def a_probability(text: str) -> float:
 
 def check_clock(clock: str, *times: float | None) -> None:
     """Refuse times with a unit where the clock does not count seconds."""
-    from polarbear.data.names import digits, unit_of
+    from polarbear._text import digits, unit_of
 
     given = any(isinstance(time, Seconds) for time in times)
     if given and digits(clock) != "seconds":

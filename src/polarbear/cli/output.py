@@ -18,7 +18,7 @@ def shown(text: object) -> str:
     >>> print(shown("a\x1b[2J"))
     a\x1b[2J
     """
-    from polarbear.data.names import shown_lines  # here, for it loads numbers
+    from polarbear._text import shown_lines  # here, because it loads numpy
 
     return shown_lines(text)
 

@@ -25,9 +25,9 @@ from polarbear.errors import SolverError
 from polarbear.racing.deadlines import parse_deadline
 
 if TYPE_CHECKING:
-    from polarbear.coordinator import Result, Watch
-    from polarbear.running.configuration import Configuration
-    from polarbear.running.instances import Instances
+    from polarbear.coordinator.run_race import Result, Watch
+    from polarbear.running.solvers.configuration import Configuration
+    from polarbear.running.solvers.instances import Instances
 
 
 STORE = "where to keep the race, in place of what a file says: the same command resumes it"
@@ -79,7 +79,7 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
 
 
 def _race(wanted: argparse.Namespace) -> int:
-    from polarbear.running.configuration import load
+    from polarbear.running.solvers.configuration import load
 
     ways = {"--workers": wanted.workers, "--dask": wanted.dask, "--spool": wanted.spool}
     chosen = [name for name, value in ways.items() if value is not None]
@@ -105,7 +105,7 @@ def _race(wanted: argparse.Namespace) -> int:
 
 
 def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> None:
-    from polarbear.coordinator import conducted
+    from polarbear.coordinator.run_race import conducted
 
     with _view(wanted, store) as watch:
         result = conducted(
@@ -137,7 +137,7 @@ def _summary(result: "Result") -> dict[str, object]:
 @contextmanager
 def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
     """What shows the race: a screen if there is one, and else lines."""
-    from polarbear.live.lines import writer
+    from polarbear.live.json_lines import writer
 
     if wanted.quiet:
         yield False
@@ -184,7 +184,7 @@ def _executor(wanted: argparse.Namespace) -> object:
 
         return require("distributed", extra="dask").Client(wanted.dask)
     if wanted.spool is not None:
-        from polarbear.running.spool import Spool
+        from polarbear.running.backends.shared_folder import Spool
 
         return Spool(wanted.spool)
     return wanted.workers
@@ -236,9 +236,9 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
 
 
 def _gate(wanted: argparse.Namespace) -> int:
+    from polarbear.coordinator.gate import gate
     from polarbear.errors import PolarBearError
-    from polarbear.non_regression import gate
-    from polarbear.running.commands import Command
+    from polarbear.running.solvers.commands import Command
 
     try:
         answer = gate(
@@ -266,7 +266,7 @@ def _gate(wanted: argparse.Namespace) -> int:
 
 def _instances(given: list[str], repeat: int) -> "dict[str, str] | Instances":
     """Return the paths of instances by name; one that is used again has a number in its name."""
-    from polarbear.running.instances import Instances
+    from polarbear.running.solvers.instances import Instances
 
     paths: list[Path] = []
     for one in map(Path, given):
@@ -307,9 +307,9 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
 
 
 def _check(wanted: argparse.Namespace) -> int:
-    from polarbear.running.checking import checked
-    from polarbear.running.configuration import load
-    from polarbear.running.outcomes import Outcome
+    from polarbear.running.backends.checking import checked
+    from polarbear.running.solvers.configuration import load
+    from polarbear.running.workers.outcomes import Outcome
 
     race = load(wanted.file)
     checks = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
@@ -360,7 +360,7 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
 
 
 def _worker(wanted: argparse.Namespace) -> int:
-    from polarbear.running.worker import work_on
+    from polarbear.running.backends.folder_worker import work_on
 
     def say(line: str) -> None:
         print(line, flush=True)

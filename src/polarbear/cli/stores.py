@@ -5,8 +5,8 @@ from pathlib import PurePath
 
 import polarbear
 from polarbear.cli.answers import say
+from polarbear.cli.inputs import refuse_race_file
 from polarbear.cli.options import STORE, add_file, add_json, command
-from polarbear.cli.sources import refuse_race_file
 from polarbear.errors import DataError
 
 
@@ -157,8 +157,8 @@ def _export(wanted: argparse.Namespace) -> int:
 
 
 def _forget(wanted: argparse.Namespace) -> int:
-    from polarbear.coordinator import now_as_text
-    from polarbear.data.names import count, listing
+    from polarbear._text import count, listing
+    from polarbear.coordinator.run_race import now_as_text
     from polarbear.data.run import Status
 
     chosen = (wanted.algorithm, wanted.instance, wanted.since, wanted.status)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from polarbear._text import count, listing
 from polarbear.data.columns import Columns
-from polarbear.data.names import count, listing
 from polarbear.data.run import NO_DIRECTION
 from polarbear.errors import DataError
 

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from math import floor, isfinite
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear._text import listing
 from polarbear.errors import DataError
 
 Codes = NDArray[np.int32]
@@ -106,121 +105,6 @@ def guess(name: str, names: Sequence[str]) -> str:
     same = [other for other in names if other.lower() == name.lower()]
     close = same or get_close_matches(name, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {listing(names)}"
-
-
-def shown(name: str) -> str:
-    r"""Escape what a terminal would obey: control characters, line ends, changes of direction.
-
-    Every name that is printed passes through here.
-
-    >>> print(shown("a\n\x1b[2J"))
-    a\n\x1b[2J
-    """
-    plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return "".join(plain)
-
-
-def shown_lines(text: object) -> str:
-    r"""Escape the same in a text, whose line ends stay.
-
-    >>> print(shown_lines("what a program said:\n\x1b[2Jx"))
-    what a program said:
-    \x1b[2Jx
-    """
-    return "\n".join(map(shown, str(text).split("\n")))
-
-
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """A list of names short enough for one line.
-
-    >>> listing(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    if not names:
-        return "none"
-    first = ", ".join(shown(str(name)) for name in names[:most])
-    return first if len(names) <= most else f"{first} and {len(names) - most:,} more"
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things, in words.
-
-    >>> count(1, "run"), count(2500, "run")
-    ('1 run', '2,500 runs')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def unit_of(clock: str, otherwise: str = "") -> str:
-    """What a clock counts, for people; ``otherwise`` where that says nothing that is not known.
-
-    >>> unit_of("evaluations"), unit_of("wall"), unit_of("time")
-    ('evaluations', 'seconds', '')
-    """
-    units = {"time": otherwise, "reported": otherwise, "wall": "seconds", "cpu": "CPU seconds"}
-    return units[clock] if clock in units else shown(clock)
-
-
-COUNTED = ("evaluations", "evals", "calls", "iterations", "generations", "steps", "epochs", "nodes")
-"""Clocks that count whole things."""
-
-
-def digits(clock: str) -> Literal["whole", "seconds", "all"]:
-    """How exactly a time of a clock is said.
-
-    Of what is counted, whole numbers, rounded down: after 30.9 evaluations one knows what was found
-    in 30. Of seconds, whole ones from 100 on and three digits below. Else all digits.
-
-    >>> digits("evaluations"), digits("cpu"), digits("time")
-    ('whole', 'seconds', 'all')
-    """
-    unit = unit_of(clock)
-    if unit in COUNTED:
-        return "whole"
-    return "seconds" if unit.split(" ")[-1] in ("seconds", "s") else "all"
-
-
-def moment(time: float, clock: str, most: int = 6) -> str:
-    """A time without its unit, with the digits that say something, ``most`` at most.
-
-    >>> moment(30.889, "evaluations"), moment(3404.01, "wall"), moment(2.5188, "seconds")
-    ('30', '3,404', '2.52')
-    """
-    exactly = digits(clock) if isfinite(time) else "all"
-    if exactly == "whole":
-        return f"{floor(time * (1 + 1e-9)):,}"  # 9,999.9999999 is a grid's 10,000
-    if exactly == "seconds":
-        return f"{time:,.0f}" if abs(time) >= 100 else f"{time:,.3g}"
-    return f"{time:,.{most}g}"
-
-
-def amount(time: float, clock: str) -> str:
-    """How much time.
-
-    >>> amount(1_234_567, "evaluations"), amount(2.5, "wall"), amount(7, "time")
-    ('1,234,567 evaluations', '2.5 seconds', '7')
-    """
-    return _with_unit(moment(time, clock, 7), clock)
-
-
-def span(start: float, stop: float, clock: str) -> str:
-    """A range of time, in words.
-
-    >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "wall")
-    ('100 to 20,000 evaluations', '1 to 2', '5 seconds')
-    >>> span(1, 1, "evaluations")
-    '1 evaluation'
-    """
-    first, last = moment(start, clock), moment(stop, clock)
-    said = first if first == last else f"{first} to {last}"
-    return _with_unit(said, clock)
-
-
-def _with_unit(said: str, clock: str) -> str:
-    unit = unit_of(clock)
-    if said == "1" and (unit in COUNTED or unit.endswith("seconds")):
-        unit = unit[:-1]
-    return f"{said} {unit}".rstrip()
 
 
 def names_of(names: Iterable[str], what: str) -> tuple[str, ...]:

@@ -15,11 +15,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polarbear._text import count, listing, span
 from polarbear.data import grid
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import Codes, count, indices, listing, natural, span
+from polarbear.data.long_table import dense
+from polarbear.data.names import Codes, indices, natural
 from polarbear.data.runs import Runs, check_runs
-from polarbear.data.table import dense
 from polarbear.data.trajectories import Floats, Ints, costs_at, gather
 from polarbear.errors import DataError
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from polarbear._text import count
 from polarbear.data.columns import Labels
-from polarbear.data.names import Codes, count, text
+from polarbear.data.names import Codes, text
 from polarbear.data.run import STATUSES, Run
 
 

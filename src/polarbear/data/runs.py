@@ -9,13 +9,14 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polarbear._text import count, listing, span
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, columns_of, write_csv
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import Codes, canonical, count, indices, listing, span
+from polarbear.data.long_table import Naming, long_table
+from polarbear.data.names import Codes, canonical, indices
 from polarbear.data.records import columns_of_records, incomplete, labels_of
 from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
-from polarbear.data.table import Naming, long_table
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
 from polarbear.errors import DataError, require
 

@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from polarbear.data.rankings import Rankings
-from polarbear.posterior import Posterior
-from polarbear.racing.core import Race
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.model import Model
+from polarbear.racing.race import Race
 from polarbear.reporting.content import document
 from polarbear.reporting.page import page_of
 from polarbear.store.opening import open_store

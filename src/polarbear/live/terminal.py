@@ -11,7 +11,7 @@ from collections import deque
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from polarbear.data.names import count, listing, unit_of
+from polarbear._text import count, listing, unit_of
 from polarbear.errors import require
 from polarbear.live.pace import Pace, Remaining, duration
 from polarbear.racing.progress import Progress

@@ -4,8 +4,6 @@
 and ``pb.plots.ratings_data(posterior)`` gives what is drawn.
 """
 
-from polarbear.plots.allocation import Allocation, allocation, allocation_data
-from polarbear.plots.calibration import CalibrationCurve, calibration, calibration_data
 from polarbear.plots.canvas import figsize
 from polarbear.plots.classical import (
     Aocc,
@@ -22,7 +20,9 @@ from polarbear.plots.colours import Cast, Style
 from polarbear.plots.crossings import CrossingMap, crossings, crossings_data
 from polarbear.plots.evolution import Evolution, evolution, evolution_data
 from polarbear.plots.pairs import Pairs, pairs, pairs_data
-from polarbear.plots.ratings import RatingCurves, ratings, ratings_data
+from polarbear.plots.rating_curves import RatingCurves, ratings, ratings_data
+from polarbear.plots.reliability import CalibrationCurve, calibration, calibration_data
+from polarbear.plots.run_allocation import Allocation, allocation, allocation_data
 from polarbear.plots.values import Values, values, values_data
 
 __all__ = [

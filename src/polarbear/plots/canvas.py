@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polarbear.data.names import span
+from polarbear._text import span
 from polarbear.errors import DataError, require
+from polarbear.plots.arguments import Floats
 from polarbear.plots.colours import INK, Cast, Style
-from polarbear.plots.sources import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

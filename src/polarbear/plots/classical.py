@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear._text import count
 from polarbear.data import grid
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import count, indices
+from polarbear.data.names import indices
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require, warn
+from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
     LOG_FROM,
     Axes,
@@ -36,7 +38,6 @@ from polarbear.plots.canvas import (
 )
 from polarbear.plots.colours import INK, Cast
 from polarbear.plots.labels import End, line_ends
-from polarbear.plots.sources import Floats
 
 RESAMPLES = 500
 """The number of bootstrap samples of instances for an interval of a mean."""
@@ -176,7 +177,7 @@ def ecdf_data(
     Examples
     --------
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> ecdf_data(runs).mean.shape
     (3, 3)
     """
@@ -217,7 +218,7 @@ def aocc_data(
     by itself keeps its value. A run that was cut before ``until`` is left out.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> aocc_data(runs).mean.shape
     (3,)
     """
@@ -245,7 +246,7 @@ def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
     The empirical attainment function is the share of runs that have found a value by a time.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> found = eaf_difference_data(runs, "a1", "a3")
     >>> len(found.rectangles) == len(found.difference)
     True
@@ -407,7 +408,7 @@ def ecdf(
     ``options`` are those of :func:`ecdf_data`.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> ecdf(runs).get_ylabel()
     'Mean attained share (ECDF)'
     """
@@ -461,7 +462,7 @@ def aocc(
     ``options`` are those of :func:`aocc_data`.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> aocc(runs).get_xlabel()
     'AOCC until time 1'
     """
@@ -496,7 +497,7 @@ def eaf_difference(
     """Draw where one of two attains values by times that the other attains less often.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> eaf_difference(runs, "a1", "a3").get_ylabel()
     'Value (minimize)'
     """

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear.data import names
+from polarbear._text import moment
 from polarbear.data.frozen import Frozen
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
+from polarbear.inference.verdict import Crossing
+from polarbear.plots.arguments import Floats, Source, cast_of, posterior_of
 from polarbear.plots.canvas import (
     FAINT,
     SMALL,
@@ -21,8 +23,6 @@ from polarbear.plots.canvas import (
     time_axis,
 )
 from polarbear.plots.colours import INK, Cast
-from polarbear.plots.sources import Floats, Source, cast_of, posterior_of
-from polarbear.verdict import Crossing
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def crossings_data(
 
     >>> import polarbear as pb
     >>> truth = np.array([[0.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 50))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 50))
     >>> [crossing.then for crossing in crossings_data(posterior, "a1", "a2").crossings]
     ['a1']
     """
@@ -136,7 +136,7 @@ def crossings(
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 60))
     >>> crossings(posterior, "a1", "a2").get_ylabel()
     'P(a1 ahead of a2)'
     """
@@ -153,7 +153,7 @@ def crossings(
     if single:
         ax.plot(times, ahead, "o", color=INK, markersize=5)
         ax.vlines(times, 0.5, ahead, color=(one if ahead[0] > 0.5 else two).colour, linewidth=4)
-        ax.set_xticks(times, [names.moment(times[0], data.clock)])
+        ax.set_xticks(times, [moment(times[0], data.clock)])
     else:
         for style, side in ((one, ahead >= 0.5), (two, ahead <= 0.5)):
             fill = {"color": style.colour, "alpha": 0.25, "linewidth": 0, "interpolate": True}

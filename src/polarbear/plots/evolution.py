@@ -7,6 +7,7 @@ import numpy as np
 
 from polarbear.data.frozen import Frozen
 from polarbear.errors import require
+from polarbear.plots.arguments import Bools, Floats, Ints, Racing, cast_of, race_of
 from polarbear.plots.canvas import (
     FAINT,
     SMALL,
@@ -24,8 +25,7 @@ from polarbear.plots.canvas import (
 )
 from polarbear.plots.colours import INK, Cast
 from polarbear.plots.labels import End, line_ends, spread
-from polarbear.plots.sources import Bools, Floats, Ints, Racing, cast_of, race_of
-from polarbear.racing.core import Race
+from polarbear.racing.race import Race
 from polarbear.selection.ratings import thinned
 
 TURN, TOP = 0.9, 0.9999
@@ -78,7 +78,7 @@ def evolution_data(source: Racing, *, refits: int | None = None) -> Evolution:
     ``refits``: of so many rounds at most, evenly chosen; there is no dominance of the others.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40, persistence=np.inf)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40, persistence=np.inf)
     >>> found = evolution_data(pb.replay(runs))
     >>> found.share[-1], found.eliminated[-1].tolist()
     (np.float64(1.0), [False, True, True])
@@ -142,7 +142,7 @@ def evolution(source: Racing | Evolution, ax: Axes | None = None, *, columns: Co
     line is the share of pairs whose relation is known, on the axis at the right.
 
     >>> import polarbear as pb
-    >>> runs = pb.testing.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> evolution(pb.replay(runs)).get_ylabel()
     'P(dominated)'
     """

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import FAINT, LEAST, SMALL, Axes, ink, lay_out, points, shown
 from polarbear.plots.colours import Style
-from polarbear.plots.sources import Floats
 
 LEADING = 1.3
 """From one line of text to the next, in sizes of the text."""

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polarbear._text import span
 from polarbear.data.frozen import Frozen
-from polarbear.data.names import span
 from polarbear.errors import DataError
+from polarbear.inference.posterior import check_alpha
+from polarbear.plots.arguments import Bools, Floats, Source, cast_of, posterior_of, times_of
 from polarbear.plots.canvas import (
     SMALL,
     TINY,
@@ -24,8 +26,6 @@ from polarbear.plots.canvas import (
     shown,
 )
 from polarbear.plots.colours import Cast
-from polarbear.plots.sources import Bools, Floats, Source, cast_of, posterior_of, times_of
-from polarbear.posterior import check_alpha
 
 WRITTEN = 12
 """The most algorithms of which probabilities are written into the matrix."""
@@ -71,7 +71,7 @@ def pairs_data(source: Source, time: float | None = None, *, alpha: float = 0.99
 
     >>> import polarbear as pb
     >>> truth = np.array([[0.0, 3.0], [3.0, 0.0]])
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 50))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 50))
     >>> pairs_data(posterior, 0.0).algorithms, bool(pairs_data(posterior).crosses[0, 1])
     (('a2', 'a1'), True)
     """
@@ -128,7 +128,7 @@ def pairs(
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 60))
     >>> [label.get_text() for label in pairs(posterior).get_xticklabels()]
     ['a1', 'a2', 'a3']
     """

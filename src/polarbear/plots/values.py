@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data.frozen import Frozen
+from polarbear.inference.posterior import Posterior
+from polarbear.plots.arguments import Floats, Source, cast_of, posterior_of
 from polarbear.plots.canvas import (
     TINY,
     UNDECIDED,
@@ -21,8 +23,6 @@ from polarbear.plots.canvas import (
     row_height,
 )
 from polarbear.plots.colours import Cast
-from polarbear.plots.sources import Floats, Source, cast_of, posterior_of
-from polarbear.posterior import Posterior
 from polarbear.selection.preferences import Linear, Preference, resolved, valued
 from polarbear.selection.ratings import thinned
 
@@ -83,7 +83,7 @@ def values_data(
     """How the values of algorithms are distributed under a preference, as in ``select``.
 
     >>> import polarbear as pb
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 50))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 50))
     >>> values_data(posterior, pb.preferences.final()).algorithms[0]
     'a3'
     """
@@ -153,7 +153,7 @@ def values(
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(truth, 60))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 60))
     >>> values(posterior).get_xlabel()
     'Mean rating: every unit of time counts the same'
     """

@@ -21,7 +21,7 @@ class BSpline:
     By default half as many basis functions as times, and at least ``degree + 1``.
 
     >>> import polarbear as pb
-    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
     >>> pb.fit(rankings, prior=BSpline()).better("a2", "a1")[0] > 0.5
     np.True_
     """

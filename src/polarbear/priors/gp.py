@@ -54,7 +54,7 @@ class GP(_Process):
     """Exact Gaussian process over time (paper, 3.2.2).
 
     >>> import polarbear as pb
-    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
     >>> pb.fit(rankings, prior=GP(kernel="matern52")).better("a2", "a1")[0] > 0.5
     np.True_
     """
@@ -73,7 +73,7 @@ class SparseGP(_Process):
     """Gaussian process through inducing points at quantiles of the times (DTC).
 
     >>> import polarbear as pb
-    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
     >>> pb.fit(rankings, prior=SparseGP()).better("a2", "a1")[0] > 0.5
     np.True_
     """
@@ -98,7 +98,7 @@ class HSGP(_Process):
     Boundary and number follow the rules of Riutort-Mayol et al. for the central 90 % of lengths.
 
     >>> import polarbear as pb
-    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
     >>> pb.fit(rankings, prior=HSGP()).better("a2", "a1")[0] > 0.5
     np.True_
     """

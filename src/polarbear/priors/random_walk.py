@@ -20,7 +20,7 @@ class RandomWalk:
     ``start`` is the standard deviation at the first time.
 
     >>> import polarbear as pb
-    >>> rankings = pb.testing.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
     >>> pb.fit(rankings, prior=RandomWalk(start=2.0)).better("a2", "a1")[0] > 0.5
     np.True_
     """

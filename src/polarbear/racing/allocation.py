@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polarbear.racing.outlook import FEW, Ints, Leads, Needs, Required, outs
+from polarbear.inference.dominance import Floats
+from polarbear.racing.forecast import FEW, Ints, Leads, Needs, Required, outs
 from polarbear.racing.rules import Rules
-from polarbear.relations import Floats
 
 
 class Focus(NamedTuple):

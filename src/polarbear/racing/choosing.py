@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
-from polarbear.e_values import preference_evidence
-from polarbear.posterior import Posterior
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.dominance import Bools, Floats, margin
+from polarbear.inference.e_values import preference_evidence
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Assessed, Decided, Open, Outlook
-from polarbear.racing.outlook import Leads, instances_until, quantiles
+from polarbear.racing.forecast import Leads, instances_until, quantiles
 from polarbear.racing.state import Pair, State, pair
-from polarbear.relations import Bools, Floats, margin
 from polarbear.selection.preferences import Weights
-from polarbear.status import AlgorithmStatus
 
 
 class Choice(NamedTuple):

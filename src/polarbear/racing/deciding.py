@@ -9,16 +9,16 @@ from scipy.special import ndtri
 
 from polarbear.data.names import natural
 from polarbear.data.rankings import Rankings
-from polarbear.e_values import Evidence, count_outcomes, decisive_instances
-from polarbear.posterior import Posterior
+from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, statuses_of
+from polarbear.inference.dominance import Bools, Floats, dominates, margin, resolved
+from polarbear.inference.e_values import Evidence, count_outcomes, decisive_instances
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.allocation import focus
 from polarbear.racing.choosing import decide_choice
 from polarbear.racing.events import Assessed, Decided, Eliminated, Open
+from polarbear.racing.forecast import Leads, Required, outlook
 from polarbear.racing.gating import decide_gate
-from polarbear.racing.outlook import Leads, Required, outlook
 from polarbear.racing.state import Pair, State, pair
-from polarbear.relations import Bools, Floats, dominates, margin, resolved
-from polarbear.status import AlgorithmStatus, Claims, statuses_of
 
 
 def assess_candidates(

@@ -27,10 +27,10 @@ from polarbear.data.names import check as check_name
 from polarbear.data.names import text
 from polarbear.data.run import Direction, Run, Status, check
 from polarbear.errors import DataError
+from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
 from polarbear.racing.jobs import Job, Key, derived
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
-from polarbear.status import AlgorithmStatus, Kind
 
 VERSION = 2
 
@@ -66,7 +66,7 @@ class Open(NamedTuple):
 
 
 class Assessed(NamedTuple):
-    """The status of a candidate at a decision: see :class:`polarbear.status.AlgorithmStatus`."""
+    """The status of a candidate at a decision, as ``AlgorithmStatus`` has it."""
 
     algorithm: str
     status: Kind

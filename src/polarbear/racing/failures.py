@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from polarbear.data.names import count, listing, natural
+from polarbear._text import count, listing
+from polarbear.data.names import natural
 from polarbear.racing.events import Failed
 
 MAX_REASONS = 3

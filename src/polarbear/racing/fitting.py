@@ -6,8 +6,8 @@ import numpy as np
 
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataWarning, FitWarning
-from polarbear.inference import fit as default_fit
-from polarbear.posterior import Posterior
+from polarbear.inference.fit import fit as default_fit
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.deciding import may_eliminate
 from polarbear.racing.jobs import derived
 from polarbear.racing.model import Fit

@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from polarbear.data.rankings import Rankings
-from polarbear.e_values import Outcomes, count_outcomes, log_better, log_par, somewhere
+from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
+from polarbear.inference.dominance import Bools
+from polarbear.inference.e_values import Outcomes, count_outcomes, log_better, log_par, somewhere
 from polarbear.racing.events import Assessed, Decided, Open
 from polarbear.racing.state import Pair, State, pair
-from polarbear.relations import Bools
-from polarbear.status import AlgorithmStatus, Kind
 
 
 def judge(

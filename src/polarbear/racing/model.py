@@ -14,14 +14,14 @@ from typing import Any, Protocol, Self
 from polarbear.data.names import guess
 from polarbear.data.rankings import Rankings, check_tolerances
 from polarbear.errors import DataError
-from polarbear.inference import RANKING, check_prior, engine_of
-from polarbear.inference import fit as default_fit
-from polarbear.posterior import Posterior
-from polarbear.priors.any import Prior
+from polarbear.inference.fit import RANKING, check_prior, engine_of
+from polarbear.inference.fit import fit as default_fit
+from polarbear.inference.posterior import Posterior
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
+from polarbear.priors.prior import Prior
 from polarbear.priors.random_walk import RandomWalk
 
 PRIORS: Mapping[str, Any] = {

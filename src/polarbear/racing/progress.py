@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.racing.events import Outlook
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import Spent, State
-from polarbear.status import AlgorithmStatus
 
 
 @dataclass(frozen=True)

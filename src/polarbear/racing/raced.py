@@ -1,12 +1,12 @@
 """``Raced``: what one asks of a race that was run, whoever ran it."""
 
 from polarbear.data.runs import Runs
-from polarbear.posterior import Posterior
-from polarbear.racing.core import Race
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Eliminated, Event, Outlook
+from polarbear.racing.race import Race
 from polarbear.racing.standing import as_card
 from polarbear.racing.state import Spent
-from polarbear.status import AlgorithmStatus
 
 
 class Raced:

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from polarbear.errors import DataError
+from polarbear.inference.dominance import Elimination, Resolution
 from polarbear.racing.deadlines import EARLIEST, Deadline, parse_deadline
-from polarbear.relations import Elimination, Resolution
 from polarbear.selection.preferences import Linear, Weights, from_plain
 
 ErrorControl = Literal["per_member", "whole_race", "per_look"]
@@ -63,8 +63,9 @@ class Rules:
         What the certainty bounds (:attr:`guarantee` says it in a sentence). "per_member": the
         probability that a given member of the Pareto set is ever eliminated, however often the
         race looks. "whole_race": the probability that any member is. Both decide by e-values
-        (:mod:`polarbear.e_values`), which need no model. "per_look": the posterior probability at
-        each look, as in the paper; looking after every round makes errors more frequent.
+        (:mod:`polarbear.inference.e_values`), which need no model. "per_look": the posterior
+        probability at each look, as in the paper; looking after every round makes errors more
+        frequent.
     preference, regret, portfolio
         The budget for which an algorithm is wanted, such as ``preferences.between(60, 300)``: the
         race then spends only on what may change the choice. It ends when the chosen algorithm is

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from math import inf
 
-from polarbear.data.names import count, listing, natural
-from polarbear.notebook import card
+from polarbear._text import card, count, listing
+from polarbear.data.names import natural
+from polarbear.inference.algorithm_status import AlgorithmStatus, few_left
 from polarbear.racing.state import Spent, State, pair
-from polarbear.status import AlgorithmStatus, few_left
 
 
 def status_of(state: State, name: str) -> AlgorithmStatus:

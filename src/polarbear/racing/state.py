@@ -17,10 +17,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from polarbear.data.names import amount, count, natural
+from polarbear._text import amount, count
+from polarbear.data.names import natural
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
-from polarbear.e_values import multiplicity
+from polarbear.inference.e_values import multiplicity
 from polarbear.racing.events import (
     Added,
     Asked,

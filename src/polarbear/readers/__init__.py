@@ -13,9 +13,9 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from polarbear.data.lacking import spell_call
+from polarbear.data.long_table import Naming, refuse_gaps
 from polarbear.data.names import guess
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming, refuse_gaps
 from polarbear.errors import DataError
 from polarbear.readers.benchopt import read_benchopt
 from polarbear.readers.coco import read_coco

@@ -3,9 +3,9 @@
 import numpy as np
 
 from polarbear.data.columns import Columns, MappingColumns
+from polarbear.data.long_table import Naming
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming
 from polarbear.readers.source import Source, naming
 from polarbear.readers.tables import csv_columns, need, parquet_columns
 

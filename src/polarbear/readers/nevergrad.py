@@ -6,10 +6,10 @@ from zlib import crc32
 import numpy as np
 
 from polarbear.data.columns import MappingColumns
+from polarbear.data.long_table import Naming
 from polarbear.data.names import natural
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming
 from polarbear.readers.source import Source, agreed
 from polarbear.readers.tables import csv_columns, need
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from re import Pattern
 
+from polarbear._text import listing
 from polarbear.data.lacking import REPETITION_COLUMNS
-from polarbear.data.names import listing
 from polarbear.errors import DataError, warn
 from polarbear.readers.source import NearlyRefused, Source
 

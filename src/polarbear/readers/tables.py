@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from polarbear._text import count, listing
 from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.lacking import (
     NAMED_LIKE_A_TIME,
@@ -18,11 +19,10 @@ from polarbear.data.lacking import (
     meant,
     name_columns,
 )
-from polarbear.data.names import count, listing
+from polarbear.data.long_table import Naming, repetition_column
 from polarbear.data.parquet import ParquetColumns
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.data.table import Naming, repetition_column
 from polarbear.errors import DataError, warn
 from polarbear.readers.paths import name_files, propose
 from polarbear.readers.source import NearlyRefused, Refused, Source

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.names import count, digits, span, unit_of
+from polarbear._text import count, digits, span, unit_of
 from polarbear.errors import DataError
-from polarbear.plots.colours import Cast
-from polarbear.plots.sources import (
+from polarbear.inference.posterior import Posterior
+from polarbear.inference.verdict import close, how_many_stay, kept, sentences
+from polarbear.inference.versions import software_versions
+from polarbear.plots.arguments import (
     Racing,
     ReadOnce,
     Source,
@@ -21,14 +23,12 @@ from polarbear.plots.sources import (
     race_of,
     times_of,
 )
-from polarbear.posterior import Posterior
-from polarbear.racing.core import Race
+from polarbear.plots.colours import Cast
+from polarbear.racing.race import Race
 from polarbear.racing.raced import Raced
-from polarbear.racing.recorded import Replay
+from polarbear.racing.replay import Replay
 from polarbear.reporting.history import history, origin, stands
 from polarbear.reporting.packing import candidates, packed, packed_draws, shares
-from polarbear.verdict import close, how_many_stay, kept, sentences
-from polarbear.versions import software_versions
 
 KIND, VERSION = "polarbear report", 1
 
@@ -66,7 +66,7 @@ def document(
     --------
     >>> import numpy as np
     >>> import polarbear as pb
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 40))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 40))
     >>> found = document(posterior, title="Three algorithms")
     >>> found["title"], found["algorithms"]
     ('Three algorithms', ['a1', 'a2', 'a3'])

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from polarbear.data.names import amount, count, listing
+from polarbear._text import amount, count, listing
 from polarbear.data.runs import Runs
-from polarbear.plots.allocation import allocation_data
+from polarbear.plots.arguments import Racing, race_of
 from polarbear.plots.evolution import evolution_data
-from polarbear.plots.sources import Racing, race_of
+from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Decided, Removed, Told
-from polarbear.racing.recorded import Replay
+from polarbear.racing.replay import Replay
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import to_go
 from polarbear.reporting.packing import packed

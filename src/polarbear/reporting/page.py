@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear.errors import DataError
-from polarbear.plots.sources import Source
+from polarbear.plots.arguments import Source
 from polarbear.reporting.content import document
 
 SCRIPTS = (
@@ -63,7 +63,7 @@ def report(
     --------
     >>> import numpy as np
     >>> import polarbear as pb
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(np.eye(3), 40))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 40))
     >>> path = pb.report(posterior, "report.html", title="Three algorithms")
     >>> path.read_text("utf-8")[:15]
     '<!doctype html>'

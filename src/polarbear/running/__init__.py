@@ -1,1 +1,4 @@
-"""Solvers run for real: what they see, how they are contained, and where they run."""
+"""Running solvers: ``solvers`` is what users write, ``workers`` contain it, ``backends`` place it.
+
+May import racing (jobs and events), data, inference.threads and inference.versions.
+"""

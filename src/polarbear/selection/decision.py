@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.names import indices, unit_of
+from polarbear._text import unit_of
+from polarbear.data.names import indices
 from polarbear.errors import DataError, warn
-from polarbear.selection.choices import Choice, Selection
 from polarbear.selection.portfolios import Found, Risk, Task, best_portfolios, reaches
 from polarbear.selection.preferences import (
     Linear,
@@ -17,6 +17,7 @@ from polarbear.selection.preferences import (
     valued,
 )
 from polarbear.selection.ratings import Rated, thinned
+from polarbear.selection.result import Choice, Selection
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ def select(
     --------
     >>> import polarbear as pb
     >>> mu = np.stack([np.linspace(1, -1, 6), np.linspace(-1, 1, 6), np.zeros(6)], axis=1)
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(mu, 200, times=np.arange(1.0, 7.0)))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(mu, 200, times=np.arange(1.0, 7.0)))
     >>> pb.select(posterior, lambda t: (t >= 4) & (t <= 6), risk=0.05).algorithms
     ('a2',)
     >>> pb.select(posterior, pb.preferences.at(1)).algorithms

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.names import digits, span
+from polarbear._text import digits, span
 from polarbear.errors import DataError, warn
 
 Floats = NDArray[np.float64]

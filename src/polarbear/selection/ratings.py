@@ -61,7 +61,7 @@ class Ratings(Frozen):
     Examples
     --------
     >>> import polarbear as pb
-    >>> posterior = pb.fit(pb.testing.simulate_rankings(np.eye(2), 9))
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(2), 9))
     >>> pb.Ratings.of(posterior, draws=200).save("ratings.json")
 
     and where the choice is made, with numpy alone:

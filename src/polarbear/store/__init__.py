@@ -8,7 +8,7 @@ from polarbear.store.log import Remark, Store
 from polarbear.store.merging import Merged, merge
 from polarbear.store.opening import open_store
 from polarbear.store.overview import Overview
-from polarbear.store.salvaging import Salvaged, salvage
+from polarbear.store.repair import Salvaged, salvage
 
 __all__ = [
     "Merged",

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from polarbear.errors import StoreError
+from polarbear.store.codec import STATUS_OF, Head, count_row
 from polarbear.store.database import Database, Statement
 from polarbear.store.reading import advice, head_of
-from polarbear.store.rows import STATUS_OF, Head, count_row
 
 Counts = Counter[tuple[int, int]]
 """By the numbers of algorithm and status."""

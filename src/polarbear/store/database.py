@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 from polarbear.errors import StoreError
-from polarbear.store.rows import Head, holder_line, holder_words
+from polarbear.store.codec import Head, holder_line, holder_words
 
 FORMAT = 1
 """Of the tables. Raise it with a step in ``sqlite.UPGRADES`` whenever they change."""

@@ -34,12 +34,7 @@ from polarbear.racing.events import (
 from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key
 from polarbear.racing.model import Model
-from polarbear.store.counting import Counts, added, counted
-from polarbear.store.database import HEAD, Conflict, Database, Statement
-from polarbear.store.origins import Origins
-from polarbear.store.overview import Overview, overview
-from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said, seed_of
-from polarbear.store.rows import (
+from polarbear.store.codec import (
     CODES,
     Found,
     Head,
@@ -56,6 +51,11 @@ from polarbear.store.rows import (
     small_row,
     started,
 )
+from polarbear.store.counting import Counts, added, counted
+from polarbear.store.database import HEAD, Conflict, Database, Statement
+from polarbear.store.origins import Origins
+from polarbear.store.overview import Overview, overview
+from polarbear.store.reading import KIND, RUN, RUNS, SMALL, advice, decoded, head_of, said, seed_of
 from polarbear.store.withdrawing import withdrawn
 
 E = TypeVar("E", bound=Event)

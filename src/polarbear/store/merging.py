@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polarbear.data.names import count, natural
+from polarbear._text import count
+from polarbear.data.names import natural
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (

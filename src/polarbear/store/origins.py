@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from polarbear.data.names import count, shown
+from polarbear._text import count, shown
 from polarbear.racing.events import Hosted, Identified, Withdrawn
 from polarbear.racing.jobs import Key
 

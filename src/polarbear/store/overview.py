@@ -4,9 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polarbear.data.names import count, listing, natural, shown, unit_of
+from polarbear._text import count, listing, shown, unit_of
+from polarbear.data.names import natural
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
+from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.racing.events import (
     Asked,
     Eliminated,
@@ -21,10 +23,9 @@ from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Key
 from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import State, apply, begin
-from polarbear.status import AlgorithmStatus
+from polarbear.store.codec import STATUS_OF, holder_words, name_of, small_event
 from polarbear.store.counting import counted
 from polarbear.store.database import Database
-from polarbear.store.rows import STATUS_OF, holder_words, name_of, small_event
 from polarbear.store.withdrawing import count_withdrawn, withdrawn
 
 _NOBODY = b'"eliminated": []'

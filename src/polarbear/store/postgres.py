@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from polarbear.errors import StoreError, require, warn
+from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
@@ -24,7 +25,6 @@ from polarbear.store.database import (
     occupied,
     superseded,
 )
-from polarbear.store.rows import Head
 
 PATIENCE = 60.0
 """Seconds that a server may be away."""

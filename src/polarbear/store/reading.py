@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from polarbear.data.names import count, listing
+from polarbear._text import count, listing
 from polarbear.errors import StoreError
 from polarbear.racing.events import Event, Started
-from polarbear.store.rows import Found, Head, found_in, run_event, small_event
+from polarbear.store.codec import Found, Head, found_in, run_event, small_event
 
 SMALL = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ?"
 KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"

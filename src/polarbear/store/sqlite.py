@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from polarbear.errors import StoreError
+from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
@@ -30,7 +31,6 @@ from polarbear.store.database import (
     superseded,
 )
 from polarbear.store.lease import Lease, on_network, refuse_network
-from polarbear.store.rows import Head
 
 APPLICATION = 0x504F4C42
 """What the file says of itself, for ``file`` and others."""

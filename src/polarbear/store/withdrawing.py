@@ -4,9 +4,9 @@ from collections import Counter
 
 from polarbear.errors import StoreError
 from polarbear.racing.events import Withdrawn
+from polarbear.store.codec import name_of, small_event
 from polarbear.store.database import Database
 from polarbear.store.reading import KIND
-from polarbear.store.rows import name_of, small_event
 
 
 def withdrawn(database: Database) -> dict[tuple[str, str], int]:

@@ -1,0 +1,226 @@
+"""``gate``: is a new version of a solver no worse than the old one, at every budget?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear._text import amount, count, moment
+from polarbear.coordinator.run_race import Result, Watch, race
+from polarbear.data.rankings import rank
+from polarbear.data.run import Direction
+from polarbear.inference.e_values import confidence_sequence, count_outcomes
+from polarbear.racing.rules import Rules
+from polarbear.running.solvers.job import Clock
+from polarbear.running.solvers.setup import Limits, Solver
+
+OLD, NEW = "old", "new"
+
+Answer = Literal["pass", "fail", "undecided"]
+
+ANSWERS: Mapping[str, Answer] = {"passed": "pass", "failed": "fail", "undecided": "undecided"}
+EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
+
+
+@dataclass(frozen=True)
+class AtTime:
+    """How the new version did against the old one at a time.
+
+    ``low`` and ``high`` bound its probability to win where the two differ, at all numbers of
+    instances at once (a confidence sequence).
+    """
+
+    time: float
+    wins: float
+    ties: float
+    losses: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The answer of :func:`gate`.
+
+    Attributes
+    ----------
+    answer
+        "pass", "fail" or "undecided".
+    times
+        The comparison at each time.
+    instances, runs, spent
+        What it took: instances, runs, and the time of all runs on their clock.
+    ended
+        Why no more runs were made.
+    epsilon, alpha
+        The tolerance and the certainty.
+
+    Examples
+    --------
+    >>> print(Gate("undecided", (), 4, 8, 2.5, "wall", "max_runs", 0.05, 0.95).guarantee)
+    The question is not settled (max_runs): more instances are needed.
+    """
+
+    answer: Answer
+    times: tuple[AtTime, ...]
+    instances: int
+    runs: int
+    spent: float
+    clock: str
+    ended: str
+    epsilon: float
+    alpha: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 for pass, 1 for fail, 2 for undecided.
+
+        >>> Gate("fail", (), 0, 0, 0.0, "wall", "resolved", 0.05, 0.95).exit_code
+        1
+        """
+        return EXIT_CODES[self.answer]
+
+    @property
+    def guarantee(self) -> str:
+        """What the answer means, with its error, in a sentence."""
+        if self.answer == "undecided":
+            return f"The question is not settled ({self.ended}): more instances are needed."
+        behind = f"behind by more than {self.epsilon:g} at"
+        claim = f"{behind} some time" if self.answer == "fail" else f"not {behind} any time"
+        error = f"{1 - self.alpha:.6g}"
+        return f"The new version is {claim}; this is wrong with probability at most {error}."
+
+    def __str__(self) -> str:
+        return f"{self.answer}: {self.guarantee}\n  {self._cost()}\n{self._table()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as numbers and text, for JSON.
+
+        >>> Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).to_dict()["answer"]
+        'pass'
+        """
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        rows = [vars(one) for one in self.times]
+        return {**plain, "times": rows, "guarantee": self.guarantee}
+
+    def markdown(self) -> str:
+        """Return a summary for a pull request.
+
+        >>> print(Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).markdown()[:32])
+        ### No regression gate: **pass**
+        """
+        rows = [
+            f"| {moment(one.time, self.clock)} | {one.wins:g} | {one.ties:g} | {one.losses:g} | "
+            f"{one.low:.2f} to {one.high:.2f} |"
+            for one in self.times
+        ]
+        head = (
+            "| time | new wins | ties | old wins | P(new wins), bounds |\n|---|---|---|---|---|\n"
+        )
+        text = f"### No regression gate: **{self.answer}**\n\n{self.guarantee}\n\n{self._cost()}.\n"
+        return text + (f"\n{head}" + "\n".join(rows) + "\n" if rows else "")
+
+    def _cost(self) -> str:
+        return (
+            f"{count(self.instances, 'instance')}, {count(self.runs, 'run')}, "
+            f"{amount(self.spent, self.clock)}"
+        )
+
+    def _table(self) -> str:
+        lines = [f"  {'time':>12}  {'new wins':>8}  {'ties':>6}  {'old wins':>8}  P(new wins)"]
+        lines += [
+            f"  {moment(one.time, self.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
+            f"{one.losses:>8g}  {one.low:.2f} to {one.high:.2f}"
+            for one in self.times
+        ]
+        return "\n".join(lines)
+
+
+def gate(
+    old: Solver,
+    new: Solver,
+    instances: Any,
+    times: ArrayLike,
+    *,
+    direction: Direction,
+    epsilon: float = 0.05,
+    alpha: float = 0.95,
+    max_runs: int | None = None,
+    max_time: float | None = None,
+    deadline: Any = None,
+    store: str | PathLike[str] | None = None,
+    executor: Any = None,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    seed: int = 0,
+    progress: bool | Watch | None = None,
+) -> Gate:
+    """Test whether a new version of a solver is no worse than the old one, at every time.
+
+    Both run on instance after instance. The new version passes when it is shown not to be behind
+    by more than ``epsilon`` at each of the times, and fails when it is shown to be behind by more
+    than that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass
+    and a wrong fail have probability at most 1 - ``alpha`` each, although the data are looked at
+    again and again. The limits cap the cost; the answer may then be "undecided". The other
+    parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
+
+    >>> def old(job):
+    ...     yield 1, job.rng.random()
+    >>> def broken(job):
+    ...     yield 1, job.rng.random() + 1
+    >>> result = gate(old, broken, range(400), [1], direction="minimize", executor=1)
+    >>> result.answer, result.exit_code
+    ('fail', 1)
+    """
+    limited = {"max_runs": max_runs, "max_time": max_time, "deadline": deadline}
+    result = race(
+        {OLD: old, NEW: new},
+        instances,
+        times,
+        direction=direction,
+        rules=Rules(baseline=OLD, alpha=alpha, epsilon=epsilon, **limited),
+        store=store,
+        executor=executor,
+        clock=clock,
+        limits=limits,
+        seed=seed,
+        progress=progress,
+    )
+    with result:
+        return answer_of(result)
+
+
+def answer_of(result: Result) -> Gate:
+    """Return the answer of a race of "new" against the baseline "old"."""
+    runs, rules = result.runs, result.race.rules
+    grid = np.array(result.race.state.times)
+    outcomes = count_outcomes(rank(runs, grid)) if {*runs.algorithms} >= {OLD, NEW} else None
+    rows: tuple[AtTime, ...] = ()
+    if outcomes is not None:
+        a, b = runs.algorithms.index(NEW), runs.algorithms.index(OLD)
+        wins, ties, losses = (
+            outcomes.wins[:, a, b],
+            outcomes.ties[:, a, b],
+            outcomes.wins[:, b, a],
+        )
+        low, high = confidence_sequence(wins, losses, rules.alpha)
+        columns = (grid, wins, ties, losses, low, high)
+        rows = tuple(
+            AtTime(*map(float, row))
+            for row in zip(*(column.tolist() for column in columns), strict=True)
+        )
+    status = result.verdict(NEW).status
+    return Gate(
+        ANSWERS.get(status, "undecided"),
+        rows,
+        len(runs.instances),
+        result.spent.runs,
+        result.spent.time,
+        runs.clock,
+        result.ended or "",
+        rules.epsilon,
+        rules.alpha,
+    )

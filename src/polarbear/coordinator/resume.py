@@ -1,0 +1,177 @@
+"""``begin_or_resume``: a new race, or the race of a store if the call agrees with it.
+
+A call that means another race, another model or something else by the same names is refused before
+anything is stored: runs of both would be taken for one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from polarbear._text import count, listing
+from polarbear.data.names import guess, natural
+from polarbear.errors import SolverError, StoreError
+from polarbear.racing.events import Identified, Started
+from polarbear.racing.model import FitOptions, Model
+from polarbear.racing.race import Race
+from polarbear.racing.rules import Rules
+from polarbear.running.solvers.identity import (
+    check_distinct_files,
+    differences,
+    find_renamed,
+    identify,
+    new_parts,
+)
+from polarbear.running.solvers.setup import Setup
+from polarbear.store.log import Store
+
+
+def begin_or_resume(
+    setup: Setup,
+    rules: Rules,
+    seed: int,
+    fit: FitOptions,
+    store: Store | None,
+    accept_changes: bool,
+) -> tuple[Race, Setup]:
+    """Return a new race, or the race of a store, and the setup under the names of the race.
+
+    A call that does not agree with the store is refused before anything is stored.
+    """
+    if store is None or not store.n_events:
+        identity = identify(setup)
+        check_distinct_files(identity)
+        race = Race(
+            setup.solvers,
+            setup.times,
+            direction=setup.direction,
+            instances=setup.instances.names,
+            rules=rules,
+            seed=seed,
+            clock=setup.clock,
+            fit=fit,
+        )
+        race.record(identity)
+        return race, setup
+    first = next(store.read())
+    _compare(first, setup, seed, store.name)
+    _compare_models(first, fit, store.name)
+    race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
+    known = {*race.pareto, *race.eliminated, *race.removed}
+    _require_solvers(race, setup, store.name)
+    setup, identity = _agree(race, setup, store.name, accept_changes)
+    for name in setup.solvers:
+        if name not in known:
+            race.add(name)
+    if setup.instances.names is not None:
+        race.offer(setup.instances.names)
+    if race.rules != rules:
+        race.extend(rules)
+    if identity is not None:
+        race.record(identity)
+    return race, setup
+
+
+def _require_solvers(race: Race, setup: Setup, where: str) -> None:
+    """Refuse a call without some of the solvers that are racing, and say how to resume."""
+    missing = [name for name in race.pareto if name not in setup.solvers]
+    if not missing:
+        return
+    others, verb = list(setup.solvers), "is" if len(missing) == 1 else "are"
+    close = [meant for name in missing if "did you mean" in (meant := guess(name, others))]
+    raise SolverError(
+        f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
+        f"solvers{f'; {close[0]}' if close else '.'} Resume with all that race, also those that "
+        f"joined by result.add: race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, "
+        "...). To let one leave, resume with it and call result.remove(name)"
+    )
+
+
+def _agree(
+    race: Race, setup: Setup, where: str, accept_changes: bool
+) -> tuple[Setup, Identified | None]:
+    """Compare what names stand for with what the race knows; refuse what does not agree.
+
+    Returns the setup under the names of the race, and what is new, to be recorded.
+    """
+    known = race.state.identity
+    names = race.state.instances if setup.instances.names is not None else set()
+    setup = setup.renamed({new: old for new, old in known.aliases.items() if old in names - {new}})
+    now = identify(setup)
+    check_distinct_files(now)
+    renamed = find_renamed(names, setup, known, now)
+    if renamed:
+        setup = setup.renamed(renamed)
+        now = replace(identify(setup), aliases=renamed)
+    missing = sorted(names - now.instances.keys(), key=natural)
+    if missing:
+        raise SolverError(
+            f"{count(len(missing), 'instance')} of the race in {where} "
+            f"{'is' if len(missing) == 1 else 'are'} not among the instances: {listing(missing)}. "
+            "Pass all that it had. To go on without one, withdraw its runs first: polarbear forget "
+            "STORE --instance NAME"
+        )
+    changes = []
+    if renamed:
+        new, old = next(iter(renamed.items()))
+        changes.append(
+            f"another name in this call for {count(len(renamed), 'instance')} of the race: {old!r} "
+            f"is now {new!r}"
+        )
+    return setup, compare_identity(known, now, where, accept_changes, changes)
+
+
+def compare_identity(
+    known: Identified,
+    now: Identified,
+    where: str,
+    accept_changes: bool,
+    changes: Sequence[str] = (),
+) -> Identified | None:
+    """What is new and to be recorded; an error if something changed that was not accepted."""
+    changes = [*changes, *differences(known, now)]
+    if changes and not accept_changes:
+        raise StoreError(
+            f"{where} was made with something else under the same names, or with the same "
+            f"under other names: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
+            "Runs of both would be taken for one. Pass what it was made with; give what changed a "
+            "new name; withdraw the runs of what changed (polarbear forget, result.withdraw); or "
+            "pass accept_changes=True to resume under the names of the store, and have the changes "
+            "recorded"
+        )
+    identity = new_parts(known, now)
+    return None if identity is None else replace(identity, changes=tuple(changes))
+
+
+def _compare(first: object, setup: Setup, seed: int, where: str) -> None:
+    """Whether the race in a store is the one that is asked for."""
+    if not isinstance(first, Started):
+        raise StoreError(f"{where} does not begin with a race that started")
+    asked = {
+        "times": (first.times, setup.times),
+        "direction": (first.direction, setup.direction),
+        "clock": (first.clock, setup.clock),
+        "seed": (first.seed, seed),
+        "instances without end": (first.endless, setup.instances.names is None),
+    }
+    for name, (there, here) in asked.items():
+        if there != here:
+            raise StoreError(
+                f"{where} holds another race, with {name} {_short(there)} and not {_short(here)}: "
+                "pass the same, or another store"
+            )
+
+
+def _compare_models(first: object, fit: FitOptions, where: str) -> None:
+    """Refuse to go on with a race by another model than the one it was run with."""
+    model = first.model if isinstance(first, Started) else None
+    differs = model.differences(Model.of(fit)) if model is not None else ""
+    if differs:
+        raise StoreError(
+            f"{where} holds a race by another model, with {differs}: pass the same fit, or another "
+            "store"
+        )
+
+
+def _short(value: object) -> str:
+    said = repr(value)
+    return said if len(said) < 60 else said[:57] + "..."

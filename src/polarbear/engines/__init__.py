@@ -1,1 +1,0 @@
-"""Engines: from rankings and a prior to a posterior."""

@@ -1,0 +1,5 @@
+"""From rankings to ratings and what they say: fit, Posterior, dominance, verdicts, e-values.
+
+May import data, priors and _text. ``laplace`` is the fast engine, ``reference`` has the samplers it
+is compared with, ``plackett_luce`` is the likelihood.
+"""

@@ -1,0 +1,402 @@
+"""``AlgorithmStatus``: what is known of an algorithm's membership in the anytime Pareto set.
+
+One definition for races, posteriors and data (:func:`statuses_of`), so that all say the same.
+
+What is certain (:class:`Claims`) comes from e-values or from a posterior.
+
+- *dominated*: another algorithm is ahead at all times, with the certainty asked for.
+- *equivalent* to a rival: the pair is settled, the algorithm is certain to tie with the rival
+  within epsilon at some time, and there is no time at which it is certain to be ahead. Of several
+  rivals, the one closest to dominating it is named.
+- *member*: every pair is settled; by a posterior also if P(not dominated) reaches the certainty.
+- *undecided*: neither.
+- *removed*: it left the race.
+- *chosen*, *not chosen*: the race is about a choice for a known budget (``Rules(preference=...)``),
+  and this is settled; others are undecided.
+- *passed*, *failed*: at par with the *baseline* at every time, or behind it by more than epsilon at
+  some time (``Rules(baseline=...)``).
+"""
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear._text import count, listing, shown, span
+from polarbear.data.rankings import Rankings, rank
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, open_times
+from polarbear.inference.e_values import Evidence, count_outcomes, decisive_instances, somewhere
+
+Kind = Literal[
+    "member",
+    "equivalent",
+    "dominated",
+    "undecided",
+    "removed",
+    "chosen",
+    "not chosen",
+    "passed",
+    "failed",
+    "baseline",
+]
+
+NO_RIVALS: Mapping[str, float] = MappingProxyType({})
+
+
+class AlgorithmStatus(NamedTuple):
+    """What is known of an algorithm's membership in the anytime Pareto set.
+
+    Attributes
+    ----------
+    algorithm, status
+        The name, and "member", "equivalent", "dominated", "undecided" or "removed"; with a
+        preference "chosen", "not chosen" or "undecided".
+    prob_in_pareto
+        P(no algorithm is ahead of it at all times). None before the first decision, and of
+        algorithms that a race eliminated or removed.
+    rival
+        The algorithm that dominates it, or that it is equivalent to.
+    prob_dominated
+        P(the rival is ahead at all times) when it was eliminated.
+    epsilon, since, until, clock
+        It is equivalent within epsilon from ``since`` to ``until``, on this clock.
+    why
+        The reason for which it was removed, or runs no more although it is undecided.
+    open
+        The rivals with which it is undecided, and the last time at which that is open.
+    instances, time
+        The forecast of what settles these pairs: instances, and the total time of their runs.
+        None if there is no forecast.
+    left
+        The number of unused instances. None if instances do not come to an end.
+    decisive
+        The fewest instances without which it would not be dominated.
+
+    Examples
+    --------
+    >>> print(AlgorithmStatus("CSA", "member", 0.998))
+    CSA is a member of the Pareto set (P = 0.998)
+    >>> print(AlgorithmStatus("RS", "dominated", rival="CSA", prob_dominated=0.9999))
+    RS is dominated by CSA (P > 0.999)
+    """
+
+    algorithm: str
+    status: Kind
+    prob_in_pareto: float | None = None
+    rival: str | None = None
+    prob_dominated: float | None = None
+    epsilon: float | None = None
+    since: float | None = None
+    until: float | None = None
+    clock: str = "time"
+    why: str = ""
+    open: Mapping[str, float] = NO_RIVALS
+    instances: float | None = None
+    time: float | None = None
+    left: int | None = None
+    decisive: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.status == "removed":
+            return f"{self.claim()}{f': {shown(self.why)}' if self.why else ''}"
+        if self.status == "undecided" and self.open:
+            limit = f"; {self.why}" if self.why else ""
+            rivals = listing(list(self.open))
+            return f"{self.claim()}: not settled with {rivals}{self._cost()}{limit}"
+        if self.status == "undecided" and self.prob_in_pareto is not None:
+            return f"{self.claim()}: none of its pairs is open under the rules of the race"
+        return self.claim()
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it is neither dominated nor removed."""
+        return self.status not in ("dominated", "removed")
+
+    def brief(self) -> str:
+        """Return the status and its probability in a few words, without the name.
+
+        >>> AlgorithmStatus("CSA", "member", 0.998).brief()
+        'member (P = 0.998)'
+        """
+        belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)})"
+        if self.status == "dominated":
+            belongs = "" if self.prob_dominated is None else f" ({chance(self.prob_dominated)})"
+            return f"dominated by {shown(self.rival or '')}{belongs}"
+        if self.status == "equivalent":
+            return f"equivalent to {shown(self.rival or '')}{belongs}"
+        return f"{self.status}{belongs}"
+
+    def claim(self) -> str:
+        """Return the status and its probability, without rivals and forecast.
+
+        >>> AlgorithmStatus("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
+        'CSA is undecided (P = 0.600 that it is a member)'
+        """
+        name, rival = shown(self.algorithm), shown(self.rival or "")
+        belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)}"
+        if self.status == "dominated":
+            return f"{name} is {self.brief()}"
+        if self.status == "member":
+            belongs = belongs and f"{belongs}{self._doubt()})"
+            return f"{name} is a member of the Pareto set{belongs}"
+        belongs = belongs and f"{belongs} that it is a member)"
+        if self.status == "equivalent":
+            return f"{name} is equivalent to {rival} within {self.epsilon:g}{self._when()}{belongs}"
+        return f"{name} is {self.status}{belongs}"
+
+    def _doubt(self) -> str:
+        """Say that the posterior contradicts what the race has shown."""
+        doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
+        return ", so the posterior doubts it" if doubted else ""
+
+    def _when(self) -> str:
+        if self.since is None or self.until is None:
+            return ""
+        word = "at" if self.since == self.until else "from"
+        return f" {word} {span(self.since, self.until, self.clock)}"
+
+    def _cost(self) -> str:
+        if self.instances is None:
+            return "" if self.left != 0 else "; no instance left"
+        # An open pair takes at least one more instance, however close to certain it is.
+        more = max(1, round(self.instances))
+        return f", about {count(more, 'more instance')}{few_left(more, self.left)}"
+
+
+def few_left(wanted: float, left: int | None) -> str:
+    """Say that fewer instances are left than a forecast asks for; "" if there are enough."""
+    if left is None or left >= wanted:
+        return ""
+    return f"; only {count(left, 'unused instance')} left" if left else "; no unused instance left"
+
+
+def chance(probability: float) -> str:
+    """Format a probability with three digits, and never as a flat 0 or 1.
+
+    >>> chance(0.98765), chance(0.99999), chance(0.0)
+    ('P = 0.988', 'P > 0.999', 'P < 0.001')
+    """
+    if probability > 0.9995:
+        return "P > 0.999"
+    return "P < 0.001" if probability < 0.0005 else f"P = {probability:.3f}"
+
+
+class Claims(NamedTuple):
+    """What is certain of n algorithms at T times: by a posterior, or by e-values."""
+
+    algorithms: Sequence[str]
+    times: Sequence[float] | Floats
+    clock: str
+    beats: Bools  # (n, n): row dominates column
+    strength: Floats  # (n, n): how certain that is
+    least: Floats  # (n, n): how certain row is to be ahead of column at the worst time
+    equal: Bools  # (n, n): row ties with column somewhere, and leads nowhere, as far as is certain
+    ties: Bools  # (T, n, n): row and column are equivalent
+    open_at: Bools  # (T, n, n): the pair is not settled
+    members: Bools  # (n,): members, although some of their pairs may be open
+    prob_in_pareto: Floats | None  # (n,)
+    prob_dominates: Floats | None  # (n, n)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        names: Sequence[str],
+        times: Sequence[float] | Floats,
+        clock: str,
+        *,
+        ahead: Floats,
+        alike: Floats,
+        prob_in_pareto: Floats,
+        beats: Bools,
+        sure: Floats,
+        alpha: float,
+        resolution: Resolution,
+    ) -> "Claims":
+        """Return what a posterior is certain of at one look.
+
+        ``ahead`` and ``alike`` (T, n, n) are P(row ahead of column) and P(equivalent), ``beats``
+        and ``sure`` (n, n) say whether row dominates column, and P of that.
+        """
+        ties, least = alike >= alpha, ahead.min(axis=0)
+        leads: Bools = np.any(ahead >= alpha, axis=0)
+        return cls(
+            names,
+            times,
+            clock,
+            beats,
+            sure,
+            least,
+            ties.any(axis=0) & ~leads,
+            ties,
+            open_times(ahead, alike, beats, alpha, resolution),
+            prob_in_pareto >= alpha,
+            prob_in_pareto,
+            sure,
+        )
+
+    @classmethod
+    def from_e_values(
+        cls,
+        names: Sequence[str],
+        times: Sequence[float] | Floats,
+        clock: str,
+        evidence: Evidence,
+        *,
+        log_k: Floats,
+        alpha: float,
+        resolution: Resolution,
+    ) -> "Claims":
+        """Return what e-values are certain of, with thresholds ln K of dominance (n, n).
+
+        "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one
+        of them leads somewhere. "strict": when one leads, or both are at par, at each time.
+        """
+        least, level = evidence.lead.min(axis=0), -np.log1p(-alpha)
+        beats = evidence.dominates(log_k)
+        leads, at_par = (somewhere(log_e) >= level for log_e in evidence)
+        ties = (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level)
+        if resolution == "strict":
+            certain, closed = _certain_at_each_time(evidence.lead, ties, log_k, level)
+        else:
+            closed = at_par & at_par.T
+            if resolution == "crossing":
+                closed = (leads & at_par.T) | (leads.T & at_par) | ties.all(axis=0)
+            # More evidence at such a time changes nothing: alone it would carry the mean.
+            certain = evidence.lead >= np.maximum(log_k, level + np.log(len(ties)))
+        return cls(
+            names,
+            times,
+            clock,
+            beats,
+            least - log_k,
+            least,
+            at_par & at_par.T & ~leads,
+            ties,
+            _where_open(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
+            np.zeros(len(names), dtype=bool),
+            None,
+            None,
+        )
+
+
+def _certain_at_each_time(
+    lead: Floats, ties: Bools, log_k: Floats, level: float
+) -> tuple[Bools, Bools]:
+    """Return at which times row leads or ties (T, n, n), and which pairs are so at all (n, n)."""
+    # A lead at every time is dominance, which takes more evidence than a lead at one time.
+    certain = (lead >= np.where(np.all(lead >= level, axis=0), log_k, level)) | ties
+    closed: Bools = np.all(certain | certain.swapaxes(1, 2), axis=0)
+    return certain, closed
+
+
+def _where_open(certain: Bools, settled: Bools) -> Bools:
+    """Return at which times pairs are open (T, n, n): where not certain, or else at all times."""
+    open_pair = ~(settled | np.eye(len(settled), dtype=bool))
+    open_at = ~certain & open_pair
+    return open_at | (open_pair & ~open_at.any(axis=0))
+
+
+def statuses_of(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
+    """Return the status of each algorithm that follows from what is certain."""
+    names, times, open_at = claims.algorithms, claims.times, claims.open_at
+    out = eliminate(claims.beats, claims.strength)
+    open_ = open_at.any(axis=0) & ~out & ~out[:, None]
+    equal = claims.equal & ~out
+    np.fill_diagonal(equal, False)
+    statuses: list[AlgorithmStatus] = []
+    for k, name in enumerate(names):
+        status = AlgorithmStatus(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
+        if out[k]:
+            by = dominator(claims.beats, claims.strength, out, k)
+            sure = _at(claims.prob_dominates, (by, k))
+            status = status._replace(status="dominated", rival=names[by], prob_dominated=sure)
+        elif equal[k].any() and not open_[k].any():
+            rival = int(np.argmax(np.where(equal[k], claims.least[:, k], -np.inf)))
+            status = status._replace(status="equivalent", rival=names[rival], epsilon=epsilon)
+            ties = claims.ties[:, k, rival]
+            if ties.any():
+                since, until = (float(times[t]) for t in _longest_stretch(ties))
+                status = status._replace(since=since, until=until)
+        elif open_[k].any() and not claims.members[k]:
+            undecided = np.flatnonzero(open_[k]).tolist()
+            last = [int(np.flatnonzero(open_at[:, k, j])[-1]) for j in undecided]
+            rivals = {names[j]: float(times[t]) for j, t in zip(undecided, last, strict=True)}
+            status = status._replace(status="undecided", open=rivals)
+        statuses.append(status)
+    return statuses
+
+
+def assess(
+    data: Runs | Rankings,
+    times: ArrayLike | None = None,
+    *,
+    alpha: float = 0.95,
+    epsilon: float = 0.05,
+    error_control: Literal["per_member", "whole_race"] = "per_member",
+    resolution: Resolution = "at_par",
+) -> list[AlgorithmStatus]:
+    """Return the status of each algorithm by e-values, for data that you may keep adding to.
+
+    A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
+    probability at most 1 - alpha, however often you add instances and look again. That holds for
+    independent instances and algorithms that are there from the start; in a race they may join
+    later. No model is fitted, so there are no probabilities: :func:`polarbear.fit` has those.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> for status in assess(pb.simulation.simulate_runs(truth, 200)):
+    ...     print(status)
+    a1 is a member of the Pareto set
+    a2 is a member of the Pareto set
+    a3 is dominated by a1
+    """
+    if not isinstance(alpha, Real) or not 0.5 < float(alpha) < 1:
+        raise DataError(f"alpha={alpha!r}: expected a probability above 0.5 and below 1")
+    rankings = data if isinstance(data, Rankings) else rank(data, times)
+    n = len(rankings.algorithms)
+    if n < 2:
+        raise DataError(f"need at least 2 algorithms to compare, got {n}")
+    factor = (n - 1) * (n if error_control == "whole_race" else 1)
+    level = np.log(factor) - np.log1p(-alpha)
+    claims = Claims.from_e_values(
+        rankings.algorithms,
+        rankings.times,
+        rankings.clock,
+        Evidence.of(count_outcomes(rankings), epsilon),
+        log_k=np.full((n, n), level),
+        alpha=alpha,
+        resolution=resolution,
+    )
+    return [
+        status._replace(
+            decisive=decisive_instances(
+                rankings, status.rival or "", status.algorithm, level, epsilon
+            )
+        )
+        if status.status == "dominated"
+        else status
+        for status in statuses_of(claims, epsilon)
+    ]
+
+
+def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:
+    return None if values is None else float(values[index])
+
+
+def dominator(beats: Bools, sure: Floats, out: Bools, k: int) -> int:
+    """Return the algorithm that most certainly dominates k; one that is not out, if there is."""
+    rivals = beats[:, k] & ~out if (beats[:, k] & ~out).any() else beats[:, k]
+    return int(np.argmax(np.where(rivals, sure[:, k], -np.inf)))
+
+
+def _longest_stretch(holds: Bools) -> tuple[int, int]:
+    """First and last index of the longest run of true values."""
+    edges = np.flatnonzero(np.diff(holds.astype(int), prepend=0, append=0))
+    start, stop = edges[::2], edges[1::2]
+    longest = int(np.argmax(stop - start))
+    return int(start[longest]), int(stop[longest]) - 1

@@ -1,0 +1,319 @@
+"""E-values for pairs of algorithms: evidence that stays valid under optional stopping.
+
+An e-value is the wealth of a gambler who bets against a hypothesis, one instance after the other.
+If the hypothesis is true, the wealth ever reaches K with probability at most 1/K, however often it
+is looked at and whenever one stops (Ville's inequality; Ramdas et al., Statistical Science 2023).
+
+Two hypotheses are bet against for each ordered pair (a, b) at each time t:
+
+- *lead*: "a wins at most as often as it loses". A large e-value shows that a is ahead of b at t.
+- *par*: "the mean score of a is at most 1/2 - epsilon" (win 1, tie 1/2, loss 0). A large e-value
+  shows that a is not behind b by more than epsilon at t.
+
+Each e-value is a finite mixture of bets with fixed weights, so it is a function of the numbers of
+wins, ties and losses. No model is needed: only instances that are drawn independently of each
+other, and runs that reach a time in an order that does not depend on their own results.
+
+Claims over all times take the minimum of e-values, which needs no correction for the number of
+times. Claims about some time take their mean, which is an e-value whatever the dependence.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln, logsumexp
+
+from polarbear.data.rankings import UNKNOWN, Rankings
+from polarbear.inference.dominance import AT_ONCE, Bools, Floats
+
+
+class Outcomes(NamedTuple):
+    """Numbers of instances on which row won against column, or tied with it, at each time."""
+
+    wins: Floats  # (T, n, n)
+    ties: Floats  # (T, n, n), 0 on the diagonal
+
+    @property
+    def losses(self) -> Floats:
+        """Numbers of instances on which row lost: (T, n, n)."""
+        return self.wins.swapaxes(1, 2)
+
+    def among(self, chosen: list[int]) -> "Outcomes":
+        """Return the outcomes between some of the algorithms, by number."""
+        rows, columns = np.ix_(chosen, chosen)
+        return Outcomes(self.wins[:, rows, columns], self.ties[:, rows, columns])
+
+
+def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcomes:
+    """Count wins and ties of each pair at each time.
+
+    An instance is one bet. With repetitions its score is the share of its comparisons that were
+    won, tied and lost. With weights an instance counts in proportion, and one of the ``heaviest``
+    weight (by default the largest one, at least 1) counts as 1. Such fractions make an e-value
+    smaller than a bet on the mean score would be (inequality of the weighted means), so it stays
+    valid. Weights must not depend on results, and repetitions of an instance must come together.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 10)
+    >>> outcomes = count_outcomes(rankings)
+    >>> outcomes.wins[0, 0, 1] + outcomes.losses[0, 0, 1]
+    np.float64(10.0)
+    """
+    n = len(rankings.algorithms)
+    wins, ties = np.zeros((2, len(rankings.times), n * n))
+    for cell, entry, weight in _comparisons(rankings, heaviest):
+        for t in range(len(wins)):
+            place = rankings.position[t][entry]
+            row, column = place[:, :, None], place[:, None, :]
+            known = row != UNKNOWN
+            for counts, holds in ((wins, row < column), (ties, row == column)):
+                counts[t] += np.bincount(cell, (weight * (holds & known)).ravel(), minlength=n * n)
+    wins, ties = wins.reshape(-1, n, n), ties.reshape(-1, n, n)
+    ties[:, np.arange(n), np.arange(n)] = 0.0
+    return Outcomes(wins, ties)
+
+
+def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
+    """Return the logarithm of the e-value against "wins at most as often as it loses".
+
+    A mixture of bets with factors 1 + 2 theta for a win and 1 - 2 theta for a loss. Small bets,
+    which are best for close pairs, have the largest weights.
+
+    >>> np.exp(log_lead(np.array([8.0, 4.0]), np.array([0.0, 4.0]), 0.05)).round(2)
+    array([21.83,  0.75])
+    """
+    theta, weight = _lead_bets(epsilon)
+    return _mix(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
+
+
+def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
+    """Return the logarithm of the e-value against "the mean score is at most 1/2 - epsilon".
+
+    Without a tolerance (epsilon 0) there is no such claim, and the e-value is 0.
+
+    >>> np.exp(log_par(np.array(0.0), np.array(57.0), np.array(0.0), 0.05)) > 20
+    np.True_
+    """
+    if epsilon == 0:
+        return np.full(np.shape(wins), -np.inf)
+    return _log_above(wins, ties, losses, 0.5 - epsilon, epsilon)
+
+
+def log_better(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
+    """Return the logarithm of the e-value against "the mean score is at most 1/2 + epsilon".
+
+    >>> bool(log_better(np.array(90.0), np.array(0.0), np.array(10.0), 0.05) > np.log(20))
+    True
+    """
+    return _log_above(wins, ties, losses, 0.5 + epsilon, max(epsilon, 0.01))
+
+
+def _log_above(wins: Floats, ties: Floats, losses: Floats, m: float, epsilon: float) -> Floats:
+    """Return the logarithm of the e-value against "the mean score is at most m".
+
+    A mixture of bets with factor 1 + lambda (score - m) for scores 1, 1/2 and 0.
+    """
+    stake, weight = _score_bets(m, epsilon)
+    return _mix(
+        weight,
+        [
+            wins * np.log1p(k * (1 - m))
+            + ties * np.log1p(k * (0.5 - m))
+            + losses * np.log1p(-k * m)
+            for k in stake
+        ],
+    )
+
+
+def preference_evidence(
+    rankings: Rankings, weights: Floats, epsilon: float, heaviest: float | None = None
+) -> "Evidence":
+    """Return e-values of scores averaged over times by a preference's weights: (1, n, n).
+
+    The score of a against b on an instance is sum_t weights_t score_t (win 1, tie 1/2, loss 0),
+    one number between 0 and 1. The factor of a bet is 1 + 2 theta (2 score - 1) for lead, and
+    1 + lambda (score - 1/2 + epsilon) for par. Instances on which both are known at all times that
+    count are used.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40)
+    >>> bool(preference_evidence(rankings, np.array([0.5, 0.5]), 0.05).lead[0, 0, 1] > np.log(20))
+    True
+    """
+    n, m = len(rankings.algorithms), 0.5 - epsilon
+    theta, theta_weight = _lead_bets(epsilon)
+    stake, stake_weight = _score_bets(m, epsilon)
+    counted = np.flatnonzero(weights)
+    lead, par = np.zeros((len(theta), n * n)), np.zeros((len(stake), n * n))
+    for cell, entry, weight in _comparisons(rankings, heaviest):
+        score, known = 0.0, True
+        for t in counted.tolist():
+            place = rankings.position[t][entry]
+            row, column = place[:, :, None], place[:, None, :]
+            score = score + weights[t] * ((row < column) + 0.5 * (row == column))
+            known = known & (row != UNKNOWN) & (column != UNKNOWN)
+        share = (weight * known).ravel()
+        for log_wealth, factors in (
+            (lead, (2 * bet * (2 * np.asarray(score) - 1) for bet in theta)),
+            (par, (bet * (np.asarray(score) - m) for bet in stake)),
+        ):
+            for total, factor in zip(log_wealth, factors, strict=True):
+                total += np.bincount(cell, share * np.log1p(factor).ravel(), minlength=n * n)
+    mixed = (_mix(theta_weight, lead), _mix(stake_weight, par))
+    if epsilon == 0:
+        mixed = mixed[0], np.full(n * n, -np.inf)
+    return Evidence(*(log_e.reshape(1, n, n) for log_e in mixed))
+
+
+def _comparisons(
+    rankings: Rankings, heaviest: float | None
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], Floats]]:
+    """Yield comparisons of equal size: cells row n + column, entries (C, k), weights (C, 1, 1)."""
+    n = len(rankings.algorithms)
+    if heaviest is None:
+        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
+        heaviest = max(1.0, float(totals.max()))
+    size = np.diff(rankings.offset)
+    for k in np.unique(size[size > 1]).tolist():
+        of_size = np.flatnonzero(size == k)
+        step = max(1, AT_ONCE // (k * k))
+        for first in range(0, len(of_size), step):
+            chosen = of_size[first : first + step]
+            entry = rankings.offset[chosen][:, None] + np.arange(k)
+            code = rankings.algorithm[entry].astype(np.intp)
+            cell = (code[:, :, None] * n + code[:, None, :]).ravel()
+            yield cell, entry, rankings.weight[chosen][:, None, None] / heaviest
+
+
+def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
+    """Return the bets theta against "wins at most as often as it loses", and their weights."""
+    theta = _geometric(0.8 * max(epsilon, 0.01), 0.45, 2.25)
+    return theta, np.arange(len(theta), 0, -1.0)
+
+
+def _score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
+    """Return the bets lambda against "the mean score is at most m", and their weights."""
+    stake = _geometric(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
+    return stake, np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
+
+
+def _geometric(low: float, high: float, ratio: float) -> Floats:
+    """Return a geometric grid from low to high with steps of at most a ratio."""
+    points = 1 + max(1, int(np.ceil(np.log(high / low) / np.log(ratio))))
+    return low * (high / low) ** (np.arange(points) / (points - 1))
+
+
+def _mix(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
+    """Return the logarithm of the weighted mean of wealths."""
+    total = np.full(np.shape(log_wealth[0]), -np.inf)
+    for log_weight, wealth in zip(np.log(weight / weight.sum()), log_wealth, strict=True):
+        total = np.logaddexp(total, log_weight + wealth)
+    return total
+
+
+def somewhere(log_e: Floats) -> Floats:
+    """Return the log of the mean e-value over times: evidence that a claim holds at some time."""
+    return logsumexp(log_e, axis=0) - np.log(len(log_e))
+
+
+class Evidence(NamedTuple):
+    """Logarithms of e-values of all ordered pairs at each time: (T, n, n)."""
+
+    lead: Floats
+    par: Floats
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, epsilon: float) -> "Evidence":
+        """Return the e-values that follow from outcomes."""
+        wins, ties, losses = outcomes.wins, outcomes.ties, outcomes.losses
+        return cls(log_lead(wins, losses, epsilon), log_par(wins, ties, losses, epsilon))
+
+    def dominates(self, log_k: Floats) -> Bools:
+        """Whether row is ahead of column at all times (n, n), with thresholds ln K (n, n)."""
+        beats: Bools = self.lead.min(axis=0) >= log_k
+        return beats & ~np.eye(len(beats), dtype=bool)
+
+
+def decisive_instances(
+    rankings: Rankings, rival: str, algorithm: str, log_k: float, epsilon: float
+) -> tuple[str, ...]:
+    """Return the fewest instances without which a rival would not eliminate an algorithm.
+
+    Dominance takes an e-value of K at every time. At each time the fewest instances to remove are
+    wins of the rival, and one time is enough. Empty if the rival does not eliminate the algorithm.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
+    >>> decisive_instances(rankings, "a1", "a2", np.log(20), 0.05)
+    ('i1', 'i2', 'i3', 'i4', 'i5')
+    """
+    pair = rankings.among([rival, algorithm])
+    row, column = pair.algorithms.index(rival), pair.algorithms.index(algorithm)
+    outcomes = count_outcomes(pair)
+    wins, losses = outcomes.wins[:, row, column], outcomes.losses[:, row, column]
+    if np.any(log_lead(wins, losses, epsilon) < log_k):
+        return ()
+    fewest, at = np.inf, 0
+    for t, (won, lost) in enumerate(zip(wins.tolist(), losses.tolist(), strict=True)):
+        left = np.arange(won, -1.0, -1.0)
+        enough = log_lead(left, np.full(left.shape, lost), epsilon) >= log_k
+        needed = int(np.argmin(enough))
+        if needed < fewest:
+            fewest, at = needed, t
+    ahead = (
+        name
+        for k, name in enumerate(pair.instances)
+        if count_outcomes(pair.take([k])).wins[at, row, column] >= 1
+    )
+    return tuple(islice(ahead, int(fewest)))
+
+
+def multiplicity(rivals: int, later: int = 0) -> float:
+    """Return K times (1 - certainty) for one rival that may eliminate an algorithm.
+
+    ``rivals``: the number of rivals present when the algorithm entered. ``later``: 0 for these,
+    and i for the i-th one that enters after it. The reciprocals over all rivals that ever come sum
+    to at most 1, so the algorithm is wrongly eliminated with probability at most 1 - certainty.
+    A tenth of the error, or an equal share if that is less, is kept for those that enter later.
+
+    >>> multiplicity(9), multiplicity(9, later=1), multiplicity(9, later=2)
+    (10.0, 20.0, 60.0)
+    """
+    if not rivals:
+        return max(1.0, later * (later + 1.0))
+    kept = min(0.1, 1 / (rivals + 1))
+    return later * (later + 1) / kept if later else rivals / (1 - kept)
+
+
+def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple[Floats, Floats]:
+    """Return lower and upper bounds of the probability to win, among instances that are not ties.
+
+    The bounds hold at all numbers of instances at once: { q : B(w + 1, l + 1) < q^w (1 - q)^l / d }
+    with d = 1 - certainty, from the uniform mixture of likelihoods (Robbins, 1970).
+
+    >>> low, high = confidence_sequence(np.array([60.0]), np.array([40.0]), 0.95)
+    >>> round(float(low[0]), 3), round(float(high[0]), 3)
+    (0.441, 0.746)
+    """
+    wins, losses = np.broadcast_arrays(np.asarray(wins, float), np.asarray(losses, float))
+    least = betaln(wins + 1, losses + 1) + np.log1p(-certainty)
+    peak = np.where(wins + losses > 0, wins / np.maximum(wins + losses, 1), 0.5)
+
+    def inside(q: Floats) -> Bools:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            won = np.where(wins > 0, wins * np.log(q), 0.0)
+            lost = np.where(losses > 0, losses * np.log1p(-q), 0.0)
+        return won + lost > least
+
+    bounds = []
+    for end in (0.0, 1.0):
+        out, kept = np.full(peak.shape, end), peak.copy()
+        for _ in range(50):
+            middle = (out + kept) / 2
+            within = inside(middle)
+            out, kept = np.where(within, out, middle), np.where(within, middle, kept)
+        bounds.append(out)
+    return bounds[0], bounds[1]

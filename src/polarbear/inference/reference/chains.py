@@ -1,0 +1,67 @@
+"""Draws of a Markov chain as a posterior, judged by the limits of the paper."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.rankings import Rankings
+from polarbear.errors import require
+from polarbear.inference.diagnostics import Diagnostics
+from polarbear.inference.posterior import Posterior
+from polarbear.priors.prior import Prior
+
+Floats = NDArray[np.float64]
+
+RHAT, ESS = 1.01, 400
+"""Chains agree if R-hat is below, and say enough if the effective sample size is above."""
+
+
+def judge(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
+    """R-hat, effective sample size and divergences of draws of shape (chains, draws, ...)."""
+    arviz, xarray = require("arviz", extra="arviz"), require("xarray", extra="arviz")
+    data = xarray.Dataset(
+        {
+            name: (("chain", "draw", *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
+            for name, values in by_chain.items()
+        }
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):  # chains that stand still: nan, refused
+        rhat = float(np.max([np.max(v) for v in arviz.rhat(data).values()]))
+        ess = float(np.min([np.min(v) for v in arviz.ess(data).values()]))
+        tail = float(np.min([np.min(v) for v in arviz.ess(data, method="tail").values()]))
+    measured = {"R-hat": rhat, "ESS": ess, "tail ESS": tail, "divergences": float(divergences)}
+    problems = []
+    if not rhat < RHAT:
+        problems.append(f"the chains disagree (R-hat {rhat:.3f}, should be below {RHAT})")
+    if not min(ess, tail) > ESS:
+        problems.append(f"too few effective draws ({min(ess, tail):.0f}, should be above {ESS})")
+    if divergences:
+        problems.append(f"{divergences} divergent transitions, should be none")
+    return Diagnostics(measured, tuple(problems))
+
+
+def from_chains(
+    rankings: Rankings,
+    prior: Prior,
+    found: Mapping[str, Floats],
+    diagnostics: Diagnostics,
+    method: str,
+) -> Posterior:
+    """A posterior from utilities ``mu`` (chains, draws, T, n) and hyperparameters found."""
+    utilities = found["mu"]
+    draws = utilities.reshape(-1, *utilities.shape[2:]).astype(np.float32)
+    return Posterior(
+        rankings.algorithms,
+        rankings.times,
+        draws,
+        np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
+        None,
+        {name: np.ravel(values) for name, values in found.items() if name != "mu"},
+        diagnostics,
+        repr(prior),
+        method,
+        rankings.clock,
+        len(utilities),
+        instances=len(np.unique(rankings.instance[rankings.weight > 0])),
+    )

@@ -1,0 +1,148 @@
+"""``check``: each solver once, for a moment, before anything expensive starts."""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear._text import amount, count, shown, shown_lines, span, unit_of
+from polarbear.data.run import Direction, Status
+from polarbear.racing.jobs import Key, job
+from polarbear.racing.rules import Rules, check_rules
+from polarbear.running.backends.interface import start
+from polarbear.running.solvers.job import Clock
+from polarbear.running.solvers.setup import Limits, Setup, Solver
+from polarbear.running.workers.outcomes import ADVICE, Lost, Outcome
+
+START_SECONDS = 1.0
+"""Beyond the time that it is watched for, a checked run may take this long."""
+
+
+class Checked(NamedTuple):
+    """What was understood of a race: print it."""
+
+    setup: Setup
+    outcomes: dict[str, Outcome | Lost]
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong with whom."""
+        found = {name: _problem(outcome) for name, outcome in self.outcomes.items()}
+        return {name: problem for name, problem in found.items() if problem}
+
+    def __str__(self) -> str:
+        setup, problems = self.setup, self.problems
+        names = setup.instances.names
+        number = "instances without end" if names is None else count(len(names), "instance")
+        times = (
+            f"{count(len(setup.times), 'time')} {'at' if len(setup.times) == 1 else 'from'} "
+            f"{span(setup.times[0], setup.times[-1], setup.clock)}"
+        )
+        lines = [
+            f"{count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
+            f"  clock  {setup.clock}, {times}",
+        ]
+        horizon = min(outcome.job.horizon for outcome in self.outcomes.values())
+        if horizon < setup.times[-1]:
+            lines[-1] += f"; watched here for {amount(horizon, setup.clock)}"
+        labels = {name: shown(name) for name in self.outcomes}
+        width = max(map(len, labels.values()))
+        for name, outcome in self.outcomes.items():
+            lines.append(f"  {labels[name]:<{width}}  {_line(outcome, setup.clock)}")
+            if name in problems:
+                lines.append(f"  {'':<{width}}  -> {shown_lines(problems[name])}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def check(
+    solvers: Mapping[str, Solver] | Iterable[Solver],
+    instances: Any,
+    times: ArrayLike,
+    *,
+    direction: Direction,
+    rules: Rules | None = None,
+    store: Any = None,
+    executor: Any = None,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    seed: int = 0,
+    fit: Any = None,
+    progress: Any = None,
+    accept_changes: bool = False,
+    seconds: float = 2.0,
+) -> Checked:
+    """Run each solver once for a moment, and say what was understood.
+
+    All arguments of :func:`polarbear.race` are taken, so that a call of one is a call of the other.
+
+    Parameters
+    ----------
+    seconds
+        How long each may take. By the wall or CPU clock each is watched for this long.
+    rules, store, fit, progress, accept_changes
+        Are not used: nothing is decided, and nothing is stored.
+
+    Examples
+    --------
+    >>> def walk(job):
+    ...     yield 1, job.rng.random()
+    >>> def lost(job):
+    ...     job.report("x")
+    >>> found = check([walk, lost], ["a"], times=[10, 100], direction="minimize")
+    >>> print(found)
+    2 solvers on 1 instance, minimize
+      clock  evaluations, 2 times from 10 to 100 evaluations
+      walk  finished at 1 evaluation, 1 improvement, ...
+      lost  crashed at 0 evaluations, 0 improvements, ...
+            -> SolverError: 'x' is not a value: expected a number ...
+    >>> list(found.problems)
+    ['lost']
+    """
+    del store, fit, progress, accept_changes
+    check_rules(Rules() if rules is None else rules).resolve_deadline(time.time())
+    setup = Setup.of(
+        solvers, instances, times=times, direction=direction, clock=clock, limits=limits
+    )
+    return checked(setup, seconds=seconds, seed=seed, executor=executor)
+
+
+def checked(setup: Setup, *, seconds: float = 2.0, seed: int = 0, executor: Any = None) -> Checked:
+    """The same for a setup."""
+    horizon, wall = setup.times[-1], seconds
+    if setup.clock in ("wall", "cpu"):
+        horizon, wall = min(horizon, seconds), seconds + START_SECONDS
+    setup = replace(setup, limits=replace(setup.limits, wall=min(setup.limits.wall, wall)))
+    instance = "1" if setup.instances.names is None else setup.instances.names[0]
+    jobs = [job(seed, Key(name, instance, 0), horizon) for name in setup.solvers]
+    found: dict[str, Outcome | Lost] = {}
+    with closing(start(setup, executor)) as engine:
+        engine.submit(jobs)
+        while len(found) < len(jobs):
+            found |= {made.job.algorithm: made for made in engine.outcomes()}
+    return Checked(setup, {name: found[name] for name in setup.solvers})
+
+
+def _line(outcome: Outcome | Lost, clock: str) -> str:
+    if isinstance(outcome, Lost):
+        return "was lost"
+    run = outcome.run
+    return (
+        f"{run.status.value} at {amount(run.until, clock)}{'' if unit_of(clock) else ' time'}, "
+        f"{count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
+    )
+
+
+def _problem(outcome: Outcome | Lost) -> str:
+    if isinstance(outcome, Lost) or outcome.run.status in (Status.CRASHED, Status.KILLED):
+        return outcome.why
+    if outcome.run.status == Status.OUT_OF_MEMORY:
+        return outcome.why
+    if not np.size(outcome.run.time):
+        return f"it found nothing: {outcome.why or ADVICE}"
+    return ""

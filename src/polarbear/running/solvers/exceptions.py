@@ -1,0 +1,35 @@
+"""``describe_exception``: an exception of a solver as one line of text."""
+
+import os
+import traceback
+from pathlib import Path
+
+from polarbear.errors import SolverError
+
+_OWN_MODULES = str(Path(__file__).parents[2])
+_STANDARD_LIBRARY = str(Path(os.__file__).parent)
+
+
+def _is_library(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame is of Python's standard library."""
+    return frame.filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in frame.filename
+
+
+def describe_exception(error: BaseException) -> str:
+    """Describe an exception in one line: type, message, and where the solver raised it."""
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException:
+        message = "(its message cannot be printed)"
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+        # The frames of the solver, not those of this package.
+        theirs = [frame for frame in frames if not frame.filename.startswith(_OWN_MODULES)]
+        places = [f"{f.filename}, line {f.lineno}, in {f.name}" for f in (theirs or frames)[-3:]]
+        place = f" ({', called from '.join(reversed(places))})"
+        if isinstance(error, SolverError) and all(map(_is_library, theirs)):
+            place = ""  # raised by us about a program: its words say it all
+    except BaseException:
+        place = ""
+    return f"{kind}: {message[:2_000]}{place}"

@@ -1,0 +1,4 @@
+"""One run in a process of its own, with limits on time, memory and processes.
+
+May import running.solvers.
+"""

@@ -1,0 +1,51 @@
+"""Where the truth of a simulation comes from: the priors, and draws of them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.priors.base import helmert, unit_times
+from polarbear.priors.bspline import BSpline
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet, Independent
+from polarbear.priors.gp import GP, HSGP, SparseGP
+from polarbear.priors.hyper import InverseGamma
+from polarbear.priors.prior import Prior
+from polarbear.priors.random_walk import RandomWalk
+
+Floats = NDArray[np.float64]
+
+PRIORS: Mapping[str, Prior] = {
+    "Dirichlet": Dirichlet(),
+    "HierarchicalDirichlet": HierarchicalDirichlet(),
+    "BSpline": BSpline(),
+    "RandomWalk": RandomWalk(),
+    "SparseGP": SparseGP(),
+    "HSGP": HSGP(),
+    "GP": GP(),
+}
+"""The seven models of the paper, as they come."""
+
+PAPER = GP(length=InverseGamma(5.0, 3.0))
+"""From which the paper draws the truth of its synthetic examples (paper, 5.1)."""
+
+
+def draw_truth(
+    prior: Prior, times: Floats, n: int, seed: int | np.random.Generator = 0
+) -> tuple[Floats, dict[str, float]]:
+    """Log-utilities (T, n) of n algorithms from a prior, and the hyperparameters behind them.
+
+    >>> utilities, hyper = draw_truth(PAPER, np.linspace(0, 1, 30), 5)
+    >>> utilities.shape, sorted(hyper), bool(np.allclose(utilities.sum(axis=1), 0))
+    ((30, 5), ['length', 'scale'], True)
+    """
+    rng = np.random.default_rng(seed)
+    hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
+    if isinstance(prior, Independent):
+        alpha = prior.concentration(hyper, n)
+        # The logarithm of a gamma variable, also where that itself would be 0.
+        raw = np.log(rng.gamma(alpha + 1, size=(len(times), n)))
+        raw += np.log(rng.random((len(times), n))) / alpha
+        return raw - raw.mean(axis=1, keepdims=True), hyper
+    factor = prior.factor(unit_times(times, prior.warp), hyper)
+    return factor @ rng.standard_normal((factor.shape[1], n - 1)) @ helmert(n).T, hyper

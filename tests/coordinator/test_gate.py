@@ -1,0 +1,98 @@
+"""The gate: wrong answers are as rare as stated; programs, exit codes, resumption."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.cli.main import main
+from polarbear.inference.e_values import Outcomes
+from polarbear.racing.gating import judge
+
+SOLVER = """
+import random, sys
+seed, shift = sys.argv[1:3]
+print("value", random.Random(seed).random() + float(shift))
+"""
+
+
+def outcomes(wins, losses):
+    """Outcomes of algorithm 1 against the baseline 0 at each time."""
+    matrix = np.zeros((len(wins), 2, 2))
+    matrix[:, 1, 0], matrix[:, 0, 1] = wins, losses
+    return Outcomes(matrix, np.zeros_like(matrix))
+
+
+def judged(wins, losses):
+    return judge(outcomes(wins, losses), 0, 0.95, 0.05)[0][1]
+
+
+def test_what_passes_and_what_fails():
+    assert judged([400, 400], [380, 380]) == "passed"
+    assert judged([400, 10], [380, 10]) == "undecided"
+    assert judged([400, 20], [380, 80]) == "failed"
+    assert judged([40], [5]) == "passed"
+    assert judged([0], [0]) == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("p", "wrong"),
+    [([0.45 - 1e-9, 0.6], "passed"), ([0.45, 0.45, 0.45], "failed"), ([0.5, 0.45], "failed")],
+)
+def test_wrong_answers_are_as_rare_as_stated_at_the_tolerance(p, wrong):
+    """New versions that win with these probabilities, looked at after every 8 instances."""
+    rng, races, n = np.random.default_rng(0), 400, 0
+    matrix = np.zeros((len(p), races + 1, races + 1))
+    answers = np.array(["undecided"] * races)
+    for _ in range(120):
+        n += 8
+        matrix[:, 1:, 0] += rng.binomial(8, np.array(p)[:, None], (len(p), races))
+        matrix[:, 0, 1:] = n - matrix[:, 1:, 0]
+        now = np.array(judge(Outcomes(matrix, 0 * matrix), 0, 0.95, 0.05)[0][1:])
+        answers = np.where(answers == "undecided", now, answers)
+    assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / races)
+
+
+def test_a_gate_of_functions_resumes(tmp_path):
+    def old(job):
+        yield 1, job.rng.random()
+
+    def same(job):
+        yield 1, job.rng.random()
+
+    options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db", "seed": 1}
+    first = pb.gate(old, same, range(4000), [1], max_runs=40, **options)
+    assert (first.answer, first.exit_code, first.ended) == ("undecided", 2, "max_runs")
+    again = pb.gate(old, same, range(4000), [1], max_runs=4000, **options)
+    assert again.answer in ("pass", "undecided")
+    assert again.runs > first.runs
+    assert again.times[0].wins + again.times[0].losses == again.instances
+    assert "No regression gate" in again.markdown()
+    assert json.loads(json.dumps(again.to_dict()))["answer"] == again.answer
+
+
+@pytest.mark.parametrize(("shift", "code", "answer"), [("1", 1, "fail"), ("-1", 0, "pass")])
+def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, answer):
+    (tmp_path / "solver.py").write_text(SOLVER)
+    instances = tmp_path / "instances"
+    instances.mkdir()
+    for k in range(8):
+        (instances / f"{k}.txt").write_text(str(k))
+    program = f"{sys.executable} {tmp_path / 'solver.py'} {{seed}}"
+    command = ["gate", "--old", f"{program} 0", "--new", f"{program} {shift}", str(instances)]
+    command += ["--pattern", r"value (?P<value>\\S+)", "--budgets", "5", "--direction", "minimize"]
+    command += ["--reuse", "5", "--quiet", "--markdown", str(tmp_path / "summary.md")]
+    command = [word.replace("\\\\", "\\") for word in command]
+    assert main([*command, "--json"]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["answer"] == answer
+    assert f"**{answer}**" in (tmp_path / "summary.md").read_text()
+
+
+def test_a_gate_that_cannot_run_is_no_answer(tmp_path, capsys):
+    command = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
+    command += ["--direction", "minimize", str(tmp_path / "missing")]
+    assert main(command) == 3
+    assert "there is no such file or folder" in capsys.readouterr().err

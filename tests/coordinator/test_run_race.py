@@ -1,0 +1,357 @@
+"""A race of real runs: the same wherever it runs, and after whatever happens to it."""
+
+import re
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
+
+import pytest
+
+import course
+import polarbear as pb
+import solvers
+from course import decisions, run, told
+from polarbear.coordinator.run_race import PATIENCE, Result
+from polarbear.errors import SolverError, StoreError
+from polarbear.racing.events import Asked
+from polarbear.reporting.content import document
+from polarbear.running.workers.outcomes import Lost
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return run()
+
+
+def test_the_example_race_asks_enough(undisturbed):
+    assert undisturbed.n_runs >= 200
+    assert "worst" in undisturbed.eliminated
+    assert undisturbed.verdict("worst").status == "dominated"
+    assert undisturbed.spent.runs == undisturbed.n_runs
+    assert len(undisturbed.runs) == undisturbed.n_runs
+    assert str(undisturbed).endswith(f"ended       {undisturbed.ended}")
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "executor", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 16, "threads"]
+)
+def test_the_same_race_wherever_it_runs(executor, undisturbed):
+    if executor == "threads":
+        pytest.importorskip("cloudpickle")  # solvers that are closures are sent by value
+        with ThreadPoolExecutor(3) as pool:
+            found = run(executor=pool)
+    else:
+        found = run(executor=executor)
+    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    assert told(found.race.events) == told(undisturbed.race.events)
+    assert found.posterior == undisturbed.posterior
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=SLOW), 2, pytest.param(4, marks=SLOW)])
+def test_the_same_race_on_dask(workers, undisturbed):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = run(executor=client)
+    assert 1 <= len(found.race.state.workers) <= workers  # which process made a run is kept
+    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    assert told(found.race.events) == told(undisturbed.race.events)
+
+
+def test_the_same_call_goes_on(tmp_path, undisturbed):
+    path = tmp_path / "race.db"
+    few = course.short(80)
+    with run(path, rules=few) as found:
+        assert found.ended == "max_runs"
+        spent = found.spent.runs
+        assert len(found.runs) == spent
+    with run(path) as found:
+        assert found.pareto == undisturbed.pareto
+        assert found.eliminated == undisturbed.eliminated
+        assert found.spent == undisturbed.spent
+        assert found.runs == undisturbed.runs
+        assert found.race.events == []  # they are in the store
+        posterior, rounds = found.posterior, found.rounds
+    with run(path) as found:
+        assert found.ended == undisturbed.ended
+        assert found.n_runs == undisturbed.n_runs  # nothing was run again
+        assert found.posterior == posterior
+    with pb.open_store(path, read_only=True) as store:
+        assert store.status().rounds == rounds
+
+
+def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
+    names = {"good": course.SKILL["good"], "bad": course.SKILL["bad"]}
+    solvers = {name: course.solver(skill) for name, skill in names.items()}
+    some = {"direction": "maximize", "rules": course.RULES, "fit": course.quick, "executor": 1}
+    path = tmp_path / "race.db"
+    with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as found:
+        assert found.pareto == ("good",)
+        status = found.add("worst", course.solver(course.SKILL["worst"]))
+        assert status.status == "dominated"
+        runs = found.n_runs
+    more = {
+        **solvers,
+        "worst": course.solver(course.SKILL["worst"]),
+        "late": course.solver(course.SKILL["late"]),
+    }
+    with pb.race(more, course.instance, course.TIMES, store=path, **some) as found:
+        assert "late" in found.pareto
+        assert found.n_runs > runs
+        found.remove("late", "to see")
+        assert found.pareto == ("good",)
+        found.extend(pb.Rules(alpha=0.99, max_runs=400))
+        assert all(one.probability >= 0.99 for one in found.eliminated.values())
+    with pytest.raises(SolverError, match="'good' is racing in .*race.db, but is not among"):
+        pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "with seed 0 and not 1"),
+        ({"times": (10.0, 30.0)}, "with times"),
+        ({"direction": "minimize"}, "with direction"),
+        ({"instances": [1, 2, 3]}, "with instances without end True and not False"),
+        ({"clock": "wall"}, "with clock"),
+    ],
+)
+def test_another_race_in_the_store_is_refused(tmp_path, change, message):
+    path = tmp_path / "race.db"
+    base = {
+        "instances": course.instance,
+        "times": course.TIMES,
+        "direction": "maximize",
+        "executor": 1,
+        "fit": course.quick,
+        "store": path,
+        "rules": pb.Rules(max_runs=10),
+    }
+    pb.race(course.solvers(), **base).close()
+    with pytest.raises(StoreError, match=message):
+        pb.race(course.solvers(), **{**base, **change})
+    pb.race(course.solvers(), **base).close()  # it was let go
+
+
+def test_what_fails_is_said_and_counts(capsys):
+    def broken(job):  # noqa: ARG001
+        yield 1, 0.0
+        raise ValueError("out of paper")
+
+    solvers = {"broken": broken, "good": course.solver(course.SKILL["good"])}
+    rules = pb.Rules(batch=(4, 4), max_failures=6)
+    found = pb.race(
+        solvers,
+        course.instance,
+        course.TIMES,
+        direction="maximize",
+        rules=rules,
+        executor=1,
+        progress=True,
+    )
+    assert found.pareto == ("good",)
+    assert "out of paper" in found.failures["broken"]
+    assert "failed      broken: ValueError: out of paper" in str(found)
+    said = capsys.readouterr().err
+    assert said.count("broken failed on") == 1
+    assert "round 1: " in said
+
+
+@pytest.mark.parametrize("place", ["solvers", "instances"])
+def test_a_round_in_which_everybody_fails_ends_the_race(place, tmp_path):
+    """Nothing was compared, and another night of it would not change that."""
+
+    def broken(*_):
+        raise ValueError("out of paper")
+
+    good = {name: course.solver(course.SKILL[name]) for name in ("good", "early")}
+    solvers = dict.fromkeys(good, broken) if place == "solvers" else good
+    instances = course.instance if place == "solvers" else broken
+    with pytest.raises(SolverError, match=r"failed before it found anything.*early, good: Value"):
+        pb.race(
+            solvers,
+            instances,
+            course.TIMES,
+            direction="maximize",
+            executor=1,
+            store=tmp_path / "race.db",
+        )
+    with pb.open_store(tmp_path / "race.db") as store:  # it was let go
+        assert store.status().rounds == 0
+        assert store.status().n_runs == 0
+
+
+def test_a_solver_that_never_reports_is_named():
+    def silent(job):  # noqa: ARG001
+        return None
+
+    solvers = {"silent": silent, "good": course.solver(course.SKILL["good"])}
+    with pytest.warns(pb.DataWarning, match=r"silent on .*: it found nothing: does it yield"):
+        found = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
+    assert found.pareto == ("good",)
+    why = found.failures["silent"]
+    all_of_them = r"does it yield.*\((\d+) runs, on .*; dominated after \1 of \1 runs failed so"
+    assert re.search(all_of_them, why)
+    assert "dominated after" in str(document(found)["race"]["facts"])
+
+
+def test_nothing_is_asked_for_after_the_deadline():
+    rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, alpha=0.999)
+    begin = time.monotonic()
+    found = run(rules=rules, seconds=0.05)
+    assert found.ended == "deadline"
+    assert time.monotonic() - begin < 120
+
+
+class Losing:
+    """An engine that loses some runs, and one for good."""
+
+    def __init__(self, engine, unlucky):
+        self.engine, self.unlucky, self.seen = engine, unlucky, set()
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def outcomes(self, timeout=None):
+        found = []
+        for made in self.engine.outcomes(timeout):
+            first = made.job.key not in self.seen
+            self.seen.add(made.job.key)
+            lose = made.job.key == self.unlucky or (first and made.job.seed % 5 == 0)
+            found.append(Lost(made.job, "its worker is gone") if lose else made)
+        return found
+
+
+def test_what_is_lost_is_run_again_and_counts_once(monkeypatch, undisturbed):
+    from polarbear import coordinator
+
+    start = coordinator.start
+    monkeypatch.setattr(coordinator, "start", lambda *args: Losing(start(*args), None))
+    found = run()
+    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    unlucky = next(e.jobs[0].key for e in undisturbed.race.events if isinstance(e, Asked))
+    monkeypatch.setattr(coordinator, "start", lambda *args: Losing(start(*args), unlucky))
+    found = run()
+    (killed,) = [run_ for run_ in found.runs if run_.status == pb.Status.KILLED]
+    assert (killed.algorithm, killed.instance) == unlucky[:2]
+    assert PATIENCE > 1
+
+
+def test_a_result_says_how_it_stands_while_undecided():
+    found = run(rules=pb.Rules(epsilon=0.001, max_runs=60, batch=(4, 4)))
+    assert isinstance(found, Result)
+    assert not found.resolved
+    assert "to go" in str(found)
+
+
+PROGRAM = """
+import random, sys, time
+skill, seed, instance = float(sys.argv[1]), sys.argv[2], sys.argv[3]
+luck = random.Random(seed + instance)
+best = 9.0
+for step in range(1, 101):
+    best = min(best, luck.random() / skill)
+    print("o", step, best, flush=True)
+"""
+
+RACE = """
+times = [10, 30, 100]
+direction = "minimize"
+clock = "reported"
+store = "race.db"
+
+[rules]
+alpha = 0.95
+max_runs = 200
+
+[instances]
+names = ["a", "b;$(touch hacked)", "../c", "'d'", "--e"]
+"""
+
+
+def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
+    from polarbear.cli.main import main
+
+    (tmp_path / "program.py").write_text(PROGRAM)
+    names = [f'"i{k}"' for k in range(40)]
+    text = RACE.replace('"--e"]', '"--e", ' + ", ".join(names) + "]")
+    for name, skill in (("strong", 30), ("weak", 1)):
+        words = [sys.executable, str(tmp_path / "program.py"), str(skill), "{seed}", "{instance}"]
+        text += f"\n[solvers.{name}]\ncommand = {words!r}\n"
+        text += "pattern = '^o (?P<time>\\d+) (?P<value>\\S+)'\n"
+    path = tmp_path / "race.toml"
+    path.write_text(text)
+    assert main(["check", str(path), "--seconds", "120"]) == 0
+    assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "weak is dominated by strong" in said
+    assert "ended       resolved" in said
+    assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
+    assert capsys.readouterr().out in said  # nothing was run again
+    assert main(["status", str(tmp_path / "race.db")]) == 0
+    assert not list(tmp_path.glob("hacked*"))
+    assert main(["race", str(path), "--workers", "2", "--dask", "tcp://x"]) == 1
+    assert "a race runs in one place" in capsys.readouterr().err
+
+
+def test_a_race_in_which_no_run_ends_says_so(monkeypatch):
+    monkeypatch.setattr("polarbear.coordinator.round_health.QUIET_SECONDS", 0.1)
+
+    def hangs(_):
+        time.sleep(3.0)
+        yield 1, 1.0
+
+    said = []
+    with pytest.warns(pb.DataWarning, match="no run has ended for .* on i"):
+        pb.race(
+            {"hangs": hangs, "other": hangs},
+            ["i"],
+            [1],
+            direction="minimize",
+            executor=1,
+            progress=lambda progress: said.extend(progress.news),
+        )
+    assert sum("no run has ended" in line for line in said) >= 1
+
+
+def test_check_takes_the_arguments_of_race():
+    taken, raced = signature(pb.check).parameters, signature(pb.race).parameters
+    kinds = {name: parameter.kind for name, parameter in taken.items() if name in raced}
+    assert list(kinds.items()) == [(name, parameter.kind) for name, parameter in raced.items()]
+    rules = pb.Rules(alpha=0.95)
+    found = pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=rules, store="no.db")
+    assert not found.problems
+    with pytest.raises(pb.DataError, match="rules=3"):
+        pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=3)
+
+
+def test_what_check_prints_has_no_control_characters():
+    def wrong(_):
+        raise ValueError("\x1b[2J")
+
+    printed = str(
+        pb.check({"a\x1b[31m": wrong}, ["i"], [0.5, 3], direction="minimize", clock="wall")
+    )
+    assert "\x1b" not in printed
+    assert "from 0.5 to 3 seconds; watched here for 2 seconds\n" in printed
+
+
+def test_a_round_in_which_a_newcomer_alone_fails_is_kept():
+    def broken(job):
+        raise ValueError(f"out of paper on {job.name}")
+
+    with run(rules=pb.Rules(batch=(4, 4))) as found:
+        before = found.n_runs
+        status = found.add("broken", broken)
+        assert found.n_runs > before
+        assert status.status == "dominated"
+        assert "runs failed so" in found.failures["broken"]

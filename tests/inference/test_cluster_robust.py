@@ -1,0 +1,184 @@
+"""Instances as the units of evidence: against what is known of persistent and of fresh luck."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import polarbear as pb
+from polarbear.engines import evidence
+from polarbear.engines import laplace as engine
+from polarbear.inference.draws import matched, moments
+from polarbear.inference.laplace.cluster_robust import (
+    doubt_at_times,
+    instance_scores,
+    sandwich,
+    together,
+)
+from polarbear.inference.laplace.dense import dense
+from polarbear.inference.laplace.engine import laplace
+from polarbear.inference.laplace.independent import independent
+from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.priors.base import helmert
+from polarbear.simulation import PRIORS, rankings_of, simulate_rankings
+
+TEMPORAL = [prior for name, prior in PRIORS.items() if "Dirichlet" not in name]
+
+
+def persistent(n_times, instances, n=3, seed=0):
+    """Rankings that never change: one look is as good as many."""
+    luck = np.random.default_rng(seed).gumbel(size=(1, instances, n))
+    return rankings_of(-np.repeat(luck + np.linspace(0, 0.6, n), n_times, axis=0))
+
+
+def test_together_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
+    for rankings, expected in (
+        (persistent(6, 60), 1.0),
+        (simulate_rankings(np.zeros((6, 3)), 400), 0.0),
+    ):
+        one = independent(choices(rankings), 1.0, 6, 3)
+        rng = np.random.default_rng(1)
+        scores = instance_scores(rankings, one.mean, rng)
+        spread = together(one, scores, doubt_at_times(rankings))
+        noise = spread.noise(rng.standard_normal((40_000, spread.width)))
+        for t in range(6):
+            assert_allclose(np.cov(noise[:, t].T), np.eye(2), atol=0.04)
+        lead = (one.place(noise) - one.mean)[..., 0]
+        assert abs(np.corrcoef(lead[:, 0], lead[:, 5])[0, 1] - expected) < 0.15
+
+
+def test_the_marginals_of_independent_times_stay_the_same():
+    rankings = persistent(5, 20)
+    ours, paper = pb.fit(rankings), pb.fit(rankings, evidence="rankings")
+    assert_allclose(ours.better_matrix(), paper.better_matrix(), atol=0.01)
+    assert_allclose(ours.mean(), paper.mean(), atol=0.01)
+    assert_allclose(ours.interval(), paper.interval(), atol=0.03)
+
+
+def test_rankings_that_never_change_are_as_sure_of_all_times_as_of_one():
+    for n_times in (2, 30):
+        posterior = pb.fit(persistent(n_times, 20))
+        assert posterior.better_everywhere("a3", "a1") > posterior.better("a3", "a1")[0] - 0.02
+    product = pb.fit(persistent(30, 20), evidence="rankings")
+    assert product.better_everywhere("a3", "a1") < 0.9 * product.better("a3", "a1")[0]
+
+
+@pytest.mark.parametrize("prior", TEMPORAL, ids=lambda p: type(p).__name__)
+def test_looking_more_often_makes_nobody_more_certain(prior):
+    few, many = (pb.fit(persistent(n_times, 40), prior=prior) for n_times in (5, 40))
+    assert_allclose(few.better("a3", "a1")[0], many.better("a3", "a1")[0], atol=0.06)
+    width = [np.ptp(p.interval("a3"), axis=0).mean() for p in (few, many)]
+    assert 0.8 < width[1] / width[0] < 1.25
+    paper = pb.fit(persistent(40, 40), prior=prior, evidence="rankings")
+    assert np.ptp(paper.interval("a3"), axis=0).mean() < 0.75 * width[1]
+
+
+@pytest.mark.parametrize("prior", TEMPORAL, ids=lambda p: type(p).__name__)
+def test_with_fresh_luck_at_each_time_little_changes(prior):
+    rankings = simulate_rankings(np.linspace(0, 1, 3) + np.zeros((12, 1)), 100)
+    ours, paper = pb.fit(rankings, prior=prior), pb.fit(rankings, prior=prior, evidence="rankings")
+    assert_allclose(ours.mean(), paper.mean(), atol=0.02)
+    ratio = np.ptp(ours.interval(), axis=0).mean() / np.ptp(paper.interval(), axis=0).mean()
+    assert 0.9 < ratio < 1.35
+
+
+def test_a_sandwich_is_the_product_of_its_three_matrices():
+    """Against the formula in plain matrices: H^-1 (J + I) H^-1 in whitened coefficients."""
+    rankings = persistent(4, 30)
+    data, times = choices(rankings), np.linspace(0, 1, 4)
+    prior, hyper = pb.priors.HSGP(), {"scale": 1.0, "length": 0.4}
+    factor = prior.factor(times, hyper)
+    one = dense(data, factor, 3, None)
+    scores = instance_scores(rankings, one.mean, np.random.default_rng(0))
+    spread = sandwich(one, data, scores, np.zeros(4))  # no doubt
+    whole = np.kron(factor, helmert(3))  # coefficients -> utilities, all times
+    curvature = np.zeros((12, 12))
+    for t, block in enumerate(data.curvature(one.mean)):
+        curvature[3 * t : 3 * t + 3, 3 * t : 3 * t + 3] = block
+    inverse = np.linalg.inv(whole.T @ curvature @ whole + np.eye(whole.shape[1]))
+    pulled = scores.reshape(30, -1) @ whole
+    expected = whole @ inverse @ (pulled.T @ pulled + np.eye(len(inverse))) @ inverse @ whole.T
+    rng = np.random.default_rng(1)
+    drawn = one.place(spread.noise(rng.standard_normal((60_000, spread.width))))
+    found = np.cov(drawn.reshape(len(drawn), -1).T)
+    assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
+
+
+def test_one_instance_is_not_certain_of_anything():
+    for prior in PRIORS.values():
+        posterior = pb.fit(persistent(5, 1), prior=prior)
+        assert posterior.better_matrix().max() < 0.98
+        assert posterior.pareto(0.99) == posterior.algorithms
+
+
+def test_only_some_of_very_many_instances_are_looked_at(monkeypatch):
+    rankings = persistent(3, 300)
+    scores = instance_scores(rankings, np.zeros((3, 3)), np.random.default_rng(0))
+    monkeypatch.setattr(evidence, "MOST_INSTANCES", 100)
+    some = instance_scores(rankings, np.zeros((3, 3)), np.random.default_rng(0))
+    assert (len(scores), len(some)) == (300, 100)
+    flat, fewer = scores.reshape(300, -1), some.reshape(100, -1)
+    assert_allclose(fewer.T @ fewer, flat.T @ flat, rtol=0.5, atol=15)
+
+
+def test_draws_are_moved_to_other_moments():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(5000, 2, 3)).astype(np.float32)
+    weight = rng.uniform(0.5, 1.5, size=(5000, 2))
+    want = moments(draws, weight)
+    found = moments(matched(draws, moments(draws), want))
+    assert_allclose(found.mean, want.mean, atol=1e-5)
+    assert_allclose(found.covariance, want.covariance, atol=1e-4)
+
+
+def test_other_engines_count_rankings():
+    rankings = persistent(2, 5)
+    with pytest.raises(pb.DataError, match="nuts counts every ranking"):
+        pb.fit(rankings, method="nuts", evidence="instances")
+    with pytest.raises(pb.DataError, match="evidence='all'"):
+        pb.fit(rankings, evidence="all")
+    assert laplace(rankings, PRIORS["GP"], evidence="rankings").evidence == "rankings"
+
+
+@pytest.mark.parametrize("prior", ["Dirichlet", "HierarchicalDirichlet"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch, prior, every):
+    """All times, or every second one, are moved: they still go together, and with the others."""
+    rankings = persistent(8, 30)
+    sound = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
+    measured = engine._errors
+    monkeypatch.setattr(
+        engine,
+        "_errors",
+        lambda sample: np.where(np.arange(8) % every == 0, 1.0, measured(sample)),
+    )
+    moved = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
+    assert any(f"at {8 // every} of 8 times" in note for note in moved.diagnostics.notes)
+    assert_allclose(moved.better_matrix(), sound.better_matrix(), atol=0.03)
+    for a, b in (("a3", "a1"), ("a2", "a1")):
+        assert_allclose(moved.better_everywhere(a, b), sound.better_everywhere(a, b), atol=0.04)
+    for name, share in sound.in_pareto().items():
+        assert abs(moved.in_pareto()[name] - share) < 0.06
+
+
+def test_a_single_instance_says_the_same_however_often_it_is_looked_at():
+    few, many = (pb.fit(persistent(n_times, 1)).in_pareto() for n_times in (5, 60))
+    for name, share in few.items():
+        assert abs(many[name] - share) < 0.05
+
+
+@pytest.mark.parametrize("instances", [1, 3, 6])
+def test_unanimous_rankings_that_never_change_are_one_statement(instances):
+    """Nothing speaks for luck that changes: all times at once are as likely as one."""
+    costs = np.tile(np.arange(3.0), (12, instances, 1))
+    for names in (("a", "b", "c"), ("c", "b", "a")):
+        turned = costs if names[0] == "a" else costs[..., ::-1]
+        posterior = pb.fit(rankings_of(turned, algorithms=("x", "y", "z")))
+        first, second = ("y", "z") if names[0] == "a" else ("y", "x")
+        all_times = posterior.better_everywhere(first, second)
+        assert abs(all_times - posterior.better(first, second)[0]) < 0.03
+
+
+def test_doubt_counts_those_that_speak():
+    costs = np.random.default_rng(0).normal(size=(2, 20, 3))
+    costs[1, 3:, 1:] = np.nan
+    assert_allclose(doubt_at_times(rankings_of(costs)), [4 / 23, 4 / 6])

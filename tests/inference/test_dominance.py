@@ -1,0 +1,208 @@
+"""Relations between curves against their definitions, draw by draw."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import polarbear as pb
+from polarbear import relations
+from polarbear.inference.posterior import Posterior
+from polarbear.inference.verdict import Crossing
+
+SEEDS = st.integers(0, 10_000)
+ALPHAS = st.sampled_from([0.61, 0.81, 0.96])  # no share of 40 draws: rounding decides nothing
+
+
+def posterior_of(draws, times=None, **more):
+    """A posterior that is nothing but draws."""
+    draws = np.asarray(draws, dtype=np.float32)
+    n_times, n = draws.shape[1:]
+    return Posterior(
+        tuple("abcdefgh"[:n]),
+        np.arange(1.0, n_times + 1) if times is None else times,
+        draws,
+        np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
+        **more,
+    )
+
+
+def random_posterior(seed):
+    rng = np.random.default_rng(seed)
+    n_times, n = rng.integers(1, 4), rng.integers(2, 5)
+    centre = rng.normal(size=(n_times, n)) * rng.choice([0.3, 1, 3])
+    level = rng.normal(size=(40, 1, n)) * rng.choice([0.1, 1])
+    return posterior_of(centre + level + 0.3 * rng.normal(size=(40, n_times, n)))
+
+
+class Twin:
+    """The paper's definitions by loops over draws (sections 3.5 and 3.6)."""
+
+    def __init__(self, posterior, alpha, epsilon=0.05):
+        self.mu = posterior.utilities.astype(float)
+        self.alpha, self.epsilon = alpha, epsilon
+        self.n_times, self.n = self.mu.shape[1:]
+
+    def share(self, event):
+        return sum(bool(event(curve)) for curve in self.mu) / len(self.mu)
+
+    def leads(self, t, a, b):
+        return self.share(lambda curve: curve[t, a] > curve[t, b]) >= self.alpha
+
+    def ties(self, t, a, b):
+        def near(curve):
+            chance = np.exp(curve[t, a]) / (np.exp(curve[t, a]) + np.exp(curve[t, b]))
+            return 0.5 - self.epsilon <= chance <= 0.5 + self.epsilon
+
+        return self.share(near) >= self.alpha
+
+    def dominates(self, a, b, elimination):
+        if a == b:
+            return False
+        if elimination == "pointwise":
+            return all(self.leads(t, a, b) for t in range(self.n_times))
+        return self.share(lambda curve: (curve[:, a] > curve[:, b]).all()) >= self.alpha
+
+    def crosses(self, a, b):
+        for t in range(self.n_times):
+            for s in range(self.n_times):
+                first, second = self.leads(t, a, b), self.leads(s, b, a)
+                par = (first or self.ties(t, a, b)) and (second or self.ties(s, a, b))
+                if par and (first or second):
+                    return True
+        return False
+
+    def resolved(self, t, a, b, resolution):
+        if resolution == "crossing" and self.crosses(a, b):
+            return True
+        return self.leads(t, a, b) or self.leads(t, b, a) or self.ties(t, a, b)
+
+
+@given(seed=SEEDS, alpha=ALPHAS)
+@pytest.mark.parametrize("elimination", ["joint", "pointwise"])
+def test_the_pareto_set_and_who_dominates(elimination, seed, alpha):
+    posterior = random_posterior(seed)
+    twin = Twin(posterior, alpha)
+    names = posterior.algorithms
+    expected = {
+        b: {a for a in range(twin.n) if twin.dominates(a, b, elimination)} for b in range(twin.n)
+    }
+    found = posterior.pareto(alpha, elimination)
+    assert found == tuple(names[b] for b in range(twin.n) if not expected[b])
+    for b in range(twin.n):
+        dominators = posterior.dominators(names[b], alpha, elimination)
+        assert set(dominators) == {names[a] for a in expected[b]}
+        assert list(dominators.values()) == sorted(dominators.values(), reverse=True)
+
+
+@given(seed=SEEDS, alpha=ALPHAS)
+@pytest.mark.parametrize("resolution", ["strict", "crossing"])
+def test_when_a_pair_is_resolved(resolution, seed, alpha):
+    posterior = random_posterior(seed)
+    twin = Twin(posterior, alpha)
+    alike = np.stack(
+        [[posterior.equivalent(a, b) for b in posterior.algorithms] for a in posterior.algorithms]
+    ).transpose(2, 0, 1)
+    ahead = posterior.better_matrix()
+    found = relations.resolved(ahead, alike, alpha, resolution=resolution)
+    crossing = relations.crosses(ahead, alike, alpha)
+    for a in range(twin.n):
+        for b in range(twin.n):
+            if a != b:
+                assert crossing[a, b] == twin.crosses(a, b)
+                for t in range(twin.n_times):
+                    assert found[t, a, b] == twin.resolved(t, a, b, resolution)
+    out = np.zeros(twin.n, dtype=bool)
+    out[0] = True
+    without = relations.resolved(ahead, alike, alpha, resolution=resolution, eliminated=out)
+    assert without[:, 0].all()
+    assert without[:, :, 0].all()
+    assert (without[:, 1:, 1:] == found[:, 1:, 1:]).all()
+
+
+@given(seed=SEEDS, alpha=ALPHAS)
+def test_the_chance_of_a_wrong_elimination(seed, alpha):
+    posterior = random_posterior(seed)
+    mu, names = posterior.utilities, posterior.algorithms
+    kept = posterior.pareto(alpha)
+    n = len(names)
+
+    def free(curve, b):
+        return not any((curve[:, a] > curve[:, b]).all() for a in range(n) if a != b)
+
+    wrong = [any(free(curve, b) for b in range(n) if names[b] not in kept) for curve in mu]
+    assert_allclose(posterior.mistaken(alpha), np.mean(wrong))
+    belongs = [np.mean([free(curve, b) for curve in mu]) for b in range(n)]
+    assert_allclose(list(posterior.in_pareto().values()), belongs)
+
+
+def test_exact_chances_at_each_time_are_kept_and_times_go_together():
+    rng = np.random.default_rng(0)
+    lead = rng.normal(size=(4000, 1, 1)) + np.zeros((1, 3, 1))  # all times are one
+    ahead = np.array([[0.9], [0.7], [0.8]])
+    assert_allclose(relations.everywhere(lead, ahead, count=False), 0.7, atol=1e-3)
+    apart = rng.normal(size=(4000, 3, 1))
+    assert_allclose(relations.everywhere(apart, ahead, count=False), 0.9 * 0.7 * 0.8, atol=0.02)
+
+
+def test_nobody_is_ahead_of_all_times_more_surely_than_at_the_worst():
+    posterior = posterior_of(np.full((10, 2, 2), [[1.0, 0.0], [1.0, 0.0]]))
+    assert posterior.better_everywhere("a", "b") == 1
+    assert posterior.better_everywhere("b", "a") == posterior.better_everywhere("a", "a") == 0
+
+
+def test_crossings_name_who_leads_before_and_after():
+    mean = np.array([[2.0, 0.0], [0.1, 0.0], [0.0, 2.0], [0.0, 3.0], [2.0, 0.0]])
+    rng = np.random.default_rng(1)
+    posterior = posterior_of(mean + 0.3 * rng.normal(size=(500, 5, 2)))
+    first, second = posterior.crossings("a", "b", alpha=0.95)
+    assert first[:4] == ("a", "b", 1.0, 3.0)
+    assert second[:4] == ("b", "a", 4.0, 5.0)
+    assert first.probability > 0.99
+    assert posterior.crossings("b", "a", alpha=0.95) == [first, second]
+    assert isinstance(first, Crossing)
+
+
+def test_a_verdict_says_what_the_numbers_say():
+    mean = np.array([[3.0, 0.0, -3.0], [0.0, 3.0, -3.0]])
+    rng = np.random.default_rng(2)
+    draws = mean + 0.3 * rng.normal(size=(1000, 2, 3))
+    posterior = posterior_of(draws, np.array([100.0, 60_000.0]), clock="evaluations")
+    wrong = "Probability that any exclusion is wrong: < 0.001."
+    assert posterior.verdict(0.95).splitlines() == [
+        "a is a member of the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
+        "b is a member of the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
+        "c is dominated by a at both times, 100 and 60,000 evaluations (P > 0.999), and by b.",
+        f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
+    ]
+    mean = np.array([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
+    draws = mean + 0.3 * rng.normal(size=(1000, 4, 2))
+    even = posterior_of(draws, np.array([1.0, 300.4, 3404.01, 9000.0]), clock="wall")
+    close = "Too close to call who is the best from 300 to 3,404 seconds (a, b)."
+    assert even.verdict(0.95).splitlines()[-2] == close
+    table = posterior.pairs(0.95)
+    assert table["relation"] == ["crosses", "dominates", "dominates"]
+    assert len({len(column) for column in table.values()}) == 1
+
+
+def test_all_that_are_alike_stay():
+    said = pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 3)), 20)).verdict()
+    assert said.endswith("All 3 algorithms stay in the anytime Pareto set.")
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.1, np.nan])
+def test_a_certainty_that_is_none_is_refused(alpha):
+    posterior = random_posterior(0)
+    with pytest.raises(pb.DataError, match="alpha="):
+        posterior.pareto(alpha)
+    with pytest.raises(pb.DataError, match="epsilon="):
+        posterior.equivalent("a", "b", 0.5)
+    with pytest.raises(pb.DataError, match="elimination="):
+        posterior.pareto(0.9, "both")
+
+
+def test_a_verdict_says_at_how_many_times():
+    draws = np.array([2.0, 0.0]) + 0.1 * np.random.default_rng(1).normal(size=(1000, 4, 2))
+    posterior = posterior_of(draws, np.array([100.0, 200.0, 300.0, 400.0]), clock="evaluations")
+    assert "dominated by a at all 4 times from 100 to 400 evaluations" in posterior.verdict()

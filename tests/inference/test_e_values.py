@@ -1,0 +1,282 @@
+"""E-values: closed forms, enumeration, and how often they are large when the claim is false."""
+
+from dataclasses import replace
+from itertools import product
+from math import exp, log
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.inference.algorithm_status import Claims, statuses_of
+from polarbear.inference.diagnostics import Diagnostics
+from polarbear.inference.e_values import (
+    Evidence,
+    Outcomes,
+    confidence_sequence,
+    count_outcomes,
+    log_lead,
+    log_par,
+    multiplicity,
+    somewhere,
+)
+from racers import drive, quick_fit, race_of
+
+EPSILON = 0.05
+
+
+def literal_lead(scores):
+    """The wealth of four gamblers who bet on wins, instance by instance."""
+    shares, weights = (0.04, 0.08963, 0.20083, 0.45), (0.4, 0.3, 0.2, 0.1)
+    total = 0.0
+    for share, weight in zip(shares, weights, strict=True):
+        for score in scores:
+            weight *= 1 + 2 * share * {1: 1, 0.5: 0, 0: -1}[score]
+        total += weight
+    return total
+
+
+def literal_par(scores):
+    """The wealth of three gamblers who bet on a mean score above 1/2 - epsilon."""
+    stakes, weights = (0.14141, 0.53183, 2.0), (10 / 12, 1 / 12, 1 / 12)
+    total = 0.0
+    for stake, weight in zip(stakes, weights, strict=True):
+        for score in scores:
+            weight *= 1 + stake * (score - 0.45)
+        total += weight
+    return total
+
+
+def counted(scores):
+    return tuple(np.array(float(scores.count(score))) for score in (1, 0.5, 0))
+
+
+def test_e_values_are_those_of_literal_gamblers():
+    rng = np.random.default_rng(0)
+    for length in (0, 1, 5, 30):
+        scores = rng.choice([1, 0.5, 0], length).tolist()
+        wins, ties, losses = counted(scores)
+        assert exp(log_lead(wins, losses, EPSILON)) == pytest.approx(literal_lead(scores), rel=1e-3)
+        par = exp(log_par(wins, ties, losses, EPSILON))
+        assert par == pytest.approx(literal_par(scores), rel=1e-3)
+
+
+@pytest.mark.parametrize("tied", [0.0, 0.5])
+@pytest.mark.parametrize("length", [1, 4, 9])
+def test_the_expectation_is_one_where_the_claim_is_just_false(tied, length):
+    """Enumeration of all outcomes: a win as likely as a loss; a mean score of 1/2 - epsilon."""
+    lead = par = 0.0
+    for scores in product((1, 0.5, 0), repeat=length):
+        wins, ties, losses = counted(scores)
+        even = (1 - tied) / 2
+        weight = even ** (wins + losses) * tied**ties
+        lead += weight * exp(log_lead(wins, losses, EPSILON))
+        win = 0.45 - tied / 2
+        weight = win**wins * tied**ties * (1 - win - tied) ** losses
+        par += weight * exp(log_par(wins, ties, losses, EPSILON))
+    assert lead == pytest.approx(1, abs=1e-9)
+    assert par == pytest.approx(1, abs=1e-9)
+
+
+def test_a_tie_is_ever_called_a_lead_as_often_as_stated():
+    """By dynamic programming over 1,024 instances, with a look at each of them."""
+    alive, stopped = {0: 1.0}, 0.0
+    for n in range(1, 1025):
+        wins = np.arange(n + 1.0)
+        over = log_lead(wins, n - wins, EPSILON) >= log(20)
+        later = dict.fromkeys(range(n + 1), 0.0)
+        for won, share in alive.items():
+            later[won] += share / 2
+            later[won + 1] += share / 2
+        stopped += sum(share for won, share in later.items() if over[won])
+        alive = {won: share for won, share in later.items() if share and not over[won]}
+    assert 0.03 <= stopped <= 0.05
+
+
+def test_how_many_instances_the_clearest_outcomes_take():
+    wins = np.arange(30.0)
+    lead = log_lead(wins, np.zeros(30), EPSILON)
+    assert [int(np.argmax(lead >= log(k))) for k in (20, 100, 400)] == [8, 11, 13]
+    ties = np.arange(100.0)
+    assert int(np.argmax(log_par(0 * ties, ties, 0 * ties, EPSILON) >= log(20))) == 57
+    n = np.arange(1000)
+    more, fewer = np.ceil(n / 2), np.floor(n / 2)
+    worse = log_par(fewer, 0 * fewer, more, EPSILON)
+    assert int(np.argmax(worse >= log(20))) == 696
+
+
+def test_very_many_outcomes_give_numbers():
+    wins, losses = np.array([1e6, 0.0, 5e5]), np.array([0.0, 1e6, 5e5])
+    for log_e in (log_lead(wins, losses, EPSILON), log_par(wins, 0 * wins, losses, EPSILON)):
+        assert log_e[0] > 5e5
+        assert log_e[1] < 0
+        assert not np.isnan(log_e).any()
+    assert (log_par(wins, 0 * wins, losses, 0.0) == -np.inf).all()
+
+
+def test_outcomes_are_counted_by_instances():
+    runs = pb.simulation.simulate_runs(np.zeros((3, 4)), 30, 1, rounding=1.0, cut=0.2, crashed=0.1)
+    more = [run._replace(repetition=1) for run in runs if run.instance == "i1"]
+    rankings = pb.rank(pb.Runs.from_records([*runs, *more], direction="minimize"))
+    outcomes = count_outcomes(rankings)
+    for (i, a), (j, b) in product(enumerate(rankings.algorithms), repeat=2):
+        for t, time in enumerate(rankings.times):
+            shares = [_shares(rankings, name, time, a, b) for name in rankings.instances]
+            won, tied = np.sum(shares, axis=0) if i != j else (0, 0)
+            assert outcomes.wins[t, i, j] == pytest.approx(won)
+            assert outcomes.ties[t, i, j] == pytest.approx(tied)
+
+
+def _shares(rankings, instance, time, a, b):
+    orders = rankings.order(instance, time)
+    won = tied = 0
+    for order in orders:
+        place = {name: k for k, group in enumerate(order) for name in group}
+        if a in place and b in place:
+            won += place[a] < place[b]
+            tied += place[a] == place[b]
+    return won / len(orders), tied / len(orders)
+
+
+def test_a_weighted_instance_counts_in_proportion_to_the_heaviest():
+    runs = pb.simulation.simulate_runs(np.array([[1.0, 0.0]]), 20)
+    weights = dict.fromkeys(runs.instances[:10], 4.0)
+    plain, weighted = (count_outcomes(pb.rank(runs, weights=w)) for w in ({}, weights))
+    heavy = count_outcomes(pb.rank(runs).take(range(10)))
+    light = count_outcomes(pb.rank(runs).take(range(10, 20)))
+    assert weighted.wins == pytest.approx(heavy.wins + light.wins / 4)
+    assert (weighted.wins <= plain.wins).all()
+
+
+def evidence_of(*won):
+    """Evidence of two algorithms after so many wins of each at each time."""
+    wins = np.zeros((len(won), 2, 2))
+    wins[:, 0, 1], wins[:, 1, 0] = np.array(won, dtype=float).T
+    return Evidence.of(Outcomes(wins, np.zeros_like(wins)), EPSILON)
+
+
+def claims_of(evidence, resolution="at_par"):
+    log_k = np.full((2, 2), log(2 / 0.05))
+    names, times = ("a", "b"), np.arange(len(evidence.lead)) + 1.0
+    options = {"log_k": log_k, "alpha": 0.95, "resolution": resolution}
+    return Claims.from_e_values(names, times, "time", evidence, **options)
+
+
+def statuses(evidence, resolution="at_par"):
+    return [one.status for one in statuses_of(claims_of(evidence, resolution), EPSILON)]
+
+
+def test_the_same_time_five_times_over_changes_no_decision():
+    for won in ((30, 5), (18, 12), (400, 400), (60, 40)):
+        for resolution in ("at_par", "crossing", "strict"):
+            once, often = evidence_of(won), evidence_of(*[won] * 5)
+            assert statuses(once, resolution) == statuses(often, resolution)
+
+
+def test_one_tied_time_blocks_elimination():
+    assert statuses(evidence_of((60, 5), (60, 5))) == ["member", "dominated"]
+    assert statuses(evidence_of((60, 5), (30, 30))) == ["undecided", "undecided"]
+
+
+def test_what_settles_a_pair():
+    crossing, equal = evidence_of((60, 5), (5, 60)), evidence_of((900, 900), (900, 900))
+    half = evidence_of((200, 5), (900, 900))
+    for resolution in ("at_par", "crossing", "strict"):
+        assert statuses(crossing, resolution) == ["member", "member"]
+        assert statuses(equal, resolution) == ["equivalent", "equivalent"]
+        assert statuses(half, resolution) == ["member", "equivalent"]
+    # Each leads for certain somewhere, while the relation at the third time is open.
+    open_third = evidence_of((60, 5), (5, 60), (10, 10))
+    assert statuses(open_third, "at_par") == statuses(open_third, "crossing") == ["member"] * 2
+    assert statuses(open_third, "strict") == ["undecided"] * 2
+    assert claims_of(open_third, "strict").open_at[:, 0, 1].tolist() == [False, False, True]
+
+
+def test_a_lead_at_every_time_is_no_settled_pair_before_it_is_dominance():
+    """A lead at one time takes less evidence than an elimination."""
+    nearly = evidence_of((9, 0), (9, 0))
+    assert (nearly.lead[:, 0, 1] >= log(20)).all()
+    assert statuses(nearly, "strict") == ["undecided"] * 2
+
+
+def test_the_error_is_shared_among_all_rivals_that_ever_come():
+    for rivals in (0, 1, 4, 9, 50):
+        now = [1 / multiplicity(rivals)] * rivals
+        later = [1 / multiplicity(rivals, i) for i in range(1, 5000)]
+        assert sum(now + later) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("control", ["per_member", "whole_race"])
+def test_the_shares_of_a_race_with_newcomers_and_returns(control):
+    """Over all rivals that an algorithm meets, in any order of entry, they sum to at most 1."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        race = race_of(("good", "twin"), rules=pb.Rules(error_control=control, max_runs=8))
+        drive(race)
+        state = race.state
+        names = ["good", "twin", *(f"n{k}" for k in range(6))]
+        met = {}
+        for _ in range(30):
+            name = names[rng.integers(len(names))]
+            if name not in state.racing:
+                race.add(name)
+            elif len(state.racing) > 2:
+                race.remove(name)
+            present = race.pareto
+            for row, shares in zip(present, state.multiplicities(present), strict=True):
+                for column, share in zip(present, shares, strict=True):
+                    if row != column:
+                        # The threshold of a pair never changes.
+                        assert met.setdefault((row, column), share) == share
+        totals = [sum(1 / k for (_, of), k in met.items() if of == name) for name in names]
+        assert max(totals) <= 1 + 1e-12
+        if control == "whole_race":
+            assert sum(totals) <= 1 + 1e-12
+
+
+def test_without_the_decisive_instances_there_is_no_dominance():
+    truth = np.array([[1.5, 0.0], [1.2, 0.0]])
+    compared = 0
+    for seed in range(5):
+        rankings = pb.simulation.simulate_rankings(truth, 60, seed=seed, persistence=0.5)
+        dominated = [one for one in pb.assess(rankings) if one.status == "dominated"]
+        for status in dominated:
+            kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
+            fewer = {one.algorithm: one.status for one in pb.assess(rankings.take(kept))}
+            assert fewer[status.algorithm] != "dominated"
+            # And no instance less is enough: any other set of that size leaves more evidence.
+            some = [*kept, rankings.instances.index(status.decisive[0])]
+            back = {one.algorithm: one.status for one in pb.assess(rankings.take(sorted(some)))}
+            assert back[status.algorithm] == "dominated"
+            compared += 1
+    assert compared > 2
+
+
+def test_the_mean_over_times_is_evidence_for_some_time():
+    log_e = np.log(np.array([[1.0, 30.0], [3.0, 10.0]]))
+    assert np.exp(somewhere(log_e)) == pytest.approx([2.0, 20.0])
+
+
+def test_a_confidence_sequence_covers_at_all_numbers_of_instances():
+    rng = np.random.default_rng(0)
+    for p in (0.5, 0.7):
+        wins = np.cumsum(rng.random((2000, 400)) < p, axis=1).astype(float)
+        low, high = confidence_sequence(wins, np.arange(1, 401) - wins, 0.9)
+        missed = ((low > p) | (high < p)).any(axis=1).mean()
+        assert missed <= 0.1 + 2 * np.sqrt(0.09 / 2000)
+
+
+def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
+    rules = pb.Rules(alpha=0.9, batch=(2, 8), max_runs=2000)
+    careful = drive(race_of(seed=1, rules=rules))
+    assert "bad" in careful.eliminated
+    assert careful.spent.runs > drive(race_of(seed=1)).spent.runs
+
+    def doubtful(rankings, *, seed):
+        return replace(quick_fit(rankings, seed=seed), diagnostics=Diagnostics(problems=("none",)))
+
+    with pytest.warns(pb.FitWarning, match="has no forecast"):
+        blind = drive(race_of(seed=1, rules=rules, fit=doubtful))
+    assert "bad" in blind.eliminated
+    assert blind.eliminated["bad"].probability is None
+    assert pb.Race.from_events(blind.events, fit=doubtful).pareto == blind.pareto

@@ -1,0 +1,109 @@
+"""A course for races: solvers whose runs follow from their jobs, and a fit that takes no time."""
+
+import numpy as np
+
+from polarbear.data.rankings import UNKNOWN
+from polarbear.data.run import Status
+from polarbear.inference.posterior import Posterior
+from polarbear.racing.race import Race
+from polarbear.racing.rules import Rules
+
+
+def per_look(**changes):
+    """Rules that decide by the posterior at each look: few runs settle the races of a test."""
+    return Rules(**{"error_control": "per_look", "alpha": 0.99, **changes})
+
+
+TIMES = (1.0, 2.0, 4.0)
+SKILL = {
+    "early": (2.0, 0.0, -2.0),
+    "late": (-2.0, 0.0, 2.0),
+    "good": (1.0, 1.0, 1.0),
+    "twin": (1.0, 1.0, 1.0),
+    "bad": (-1.5, -1.0, -1.5),
+    "worst": (-4.0, -4.0, -4.0),
+}
+
+
+def quick_fit(rankings, *, seed):
+    """Ratings from mean positions, with draws that narrow as instances come in."""
+    n_times, n = len(rankings.times), len(rankings.algorithms)
+    size = np.diff(rankings.offset)[
+        np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
+    ]
+    known = rankings.position != UNKNOWN
+    score = np.where(known, 0.5 - (rankings.position + 0.5) / size, 0.0)
+    seen = np.stack([np.bincount(rankings.algorithm, row, minlength=n) for row in known])
+    total = np.stack([np.bincount(rankings.algorithm, row, minlength=n) for row in score])
+    mean = 4 * total / (seen + 1)
+    noise = np.random.default_rng(seed).standard_normal((80, n_times, n))
+    draws = (mean + 1.5 * noise / np.sqrt(seen + 1)).astype(np.float32)
+    weight = np.full((80, 1), 1 / 80, dtype=np.float32)
+    return Posterior(rankings.algorithms, rankings.times, draws, weight)
+
+
+def solve(job, fails=0.0):
+    """The run of a job: chance comes from its seed alone."""
+    rng = np.random.default_rng(job.seed)
+    chance, values = rng.random(), rng.gumbel(size=len(TIMES)) + SKILL[job.algorithm]
+    # A rising trend makes every time an improvement, and changes no ranking.
+    values = values + 30 * np.arange(len(TIMES))
+    until, status = job.horizon, Status.CUT
+    if chance < fails:
+        until, status = job.horizon * chance / fails, Status.CRASHED
+    seen = np.asarray(TIMES) <= until
+    return job.run(np.asarray(TIMES)[seen], values[seen], until=until, status=status)
+
+
+def race_of(names=("early", "late", "good", "bad"), *, fit=quick_fit, **more):
+    rules = more.pop("rules", per_look(alpha=0.9, batch=(2, 8), max_runs=400))
+    return Race(names, TIMES, direction="maximize", rules=rules, fit=fit, **more)
+
+
+def drive(race, fails=0.0, order=None):
+    """Run a race to its end, telling each round in some order."""
+    while jobs := race.ask():
+        for k in range(len(jobs)) if order is None else order.permutation(len(jobs)):
+            race.tell(solve(jobs[k], fails))
+    return race
+
+
+def history(race):
+    """What was asked and decided, without the order in which runs came in."""
+    return [event for event in race.events if type(event).__name__ not in ("Told", "Imported")]
+
+
+def check_invariants(race):
+    """What is true of every race at every moment."""
+    state = race._state
+    assert state.racing.isdisjoint(state.eliminated)
+    assert state.racing.isdisjoint(state.removed)
+    assert state.eliminated.keys().isdisjoint(state.removed)
+    everybody = state.racing | set(state.removed) | set(state.eliminated)
+    for found in state.eliminated.values():
+        assert found.by in everybody
+        assert found.by != found.algorithm
+        if race.rules.error_control == "per_look":
+            assert found.probability >= race.rules.alpha
+    for (a, b), times in state.open.items():
+        assert {a, b} <= state.racing
+        assert 0 < times < 1 << len(state.times)
+    for key, job in state.wanted.items():
+        assert key == job.key
+        assert key not in state.told
+        assert key.algorithm in state.racing
+    again = sum(key in state.told for key in state.extends)
+    assert race.n_runs - again <= len(race.runs) <= race.n_runs
+    spent = race.spent
+    assert spent.runs >= len(state.promised)
+    assert spent.time >= 0
+    for round_, tickets in state.out.items():
+        assert round_ >= state.current
+        assert all((key in state.wanted) == (run.status is None) for key, run in tickets.items())
+    assert set(state.wanted) <= {key for tickets in state.out.values() for key in tickets}
+    if race.rules.max_runs is not None:
+        assert spent.runs <= race.rules.max_runs
+    if race.rules.max_time is not None:
+        assert spent.time <= race.rules.max_time + 1e-9
+    for name in everybody:
+        assert race.verdict(name).algorithm == name
