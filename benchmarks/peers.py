@@ -92,7 +92,7 @@ def prepared(sampler: str, rankings, prior) -> Callable:
     """What samples. nutpie compiles beforehand, others in every call."""
     import pymc  # noqa: F401
 
-    from polarbear.engines import chains, nuts, pymc_model
+    from polarbear.inference.reference import chains, nuts, pymc_model
 
     if sampler != "nutpie":
         return partial(nuts.nuts, rankings, prior, sampler=sampler, cores=1)
@@ -124,8 +124,8 @@ def pathfinder(prior: str, n: int, instances: int, times: int, only: int | None 
     import pymc_extras
 
     import polarbear as pb
-    from polarbear.engines import pymc_model
     from polarbear.inference.diagnostics import Diagnostics
+    from polarbear.inference.reference import pymc_model
     from polarbear.inference.reference.chains import from_chains
 
     rankings, own = data(n, instances, times), getattr(pb.priors, prior)()

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
-from polarbear.engines import evidence
-from polarbear.engines import laplace as engine
 from polarbear.inference.draws import matched, moments
+from polarbear.inference.laplace import cluster_robust as evidence
+from polarbear.inference.laplace import engine
 from polarbear.inference.laplace.cluster_robust import (
     doubt_at_times,
     instance_scores,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from polarbear.engines import psis
+from polarbear.inference import psis
 from polarbear.inference.psis import smooth
 
 

@@ -20,7 +20,7 @@ from polarbear import Run, Runs, rank
 from polarbear.errors import DataError, FitError, MissingDependency
 from polarbear.inference.laplace.engine import laplace
 from polarbear.inference.plackett_luce.subset_likelihood import SetTable
-from polarbear.inference.reference.stan import engine
+from polarbear.inference.reference.stan import sampler as engine
 from polarbear.inference.reference.stan.compiler import cache, program
 from polarbear.inference.reference.stan.sampler import log_density, stan
 from polarbear.priors.base import helmert, unit_times

@@ -18,7 +18,7 @@ from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job, Key, job
 from polarbear.racing.rules import Rules
-from polarbear.running import executors
+from polarbear.running.backends import executors
 from polarbear.running.backends.checking import check
 from polarbear.running.backends.dispatcher import Pool, results
 from polarbear.running.backends.interface import start
