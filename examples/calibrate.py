@@ -13,6 +13,6 @@ calibration = pb.calibrate(runs, replicates=20)
 print(calibration)
 
 # %%
-# On the line, claims are true as often as they say. Below it they are too sure.
+# On the diagonal, claims are calibrated. Below it they are overconfident.
 
 pb.plots.calibration(calibration)

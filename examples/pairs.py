@@ -2,7 +2,7 @@
 Who beats whom, and where the lead changes
 ==========================================
 
-Two algorithms at a time: is one ahead of the other at all times, or do they change places?
+Two algorithms at a time: is one ahead of the other at all times, or do they cross?
 """
 
 import polarbear as pb
@@ -13,7 +13,7 @@ posterior = pb.fit(rankings)
 
 # %%
 # All pairs. A row that is certainly ahead of a column at all times dominates it: everybody
-# dominates RS, random search. An x says that the two certainly change places.
+# dominates RS, random search. An x says that the two certainly cross.
 
 pb.plots.pairs(posterior, alpha=0.95)
 

@@ -7,8 +7,8 @@ from typing import Any
 from tools.figures import draw_course, rounds, sheet, worth
 from tools.story import Story
 
-from polarbear.plots.canvas import axes, line
-from polarbear.plots.labels import End, line_ends
+from polarbear.plots.canvas import get_line_options, prepare_axes
+from polarbear.plots.labels import LineEnd, label_line_ends
 from polarbear.plots.rating_curves import RatingCurves
 
 PANELS = 4
@@ -24,16 +24,16 @@ def draw(story: Story, stem: Path) -> None:
 
 
 def _truth(data: RatingCurves, ax: Any) -> None:
-    axes(ax, 1)
+    prepare_axes(ax, 1)
     assert data.truth is not None
     styles, ends = data.cast.styles(), []
     for name, rating in zip(data.algorithms, data.truth.T, strict=True):
-        ax.plot(data.times, rating, **line(styles[name]))
+        ax.plot(data.times, rating, **get_line_options(styles[name]))
         if not styles[name].muted:
-            ends.append(End(name, float(data.times[-1]), float(rating[-1]), styles[name]))
+            ends.append(LineEnd(name, float(data.times[-1]), float(rating[-1]), styles[name]))
     ax.set_xlim(data.times[0], data.times[-1])
     ax.set_ylim(0, 1.05 * data.truth.max())
     ax.set_xlabel("Time")
     ax.set_ylabel("Rating = P(comes first)")
     left = len(data.algorithms) - len(ends)
-    line_ends(ax, ends, f"+ {left} dominated" if left else "")
+    label_line_ends(ax, ends, f"+ {left} dominated" if left else "")

@@ -1,4 +1,4 @@
-"""The usual figures: what libraries count, against direct computation."""
+"""The data of classical figures equals direct computation."""
 
 import sys
 import warnings
@@ -32,10 +32,10 @@ def flipped(runs):
 
 def test_ecdf_is_the_mean_attained_share():
     pytest.importorskip("iohinspector")
-    found = ecdf_data(RUNS, low=0.01, high=10, times=[1, 10, 100, 1000])
-    by_hand = [share(RUNS.at([t])[:, 0], 0.01, 10).reshape(2, 2).mean(axis=0) for t in found.times]
-    assert np.allclose(found.mean, by_hand)
-    assert np.all((found.lower <= found.mean) & (found.mean <= found.upper))
+    curves = ecdf_data(RUNS, low=0.01, high=10, times=[1, 10, 100, 1000])
+    by_hand = [share(RUNS.at([t])[:, 0], 0.01, 10).reshape(2, 2).mean(axis=0) for t in curves.times]
+    assert np.allclose(curves.mean, by_hand)
+    assert np.all((curves.lower <= curves.mean) & (curves.mean <= curves.upper))
     assert ecdf_data(RUNS).scale == (0.01, 10.0, True)
     linear = ecdf_data(RUNS, low=0, high=10, log=False, times=[1])
     assert np.allclose(linear.mean, [[0.0, 0.45]])
@@ -45,26 +45,26 @@ def test_ecdf_is_the_mean_attained_share():
 
 def test_aocc_is_the_area_under_the_attained_share():
     pytest.importorskip("iohinspector")
-    found = aocc_data(RUNS, low=0.01, high=10)
+    areas = aocc_data(RUNS, low=0.01, high=10)
     first = (0 * 10 + 90 * share(1.0, 0.01, 10) + 900 * share(0.1, 0.01, 10)) / 1000
     second = (0 * 100 + 900 * share(0.01, 0.01, 10)) / 1000
-    assert np.allclose(found.values[0], [first, second])
-    assert found.mean[0] == pytest.approx((first + second) / 2)
-    assert (found.until, found.clock) == (1000.0, "evaluations")
+    assert np.allclose(areas.values[0], [first, second])
+    assert areas.mean[0] == pytest.approx((first + second) / 2)
+    assert (areas.until, areas.clock) == (1000.0, "evaluations")
 
 
 def test_the_last_time_of_the_area_is_not_that_of_a_crashed_run():
-    """A run that crashed at 1 evaluation decided that the area ends there."""
+    """Once, a run that crashed at 1 evaluation made the area end there."""
     pytest.importorskip("iohinspector")
     crashed = pb.Run("b", "3", [1], [5.0], until=1, status=pb.Status.CRASHED)
     runs = pb.Runs.from_records([*RUNS, crashed], direction="minimize", clock="evaluations")
-    found = aocc_data(runs, low=0.01, high=10)
-    assert found.until == 1000
-    assert len(found.values[1]) == 3  # the crashed run keeps its value
-    assert found.values[1][2] == pytest.approx(share(5.0, 0.01, 10), rel=0.002)
+    areas = aocc_data(runs, low=0.01, high=10)
+    assert areas.until == 1000
+    assert len(areas.values[1]) == 3  # the crashed run keeps its value
+    assert areas.values[1][2] == pytest.approx(share(5.0, 0.01, 10), rel=0.002)
 
 
-def test_a_last_time_that_leaves_out_part_of_the_runs_is_warned_of():
+def test_a_last_time_that_leaves_out_part_of_the_runs_causes_a_warning():
     pytest.importorskip("iohinspector")
     short = pb.Run("b", "3", [1], [5.0], until=50)
     runs = pb.Runs.from_records([*RUNS, short], direction="minimize", clock="evaluations")
@@ -97,7 +97,7 @@ def test_a_few_extreme_values_do_not_stretch_the_range():
     assert scale == pytest.approx((1e-8, 100.0, True))
 
 
-def test_a_range_that_is_given_is_not_warned_of(recwarn):
+def test_a_given_range_causes_no_warning(recwarn):
     pytest.importorskip("iohinspector")
     ecdf_data(many_runs([100.0] * 4, [1e-29] * 4), low=1e-8, high=100)
     assert not recwarn.list
@@ -105,22 +105,24 @@ def test_a_range_that_is_given_is_not_warned_of(recwarn):
 
 def test_the_difference_of_attainment_is_that_of_shares_of_runs():
     pytest.importorskip("moocore")
-    found = eaf_difference_data(RUNS, "a", "b")
+    attainment = eaf_difference_data(RUNS, "a", "b")
     values = {name: RUNS.filter(algorithms=[name]) for name in "ab"}
-    for (t0, v0, t1, v1), difference in zip(found.rectangles, found.difference, strict=True):
+    for (t0, v0, t1, v1), difference in zip(
+        attainment.rectangles, attainment.difference, strict=True
+    ):
         time, value = (t0 + t1) / 2, (v0 + v1) / 2
         a, b = (np.mean(values[name].at([time]) <= value) for name in "ab")
         assert difference == pytest.approx(a - b), (time, value)
     turned = eaf_difference_data(flipped(RUNS), "a", "b")
-    assert turned.rectangles[:, [1, 3]].max() == -found.rectangles[:, [1, 3]].min()
+    assert turned.rectangles[:, [1, 3]].max() == -attainment.rectangles[:, [1, 3]].min()
 
 
-def test_a_range_that_is_none_is_refused():
-    with pytest.raises(pb.DataError, match="from 0 to 10 on a log scale is none"):
+def test_an_empty_range_is_refused():
+    with pytest.raises(pb.DataError, match="from 0 to 10 on a log scale are not a range"):
         ecdf_data(RUNS, low=0, high=10, log=True)
 
 
-def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch):
+def test_the_error_for_missing_libraries_names_the_extra(monkeypatch):
     for name in ("iohinspector", "moocore", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
     for draw in (ecdf_data, aocc_data, lambda runs: eaf_difference_data(runs, "a", "b")):
@@ -131,7 +133,7 @@ def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["iohinspector", "polars", "matplotlib.pyplot"])
-def test_a_missing_library_is_said_before_anything_is_warned_of(monkeypatch, name):
+def test_a_missing_library_is_reported_before_any_warning(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     uneven = [pb.Run("a", "x", [1], [2.0], 9), pb.Run("b", "x", [1], [3e9], 50)]
     runs = pb.Runs.from_records(uneven, direction="minimize")

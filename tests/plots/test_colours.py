@@ -1,11 +1,18 @@
-"""Colours: stable, and told apart by everybody, on paper, on screens and in grey print."""
+"""Colours are stable, and distinct with colour blindness, on paper, screens and in grey print."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from polarbear.plots.colours import GREY, GREY_ON_DARK, MANY, ON_DARK, ON_PAPER, Cast
+from polarbear.plots.colours import (
+    DARK_COLOURS,
+    MAX_COLOURED,
+    MUTED_DARK_COLOUR,
+    MUTED_PAPER_COLOUR,
+    PAPER_COLOURS,
+    Cast,
+)
 
 # How light is seen without cones for red (protanopia) or green (deuteranopia): Machado, Oliveira
 # and Fernandes 2009, in linear RGB.
@@ -50,22 +57,26 @@ def contrast(one, other):
 
 
 @pytest.mark.parametrize("eye", EYES)
-@pytest.mark.parametrize("palette", [ON_PAPER, ON_DARK])
-def test_any_two_colours_differ_for_everybody(palette, eye):
+@pytest.mark.parametrize("palette", [PAPER_COLOURS, DARK_COLOURS])
+def test_any_two_colours_differ_also_with_colour_blindness(palette, eye):
     for one, other in itertools.combinations(palette, 2):
         assert np.linalg.norm(lab(one, eye) - lab(other, eye)) > 28, (one, other)
 
 
 def test_colours_stand_out_and_greys_step_back():
-    assert min(contrast(colour, "#ffffff") for colour in ON_PAPER) >= 3
-    assert min(contrast(colour, "#15181c") for colour in ON_DARK) >= 3
-    assert contrast(GREY, "#ffffff") < min(contrast(colour, "#ffffff") for colour in ON_PAPER)
-    assert contrast(GREY_ON_DARK, "#15181c") < min(contrast(c, "#15181c") for c in ON_DARK)
+    assert min(contrast(colour, "#ffffff") for colour in PAPER_COLOURS) >= 3
+    assert min(contrast(colour, "#15181c") for colour in DARK_COLOURS) >= 3
+    assert contrast(MUTED_PAPER_COLOUR, "#ffffff") < min(
+        contrast(colour, "#ffffff") for colour in PAPER_COLOURS
+    )
+    assert contrast(MUTED_DARK_COLOUR, "#15181c") < min(
+        contrast(c, "#15181c") for c in DARK_COLOURS
+    )
 
 
-@pytest.mark.parametrize("palette", [ON_PAPER, ON_DARK])
-def test_in_grey_print_neighbours_differ_in_lightness_and_all_in_lightness_or_dash(palette):
-    looks = list(Cast.of([f"a{k}" for k in range(MANY)]).styles().values())
+@pytest.mark.parametrize("palette", [PAPER_COLOURS, DARK_COLOURS])
+def test_styles_stay_distinct_in_grey_print(palette):
+    looks = list(Cast.of([f"a{k}" for k in range(MAX_COLOURED)]).styles().values())
     grey = [lab(colour)[0] for colour in palette]
     assert min(abs(a - b) for a, b in itertools.pairwise(grey)) > 20
     for (a, one), (b, other) in itertools.combinations(enumerate(looks), 2):
@@ -73,23 +84,23 @@ def test_in_grey_print_neighbours_differ_in_lightness_and_all_in_lightness_or_da
         assert abs(grey[a] - grey[b]) > 20 or differs, (one, other)
 
 
-def test_a_name_looks_the_same_in_any_order_and_whoever_is_in_the_set():
+def test_a_style_depends_on_the_names_alone():
     names = ["CSA", "TPA", "XNES", "RS"]
     one = Cast.of(names, ["CSA"]).styles()
     assert Cast.of(names[::-1], ["RS", "TPA"]).styles() == one
     assert len({style.colour for style in one.values()}) == len(names)
 
 
-def test_of_many_the_pareto_set_is_in_colour_and_nobody_changes_colour_when_it_shrinks():
+def test_of_many_only_the_pareto_set_is_in_colour_and_colours_stay_when_it_shrinks():
     names = [f"a{k}" for k in range(30)]
     before = Cast.of(names, ["a3", "a20", "a7"]).styles()
     after = Cast.of(names, ["a3", "a20"]).styles()
     assert [name for name, style in after.items() if not style.muted] == ["a3", "a20"]
     assert (before["a3"], before["a20"]) == (after["a3"], after["a20"])
-    assert after["a3"].colour == ON_PAPER[3]
+    assert after["a3"].colour == PAPER_COLOURS[3]
 
 
-def test_thirty_in_the_set_still_look_like_thirty():
+def test_thirty_algorithms_have_thirty_styles():
     names = [f"a{k}" for k in range(30)]
     styles = Cast.of(names, names).styles().values()
     assert len({(style.colour, style.dash) for style in styles}) == 30

@@ -1,4 +1,4 @@
-"""What figures show, against direct computation."""
+"""The data of figures equals direct computation."""
 
 import numpy as np
 import pytest
@@ -39,48 +39,48 @@ def empty():
 
 
 def test_ratings_are_means_and_quantiles_of_draws(posterior):
-    found = ratings_data(posterior, level=0.8, truth=TRUTH)
+    curves = ratings_data(posterior, level=0.8, truth=TRUTH)
     draws = posterior.ratings.astype(float)
-    assert np.allclose(found.mean, draws.mean(axis=0), atol=1e-6)
-    assert np.allclose(found.lower, np.quantile(draws, 0.1, axis=0), atol=1e-6)
-    assert np.allclose(found.upper, np.quantile(draws, 0.9, axis=0), atol=1e-6)
+    assert np.allclose(curves.mean, draws.mean(axis=0), atol=1e-6)
+    assert np.allclose(curves.lower, np.quantile(draws, 0.1, axis=0), atol=1e-6)
+    assert np.allclose(curves.upper, np.quantile(draws, 0.9, axis=0), atol=1e-6)
     odds = np.exp(TRUTH)
-    assert np.allclose(found.truth, odds / odds.sum(axis=1, keepdims=True))
-    assert found.cast.pareto == posterior.pareto()
+    assert np.allclose(curves.truth, odds / odds.sum(axis=1, keepdims=True))
+    assert curves.cast.pareto == posterior.pareto()
     with pytest.raises(pb.DataError, match="expected log-utilities of shape"):
         ratings_data(posterior, truth=TRUTH[:, :2])
 
 
-def test_ratings_of_a_race_are_of_those_left_in_a_cast_of_all(replayed):
-    found = ratings_data(replayed)
-    assert found.cast.names == ("a1", "a2", "a3")
-    assert found.cast.pareto == replayed.pareto
-    assert found.algorithms == replayed.posterior.algorithms
-    assert found == ratings_data(replayed.race)
+def test_ratings_of_a_race_are_of_remaining_algorithms_in_a_cast_of_all(replayed):
+    data = ratings_data(replayed)
+    assert data.cast.names == ("a1", "a2", "a3")
+    assert data.cast.pareto == replayed.pareto
+    assert data.algorithms == replayed.posterior.algorithms
+    assert data == ratings_data(replayed.race)
 
 
-def test_values_are_those_that_select_goes_by(posterior):
+def test_values_equal_those_of_select(posterior):
     preference = pb.preferences.between(10, 500, scale="log")
-    found = values_data(posterior, preference)
+    data = values_data(posterior, preference)
     chosen = {choice.algorithms[0]: choice for choice in pb.select(posterior, preference).choices}
-    assert found.algorithms == tuple(chosen)
-    for name, mean, best in zip(found.algorithms, found.mean, found.best, strict=True):
+    assert data.algorithms == tuple(chosen)
+    for name, mean, best in zip(data.algorithms, data.mean, data.best, strict=True):
         assert mean == pytest.approx(chosen[name].expected, abs=1e-6)
         assert best == pytest.approx(chosen[name].best, abs=1e-6)
     areas = (
-        np.trapezoid(found.density, found.grid, axis=1)
+        np.trapezoid(data.density, data.grid, axis=1)
         if hasattr(np, "trapezoid")
-        else (found.density.sum(axis=1) * (found.grid[1] - found.grid[0]))
+        else (data.density.sum(axis=1) * (data.grid[1] - data.grid[0]))
     )
     assert np.allclose(areas, 1, atol=0.02)
-    assert np.all((found.lower < found.mean) & (found.mean < found.upper))
+    assert np.all((data.lower < data.mean) & (data.mean < data.upper))
 
 
 def test_values_by_any_increasing_function(posterior):
     worst = pb.preferences.increasing(lambda curves: curves.min(axis=-1))
-    found = values_data(posterior, worst)
+    data = values_data(posterior, worst)
     best = posterior.ratings.min(axis=1).mean(axis=0)
-    assert np.allclose(sorted(best, reverse=True), found.mean, atol=1e-6)
+    assert np.allclose(sorted(best, reverse=True), data.mean, atol=1e-6)
 
 
 def test_a_value_without_doubt_has_a_density():
@@ -89,23 +89,23 @@ def test_a_value_without_doubt_has_a_density():
     assert np.isfinite(certain.density).all()
 
 
-def test_evolution_tells_what_the_race_decided(replayed):
-    found = evolution_data(replayed)
-    assert len(found) == replayed.rounds
-    assert found.share[-1] == 1.0
-    assert np.all(np.diff(found.runs) >= 0)
+def test_evolution_equals_the_decisions_of_the_race(replayed):
+    data = evolution_data(replayed)
+    assert len(data) == replayed.rounds
+    assert data.share[-1] == 1.0
+    assert np.all(np.diff(data.runs) >= 0)
     for name, out in replayed.eliminated.items():
-        k = found.cast.names.index(name)
-        (round_,) = np.flatnonzero(np.diff(found.eliminated[:, k].astype(int), prepend=0))
-        assert found.dominance[round_, k] == pytest.approx(out.probability, abs=1e-12)
-        assert found.cast.names[found.rival[round_, k]] == out.by
-        assert found.dominance[round_, k] >= found.certainty[round_]
-        assert np.isnan(found.dominance[round_ + 1 :, k]).all()
-    members = [found.cast.names[k] for k in np.flatnonzero(found.resolved[-1])]
+        k = data.cast.names.index(name)
+        (round_,) = np.flatnonzero(np.diff(data.eliminated[:, k].astype(int), prepend=0))
+        assert data.dominance[round_, k] == pytest.approx(out.probability, abs=1e-12)
+        assert data.cast.names[data.rival[round_, k]] == out.by
+        assert data.dominance[round_, k] >= data.certainty[round_]
+        assert np.isnan(data.dominance[round_ + 1 :, k]).all()
+    members = [data.cast.names[k] for k in np.flatnonzero(data.resolved[-1])]
     assert tuple(members) == replayed.pareto
     last = replayed.posterior.better_everywhere_matrix().max(axis=0)
-    codes = [found.cast.names.index(name) for name in replayed.posterior.algorithms]
-    assert np.allclose(found.dominance[-1, codes], last)
+    codes = [data.cast.names.index(name) for name in replayed.posterior.algorithms]
+    assert np.allclose(data.dominance[-1, codes], last)
 
 
 def test_evolution_of_a_stored_race_is_read_from_its_store(tmp_path):
@@ -125,17 +125,17 @@ def test_evolution_of_a_stored_race_is_read_from_its_store(tmp_path):
 
 
 def test_allocation_counts_instances_and_time(runs, replayed):
-    found = allocation_data(replayed)
+    data = allocation_data(replayed)
     made = replayed.runs
-    for k, name in enumerate(found.cast.names):
+    for k, name in enumerate(data.cast.names):
         until = {}
         for run in made:
             if run.algorithm == name:
                 until[run.instance] = max(run.until, until.get(run.instance, 0.0))
         counted = [sum(end >= time for end in until.values()) for time in TIMES]
-        assert found.instances[k].tolist() == counted
-        assert found.time[k] == pytest.approx(sum(r.until for r in made if r.algorithm == name))
-        assert found.runs[k] == sum(r.algorithm == name for r in made)
+        assert data.instances[k].tolist() == counted
+        assert data.time[k] == pytest.approx(sum(r.until for r in made if r.algorithm == name))
+        assert data.runs[k] == sum(r.algorithm == name for r in made)
     assert np.all(allocation_data(runs).instances == 80)
 
 
@@ -154,16 +154,18 @@ def test_pairs_at_a_time_and_over_all(posterior):
         assert always.crosses[i, j] == (relation == "crosses")
         assert always.certain[i, j] == (relation == "dominates")
         assert always.certain[j, i] == (relation == "is dominated by")
-    with pytest.raises(pb.DataError, match="lies outside of what is known, 1 to 1,000"):
+    with pytest.raises(
+        pb.DataError, match="time=5,000: expected a time in the posterior's range, 1 to 1,000"
+    ):
         pairs_data(posterior, 5000)
 
 
 def test_crossings_of_a_pair(posterior, runs):
     rankings = pb.rank(runs)
-    found = crossings_data(posterior, "a1", "a2", alpha=0.95, rankings=rankings)
-    assert np.array_equal(found.ahead, posterior.better("a1", "a2"))
-    assert np.array_equal(found.counted, rankings.win_rate("a1", "a2"))
-    assert list(found.crossings) == posterior.crossings("a1", "a2", 0.95)
+    data = crossings_data(posterior, "a1", "a2", alpha=0.95, rankings=rankings)
+    assert np.array_equal(data.ahead, posterior.better("a1", "a2"))
+    assert np.array_equal(data.counted, rankings.win_rate("a1", "a2"))
+    assert list(data.crossings) == posterior.crossings("a1", "a2", 0.95)
     with pytest.raises(pb.DataError, match="no algorithm named 'a9'"):
         crossings_data(posterior, "a1", "a9")
 
@@ -171,11 +173,11 @@ def test_crossings_of_a_pair(posterior, runs):
 def test_calibration_is_the_curve_of_the_tally(runs):
     calibration = pb.calibrate(runs, replicates=10)
     for kind in ("ahead", "everywhere"):
-        found = calibration_data(calibration, kind)
+        data = calibration_data(calibration, kind)
         bins = [one for one in calibration.tally.curve(kind) if one.true.cases]
-        assert found.claimed.tolist() == [one.claimed for one in bins]
-        assert found.true.tolist() == [one.true.value for one in bins]
-        assert calibration_data(calibration.tally, kind) == found
+        assert data.claimed.tolist() == [one.claimed for one in bins]
+        assert data.true.tolist() == [one.true.value for one in bins]
+        assert calibration_data(calibration.tally, kind) == data
 
 
 def test_a_race_before_its_first_decision_has_empty_figures(empty):
@@ -186,11 +188,11 @@ def test_a_race_before_its_first_decision_has_empty_figures(empty):
     assert len(evolution_data(empty)) == 0
     assert evolution_data(empty).dominance.shape == (0, 3)
     assert allocation_data(empty).instances.tolist() == [[0] * 6] * 3
-    with pytest.raises(pb.DataError, match="has not decided anything"):
+    with pytest.raises(pb.DataError, match="has no decision yet"):
         crossings_data(empty, "a", "b")
 
 
-def test_what_cannot_be_drawn_is_said(runs):
+def test_a_wrong_argument_is_refused(runs):
     with pytest.raises(pb.DataError, match=r"not Runs: make one with fit\(...\)"):
         ratings_data(runs)
     with pytest.raises(pb.DataError, match="takes a race, not Posterior"):

@@ -1,4 +1,4 @@
-"""Drawing: every figure comes out of every kind of data, without a warning, on the axes given."""
+"""Every figure is drawn from every kind of data, without a warning, on the axes given."""
 
 import itertools
 import pickle
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear import plots
-from polarbear.plots.labels import spread
+from polarbear.plots.labels import space_apart
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 matplotlib = pytest.importorskip("matplotlib")
@@ -56,7 +56,7 @@ def texts(ax):
 
 
 def overlapping(ax):
-    """Names at line ends that lie on top of each other."""
+    """Return the pairs of names at line ends that overlap."""
     ax.figure.canvas.draw()
     names = [text for text in ax.texts if text.get_text() in ax.names]
     boxes = [pyplot.Text.get_window_extent(name) for name in names]  # without leader lines
@@ -113,14 +113,14 @@ def test_an_ecdf_ends_where_all_runs_of_an_algorithm_were_cut():
 
 
 @pytest.mark.parametrize("name", ["ratings", "values", "evolution", "allocation", "pairs"])
-def test_a_race_that_has_not_begun_says_so(name):
+def test_a_race_without_decisions_shows_a_message(name):
     race = pb.Race(["a", "b"], [1, 2], direction="minimize")
     ax = getattr(plots, name)(race)
     ax.figure.canvas.draw()
     assert "yet" in texts(ax)
 
 
-def test_figures_go_where_they_are_put_and_take_data_as_well():
+def test_figures_use_the_axes_given_and_accept_data():
     posterior = pb.fit(CASES["five"])
     _, (left, right) = pyplot.subplots(1, 2)
     assert plots.ratings(plots.ratings_data(posterior), left) is left
@@ -131,11 +131,11 @@ def test_figures_go_where_they_are_put_and_take_data_as_well():
 
 
 def test_calibration_curves_share_axes():
-    found = pb.calibrate(CASES["two"], replicates=4)
-    ax = plots.calibration(found, label="one")
-    assert plots.calibration(found.tally, ax, colour="#b68e00", label="two") is ax
+    calibration = pb.calibrate(CASES["two"], replicates=4)
+    ax = plots.calibration(calibration, label="one")
+    assert plots.calibration(calibration.tally, ax, colour="#b68e00", label="two") is ax
     assert len(ax.containers) == 2
-    assert texts(ax).count("too sure") == 1
+    assert texts(ax).count("overconfident") == 1
 
 
 @pytest.mark.parametrize("size", ["five", "ten"])
@@ -159,7 +159,7 @@ def test_thirty_names_fit_beside_a_figure_of_two_columns():
     assert sum(text.get_text() in ax.names for text in ax.texts) == 30
 
 
-def test_more_names_than_fit_are_not_written_on_top_of_each_other():
+def test_more_names_than_fit_do_not_overlap():
     names = [f"a{k}" for k in range(80)]
     times, flat = np.array([1.0, 2.0]), np.full((2, 80), 1 / 80)
     data = plots.RatingCurves(plots.Cast.of(names), tuple(names), times, "time", *[flat] * 3, 0.95)
@@ -172,19 +172,19 @@ def test_more_names_than_fit_are_not_written_on_top_of_each_other():
 @given(
     st.lists(st.floats(-0.5, 1.5), max_size=20), st.floats(0.001, 0.3), st.sampled_from([0.0, 0.2])
 )
-def test_spread_keeps_order_room_and_distance(wanted, gap, low):
-    found = spread(wanted, gap, low)
-    assert len(found) == len(wanted)
+def test_space_apart_keeps_order_and_gap(wanted, gap, low):
+    positions = space_apart(wanted, gap, low)
+    assert len(positions) == len(wanted)
     if wanted:
         room = min(gap, (1 - low) / max(1, len(wanted) - 1))
-        assert np.all(np.diff(np.sort(found)) >= room - 1e-9)
-        assert found.min() >= low - 1e-9
-        assert found.max() <= 1 + 1e-9
-        assert np.all(np.diff(found[np.argsort(wanted, kind="stable")]) >= 0)
+        assert np.all(np.diff(np.sort(positions)) >= room - 1e-9)
+        assert positions.min() >= low - 1e-9
+        assert positions.max() <= 1 + 1e-9
+        assert np.all(np.diff(positions[np.argsort(wanted, kind="stable")]) >= 0)
 
 
-def test_spread_leaves_alone_what_has_room():
-    assert spread([0.9, 0.1, 0.5], 0.2).tolist() == [0.9, 0.1, 0.5]
+def test_space_apart_keeps_positions_with_room():
+    assert space_apart([0.9, 0.1, 0.5], 0.2).tolist() == [0.9, 0.1, 0.5]
 
 
 def test_names_are_arbitrary_text():
@@ -209,7 +209,7 @@ def test_log_and_linear_time():
     posterior = pb.fit(CASES["two"])
     assert plots.ratings(posterior).get_xscale() == "log"
     assert plots.ratings(posterior, time="linear").get_xscale() == "linear"
-    with pytest.raises(pb.DataError, match="a log axis has no place for 0: use time='linear'"):
+    with pytest.raises(pb.DataError, match="a log axis cannot show 0: use time='linear'"):
         plots.ratings(pb.fit(CASES["five"]), time="log")
     with pytest.raises(pb.DataError, match="time='cubic': expected"):
         plots.ratings(posterior, time="cubic")
@@ -297,11 +297,13 @@ try:
 except pb.MissingDependency as error:
     print(error)
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'polarbear-race[plots]'" in said.stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'polarbear-race[plots]'" in printed.stdout
 
 
-def test_a_file_is_no_place_to_draw():
+def test_a_file_name_is_refused_as_axes():
     posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 20))
-    with pytest.raises(pb.DataError, match=r"'a\.png' is no place to draw.*ax\.figure\.savefig"):
+    with pytest.raises(pb.DataError, match=r"Axes, got 'a\.png'.*ax\.figure\.savefig"):
         pb.plots.ratings(posterior, "a.png")

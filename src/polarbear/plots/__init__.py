@@ -1,7 +1,7 @@
-"""Figures: each takes and returns axes of matplotlib, and has its data in a function of its own.
+"""Figures: each function draws on matplotlib axes; its ``_data`` twin returns what is drawn.
 
-``ax = pb.plots.ratings(posterior)`` draws, ``ax.figure.savefig("ratings.png", dpi=200)`` saves it,
-and ``pb.plots.ratings_data(posterior)`` gives what is drawn.
+``ax = pb.plots.ratings(posterior)`` draws, ``ax.figure.savefig("ratings.png", dpi=200)`` saves,
+and ``pb.plots.ratings_data(posterior)`` returns the numbers in the figure.
 """
 
 from polarbear.plots.canvas import figsize

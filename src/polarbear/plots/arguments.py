@@ -1,4 +1,4 @@
-"""What figures are made from: a posterior, or a race with what it knows."""
+"""Read the posterior, the algorithms and the times of a figure from a posterior or a race."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-Racing = Race | Raced
-"""A race, or what :func:`polarbear.race` and :func:`polarbear.replay` return."""
+RaceSource = Race | Raced
+"""A race, or a result of :func:`polarbear.race` or :func:`polarbear.replay`."""
 
-Source = Posterior | Racing
+PosteriorSource = Posterior | RaceSource
 
 
 class ReadOnce(Raced):
-    """A race whose events are read from its store once, whatever is asked of it."""
+    """A race that reads its events from the store once and keeps them."""
 
     def __init__(self, source: Raced) -> None:
         self.race, self._events = source.race, source.events
@@ -31,7 +31,7 @@ class ReadOnce(Raced):
 
     @property
     def events(self) -> list[Event]:
-        """Everything that happened, in order."""
+        """All events of the race, in order."""
         return self._events
 
     @property
@@ -42,20 +42,20 @@ class ReadOnce(Raced):
         return self._runs
 
 
-def race_of(source: Racing) -> Race:
-    """The race itself."""
+def get_race(source: RaceSource) -> Race:
+    """Return the race of a figure's argument."""
     if isinstance(source, Race):
         return source
     if isinstance(source, Raced):
         return source.race
     raise DataError(
-        f"a figure of a race takes a race, not {type(source).__name__}: pass a Race, or what "
-        "race(...) or replay(...) returned"
+        f"a figure of a race takes a race, not {type(source).__name__}: pass a Race, or the "
+        "result of race(...) or replay(...)"
     )
 
 
-def posterior_of(source: Source) -> Posterior | None:
-    """The posterior; none of a race that has not decided anything."""
+def get_posterior(source: PosteriorSource) -> Posterior | None:
+    """Return the posterior, or None of a race without a decision."""
     if isinstance(source, Posterior):
         return source
     if isinstance(source, Race | Raced):
@@ -66,17 +66,17 @@ def posterior_of(source: Source) -> Posterior | None:
     )
 
 
-def cast_of(source: Source, alpha: float = 0.99) -> Cast:
-    """Everybody: of a race also those who are out."""
+def get_cast(source: PosteriorSource, alpha: float = 0.99) -> Cast:
+    """Return all algorithms and the Pareto set; of a race also the eliminated and removed ones."""
     if isinstance(source, Posterior):
         return Cast.of(source.algorithms, source.pareto(alpha))
-    race = race_of(source)
+    race = get_race(source)
     return Cast.of([*race.pareto, *race.eliminated, *race.removed], race.pareto)
 
 
-def times_of(source: Source) -> tuple[Floats, str]:
-    """The times that one asks about, and what they count."""
+def get_times(source: PosteriorSource) -> tuple[Floats, str]:
+    """Return the grid of times and the name of its clock."""
     if isinstance(source, Posterior):
         return source.times, source.clock
-    state = race_of(source).state
+    state = get_race(source).state
     return np.array(state.times), state.clock

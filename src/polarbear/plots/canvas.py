@@ -1,4 +1,4 @@
-"""What all figures share: sizes, axes, the axis of time, rows with names, and saying nothing."""
+"""Parts that all figures share: sizes, axes, the time axis, rows of names, notes and messages."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,7 +10,7 @@ import numpy as np
 from polarbear._text import span
 from polarbear.errors import DataError, require
 from polarbear.plots.arguments import Floats
-from polarbear.plots.colours import INK, Cast, Style
+from polarbear.plots.colours import TEXT_COLOUR, Cast, Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,21 +18,21 @@ else:
     Axes = Any
 
 Columns = Literal[1, 2]
-Time = Literal["auto", "log", "linear"]
+TimeScale = Literal["auto", "log", "linear"]
 
-WIDTHS = {1: 3.4, 2: 7.0}
-"""Inches of one and of two columns of a paper."""
+COLUMN_WIDTH_INCHES = {1: 3.4, 2: 7.0}
+"""Width of one and of two columns of a paper."""
 
-TEXT, SMALL, TINY, LEAST = 8.0, 7.0, 6.0, 5.0
-"""Sizes of text in points: of axes, of ticks and names, of notes, and the least that is read."""
+AXIS_FONT_POINTS, TICK_FONT_POINTS, NOTE_FONT_POINTS, MIN_FONT_POINTS = 8.0, 7.0, 6.0, 5.0
+"""Font sizes in points: axis labels, ticks and names, notes, and the smallest legible size."""
 
-FAINT = "#6e6e6e"
-"""The colour of small print, and of names whose lines are grey."""
+NOTE_COLOUR = "#6e6e6e"
+"""The colour of notes, and of names whose lines are grey."""
 
-LOG_FROM = 100
-"""Times that span such a factor are drawn on a log axis, as priors and grids have it."""
+MIN_LOG_RATIO = 100
+"""An axis is logarithmic if its last value is at least this multiple of its first."""
 
-CLOCKS = {
+CLOCK_LABELS = {
     "time": "Time",
     "wall": "Wall-clock time (s)",
     "cpu": "CPU time (s)",
@@ -42,55 +42,53 @@ CLOCKS = {
 
 
 def figsize(columns: Columns = 1, height: float | None = None) -> tuple[float, float]:
-    """Width and height in inches of a figure for one or two columns of a paper.
+    """Return width and height in inches of a figure for one or two columns of a paper.
 
     >>> figsize(), figsize(2, height=3.0)
     ((3.4, 2.4), (7.0, 3.0))
     """
-    if columns not in WIDTHS:
-        raise DataError(f"columns={columns!r}: a paper has figures of 1 or of 2 columns")
-    return WIDTHS[columns], {1: 2.4, 2: 3.2}[columns] if height is None else height
+    if columns not in COLUMN_WIDTH_INCHES:
+        raise DataError(f"columns={columns!r}: expected 1 or 2, the columns of a paper")
+    return COLUMN_WIDTH_INCHES[columns], {1: 2.4, 2: 3.2}[columns] if height is None else height
 
 
-def axes(ax: Any, columns: Columns, height: float | None = None) -> Axes:
-    """The axes to draw on: those given, or new ones in a figure of their own."""
+def prepare_axes(ax: Any, columns: Columns, height: float | None = None) -> Axes:
+    """Return the axes to draw on: those given, or new ones in a new figure."""
     pyplot = require("matplotlib.pyplot", extra="plots")
     if ax is not None and not hasattr(ax, "spines"):
         raise DataError(
-            f"{ax!r} is no place to draw, which is axes of matplotlib; to save a figure, "
-            'keep what is returned: ax = ...; ax.figure.savefig("figure.png", dpi=200)'
+            f"ax must be matplotlib Axes, got {ax!r}; to save a figure, use the axes that the "
+            'function returns: ax = ...; ax.figure.savefig("figure.png", dpi=200)'
         )
     if ax is None:
         figure = import_module("polarbear.plots.embedding").PaperFigure
         size = figsize(columns, height)
         ax = pyplot.subplots(figsize=size, layout="constrained", FigureClass=figure)[1]
     ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=SMALL)
-    ax.xaxis.label.set_size(TEXT)
-    ax.yaxis.label.set_size(TEXT)
+    ax.tick_params(labelsize=TICK_FONT_POINTS)
+    ax.xaxis.label.set_size(AXIS_FONT_POINTS)
+    ax.yaxis.label.set_size(AXIS_FONT_POINTS)
     return ax
 
 
-def row_height(rows: int, columns: Columns, each: float = 0.15) -> float:
-    """Inches for a figure with so many rows of names."""
+def compute_height(rows: int, columns: Columns, each: float = 0.15) -> float:
+    """Return the height in inches of a figure with this number of rows."""
     return max(figsize(columns)[1], 0.75 + each * rows)
 
 
-def time_axis(ax: Axes, times: Floats, clock: str, scale: Time = "auto") -> bool:
-    """Label the axis of time and choose its scale: whether it is a log scale."""
+def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto") -> bool:
+    """Label the time axis, choose its scale and return whether that is logarithmic."""
     if scale not in ("auto", "log", "linear"):
         raise DataError(f"time={scale!r}: expected 'auto', 'log' or 'linear'")
     first, last = float(times[0]), float(times[-1])
     if scale == "log" and not first > 0:
-        raise DataError(
-            f"a log axis has no place for {span(first, first, clock)}: use time='linear'"
-        )
-    wide = first > 0 and last >= LOG_FROM * first
-    log = scale == "log" or (scale == "auto" and (wide or is_geometric(times)))
-    ax.set_xlabel(clock_label(clock))
+        raise DataError(f"a log axis cannot show {span(first, first, clock)}: use time='linear'")
+    wide = first > 0 and last >= MIN_LOG_RATIO * first
+    log = scale == "log" or (scale == "auto" and (wide or is_log_grid(times)))
+    ax.set_xlabel(format_clock(clock))
     if log:
         ax.set_xscale("log")
-        log_ticks(ax.xaxis, first, last)
+        set_log_ticks(ax.xaxis, first, last)
     elif last >= 10_000:
         ticker = require("matplotlib.ticker", extra="plots")
         ax.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
@@ -100,65 +98,65 @@ def time_axis(ax: Axes, times: Floats, clock: str, scale: Time = "auto") -> bool
     return log
 
 
-def is_geometric(times: Floats) -> bool:
-    """Whether times are a log grid: their logarithms are far nearer to even spacing than they are.
+def is_log_grid(times: Floats) -> bool:
+    """Return whether the times are spaced evenly in their logarithms rather than in themselves.
 
-    >>> is_geometric(np.geomspace(5, 50, 9)), is_geometric(np.linspace(5, 50, 9))
+    >>> is_log_grid(np.geomspace(5, 50, 9)), is_log_grid(np.linspace(5, 50, 9))
     (True, False)
     """
     if len(times) < 3 or not times[0] > 0:
         return False
     even = np.linspace(0, 1, len(times))
 
-    def unevenness(place: Floats) -> float:
-        return float(np.abs((place - place[0]) / (place[-1] - place[0]) - even).max())
+    def unevenness(position: Floats) -> float:
+        return float(np.abs((position - position[0]) / (position[-1] - position[0]) - even).max())
 
     return unevenness(np.log(times)) < 0.25 * unevenness(times)
 
 
-def log_ticks(axis: Any, first: float, last: float) -> None:
-    """Labels of a log axis: powers of ten, or plain numbers on less than two decades.
+def set_log_ticks(axis: Any, first: float, last: float) -> None:
+    """Label a log axis with powers of ten, or with plain numbers on less than two decades.
 
-    Left to itself matplotlib labels minor ticks too, in another size and on top of each other.
+    By default matplotlib labels minor ticks too, in another size, and the labels overlap.
     """
     ticker = require("matplotlib.ticker", extra="plots")
     axis.set_minor_formatter(ticker.NullFormatter())
     decades = np.log10(last / first)
     if not 0 < decades < 2:
         return
-    if decades < 0.5:  # next to linear
+    if decades < 0.5:  # nearly linear
         axis.set_major_locator(ticker.MaxNLocator(4, steps=[1, 2, 5, 10]))
         axis.set_minor_locator(ticker.NullLocator())
     else:
         axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if decades <= 1 else (1, 3)))
     short = ticker.EngFormatter(sep="")
-    axis.set_major_formatter(short if last >= 10_000 else lambda place, _: f"{place:,.6g}")
+    axis.set_major_formatter(short if last >= 10_000 else lambda value, _: f"{value:,.6g}")
 
 
-def clock_label(clock: str) -> str:
-    """What the axis of time says."""
-    return CLOCKS.get(clock, clock[:1].upper() + clock[1:])
+def format_clock(clock: str) -> str:
+    """Return the label of the time axis."""
+    return CLOCK_LABELS.get(clock, clock[:1].upper() + clock[1:])
 
 
-def moment(time: float, clock: str) -> str:
-    """A time, in words."""
+def format_time(time: float, clock: str) -> str:
+    """Write a time with its unit."""
     return f"time {time:,g}" if clock == "time" else span(time, time, clock)
 
 
-def edges(times: Floats, *, log: bool) -> Floats:
-    """Where cells begin and end that have the times in their middles."""
-    place = np.log(times) if log else times
-    if len(place) == 1:
-        found = np.array([place[0] - 0.5, place[0] + 0.5])
+def compute_cell_edges(times: Floats, *, log: bool) -> Floats:
+    """Return the edges (T + 1,) of cells whose centres are the times (T,)."""
+    position = np.log(times) if log else times
+    if len(position) == 1:
+        cell_edges = np.array([position[0] - 0.5, position[0] + 0.5])
     else:
-        middle = (place[1:] + place[:-1]) / 2
-        first, last = 2 * place[0] - middle[0], 2 * place[-1] - middle[-1]
-        found = np.concatenate([[first], middle, [last]])
-    return np.exp(found) if log else found
+        midpoints = (position[1:] + position[:-1]) / 2
+        first, last = 2 * position[0] - midpoints[0], 2 * position[-1] - midpoints[-1]
+        cell_edges = np.concatenate([[first], midpoints, [last]])
+    return np.exp(cell_edges) if log else cell_edges
 
 
-def line(style: Style) -> dict[str, Any]:
-    """How matplotlib draws the line of an algorithm."""
+def get_line_options(style: Style) -> dict[str, Any]:
+    """Return matplotlib's options for the line of an algorithm."""
     return {
         "color": style.colour,
         "linestyle": (0, style.dash) if style.dash else "-",
@@ -167,86 +165,100 @@ def line(style: Style) -> dict[str, Any]:
     }
 
 
-def rows(ax: Axes, names: Sequence[str], cast: Cast) -> None:
-    """Names of rows at the left, the first on top, in the colours of the cast."""
+def label_rows(ax: Axes, names: Sequence[str], cast: Cast) -> None:
+    """Write the names of rows at the left, the first on top, in the algorithms' colours."""
     styles = cast.styles()
-    size = fitting(ax, len(names))
-    ax.set_yticks(range(len(names)), list(map(shown, names)), fontsize=size)
+    size = choose_font_size(ax, len(names))
+    ax.set_yticks(range(len(names)), list(map(format_name, names)), fontsize=size)
     for label, name in zip(ax.get_yticklabels(), names, strict=True):
-        label.set_color(ink(styles[name]))
+        label.set_color(get_text_colour(styles[name]))
     ax.set_ylim(len(names) - 0.4, -0.75)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
 
 
-def dots(
+def draw_intervals(
     ax: Axes, names: Sequence[str], mean: Floats, lower: Floats, upper: Floats, cast: Cast
 ) -> None:
-    """A row for each name: a mark at the mean, a bar for the interval."""
+    """Draw a row for each name: a mark at the mean, a bar for the interval."""
     styles = cast.styles()
     for row, name in enumerate(names):
         style = styles[name]
         ax.plot([lower[row], upper[row]], [row, row], color=style.colour, linewidth=1.8)
         ax.plot(mean[row], row, style.marker, color=style.colour, markersize=4)
-    rows(ax, names, cast)
+    label_rows(ax, names, cast)
 
 
-def fitting(ax: Axes, lines: int) -> float:
-    """The size of text of which so many lines fit beside the axes."""
-    return float(np.clip(0.85 * points(ax)[1] / max(lines, 1), LEAST, SMALL))
+def choose_font_size(ax: Axes, lines: int) -> float:
+    """Return the font size at which this number of lines fits beside the axes."""
+    return float(
+        np.clip(0.85 * measure_axes(ax)[1] / max(lines, 1), MIN_FONT_POINTS, TICK_FONT_POINTS)
+    )
 
 
-def points(ax: Axes) -> tuple[float, float]:
-    """Width and height of axes in points, as they are laid out by now."""
+def measure_axes(ax: Axes) -> tuple[float, float]:
+    """Return width and height of the axes in points, in the present layout."""
     box = ax.get_window_extent()
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
-def shown(name: str, most: int = 24) -> str:
-    r"""A name as matplotlib should write it: as it is, but not too long, and never as mathematics.
+def format_name(name: str, max_length: int = 24) -> str:
+    r"""Shorten a name and escape its dollar signs, so that matplotlib sets no mathematics.
 
-    >>> shown("a$b$"), shown("x" * 30)
+    >>> format_name("a$b$"), format_name("x" * 30)
     ('a\\$b\\$', 'xxxxxxxxxxxxxxxxxxxxxxx…')
     """
     short = " ".join(name.split())
-    short = short if len(short) <= most else short[: most - 1] + "…"
+    short = short if len(short) <= max_length else short[: max_length - 1] + "…"
     return short.replace("$", r"\$")
 
 
-def ink(style: Style) -> str:
-    """The colour of a name: that of its line, but grey that can be read."""
-    return FAINT if style.muted else style.colour
+def get_text_colour(style: Style) -> str:
+    """Return the colour of a name: that of its line, or a darker grey if the line is grey."""
+    return NOTE_COLOUR if style.muted else style.colour
 
 
-def lay_out(ax: Axes) -> None:
-    """Let the figure find its layout, for what depends on the size of axes."""
+def compute_layout(ax: Axes) -> None:
+    """Compute the layout of the figure, so that the size of the axes is known."""
     figure: Any = ax.figure.figure  # also of axes in a subfigure
     figure.draw_without_rendering()
 
 
-def note(ax: Axes, said: str) -> None:
-    """Small print above the axes: what is what, in as many lines as it takes."""
-    said = fill(said, max(20, int(points(ax)[0] / (0.5 * TINY))))
-    place = {"transform": ax.transAxes, "va": "bottom", "fontsize": TINY, "color": FAINT}
-    ax.text(0.0, 1.02, said, **place)
+def add_note(ax: Axes, text: str) -> None:
+    """Write a note above the axes, wrapped to their width."""
+    text = fill(text, max(20, int(measure_axes(ax)[0] / (0.5 * NOTE_FONT_POINTS))))
+    place = {
+        "transform": ax.transAxes,
+        "va": "bottom",
+        "fontsize": NOTE_FONT_POINTS,
+        "color": NOTE_COLOUR,
+    }
+    ax.text(0.0, 1.02, text, **place)
 
 
-def bar(ax: Axes, shades: Any, label: str, pad: float = 0.03) -> Any:
-    """A colour bar at the right."""
-    found = ax.figure.colorbar(shades, ax=ax, pad=pad, fraction=0.06, aspect=25)
-    found.set_label(label, fontsize=SMALL)
-    found.ax.tick_params(labelsize=SMALL)
-    found.outline.set_visible(False)
-    return found
+def add_colour_bar(ax: Axes, mappable: Any, label: str, pad: float = 0.03) -> Any:
+    """Add a colour bar at the right and return it."""
+    colour_bar = ax.figure.colorbar(mappable, ax=ax, pad=pad, fraction=0.06, aspect=25)
+    colour_bar.set_label(label, fontsize=TICK_FONT_POINTS)
+    colour_bar.ax.tick_params(labelsize=TICK_FONT_POINTS)
+    colour_bar.outline.set_visible(False)
+    return colour_bar
 
 
-def nothing(ax: Axes, why: str) -> Axes:
-    """Axes that say why there is nothing to see."""
+def show_message(ax: Axes, reason: str) -> Axes:
+    """Show the reason why there is nothing to draw, in place of a figure."""
     ax.set_axis_off()
     ax.text(
-        0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", fontsize=TEXT, color=INK
+        0.5,
+        0.5,
+        reason,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        fontsize=AXIS_FONT_POINTS,
+        color=TEXT_COLOUR,
     )
     return ax
 
 
-UNDECIDED = "Nothing has been decided yet:\nno round of this race is complete."
+NO_DECISION_MESSAGE = "No decision yet:\nno round of this race is complete."

@@ -1,9 +1,8 @@
-"""One look for each algorithm, the same in all figures of the same algorithms.
+"""The style of each algorithm, the same in all figures of the same algorithms.
 
-Colours were chosen so that any two differ for everybody, also without red or green cones (by at
-least 28 in CIELAB), and stand out from paper and from a dark screen (contrast of at least 3). They
-alternate between dark and bright, and neighbours have other dashes and markers: in grey print two
-lines are still two.
+Any two colours differ by at least 28 in CIELAB, with normal vision, protanopia and deuteranopia.
+Their contrast with paper and with a dark screen is at least 3. They alternate between dark and
+bright, and neighbours have other dashes and markers, so that lines stay distinct in grey print.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,10 +11,10 @@ from typing import NamedTuple
 
 from polarbear.data.names import natural
 
-MANY = 8
-"""Of more algorithms than this, only those of the Pareto set are in colour."""
+MAX_COLOURED = 8
+"""With more algorithms than this, only those of the Pareto set are in colour."""
 
-ON_PAPER = (
+PAPER_COLOURS = (
     "#0033d3",
     "#b68e00",
     "#48146e",
@@ -25,7 +24,7 @@ ON_PAPER = (
     "#004b45",
     "#b87db2",
 )
-ON_DARK = (
+DARK_COLOURS = (
     "#4d68ff",
     "#ffee43",
     "#8a68c2",
@@ -37,30 +36,30 @@ ON_DARK = (
 )
 """The same hues for a dark screen."""
 
-GREY, GREY_ON_DARK = "#b4b4b4", "#5c6066"
-"""Of whom one need not look at."""
+MUTED_PAPER_COLOUR, MUTED_DARK_COLOUR = "#b4b4b4", "#5c6066"
+"""Algorithms outside of the Pareto set, when there are many, on paper and on a dark screen."""
 
-INK = "#262626"
-"""Of text and of lines that belong to nobody."""
+TEXT_COLOUR = "#262626"
+"""Text, and lines that belong to no algorithm."""
 
-# Lengths of lines and gaps in points; dots are left for the truth.
+# Lengths of lines and gaps in points; dots are reserved for the truth.
 DASHES: tuple[tuple[float, ...], ...] = ((), (7, 2), (7, 2, 1.5, 2), (3.5, 1.5))
 MARKERS = ("o", "s", "^", "v", "P", "p", "<", ">")
 
 
 class Style(NamedTuple):
-    """How an algorithm looks.
+    """Colour, dash and marker of an algorithm.
 
     Attributes
     ----------
     colour, on_dark
         On paper, and on a dark screen.
     dash
-        Lengths of lines and gaps in points; nothing is a solid line.
+        Lengths of lines and gaps in points; empty for a solid line.
     marker
-        As matplotlib names it.
+        Matplotlib's name of the marker.
     muted
-        Whether it is one of many that are grey.
+        Whether the algorithm is drawn in grey.
     """
 
     colour: str
@@ -70,17 +69,17 @@ class Style(NamedTuple):
     muted: bool = False
 
 
-MUTED = Style(GREY, GREY_ON_DARK, (), "o", muted=True)
+MUTED_STYLE = Style(MUTED_PAPER_COLOUR, MUTED_DARK_COLOUR, (), "o", muted=True)
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Everybody who takes part, in canonical order, and who of them is in the Pareto set.
+    """All algorithms of a comparison in canonical order, and those in the Pareto set.
 
-    Figures of the same cast give an algorithm the same look, whichever of them a figure shows.
+    Figures of the same cast draw an algorithm in the same style, even if they show only some.
 
     >>> cast = Cast.of(["b", "a10", "a9"], pareto=["b"])
-    >>> cast.names, cast.styles()["a9"].colour == ON_PAPER[0]
+    >>> cast.names, cast.styles()["a9"].colour == PAPER_COLOURS[0]
     (('a9', 'a10', 'b'), True)
     """
 
@@ -89,28 +88,34 @@ class Cast:
 
     @classmethod
     def of(cls, names: Iterable[str], pareto: Collection[str] = ()) -> "Cast":
-        """A cast of names in any order."""
+        """Make a cast from names in any order."""
         ordered = tuple(sorted(set(names), key=natural))
         return cls(ordered, tuple(name for name in ordered if name in pareto))
 
     @property
     def coloured(self) -> tuple[str, ...]:
-        """Who is in colour: all, or of many the Pareto set, if that is known."""
-        return self.pareto if len(self.names) > MANY and self.pareto else self.names
+        """The algorithms in colour: all, or only the Pareto set if there are many."""
+        return self.pareto if len(self.names) > MAX_COLOURED and self.pareto else self.names
 
     def styles(self) -> dict[str, Style]:
-        """The look of each: it hangs on the names alone, so nobody changes colour in a race."""
+        """Return the style of each algorithm.
+
+        It depends on the names alone, so that an algorithm keeps its colour during a race.
+        """
         shown = set(self.coloured)
-        return {name: _style(k) if name in shown else MUTED for k, name in enumerate(self.names)}
+        return {
+            name: _make_style(k) if name in shown else MUTED_STYLE
+            for k, name in enumerate(self.names)
+        }
 
 
-def _style(k: int) -> Style:
-    """The k-th look; no two of the first 32 are the same."""
-    colour = k % len(ON_PAPER)
-    turn = k + k // len(ON_PAPER)  # the same colour comes again with another dash
+def _make_style(k: int) -> Style:
+    """Return the k-th style; the first 32 are distinct."""
+    colour = k % len(PAPER_COLOURS)
+    turn = k + k // len(PAPER_COLOURS)  # a repeated colour has another dash
     return Style(
-        ON_PAPER[colour],
-        ON_DARK[colour],
+        PAPER_COLOURS[colour],
+        DARK_COLOURS[colour],
         DASHES[turn % len(DASHES)],
         MARKERS[turn % len(MARKERS)],
     )

@@ -1,4 +1,4 @@
-"""When does the lead of two change hands? The crossing map of a pair."""
+"""Figure of one pair over time: the probability that the first leads, and where that changes."""
 
 from dataclasses import dataclass
 
@@ -9,48 +9,48 @@ from polarbear.data.frozen import Frozen
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.inference.verdict import Crossing
-from polarbear.plots.arguments import Floats, Source, cast_of, posterior_of
+from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
 from polarbear.plots.canvas import (
-    FAINT,
-    SMALL,
+    NOTE_COLOUR,
+    TICK_FONT_POINTS,
     Axes,
     Columns,
-    Time,
-    axes,
-    edges,
-    note,
-    shown,
-    time_axis,
+    TimeScale,
+    add_note,
+    compute_cell_edges,
+    format_name,
+    prepare_axes,
+    set_time_axis,
 )
-from polarbear.plots.colours import INK, Cast
+from polarbear.plots.colours import TEXT_COLOUR, Cast
 
 
 @dataclass(frozen=True, eq=False)
 class CrossingMap(Frozen):
-    """Two algorithms over time.
+    """Probabilities over time that one of two algorithms leads.
 
     Attributes
     ----------
     cast
-        Everybody.
+        All algorithms.
     first, second
-        The two.
+        The two algorithms that are compared.
     times, clock
-        The grid.
+        The grid of times.
     ahead
-        Shape (T,): P(the rating of the first is above that of the second).
+        Shape (T,): P(the rating of the first exceeds that of the second).
     alike
-        Shape (T,): P(practically the same).
+        Shape (T,): P(the two are practically equivalent).
     chance, lower, upper
-        Shape (T,): how likely the first is to beat the second on a new instance, with an interval.
+        Shape (T,): P(the first wins on a new instance), and a credible interval of it.
     counted
-        Shape (T,): how often it did on the instances that were seen, if rankings were given.
+        Shape (T,): the observed share of instances that the first won, if rankings were given.
     crossings
-        Where the lead certainly changes hands.
+        The crossings that are certain: periods in which the lead passes from one to the other.
     everywhere, everywhere_reversed
         P(first ahead at all times), and P(second ahead at all times).
     alpha, epsilon, level
-        How sure one has to be, what is practically the same, and the level of the interval.
+        The required certainty, the margin of equivalence, and the level of the interval.
     """
 
     cast: Cast
@@ -73,7 +73,7 @@ class CrossingMap(Frozen):
 
 
 def crossings_data(
-    source: Source,
+    source: PosteriorSource,
     first: str,
     second: str,
     *,
@@ -82,9 +82,9 @@ def crossings_data(
     level: float = 0.95,
     rankings: Rankings | None = None,
 ) -> CrossingMap:
-    """Who of two is ahead when, how surely, and where that changes.
+    """Compute when each of two algorithms leads, with what probability, and where they cross.
 
-    ``rankings``: how often the first was ahead in these is counted as well.
+    If ``rankings`` are given, the share of instances that the first won is computed as well.
 
     >>> import polarbear as pb
     >>> truth = np.array([[0.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
@@ -92,13 +92,15 @@ def crossings_data(
     >>> [crossing.then for crossing in crossings_data(posterior, "a1", "a2").crossings]
     ['a1']
     """
-    posterior = posterior_of(source)
+    posterior = get_posterior(source)
     if posterior is None:
-        raise DataError("this race has not decided anything: there is no pair to look at yet")
+        raise DataError(
+            "this race has no decision yet: a pair can be compared after its first round"
+        )
     ahead = posterior.better(first, second)
     chance, (lower, upper) = posterior.win_probability(first, second, level)
     return CrossingMap(
-        cast_of(source, alpha),
+        get_cast(source, alpha),
         first,
         second,
         posterior.times,
@@ -119,20 +121,20 @@ def crossings_data(
 
 
 def crossings(
-    source: Source | CrossingMap,
+    source: PosteriorSource | CrossingMap,
     first: str | None = None,
     second: str | None = None,
     ax: Axes | None = None,
     *,
     alpha: float = 0.99,
     rankings: Rankings | None = None,
-    time: Time = "auto",
+    time: TimeScale = "auto",
     columns: Columns = 1,
 ) -> Axes:
-    """Draw who of two is ahead when, how surely, and where the lead changes hands.
+    """Draw when each of two algorithms leads, with what probability, and where they cross.
 
-    The line is P(the first is ahead): filled towards whoever leads. Bars at the top and the bottom
-    are where that is certain, and grey is where the lead changes hands.
+    The line is P(the first is ahead), filled in the colour of the leading algorithm. Bars at the
+    top and the bottom mark where the lead is certain, and grey marks where it changes.
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
@@ -143,51 +145,61 @@ def crossings(
     if isinstance(source, CrossingMap):
         data = source
     elif first is None or second is None:
-        raise DataError("crossings(posterior, first, second) takes the names of two algorithms")
+        raise DataError(
+            "the names of two algorithms are missing: call crossings(posterior, first, second)"
+        )
     else:
         data = crossings_data(source, first, second, alpha=alpha, rankings=rankings)
-    ax = axes(ax, columns)
+    ax = prepare_axes(ax, columns)
     one, two = (data.cast.styles()[name] for name in (data.first, data.second))
     times, ahead = data.times, data.ahead
     single = len(times) == 1
     if single:
-        ax.plot(times, ahead, "o", color=INK, markersize=5)
+        ax.plot(times, ahead, "o", color=TEXT_COLOUR, markersize=5)
         ax.vlines(times, 0.5, ahead, color=(one if ahead[0] > 0.5 else two).colour, linewidth=4)
         ax.set_xticks(times, [moment(times[0], data.clock)])
     else:
         for style, side in ((one, ahead >= 0.5), (two, ahead <= 0.5)):
             fill = {"color": style.colour, "alpha": 0.25, "linewidth": 0, "interpolate": True}
             ax.fill_between(times, 0.5, ahead, where=side.tolist(), **fill)
-        ax.plot(times, ahead, color=INK, linewidth=1.5)
+        ax.plot(times, ahead, color=TEXT_COLOUR, linewidth=1.5)
     if data.counted is not None:
-        ax.plot(times, data.counted, ".", color=FAINT, markersize=3)
-    cells = edges(times, log=time_axis(ax, times, data.clock, time))
+        ax.plot(times, data.counted, ".", color=NOTE_COLOUR, markersize=3)
+    cells = compute_cell_edges(times, log=set_time_axis(ax, times, data.clock, time))
     if not single:
         cells = np.clip(cells, times[0], times[-1])
-    for style, sure, y in ((one, ahead >= data.alpha, 1.04), (two, 1 - ahead >= data.alpha, -0.04)):
-        turns = np.flatnonzero(np.diff(sure.astype(int), prepend=0, append=0))
-        look = {"color": style.colour, "linewidth": 4, "clip_on": False}
+    for style, is_certain, y in (
+        (one, ahead >= data.alpha, 1.04),
+        (two, 1 - ahead >= data.alpha, -0.04),
+    ):
+        turns = np.flatnonzero(np.diff(is_certain.astype(int), prepend=0, append=0))
+        bar_style = {"color": style.colour, "linewidth": 4, "clip_on": False}
         for start, stop in turns.reshape(-1, 2):
-            ax.hlines(y, cells[start], cells[stop], **look)
-    ax.axhline(0.5, color=INK, linewidth=0.5)
+            ax.hlines(y, cells[start], cells[stop], **bar_style)
+    ax.axhline(0.5, color=TEXT_COLOUR, linewidth=0.5)
     ax.set_ylim(-0.08, 1.08)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    ax.set_ylabel(f"P({shown(data.first)} ahead of {shown(data.second)})")
-    _sides(ax, data)
+    ax.set_ylabel(f"P({format_name(data.first)} ahead of {format_name(data.second)})")
+    _label_sides(ax, data)
     return ax
 
 
-def _sides(ax: Axes, data: CrossingMap) -> None:
-    """Say which side is whose, and where the lead changes."""
+def _label_sides(ax: Axes, data: CrossingMap) -> None:
+    """Write which side belongs to which algorithm, and mark where the lead changes."""
     one, two = (data.cast.styles()[name] for name in (data.first, data.second))
-    place = {"transform": ax.transAxes, "fontsize": SMALL, "va": "center", "weight": "bold"}
-    ax.text(1.02, 0.93, f"{shown(data.first)}\nahead", color=one.colour, **place)
-    ax.text(1.02, 0.07, f"{shown(data.second)}\nahead", color=two.colour, **place)
+    place = {
+        "transform": ax.transAxes,
+        "fontsize": TICK_FONT_POINTS,
+        "va": "center",
+        "weight": "bold",
+    }
+    ax.text(1.02, 0.93, f"{format_name(data.first)}\nahead", color=one.colour, **place)
+    ax.text(1.02, 0.07, f"{format_name(data.second)}\nahead", color=two.colour, **place)
     for change in data.crossings:
         ax.axvspan(change.until, change.since, color="#000000", alpha=0.08, linewidth=0)
-    said = f"bars: certain (P > {data.alpha:g})"
+    text = f"bars: certain (P > {data.alpha:g})"
     if data.crossings:
-        said += ", grey: the lead changes"
+        text += ", grey: the lead changes"
     if data.counted is not None:
-        said += ", dots: instances won"
-    note(ax, said)
+        text += ", dots: instances won"
+    add_note(ax, text)

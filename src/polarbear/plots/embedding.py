@@ -1,6 +1,6 @@
-"""A figure whose files hold their text as text: journals reject Type 3 fonts.
+"""A figure that is saved with TrueType fonts, because journals reject Type 3 fonts.
 
-Imported when something is drawn, because it imports matplotlib.
+This module imports matplotlib, so it is imported only when something is drawn.
 """
 
 from typing import Any
@@ -9,11 +9,11 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 TEXT_AS_TEXT: dict[Any, Any] = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
-"""Settings of matplotlib: TrueType fonts in PDF and PostScript, text in SVG."""
+"""Matplotlib settings: TrueType fonts in PDF and PostScript, text as text in SVG."""
 
 
 class PaperFigure(Figure):
-    """A figure that is saved with TrueType fonts, whatever the settings of matplotlib are."""
+    """A figure that is saved with TrueType fonts whatever matplotlib's settings are."""
 
     def savefig(self, fname: Any, **kwargs: Any) -> None:
         """Save the figure, as :meth:`matplotlib.figure.Figure.savefig` does."""

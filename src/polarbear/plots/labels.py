@@ -1,4 +1,4 @@
-"""Names at the ends of lines, near where they belong and never on top of each other."""
+"""Write names beside the ends of their lines without overlaps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,22 +7,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.plots.arguments import Floats
-from polarbear.plots.canvas import FAINT, LEAST, SMALL, Axes, ink, lay_out, points, shown
+from polarbear.plots.canvas import (
+    MIN_FONT_POINTS,
+    NOTE_COLOUR,
+    TICK_FONT_POINTS,
+    Axes,
+    compute_layout,
+    format_name,
+    get_text_colour,
+    measure_axes,
+)
 from polarbear.plots.colours import Style
 
-LEADING = 1.3
-"""From one line of text to the next, in sizes of the text."""
+LINE_SPACING = 1.3
+"""Distance between lines of text, in multiples of the font size."""
 
 
-def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -> Floats:
-    """Places at least ``gap`` apart, between ``low`` and ``high``, nearest to those wanted.
+def space_apart(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -> Floats:
+    """Move positions at least ``gap`` apart, between ``low`` and ``high``, in the same order.
 
-    Nearest by squared distance, in the order of what is wanted. If there is no room for so many,
-    they share the room evenly.
+    The result is nearest to ``wanted`` by squared distance: isotonic regression by the
+    pool-adjacent-violators algorithm. If they do not fit, positions are spaced evenly.
 
-    >>> spread([0.5, 0.5, 0.9], 0.2).round(3)
+    >>> space_apart([0.5, 0.5, 0.9], 0.2).round(3)
     array([0.4, 0.6, 0.9])
-    >>> spread([0.0, 0.0, 0.1], 0.2).round(3)
+    >>> space_apart([0.0, 0.0, 0.1], 0.2).round(3)
     array([0. , 0.2, 0.4])
     """
     places = np.asarray(wanted, dtype=np.float64)
@@ -31,22 +40,22 @@ def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -
     order = np.argsort(places, kind="stable")
     gap = min(gap, (high - low) / max(1, len(places) - 1))
     steps = gap * np.arange(len(places))
-    # Without its steps the answer only has to rise: neighbours that do not are pooled.
+    # With k * gap subtracted, positions only have to increase: pool neighbours that do not.
     pools: list[tuple[float, int]] = []
     for value in (places[order] - steps).tolist():
         mean, size = value, 1
         while pools and pools[-1][0] > mean:
-            before, many = pools.pop()
-            mean, size = (before * many + mean * size) / (many + size), many + size
+            before, pooled = pools.pop()
+            mean, size = (before * pooled + mean * size) / (pooled + size), pooled + size
         pools.append((mean, size))
-    risen = np.concatenate([np.full(size, mean) for mean, size in pools])
-    found = np.empty_like(places)
-    found[order] = np.clip(risen, low, max(low, high - steps[-1])) + steps
-    return found
+    isotonic = np.concatenate([np.full(size, mean) for mean, size in pools])
+    positions = np.empty_like(places)
+    positions[order] = np.clip(isotonic, low, max(low, high - steps[-1])) + steps
+    return positions
 
 
-class End(NamedTuple):
-    """A name, where its line ends (in data coordinates), and its look."""
+class LineEnd(NamedTuple):
+    """A name, the end of its line in data coordinates, and its style."""
 
     name: str
     x: float
@@ -54,43 +63,49 @@ class End(NamedTuple):
     style: Style
 
 
-def line_ends(
-    ax: Axes, ends: Sequence[End], others: str = "", x: float = 1.02, low: float = 0.0
+def label_line_ends(
+    ax: Axes, ends: Sequence[LineEnd], others: str = "", x: float = 1.02, low: float = 0.0
 ) -> None:
-    """Write names beside the ends of their lines, at ``x`` in widths of the axes.
+    """Write names beside the ends of their lines.
 
-    None of them is below ``low``, in heights of the axes. Of more names than fit, those of the
-    highest lines are written. ``others`` stands for lines without a name. The limits of the axes
-    must be final.
+    ``x`` and ``low`` (the lowest height of a name) are fractions of the axes. If not all names
+    fit, those of the highest lines are written. ``others`` is written for the lines without a
+    name. Set the limits of the axes before.
     """
     if not ends and not others:
         return
-    lay_out(ax)
-    height = points(ax)[1]
-    size = float(np.clip(height / (LEADING * (len(ends) + bool(others))), LEAST, SMALL))
-    gap = LEADING * size / height
+    compute_layout(ax)
+    height = measure_axes(ax)[1]
+    size = float(
+        np.clip(
+            height / (LINE_SPACING * (len(ends) + bool(others))), MIN_FONT_POINTS, TICK_FONT_POINTS
+        )
+    )
+    gap = LINE_SPACING * size / height
     room = max(1, int((1 - low) / gap + 1e-9) + 1 - bool(others))
     if len(ends) > room:
         ends = sorted(ends, key=lambda end: -end.y)[: room - (not others)]
         others = others or "..."
     to_axes = ax.transData + ax.transAxes.inverted()
     at = np.array([to_axes.transform((end.x, end.y)) for end in ends]).reshape(-1, 2)
-    places = spread(np.clip(at[:, 1], 0, 1), gap, low + gap * bool(others), 1.0)
+    places = space_apart(np.clip(at[:, 1], 0, 1), gap, low + gap * bool(others), 1.0)
     moved = np.abs(places - at[:, 1]) > 0.3 * gap
-    x += 0.03 * bool(moved.any())  # room for lines that lead to names
-    for end, point, place, far in zip(ends, at, places, moved, strict=True):
-        leader = {"arrowstyle": "-", "color": ink(end.style), "linewidth": 0.4}
+    x += 0.03 * bool(moved.any())  # room for leader lines
+    for end, point, place, is_moved in zip(ends, at, places, moved, strict=True):
+        leader = {"arrowstyle": "-", "color": get_text_colour(end.style), "linewidth": 0.4}
         ax.annotate(
-            shown(end.name),
+            format_name(end.name),
             tuple(point),
             (x, place),
             xycoords="axes fraction",
             textcoords="axes fraction",
             fontsize=size,
-            color=ink(end.style),
+            color=get_text_colour(end.style),
             va="center",
             annotation_clip=False,
-            arrowprops=leader | {"shrinkA": 0, "shrinkB": 1, "relpos": (0, 0.5)} if far else None,
+            arrowprops=leader | {"shrinkA": 0, "shrinkB": 1, "relpos": (0, 0.5)}
+            if is_moved
+            else None,
         )
     if others:
         ax.text(
@@ -99,6 +114,6 @@ def line_ends(
             others,
             transform=ax.transAxes,
             fontsize=size,
-            color=FAINT,
+            color=NOTE_COLOUR,
             va="center",
         )

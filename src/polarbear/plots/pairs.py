@@ -1,4 +1,4 @@
-"""Who beats whom? All pairs, at a time or over all times."""
+"""Figure of all pairs as a matrix of probabilities, at one time or over all times."""
 
 from dataclasses import dataclass
 
@@ -8,52 +8,59 @@ from polarbear._text import span
 from polarbear.data.frozen import Frozen
 from polarbear.errors import DataError
 from polarbear.inference.posterior import check_alpha
-from polarbear.plots.arguments import Bools, Floats, Source, cast_of, posterior_of, times_of
+from polarbear.plots.arguments import (
+    Bools,
+    Floats,
+    PosteriorSource,
+    get_cast,
+    get_posterior,
+    get_times,
+)
 from polarbear.plots.canvas import (
-    SMALL,
-    TINY,
-    UNDECIDED,
+    NO_DECISION_MESSAGE,
+    NOTE_FONT_POINTS,
+    TICK_FONT_POINTS,
     Axes,
     Columns,
-    axes,
-    bar,
-    fitting,
-    ink,
-    moment,
-    nothing,
-    row_height,
-    rows,
-    shown,
+    add_colour_bar,
+    choose_font_size,
+    compute_height,
+    format_name,
+    format_time,
+    get_text_colour,
+    label_rows,
+    prepare_axes,
+    show_message,
 )
 from polarbear.plots.colours import Cast
 
-WRITTEN = 12
-"""The most algorithms of which probabilities are written into the matrix."""
+MAX_WRITTEN_ALGORITHMS = 12
+"""The matrix has written probabilities up to this number of algorithms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Frozen):
-    """Probabilities of pairs: rows against columns, those who win most first.
+    """Probabilities that rows are ahead of columns, the algorithms that lead most first.
 
     Attributes
     ----------
     cast
-        Everybody.
+        All algorithms.
     algorithms
-        Of rows and columns.
+        The algorithms of rows and columns.
     ahead
         Shape (n, n): P(row ahead of column), at the time or at all times; nan on the diagonal.
     certain
-        Shape (n, n): whether that is certain.
+        Shape (n, n): whether that probability is at least ``alpha``.
     crosses
-        Shape (n, n): over all times, whether the two certainly change places; at a time nobody
-        does.
+        Shape (n, n): over all times, whether each of the two certainly leads at some time;
+        False at a single time.
     time
-        The time that was asked about, or None for all times.
+        The time of the comparison, or None for all times.
     clock
-        What it counts.
+        The name of its clock.
     alpha
-        How sure one has to be.
+        The required certainty.
     """
 
     cast: Cast
@@ -66,8 +73,8 @@ class Pairs(Frozen):
     alpha: float
 
 
-def pairs_data(source: Source, time: float | None = None, *, alpha: float = 0.99) -> Pairs:
-    """Who is ahead of whom, at the time of the grid nearest to ``time``, or at all times.
+def pairs_data(source: PosteriorSource, time: float | None = None, *, alpha: float = 0.99) -> Pairs:
+    """Compute P(row ahead of column) at the grid time nearest to ``time``, or at all times.
 
     >>> import polarbear as pb
     >>> truth = np.array([[0.0, 3.0], [3.0, 0.0]])
@@ -76,20 +83,20 @@ def pairs_data(source: Source, time: float | None = None, *, alpha: float = 0.99
     (('a2', 'a1'), True)
     """
     check_alpha(alpha)
-    posterior, cast = posterior_of(source), cast_of(source, alpha)
-    times, clock = times_of(source)
+    posterior, cast = get_posterior(source), get_cast(source, alpha)
+    times, clock = get_times(source)
     if posterior is None:
-        nothing, no = np.zeros((0, 0)), np.zeros((0, 0), dtype=bool)
-        return Pairs(cast, (), nothing, no, no, time, clock, alpha)
+        empty, no_flags = np.zeros((0, 0)), np.zeros((0, 0), dtype=bool)
+        return Pairs(cast, (), empty, no_flags, no_flags, time, clock, alpha)
     by_time = posterior.better_matrix()
-    ahead, often = posterior.better_everywhere_matrix(), by_time.mean(axis=0)
+    ahead, mean_ahead = posterior.better_everywhere_matrix(), by_time.mean(axis=0)
     leads = np.any(by_time >= alpha, axis=0)
     crosses = leads & leads.T
     if time is not None:
-        place = _nearest(times, time, clock)
+        place = _find_nearest_time(times, time, clock)
         time, ahead = float(times[place]), by_time[place]
-        often, crosses = ahead, np.zeros_like(crosses)
-    order = np.argsort(-often.mean(axis=1), kind="stable")
+        mean_ahead, crosses = ahead, np.zeros_like(crosses)
+    order = np.argsort(-mean_ahead.mean(axis=1), kind="stable")
     both = np.ix_(order, order)
     ahead = ahead[both].copy()
     np.fill_diagonal(ahead, np.nan)
@@ -105,26 +112,28 @@ def pairs_data(source: Source, time: float | None = None, *, alpha: float = 0.99
     )
 
 
-def _nearest(times: Floats, time: float, clock: str) -> int:
+def _find_nearest_time(times: Floats, time: float, clock: str) -> int:
+    """Return the index of the grid time nearest to a time."""
     if not times[0] <= time <= times[-1]:
         raise DataError(
-            f"the time {time:,g} lies outside of what is known, {span(times[0], times[-1], clock)}"
+            f"time={time:,g}: expected a time in the posterior's range, "
+            f"{span(times[0], times[-1], clock)}"
         )
     return int(np.argmin(np.abs(times - time)))
 
 
 def pairs(
-    source: Source | Pairs,
+    source: PosteriorSource | Pairs,
     time: float | None = None,
     ax: Axes | None = None,
     *,
     alpha: float = 0.99,
     columns: Columns = 1,
 ) -> Axes:
-    """Draw all pairs as a matrix: P(row ahead of column), at a time or at all times at once.
+    """Draw all pairs as a matrix of P(row ahead of column), at one time or at all times.
 
-    What is certain is in bold type, or has a dot where there are too many to write. Over all times
-    "x" says that two certainly change places.
+    Certain pairs are in bold type, or have a dot in a matrix too large for numbers. Over all
+    times "x" means that the two certainly cross.
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
@@ -134,9 +143,11 @@ def pairs(
     """
     data = source if isinstance(source, Pairs) else pairs_data(source, time, alpha=alpha)
     if not data.algorithms:
-        return nothing(axes(ax, columns), UNDECIDED)
+        return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     n = len(data.algorithms)
-    ax = axes(ax, columns, row_height(n, columns, 0.25 if n <= WRITTEN else 0.12))
+    ax = prepare_axes(
+        ax, columns, compute_height(n, columns, 0.25 if n <= MAX_WRITTEN_ALGORITHMS else 0.12)
+    )
     mesh = ax.imshow(
         np.ma.masked_invalid(data.ahead),
         cmap="PuOr_r" if data.time is not None else "YlOrBr",
@@ -144,26 +155,28 @@ def pairs(
         vmax=1,
         aspect="equal",
     )
-    rows(ax, data.algorithms, data.cast)
-    styles, size = data.cast.styles(), fitting(ax, n)
-    ax.set_xticks(range(n), list(map(shown, data.algorithms)), rotation=90, fontsize=size)
+    label_rows(ax, data.algorithms, data.cast)
+    styles, size = data.cast.styles(), choose_font_size(ax, n)
+    ax.set_xticks(range(n), list(map(format_name, data.algorithms)), rotation=90, fontsize=size)
     ax.tick_params(axis="x", length=0, top=False, labeltop=True, labelbottom=False)
     for tick, name in zip(ax.xaxis.get_major_ticks(), data.algorithms, strict=True):
-        tick.label2.set_color(ink(styles[name]))
+        tick.label2.set_color(get_text_colour(styles[name]))
     ax.set_ylim(n - 0.5, -0.5)
     ax.spines[:].set_visible(False)
-    _mark(ax, data)
-    when = "at all times" if data.time is None else f"at {moment(data.time, data.clock)}"
-    said = f"P(row is ahead of column) {when}"
-    marks = f"bold: P > {data.alpha:g}" if n <= WRITTEN else f"dots: P > {data.alpha:g}"
-    ax.set_xlabel(f"{said}\n{marks}{', x: they change places' if data.time is None else ''}")
-    ax.xaxis.label.set_fontsize(SMALL)
-    bar(ax, mesh, "")
+    _mark_cells(ax, data)
+    when = "at all times" if data.time is None else f"at {format_time(data.time, data.clock)}"
+    title = f"P(row is ahead of column) {when}"
+    marks = (
+        f"bold: P > {data.alpha:g}" if n <= MAX_WRITTEN_ALGORITHMS else f"dots: P > {data.alpha:g}"
+    )
+    ax.set_xlabel(f"{title}\n{marks}{', x: the lead changes' if data.time is None else ''}")
+    ax.xaxis.label.set_fontsize(TICK_FONT_POINTS)
+    add_colour_bar(ax, mesh, "")
     return ax
 
 
-def _mark(ax: Axes, data: Pairs) -> None:
-    """Write probabilities where there is room, and mark what is certain."""
+def _mark_cells(ax: Axes, data: Pairs) -> None:
+    """Write probabilities where there is room, and mark certain pairs."""
     n = len(data.algorithms)
     for i in range(n):
         for j in range(n):
@@ -172,18 +185,18 @@ def _mark(ax: Axes, data: Pairs) -> None:
                 continue
             dark = value > 0.75 or (data.time is not None and value < 0.25)
             colour = "white" if dark else "#262626"
-            if n <= WRITTEN:
-                said = "x" if data.crosses[i, j] else _short(value)
+            if n <= MAX_WRITTEN_ALGORITHMS:
+                text = "x" if data.crosses[i, j] else _format_probability(value)
                 weight = "bold" if data.certain[i, j] else "normal"
-                place = {"ha": "center", "va": "center", "fontsize": TINY}
-                ax.text(j, i, said, color=colour, weight=weight, **place)
+                place = {"ha": "center", "va": "center", "fontsize": NOTE_FONT_POINTS}
+                ax.text(j, i, text, color=colour, weight=weight, **place)
             elif data.certain[i, j] or data.crosses[i, j]:
                 mark = "." if data.certain[i, j] else "x"
                 ax.plot(j, i, mark, color=colour, markersize=2, markeredgewidth=0.4)
 
 
-def _short(probability: float) -> str:
-    """Two digits, and never a flat 0 or 1."""
+def _format_probability(probability: float) -> str:
+    """Write a probability with two digits, and never as exactly 0 or 1."""
     if probability > 0.995:
         return ">.99"
     return "<.01" if probability < 0.005 else f"{probability:.2f}".lstrip("0")

@@ -1,4 +1,4 @@
-"""How good is each, when? Ratings over time with credible bands."""
+"""Figure of ratings over time with credible bands."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,23 @@ from numpy.typing import ArrayLike
 
 from polarbear.data.frozen import Frozen
 from polarbear.errors import DataError
-from polarbear.plots.arguments import Floats, Source, cast_of, posterior_of, times_of
+from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior, get_times
 from polarbear.plots.canvas import (
-    UNDECIDED,
+    NO_DECISION_MESSAGE,
     Axes,
     Columns,
-    Time,
-    axes,
-    dots,
-    line,
-    moment,
-    note,
-    nothing,
-    row_height,
-    time_axis,
+    TimeScale,
+    add_note,
+    compute_height,
+    draw_intervals,
+    format_time,
+    get_line_options,
+    prepare_axes,
+    set_time_axis,
+    show_message,
 )
-from polarbear.plots.colours import INK, Cast
-from polarbear.plots.labels import End, line_ends
+from polarbear.plots.colours import TEXT_COLOUR, Cast
+from polarbear.plots.labels import LineEnd, label_line_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class RatingCurves(Frozen):
     Attributes
     ----------
     cast
-        Everybody, also those who are not rated any more.
+        All algorithms, including those that are not rated any more.
     algorithms, times, clock
-        Who is rated, and when. Nobody, if a race has not decided anything.
+        The algorithms with ratings, none of a race without a decision; and the grid of times.
     mean, lower, upper
         Shape (T, n): the mean rating and the central interval.
     level
-        Of the interval.
+        The probability of the interval.
     truth
         Shape (T, n): the true ratings, if they are known.
     """
@@ -56,38 +56,38 @@ class RatingCurves(Frozen):
 
 
 def ratings_data(
-    source: Source,
+    source: PosteriorSource,
     *,
     level: float = 0.95,
     truth: ArrayLike | None = None,
     alpha: float = 0.99,
 ) -> RatingCurves:
-    """Mean ratings and their intervals.
+    """Compute mean ratings and their credible intervals.
 
     Parameters
     ----------
     source
         A posterior or a race.
     level
-        Of the intervals.
+        The probability of the intervals.
     truth
-        True log-utilities, shape (T, n), of simulated data: they become ratings.
+        True log-utilities, shape (T, n), of simulated data; they are converted to ratings.
     alpha
-        How sure one has to be that somebody does not belong to the Pareto set, of a posterior.
+        The certainty required to exclude an algorithm from the Pareto set of a posterior.
 
     Examples
     --------
     >>> import polarbear as pb
     >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 20))
-    >>> found = ratings_data(posterior)
-    >>> found.mean.shape, bool(np.all(found.lower <= found.upper))
+    >>> curves = ratings_data(posterior)
+    >>> curves.mean.shape, bool(np.all(curves.lower <= curves.upper))
     ((3, 3), True)
     """
-    posterior, cast = posterior_of(source), cast_of(source, alpha)
-    times, clock = times_of(source)
+    posterior, cast = get_posterior(source), get_cast(source, alpha)
+    times, clock = get_times(source)
     if posterior is None:
-        nothing = np.zeros((len(times), 0))
-        return RatingCurves(cast, (), times, clock, nothing, nothing, nothing, level)
+        empty = np.zeros((len(times), 0))
+        return RatingCurves(cast, (), times, clock, empty, empty, empty, level)
     lower, upper = posterior.interval(level=level)
     mean = posterior.mean()
     return RatingCurves(
@@ -99,11 +99,12 @@ def ratings_data(
         lower,
         upper,
         level,
-        None if truth is None else _ratings(truth, mean.shape),
+        None if truth is None else _normalise_truth(truth, mean.shape),
     )
 
 
-def _ratings(utilities: ArrayLike, shape: tuple[int, ...]) -> Floats:
+def _normalise_truth(utilities: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Convert true log-utilities to ratings, after a check of their shape."""
     mu = np.asarray(utilities, dtype=np.float64)
     if mu.shape != shape:
         raise DataError(
@@ -115,30 +116,30 @@ def _ratings(utilities: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def ratings(
-    source: Source | RatingCurves,
+    source: PosteriorSource | RatingCurves,
     ax: Axes | None = None,
     *,
     level: float = 0.95,
     truth: ArrayLike | None = None,
     alpha: float = 0.99,
-    time: Time = "auto",
+    time: TimeScale = "auto",
     columns: Columns = 1,
 ) -> Axes:
-    """Draw ratings over time: mean and credible band, and the truth dotted where it is known.
+    """Draw ratings over time: means, credible bands, and dotted true ratings if they are known.
 
     Parameters
     ----------
     source
-        A posterior, a race, or what :func:`ratings_data` made of one.
+        A posterior, a race, or a result of :func:`ratings_data`.
     ax
-        Where to draw; by default in a new figure.
+        Axes to draw on; by default those of a new figure.
     level, truth, alpha
         As in :func:`ratings_data`.
     time
-        Whether the axis of time is "log" or "linear"; "auto" is log over a factor of 100, and
+        The scale of the time axis, "log" or "linear"; "auto" is log from a factor of 100 on, and
         for a log grid.
     columns
-        Of a paper, that a new figure fits.
+        Width of a new figure, in columns of a paper.
 
     Examples
     --------
@@ -152,58 +153,60 @@ def ratings(
     if not isinstance(data, RatingCurves):
         data = ratings_data(data, level=level, truth=truth, alpha=alpha)
     if not data.algorithms:
-        return nothing(axes(ax, columns), UNDECIDED)
+        return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     if len(data.times) == 1:
-        return _at_one_time(data, ax, columns)
-    ax = axes(ax, columns)
+        return _draw_single_time(data, ax, columns)
+    ax = prepare_axes(ax, columns)
     styles = data.cast.styles()
     for k, name in enumerate(data.algorithms):
         style = styles[name]
-        ax.plot(data.times, data.mean[:, k], **line(style))
+        ax.plot(data.times, data.mean[:, k], **get_line_options(style))
         if not style.muted:
             band = (data.lower[:, k], data.upper[:, k])
             ax.fill_between(data.times, *band, color=style.colour, alpha=0.18, linewidth=0)
         if data.truth is not None and not style.muted:
-            dots = {"linestyle": (0, (0.8, 1.2)), "linewidth": 1.8, "zorder": 4}
-            ax.plot(data.times, data.truth[:, k], color=style.colour, **dots)
-    time_axis(ax, data.times, data.clock, time)
+            truth_style = {"linestyle": (0, (0.8, 1.2)), "linewidth": 1.8, "zorder": 4}
+            ax.plot(data.times, data.truth[:, k], color=style.colour, **truth_style)
+    set_time_axis(ax, data.times, data.clock, time)
     ax.set_ylabel("Rating = P(comes first)")
     ax.set_ylim(0, min(1.0, 1.05 * max(data.upper.max(), data.mean.max())))
-    _name_lines(ax, data)
-    _say_what_is_what(ax, data)
+    _label_lines(ax, data)
+    _explain_marks(ax, data)
     return ax
 
 
-def _name_lines(ax: Axes, data: RatingCurves) -> None:
+def _label_lines(ax: Axes, data: RatingCurves) -> None:
+    """Write the names of coloured lines at their ends, and the number of grey ones."""
     styles = data.cast.styles()
     shown = [k for k, name in enumerate(data.algorithms) if not styles[name].muted]
     left = len(data.algorithms) - len(shown)
     last = float(data.times[-1])
     ends = [
-        End(data.algorithms[k], last, float(data.mean[-1, k]), styles[data.algorithms[k]])
+        LineEnd(data.algorithms[k], last, float(data.mean[-1, k]), styles[data.algorithms[k]])
         for k in shown
     ]
-    line_ends(ax, ends, f"+ {left} dominated" if left else "")
+    label_line_ends(ax, ends, f"+ {left} dominated" if left else "")
 
 
-def _say_what_is_what(ax: Axes, data: RatingCurves) -> None:
+def _explain_marks(ax: Axes, data: RatingCurves) -> None:
+    """Write what lines, bands and marks mean."""
     means, spans = ("line", "band") if len(data.times) > 1 else ("mark", "bar")
-    said = f"{means}: mean, {spans}: {data.level:.0%} credible"
+    text = f"{means}: mean, {spans}: {data.level:.0%} credible interval"
     if data.truth is not None:
-        said += ", dotted: truth" if len(data.times) > 1 else ", stroke: truth"
-    note(ax, said)
+        text += ", dotted: truth" if len(data.times) > 1 else ", stroke: truth"
+    add_note(ax, text)
 
 
-def _at_one_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
-    """At a single time there are no curves: a row for each algorithm."""
-    ax = axes(ax, columns, row_height(len(data.algorithms), columns))
+def _draw_single_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
+    """Draw ratings at a single time: a row for each algorithm in place of a curve."""
+    ax = prepare_axes(ax, columns, compute_height(len(data.algorithms), columns))
     order = np.argsort(-data.mean[0], kind="stable")
     names = [data.algorithms[k] for k in order]
     mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
-    dots(ax, names, mean, lower, upper, data.cast)
+    draw_intervals(ax, names, mean, lower, upper, data.cast)
     if data.truth is not None:
-        ax.plot(data.truth[0, order], range(len(order)), "|", color=INK, markersize=11)
-    ax.set_xlabel(f"Rating = P(comes first) at {moment(float(data.times[0]), data.clock)}")
+        ax.plot(data.truth[0, order], range(len(order)), "|", color=TEXT_COLOUR, markersize=11)
+    ax.set_xlabel(f"Rating = P(comes first) at {format_time(float(data.times[0]), data.clock)}")
     ax.set_xlim(left=0)
-    _say_what_is_what(ax, data)
+    _explain_marks(ax, data)
     return ax

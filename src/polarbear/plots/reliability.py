@@ -1,4 +1,4 @@
-"""Is what is claimed true as often as said? The calibration curve."""
+"""Figure of the calibration curve: claimed probabilities against observed frequencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ import numpy as np
 
 from polarbear.data.frozen import Frozen
 from polarbear.plots.arguments import Floats
-from polarbear.plots.canvas import FAINT, SMALL, Axes, Columns, axes
-from polarbear.plots.colours import INK
+from polarbear.plots.canvas import NOTE_COLOUR, TICK_FONT_POINTS, Axes, Columns, prepare_axes
+from polarbear.plots.colours import TEXT_COLOUR
 
-Kind = Literal["ahead", "everywhere"]
+ClaimKind = Literal["ahead", "everywhere"]
 
 
 class _Estimate(Protocol):
@@ -34,42 +34,42 @@ class _Bin(Protocol):
     def true(self) -> _Estimate: ...
 
 
-class Counted(Protocol):
-    """Claims that were counted: a :class:`polarbear.calibration.Tally`."""
+class HasCurve(Protocol):
+    """Counted claims, such as a :class:`polarbear.calibration.Tally`."""
 
     def curve(self, kind: str = "ahead") -> Sequence[_Bin]:
-        """Claimed against true, bin by bin."""
+        """Return claimed probabilities and observed frequencies, bin by bin."""
         ...
 
 
-class Calibrated(Protocol):
-    """What :func:`polarbear.calibrate` returns."""
+class HasTally(Protocol):
+    """A result of :func:`polarbear.calibrate`."""
 
     @property
-    def tally(self) -> Counted:
-        """The claims."""
+    def tally(self) -> HasCurve:
+        """The counted claims."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve(Frozen):
-    """Claims of about one size each: B bins that hold any.
+    """Claims in B bins by their probability; empty bins are left out.
 
     Attributes
     ----------
     kind
-        Claims of who is "ahead" at a time, or "everywhere".
+        Claims that an algorithm is "ahead" at one time, or "everywhere" (at all times).
     low, high
-        Shape (B,): the claims of a bin are between these.
+        Shape (B,): the limits of the bins.
     claimed, true
-        Shape (B,): the mean probability claimed, and how often that was true.
+        Shape (B,): the mean claimed probability, and the share of claims that were true.
     error
-        Shape (B,): the standard error of the latter, between data sets.
+        Shape (B,): the standard error of that share, between data sets.
     cases
-        Shape (B,): how many claims.
+        Shape (B,): the number of claims.
     """
 
-    kind: Kind
+    kind: ClaimKind
     low: Floats
     high: Floats
     claimed: Floats
@@ -78,20 +78,20 @@ class CalibrationCurve(Frozen):
     cases: Floats
 
 
-def calibration_data(source: Calibrated | Counted, kind: Kind = "ahead") -> CalibrationCurve:
-    """What was claimed against how often it was true.
+def calibration_data(source: HasTally | HasCurve, kind: ClaimKind = "ahead") -> CalibrationCurve:
+    """Compute claimed probabilities and the shares of claims that were true.
 
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
-    >>> found = calibration_data(pb.calibrate(runs, replicates=10))
-    >>> bool(np.all((found.low <= found.claimed) & (found.claimed <= found.high)))
+    >>> curve = calibration_data(pb.calibrate(runs, replicates=10))
+    >>> bool(np.all((curve.low <= curve.claimed) & (curve.claimed <= curve.high)))
     True
     """
     tally: Any = getattr(source, "tally", source)
-    bins = [one for one in tally.curve(kind) if one.true.cases]
+    bins = [bin_ for bin_ in tally.curve(kind) if bin_.true.cases]
     rows = [
-        (one.low, one.high, one.claimed, one.true.value, one.true.error, one.true.cases)
-        for one in bins
+        (bin_.low, bin_.high, bin_.claimed, bin_.true.value, bin_.true.error, bin_.true.cases)
+        for bin_ in bins
     ]
     columns = np.array(rows, dtype=np.float64).reshape(-1, 6).T
     columns[4] = np.nan_to_num(columns[4])
@@ -99,19 +99,19 @@ def calibration_data(source: Calibrated | Counted, kind: Kind = "ahead") -> Cali
 
 
 def calibration(
-    source: Calibrated | Counted | CalibrationCurve,
+    source: HasTally | HasCurve | CalibrationCurve,
     ax: Axes | None = None,
     *,
-    kind: Kind = "ahead",
-    colour: str = INK,
+    kind: ClaimKind = "ahead",
+    colour: str = TEXT_COLOUR,
     marker: str = "o",
     label: str | None = None,
     columns: Columns = 1,
 ) -> Axes:
-    """Draw what was claimed against how often it was true, with two standard errors.
+    """Draw claimed probabilities against the shares that were true, with two standard errors.
 
-    Honest claims are on the diagonal; below it claims are too sure. Several curves go on the same
-    axes with a ``colour``, a ``marker`` and a ``label`` each.
+    Calibrated claims lie on the diagonal; overconfident claims lie below it. Several curves can
+    share axes, with a ``colour``, a ``marker`` and a ``label`` each.
 
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
@@ -119,22 +119,28 @@ def calibration(
     'Share of claims that were true'
     """
     data = source if isinstance(source, CalibrationCurve) else calibration_data(source, kind)
-    ax = axes(ax, columns, 2.9 if columns == 1 else 3.6)
+    ax = prepare_axes(ax, columns, 2.9 if columns == 1 else 3.6)
     low = 0.5 if data.kind == "ahead" else 0.0
     if not ax.lines:  # the first curve on these axes
-        ax.plot([low, 1], [low, 1], color=FAINT, linewidth=0.8)
+        ax.plot([low, 1], [low, 1], color=NOTE_COLOUR, linewidth=0.8)
         ax.fill_between([low, 1], [low, 1], color="#000000", alpha=0.05, linewidth=0)
-        place = {"transform": ax.transAxes, "fontsize": SMALL, "color": FAINT}
-        ax.text(0.95, 0.06, "too sure", ha="right", **place)
-        ax.text(0.05, 0.92, "not sure enough", **place)
+        place = {"transform": ax.transAxes, "fontsize": TICK_FONT_POINTS, "color": NOTE_COLOUR}
+        ax.text(0.95, 0.06, "overconfident", ha="right", **place)
+        ax.text(0.05, 0.92, "underconfident", **place)
         what = "ahead" if data.kind == "ahead" else "ahead at all times"
-        ax.set_xlabel(f"P({what}), claimed")
+        ax.set_xlabel(f"Claimed P({what})")
         ax.set_ylabel("Share of claims that were true")
         ax.set_xlim(low, 1.0)
         ax.set_ylim(low, 1.0)
         ax.set_aspect("equal")
-    look = {"marker": marker, "markersize": 4, "linewidth": 1, "color": colour, "clip_on": False}
+    line_style = {
+        "marker": marker,
+        "markersize": 4,
+        "linewidth": 1,
+        "color": colour,
+        "clip_on": False,
+    }
     room = np.stack([data.true - low, 1 - data.true]).clip(0)
-    error = np.minimum(2 * data.error, room)  # a share is a share
-    ax.errorbar(data.claimed, data.true, error, elinewidth=0.8, label=label, zorder=3, **look)
+    error = np.minimum(2 * data.error, room)  # a share is between 0 and 1
+    ax.errorbar(data.claimed, data.true, error, elinewidth=0.8, label=label, zorder=3, **line_style)
     return ax

@@ -1,4 +1,4 @@
-"""What is each worth to me? Values under a preference, as distributions."""
+"""Figure of the posterior distributions of the algorithms' values under a preference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,54 +8,54 @@ from numpy.typing import ArrayLike
 
 from polarbear.data.frozen import Frozen
 from polarbear.inference.posterior import Posterior
-from polarbear.plots.arguments import Floats, Source, cast_of, posterior_of
+from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
 from polarbear.plots.canvas import (
-    TINY,
-    UNDECIDED,
+    NO_DECISION_MESSAGE,
+    NOTE_FONT_POINTS,
     Axes,
     Columns,
-    axes,
-    dots,
-    fitting,
-    ink,
-    note,
-    nothing,
-    row_height,
+    add_note,
+    choose_font_size,
+    compute_height,
+    draw_intervals,
+    get_text_colour,
+    prepare_axes,
+    show_message,
 )
 from polarbear.plots.colours import Cast
 from polarbear.selection.preferences import Linear, Preference, resolved, valued
 from polarbear.selection.ratings import thinned
 
-POINTS = 256
-"""The number of values at which a density is given."""
+DENSITY_POINTS = 256
+"""The number of points at which a density is evaluated."""
 
-RIDGES = 12
-"""The most algorithms of which densities are drawn; of more, only means and intervals."""
+MAX_DENSITIES = 12
+"""Densities are drawn up to this number of algorithms; with more, only means and intervals."""
 
-MOST_DRAWS = 2000
-"""The number of draws that a density is made from."""
+MAX_DENSITY_DRAWS = 2000
+"""The most posterior draws from which a density is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values(Frozen):
-    """How values of algorithms are distributed, best first.
+    """Posterior distributions of the values of algorithms, best first.
 
     Attributes
     ----------
     cast
-        Everybody.
+        All algorithms.
     algorithms
-        Who is rated, the highest expected value first.
+        The algorithms with values, the highest expected value first.
     grid, density
-        Shape (G,) and (n, G): how likely each value is.
+        Shape (G,) and (n, G): values, and the posterior density of each algorithm there.
     mean, lower, upper
         Shape (n,): the expected value, and the central interval.
     best
-        Shape (n,): the probability that nobody is worth more.
+        Shape (n,): the probability that no other algorithm has a higher value.
     level
-        Of the interval.
+        The probability of the interval.
     preference
-        In words.
+        The preference in words.
     linear
         Whether values are mean ratings.
     """
@@ -74,47 +74,49 @@ class Values(Frozen):
 
 
 def values_data(
-    source: Source,
+    source: PosteriorSource,
     preference: Preference | Callable[[Floats], ArrayLike] | None = None,
     *,
     level: float = 0.95,
     alpha: float = 0.99,
 ) -> Values:
-    """How the values of algorithms are distributed under a preference, as in ``select``.
+    """Compute the posterior distributions of values under a preference, as ``select`` does.
 
     >>> import polarbear as pb
     >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 50))
     >>> values_data(posterior, pb.preferences.final()).algorithms[0]
     'a3'
     """
-    wanted = resolved(preference)
-    linear = isinstance(wanted, Linear)
-    posterior, cast = posterior_of(source), cast_of(source, alpha)
+    checked_preference = resolved(preference)
+    linear = isinstance(checked_preference, Linear)
+    posterior, cast = get_posterior(source), get_cast(source, alpha)
     if posterior is None:
-        none, empty = np.zeros(0), np.zeros((0, POINTS))
-        grid = np.linspace(0.0, 1.0, POINTS)
-        return Values(cast, (), grid, empty, none, none, none, none, level, wanted.says, linear)
-    drawn = _drawn(posterior, wanted)
-    order = np.argsort(-drawn.mean(axis=0), kind="stable")
-    drawn = drawn[:, order]
-    lower, upper = np.quantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-    best = (drawn == drawn.max(axis=1, keepdims=True)).mean(axis=0)
+        none, empty = np.zeros(0), np.zeros((0, DENSITY_POINTS))
+        grid = np.linspace(0.0, 1.0, DENSITY_POINTS)
+        return Values(
+            cast, (), grid, empty, none, none, none, none, level, checked_preference.says, linear
+        )
+    value_draws = _compute_value_draws(posterior, checked_preference)
+    order = np.argsort(-value_draws.mean(axis=0), kind="stable")
+    value_draws = value_draws[:, order]
+    lower, upper = np.quantile(value_draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    best = (value_draws == value_draws.max(axis=1, keepdims=True)).mean(axis=0)
     return Values(
         cast,
         tuple(posterior.algorithms[k] for k in order),
-        *_densities(thinned(drawn, MOST_DRAWS)),
-        drawn.mean(axis=0),
+        *_estimate_densities(thinned(value_draws, MAX_DENSITY_DRAWS)),
+        value_draws.mean(axis=0),
         lower,
         upper,
         best,
         level,
-        wanted.says,
+        checked_preference.says,
         linear,
     )
 
 
-def _drawn(posterior: Posterior, preference: Preference) -> Floats:
-    """Draws of the values: (D, n)."""
+def _compute_value_draws(posterior: Posterior, preference: Preference) -> Floats:
+    """Compute the value (D, n) of each algorithm in each posterior draw."""
     ratings = posterior.ratings.astype(np.float64)
     if isinstance(preference, Linear):
         weights = preference.weights(posterior.times, posterior.clock)
@@ -122,24 +124,24 @@ def _drawn(posterior: Posterior, preference: Preference) -> Floats:
     return valued(preference.function, np.moveaxis(ratings, 1, -1))
 
 
-def _densities(drawn: Floats) -> tuple[Floats, Floats]:
-    """A grid, and a smooth density on it for each column of draws (Gaussian kernels)."""
-    low, high = drawn.min(), drawn.max()
+def _estimate_densities(value_draws: Floats) -> tuple[Floats, Floats]:
+    """Estimate a density for each column of draws by Gaussian kernels; return grid and density."""
+    low, high = value_draws.min(), value_draws.max()
     room = 0.08 * (high - low) or 0.05
-    grid = np.linspace(low - room, high + room, POINTS)
-    # Silverman's rule; a value that is hardly in doubt still gets a peak that can be seen.
-    quarters = np.quantile(drawn, [0.25, 0.75], axis=0)
-    spread = np.minimum(drawn.std(axis=0), np.ptp(quarters, axis=0) / 1.34)
-    width = np.maximum(0.9 * spread * len(drawn) ** -0.2, 0.4 * (grid[1] - grid[0]))
-    found = np.empty((drawn.shape[1], POINTS))
-    for k, (column, one) in enumerate(zip(drawn.T, width, strict=True)):
-        kernel = np.exp(-0.5 * ((grid[:, None] - column[None, :]) / one) ** 2)
-        found[k] = kernel.mean(axis=1) / (one * np.sqrt(2 * np.pi))
-    return grid, found
+    grid = np.linspace(low - room, high + room, DENSITY_POINTS)
+    # Silverman's rule, with a minimum so that the peak of a nearly certain value is visible.
+    quarters = np.quantile(value_draws, [0.25, 0.75], axis=0)
+    spread = np.minimum(value_draws.std(axis=0), np.ptp(quarters, axis=0) / 1.34)
+    bandwidths = np.maximum(0.9 * spread * len(value_draws) ** -0.2, 0.4 * (grid[1] - grid[0]))
+    density = np.empty((value_draws.shape[1], DENSITY_POINTS))
+    for k, (column, bandwidth) in enumerate(zip(value_draws.T, bandwidths, strict=True)):
+        kernel = np.exp(-0.5 * ((grid[:, None] - column[None, :]) / bandwidth) ** 2)
+        density[k] = kernel.mean(axis=1) / (bandwidth * np.sqrt(2 * np.pi))
+    return grid, density
 
 
 def values(
-    source: Source | Values,
+    source: PosteriorSource | Values,
     preference: Preference | Callable[[Floats], ArrayLike] | None = None,
     ax: Axes | None = None,
     *,
@@ -147,9 +149,10 @@ def values(
     alpha: float = 0.99,
     columns: Columns = 1,
 ) -> Axes:
-    """Draw what each algorithm is worth under a preference: a row each, the best on top.
+    """Draw the value of each algorithm under a preference: a row each, the best on top.
 
-    The parameters are those of :func:`values_data`; ``ax`` and ``columns`` say where to draw.
+    The parameters are those of :func:`values_data`; ``ax`` and ``columns`` are those of
+    :func:`ratings`.
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
@@ -161,23 +164,23 @@ def values(
     if not isinstance(data, Values):
         data = values_data(data, preference, level=level, alpha=alpha)
     if not data.algorithms:
-        return nothing(axes(ax, columns), UNDECIDED)
+        return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     n = len(data.algorithms)
-    ax = axes(ax, columns, row_height(n, columns, 0.26 if n <= RIDGES else 0.13))
-    if n <= RIDGES:
-        _ridges(ax, data)
-    dots(ax, data.algorithms, data.mean, data.lower, data.upper, data.cast)
-    if n <= RIDGES:
+    ax = prepare_axes(ax, columns, compute_height(n, columns, 0.26 if n <= MAX_DENSITIES else 0.13))
+    if n <= MAX_DENSITIES:
+        _draw_densities(ax, data)
+    draw_intervals(ax, data.algorithms, data.mean, data.lower, data.upper, data.cast)
+    if n <= MAX_DENSITIES:
         ax.set_ylim(n - 0.6, -1.0)
     ax.set_xlabel(f"{'Mean rating' if data.linear else 'Value'}: {data.preference}")
-    _chances(ax, data)
-    what = "density, " if n <= RIDGES else ""
-    note(ax, f"{what}mark: mean, bar: {data.level:.0%} credible")
+    _write_best_probabilities(ax, data)
+    what = "density, " if n <= MAX_DENSITIES else ""
+    add_note(ax, f"{what}mark: mean, bar: {data.level:.0%} credible interval")
     return ax
 
 
-def _ridges(ax: Axes, data: Values) -> None:
-    """The densities, each above its row."""
+def _draw_densities(ax: Axes, data: Values) -> None:
+    """Draw the densities, each above its row."""
     styles = data.cast.styles()
     for row, name in enumerate(data.algorithms):
         colour, height = styles[name].colour, data.density[row] / data.density[row].max()
@@ -186,13 +189,18 @@ def _ridges(ax: Axes, data: Values) -> None:
         ax.plot(data.grid, ridge, color=colour, linewidth=0.8)
 
 
-def _chances(ax: Axes, data: Values) -> None:
-    """How likely each is the best, at the right."""
-    styles, size = data.cast.styles(), fitting(ax, len(data.algorithms))
+def _write_best_probabilities(ax: Axes, data: Values) -> None:
+    """Write the probability that each is the best, at the right."""
+    styles, size = data.cast.styles(), choose_font_size(ax, len(data.algorithms))
     place = {"transform": ax.get_yaxis_transform(), "ha": "right", "fontsize": size}
     for row, name in enumerate(data.algorithms):
-        chance = data.best[row]
-        said = f"{chance:.2f}" if chance >= 0.005 else ("<.01" if chance > 0 else "0")
-        ax.text(1.09, row, said, va="center", color=ink(styles[name]), **place)
-    heading = {"transform": ax.transAxes, "ha": "right", "va": "bottom", "fontsize": TINY}
+        prob_best = data.best[row]
+        text = f"{prob_best:.2f}" if prob_best >= 0.005 else ("<.01" if prob_best > 0 else "0")
+        ax.text(1.09, row, text, va="center", color=get_text_colour(styles[name]), **place)
+    heading = {
+        "transform": ax.transAxes,
+        "ha": "right",
+        "va": "bottom",
+        "fontsize": NOTE_FONT_POINTS,
+    }
     ax.text(1.09, 1.02, "P(best)", **heading)

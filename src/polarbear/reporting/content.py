@@ -15,13 +15,13 @@ from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdict import close, how_many_stay, kept, sentences
 from polarbear.inference.versions import software_versions
 from polarbear.plots.arguments import (
-    Racing,
+    PosteriorSource,
+    RaceSource,
     ReadOnce,
-    Source,
-    cast_of,
-    posterior_of,
-    race_of,
-    times_of,
+    get_cast,
+    get_posterior,
+    get_race,
+    get_times,
 )
 from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 def document(
-    subject: Source,
+    subject: PosteriorSource,
     *,
     alpha: float | None = None,
     title: str | None = None,
@@ -76,14 +76,14 @@ def document(
             f"a report is made of a posterior or a race, not of {type(subject).__name__}: "
             "fit(...) makes a posterior of runs"
         )
-    posterior = posterior_of(subject)
+    posterior = get_posterior(subject)
     racing = None if isinstance(subject, Posterior) else subject
     if isinstance(racing, Raced) and not isinstance(racing, Replay):
         racing = ReadOnce(racing)
     if alpha is None:
-        alpha = 0.99 if racing is None else race_of(racing).rules.alpha
-    cast = cast_of(subject, alpha)
-    times, clock = times_of(subject)
+        alpha = 0.99 if racing is None else get_race(racing).rules.alpha
+    cast = get_cast(subject, alpha)
+    times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]
     made_of = {
@@ -104,7 +104,7 @@ def document(
         "looks": _looks(names, cast),
         "verdict": _verdict(posterior, racing, alpha, names),
         "race": history(racing, names, refits) if racing else None,
-        "ended": race_of(racing).ended if racing else None,
+        "ended": get_race(racing).ended if racing else None,
         "provenance": made_of,
         **(_rated(posterior, alpha) if posterior else {}),
     }
@@ -121,7 +121,7 @@ def _about(names: Sequence[str], posterior: Posterior | None, times: Floats, clo
 
 
 def _verdict(
-    posterior: Posterior | None, racing: Racing | None, alpha: float, names: list[str]
+    posterior: Posterior | None, racing: RaceSource | None, alpha: float, names: list[str]
 ) -> dict[str, Any]:
     """Sentences: what the posterior says, and of those whom a race left behind what it said."""
     facts = posterior.facts(alpha) if posterior else None
@@ -133,7 +133,7 @@ def _verdict(
     open_ = close(facts) if facts else []
     if racing is None:
         return {"sentences": spoken, "summary": kept(facts) if facts else "", "close": open_}
-    race = race_of(racing)
+    race = get_race(racing)
     for name in names[len(spoken) :] if race.rounds else ():
         found = race.verdict(name)
         spoken.append({"algorithm": names.index(name), "status": found.status, "text": f"{found}."})

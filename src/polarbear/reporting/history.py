@@ -10,7 +10,7 @@ import numpy as np
 
 from polarbear._text import amount, count, listing
 from polarbear.data.runs import Runs
-from polarbear.plots.arguments import Racing, race_of
+from polarbear.plots.arguments import RaceSource, get_race
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Decided, Removed, Told
@@ -20,7 +20,7 @@ from polarbear.racing.standing import to_go
 from polarbear.reporting.packing import packed
 
 
-def history(source: Racing, names: list[str], refits: int) -> dict[str, Any]:
+def history(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]:
     """Rounds, who was out when, and what was spent on whom; algorithms as places in ``names``.
 
     ``refits``: of so many rounds the posterior is made again, to say how close anybody was to being
@@ -69,7 +69,7 @@ def _settled(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, in
     return found
 
 
-def _allocation(source: Racing, code: dict[str, int]) -> list[dict[str, Any]]:
+def _allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
     """What the race has spent on each algorithm: all runs it asked for, also those made again."""
     runs: dict[str, int] = defaultdict(int)
     time: dict[str, float] = defaultdict(float)
@@ -90,9 +90,9 @@ def _allocation(source: Racing, code: dict[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def _facts(source: Racing) -> dict[str, str]:
+def _facts(source: RaceSource) -> dict[str, str]:
     """Where the race stands."""
-    race = race_of(source)
+    race = get_race(source)
     state = race.state
     facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
     if race.chosen:
@@ -127,9 +127,9 @@ def _facts(source: Racing) -> dict[str, str]:
     return facts
 
 
-def stands(source: Racing) -> str:
+def stands(source: RaceSource) -> str:
     """Whether the race is over, and why."""
-    race = race_of(source)
+    race = get_race(source)
     if race.rounds and race.resolved:
         return "resolved: the relation of every pair is known"
     if race.ended not in (None, "resolved"):
@@ -137,9 +137,9 @@ def stands(source: Racing) -> str:
     return "under way" if race.rounds else "nothing is decided yet"
 
 
-def origin(source: Racing) -> dict[str, str]:
+def origin(source: RaceSource) -> dict[str, str]:
     """What the race was given, and a fingerprint of what was found."""
-    race = race_of(source)
+    race = get_race(source)
     return {
         "rules": _said(race.rules),
         "seed": str(race.state.seed),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear.errors import DataError
-from polarbear.plots.arguments import Source
+from polarbear.plots.arguments import PosteriorSource
 from polarbear.reporting.content import document
 
 SCRIPTS = (
@@ -34,7 +34,7 @@ REFITS = 30
 
 
 def report(
-    subject: Source,
+    subject: PosteriorSource,
     path: str | PathLike[str],
     *,
     alpha: float | None = None,
@@ -80,7 +80,7 @@ def report(
 
 
 def render(
-    subject: Source,
+    subject: PosteriorSource,
     *,
     live: bool = False,
     alpha: float | None = None,
