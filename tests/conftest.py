@@ -29,11 +29,14 @@ def server():
 
 
 def pytest_collection_modifyitems(items):
-    """Runs are forked: they come first, while this process is small and has not loaded JAX."""
+    """Mark long tests as slow too; put tests that fork first, while this process is small."""
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
     early = (
         "tests/running",
         "tests/faults",
-        "tests/coordinator/test_run_race",
+        "tests/coordinator",
         "tests/store",
         "tests/live",
         "tests/studies/test_design",

@@ -79,6 +79,7 @@ def test_examples_in_docstrings(module):
         assert not found.failed
 
 
+@pytest.mark.slow
 def test_the_table_is_made_of_the_numbers_that_are_kept(module, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     run = module("run")

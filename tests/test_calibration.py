@@ -135,6 +135,7 @@ def test_tallies_add_up():
     assert whole.coverage.cases == sum(part.coverage.cases for part in parts)
 
 
+@pytest.mark.slow
 def test_the_error_of_a_change_is_what_new_data_show():
     truth = np.array([[0.0, 0.4, 0.8]])
 
@@ -148,6 +149,7 @@ def test_the_error_of_a_change_is_what_new_data_show():
     assert abs(found[:, 0].mean()) < 4 * found[:, 0].std() / np.sqrt(200) + 0.002
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [odds.check_thirds, odds.check_rates])
 def test_where_the_assumption_holds_it_is_hardly_ever_said_not_to(check):
     truth = np.repeat(np.array([[0.0, 0.4, 0.8, -0.4]]), 5, axis=0)
@@ -177,6 +179,7 @@ def test_nothing_is_checked_with_two_algorithms_or_few_instances():
     assert odds.check_rates(simulate_rankings(np.zeros((2, 3)), 20)).cases == 0
 
 
+@pytest.mark.slow
 def test_certainty_that_counts_every_time_as_new_evidence_is_found_out():
     truth = np.repeat(np.array([[0.0, 0.2, 0.4]]), 20, axis=0)
     runs = simulate_runs(truth, 60, 8, persistence=np.inf)

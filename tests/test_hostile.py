@@ -68,6 +68,7 @@ def plain(text):
     return all(character.isprintable() or character == "\n" for character in text)
 
 
+@pytest.mark.slow
 def test_names_go_through_a_race_its_store_and_its_exports(raced, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pb.open_store(raced, read_only=True) as store:
@@ -151,6 +152,7 @@ def printed():
         yield from (result, result.race)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_what_people_print_holds_no_control_characters():
     for thing in printed():
@@ -172,6 +174,7 @@ def test_files_of_a_folder_are_named_by_hashes(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["spool"]
 
 
+@pytest.mark.slow
 def test_the_name_of_a_race_in_a_database_is_data(server):
     names = ["'; DROP TABLE runs; --", 'double " quote', "../$(touch hacked)\n{0}%s"]
     begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
@@ -238,6 +241,7 @@ def test_secrets_of_the_environment_and_the_command_line_are_not_stored(tmp_path
 SOURCE = Path(pb.__file__).parent
 
 
+@pytest.mark.slow
 def test_nothing_at_rest_is_pickled_and_nothing_read_is_evaluated():
     """Pickles go from a coordinator to its own workers and back, and nowhere else."""
     found = set()

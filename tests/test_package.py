@@ -64,6 +64,7 @@ def imports(path):
                 yield node.module, alias.name
 
 
+@pytest.mark.slow
 def test_inside_the_package_names_are_imported_from_where_they_are_defined():
     for path in SOURCE.rglob("*.py"):
         if path == SOURCE / "__init__.py":

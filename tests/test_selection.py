@@ -276,6 +276,7 @@ CURVES = st_arrays.arrays(
 )
 
 
+@pytest.mark.slow
 @given(CURVES, st.data())
 def test_optimal_under_some_preference_if_and_only_if_in_the_pareto_set(curves, data):
     """Section 4, proposition 1; values in eighths, which are exact, so that ties occur."""
@@ -347,6 +348,7 @@ def test_search_finds_what_trying_all_does_and_its_limit_holds(
     assert found.choice.best >= truth.choice.best - 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREFERENCES)
 @pytest.mark.parametrize("risk", ["expected", "best", 0.05])
 def test_eight_of_thirty_take_less_than_a_second(name, risk):

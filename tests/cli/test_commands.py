@@ -113,6 +113,7 @@ def test_the_example_is_analysed(capsys):
     assert "P(in the set)" in said
 
 
+@pytest.mark.slow
 def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
     """In a process of its own, from the data that come with the package."""
     page = tmp_path / "report.html"
@@ -139,6 +140,7 @@ def test_a_program_gets_the_same(capsys):
     assert np.allclose(found["best"]["CSA"], posterior.best()[:, 0])
 
 
+@pytest.mark.slow
 def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     found = answer(capsys, "analyse", kept / "posterior.pb")
     assert found["instances"] == 60
@@ -150,6 +152,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     assert "race.db is the store of a race, which knows it" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_every_question_about_results_can_be_tried(capsys):
     found = answer(capsys, "replay", "--example", "--times", 3, "--alpha", 0.95)
     assert found["full"]["runs"] == 420
@@ -204,6 +207,7 @@ def test_what_the_data_leave_open_is_noted(tmp_path, capsys):
 # report
 
 
+@pytest.mark.slow
 def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -241,6 +245,7 @@ def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
 # Provenance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -288,6 +293,7 @@ def test_every_json_says_where_it_comes_from(words, kept, tmp_path, capsys):
         assert origin["instances"] is not None
 
 
+@pytest.mark.slow
 def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
     folder = tmp_path / "results"
     (folder / "deep").mkdir(parents=True)
@@ -312,6 +318,7 @@ def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
 # select
 
 
+@pytest.mark.slow
 def test_how_sure_to_be_is_met_or_not_in_text_json_and_exit_code(kept, capsys):
     words = ["select", str(kept / "posterior.pb"), "--between", "100", "200", "--sure"]
     for sure, code in (("0.9", 0), ("0.99", 3)):
@@ -379,6 +386,7 @@ def test_a_choice_is_that_of_select(kept, words, preference, more, capsys):
     assert [one["regret"] for one in found["choices"]] == [c.regret for c in wanted.choices]
 
 
+@pytest.mark.slow
 def test_everything_can_be_selected_from(kept, capsys):
     when = ("--around", 5000)
     first = answer(capsys, "select", kept / "posterior.pb", *when)
@@ -428,6 +436,7 @@ def test_analyse_is_spelled_either_way(kept, capsys):
     assert "Pareto set" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):
     found = answer(capsys, "status", kept / "race.db")
     assert found["n_runs"] == sum(sum(own.values()) for own in found["ended"].values())
@@ -495,6 +504,7 @@ def test_a_store_is_no_race_as_a_file(kept, capsys):
 # How it ends
 
 
+@pytest.mark.slow
 def test_whoever_stops_listening_is_left_alone(kept):
     command = [sys.executable, "-m", "polarbear", "status", str(kept / "race.db")]
     reading, writing = os.pipe()

@@ -55,6 +55,7 @@ def test_wrong_answers_are_as_rare_as_stated_at_the_tolerance(p, wrong):
     assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / races)
 
 
+@pytest.mark.slow
 def test_a_gate_of_functions_resumes(tmp_path):
     def old(job):
         yield 1, job.rng.random()
@@ -65,7 +66,7 @@ def test_a_gate_of_functions_resumes(tmp_path):
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db", "seed": 1}
     first = pb.gate(old, same, range(4000), [1], max_runs=40, **options)
     assert (first.answer, first.exit_code, first.ended) == ("undecided", 2, "max_runs")
-    again = pb.gate(old, same, range(4000), [1], max_runs=4000, **options)
+    again = pb.gate(old, same, range(4000), [1], max_runs=200, **options)
     assert again.answer in ("pass", "undecided")
     assert again.runs > first.runs
     assert again.times[0].wins + again.times[0].losses == again.instances
@@ -73,6 +74,7 @@ def test_a_gate_of_functions_resumes(tmp_path):
     assert json.loads(json.dumps(again.to_dict()))["answer"] == again.answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "code", "answer"), [("1", 1, "fail"), ("-1", 0, "pass")])
 def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, answer):
     (tmp_path / "solver.py").write_text(SOLVER)

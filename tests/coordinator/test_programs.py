@@ -22,6 +22,7 @@ def race(program, tmp_path, **more):
     return pb.race(solvers, range(8), [10], rules=rules, **options)
 
 
+@pytest.mark.slow
 def test_a_program_that_is_not_there_stops_a_race_before_any_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("quick").write_text("#!/bin/sh\necho o 1 2\n")
@@ -40,6 +41,7 @@ def test_a_program_that_is_not_there_stops_a_race_before_any_run(tmp_path, monke
         assert not result.failures
 
 
+@pytest.mark.slow
 def test_a_program_that_is_added_must_be_there(tmp_path):
     with race(GOOD, tmp_path) as result:
         with pytest.raises(SolverError, match="third: cannot start 'no-such-program'"):
@@ -47,6 +49,7 @@ def test_a_program_that_is_added_must_be_there(tmp_path):
         assert "third" not in result.race.state.racing
 
 
+@pytest.mark.slow
 def test_a_pattern_that_matches_nothing_is_named_after_the_first_run(tmp_path, capsys):
     silent = pb.Command(["echo", "best so far: 3"], pattern=r"o (?P<time>\d+) (?P<value>\d+)")
     with pytest.warns(pb.DataWarning) as warned, race(silent, tmp_path) as result:

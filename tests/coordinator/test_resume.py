@@ -105,6 +105,7 @@ def test_a_race_is_the_same_from_every_folder(folder, tmp_path, monkeypatch):
     assert asked[0][0] == tuple(f"instances/f{k}.txt" for k in range(6))
 
 
+@pytest.mark.slow
 def test_a_resume_from_another_folder_brings_no_new_instance(folder, tmp_path, monkeypatch):
     places = [(folder, "race.toml"), (tmp_path, "study/race.toml"), ("/", folder / "race.toml")]
     for runs, (here, path) in zip((4, 6, 8), places, strict=True):
@@ -127,6 +128,7 @@ def test_a_file_under_two_names_is_refused(folder, capsys):
     assert not (folder / "race.db").exists() or not events_of(folder / "race.db")
 
 
+@pytest.mark.slow
 def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monkeypatch):
     monkeypatch.chdir(folder)
     names = [f"instances/f{k}.txt" for k in range(6)]
@@ -153,6 +155,7 @@ def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monke
         found.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "typed", ["study/instances/{}", "{folder}/instances/{}", "../instances/{}"]
 )
@@ -199,6 +202,7 @@ def test_a_race_with_the_same_file_twice_in_its_store_is_refused(folder, capsys)
     assert "6 instances of the race in" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_missing_instances_are_refused_before_anything_is_stored(folder, capsys):
     assert resume(folder / "race.toml") == 0
     before = events_of(folder / "race.db")
@@ -261,6 +265,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_resume_with_something_else_is_refused_or_recorded(tmp_path, kind):
     path = tmp_path / "race.db"
@@ -278,6 +283,7 @@ def test_a_resume_with_something_else_is_refused_or_recorded(tmp_path, kind):
         pb.race(**again).close()  # it is what the store knows now
 
 
+@pytest.mark.slow
 def test_a_changed_program_is_refused(folder, capsys):
     assert resume(folder / "race.toml") == 0
     before = events_of(folder / "race.db")
@@ -302,6 +308,7 @@ def test_a_solver_that_comes_back_with_other_code_is_refused(tmp_path):
         found.add("c", partial(search, scale=3.0))
 
 
+@pytest.mark.slow
 def test_a_missing_module_leaves_the_store_as_it_was(folder, capsys):
     """Every run of a round failed before it found anything: that says nothing about solvers."""
     assert resume(folder / "race.toml") == 0
@@ -318,6 +325,7 @@ def test_a_missing_module_leaves_the_store_as_it_was(folder, capsys):
     assert events_of(folder / "race.db")[: len(before)] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [True, False])
 def test_a_result_forgets_a_round_in_which_everything_failed(tmp_path, store, monkeypatch):
     some = base(tmp_path / "race.db" if store else None)
@@ -344,6 +352,7 @@ def breakable(job, scale=1.0):
     yield from search(job, scale)
 
 
+@pytest.mark.slow
 def test_a_race_goes_on_without_an_instance_that_was_withdrawn(folder, capsys):
     assert resume(folder / "race.toml") == 0
     (folder / "instances/f2.txt").rename(folder / "f2.txt")
@@ -361,6 +370,7 @@ def test_a_race_goes_on_without_an_instance_that_was_withdrawn(folder, capsys):
         assert "instances/f2.txt" in store.runs().instances
 
 
+@pytest.mark.slow
 def test_a_result_withdraws_runs(tmp_path):
     with pb.race(**base(tmp_path / "race.db")) as found:
         runs = found.n_runs
@@ -370,6 +380,7 @@ def test_a_result_withdraws_runs(tmp_path):
         assert {run.repetition for run in found.runs if run.algorithm == "a"} >= {1}
 
 
+@pytest.mark.slow
 def test_every_run_says_where_and_with_what_it_was_made(folder, capsys):
     assert resume(folder / "race.toml") == 0
     allow(folder, 6)
@@ -397,6 +408,7 @@ def test_every_run_says_where_and_with_what_it_was_made(folder, capsys):
     assert "solver.py" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_shared_folder_keeps_who_made_a_run(folder, tmp_path):
     spool = tmp_path / "spool"
     words = [sys.executable, "-m", "polarbear", "worker", spool, "--solvers", folder / "race.toml"]
@@ -409,6 +421,7 @@ def test_a_shared_folder_keeps_who_made_a_run(folder, tmp_path):
     assert all(int(one["process"]) != os.getpid() for one in origins.workers.values())
 
 
+@pytest.mark.slow
 def test_one_broken_solver_is_repaired_by_one_command(folder, capsys):
     """The others ran, so the round is kept; what failed is taken back."""
     (folder / "weak.py").write_text(PROGRAM)
@@ -428,6 +441,7 @@ def test_one_broken_solver_is_repaired_by_one_command(folder, capsys):
     assert_sound(folder / "race.db")
 
 
+@pytest.mark.slow
 def test_sites_with_other_files_under_one_name_are_not_merged(folder, tmp_path):
     sites = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
     solvers = {"a": search_file, "b": partial(search_file, scale=2.0)}
@@ -450,6 +464,7 @@ def search_file(job, scale=1.0):
     yield 10, job.rng.random() * scale
 
 
+@pytest.mark.slow
 def test_corrected_code_may_come_under_the_name_of_withdrawn_runs(tmp_path):
     def broken(job):
         if job.instance >= 0:
@@ -486,6 +501,7 @@ def constant(value):
     return find
 
 
+@pytest.mark.slow
 def test_corrected_code_is_added_under_the_name_of_withdrawn_runs():
     solvers = {"own": constant(2), "other": constant(1)}
     with pb.race(solvers, range(24), [1], direction="minimize", executor=1) as result:
@@ -496,6 +512,7 @@ def test_corrected_code_is_added_under_the_name_of_withdrawn_runs():
         assert result.add("own", constant(0)).status == "member"
 
 
+@pytest.mark.slow
 def test_a_script_that_adds_solvers_is_resumed_with_all_of_them(tmp_path):
     options = {"direction": "minimize", "store": tmp_path / "race.db", "executor": 1}
     with pb.race({"a": constant(1)}, range(24), [1], **options) as result:

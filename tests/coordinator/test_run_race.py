@@ -24,6 +24,7 @@ def undisturbed():
     return run()
 
 
+@pytest.mark.slow
 def test_the_example_race_asks_enough(undisturbed):
     assert undisturbed.n_runs >= 200
     assert "worst" in undisturbed.eliminated
@@ -33,9 +34,10 @@ def test_the_example_race_asks_enough(undisturbed):
     assert str(undisturbed).endswith(f"ended       {undisturbed.ended}")
 
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "executor", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 16, "threads"]
 )
@@ -51,6 +53,7 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
     assert found.posterior == undisturbed.posterior
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=SLOW), 2, pytest.param(4, marks=SLOW)])
 def test_the_same_race_on_dask(workers, undisturbed):
@@ -67,6 +70,7 @@ def test_the_same_race_on_dask(workers, undisturbed):
     assert told(found.race.events) == told(undisturbed.race.events)
 
 
+@pytest.mark.slow
 def test_the_same_call_goes_on(tmp_path, undisturbed):
     path = tmp_path / "race.db"
     few = course.short(80)
@@ -89,6 +93,7 @@ def test_the_same_call_goes_on(tmp_path, undisturbed):
         assert store.status().rounds == rounds
 
 
+@pytest.mark.slow
 def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
     names = {"good": course.SKILL["good"], "bad": course.SKILL["bad"]}
     solvers = {name: course.solver(skill) for name, skill in names.items()}
@@ -190,6 +195,7 @@ def test_a_round_in_which_everybody_fails_ends_the_race(place, tmp_path):
         assert store.status().n_runs == 0
 
 
+@pytest.mark.slow
 def test_a_solver_that_never_reports_is_named():
     def silent(job):  # noqa: ARG001
         return None
@@ -231,21 +237,23 @@ class Losing:
         return found
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_run_again_and_counts_once(monkeypatch, undisturbed):
-    from polarbear import coordinator
+    from polarbear.coordinator import run_race
 
-    start = coordinator.start
-    monkeypatch.setattr(coordinator, "start", lambda *args: Losing(start(*args), None))
+    start = run_race.start
+    monkeypatch.setattr(run_race, "start", lambda *args: Losing(start(*args), None))
     found = run()
     assert decisions(found.race.events) == decisions(undisturbed.race.events)
     unlucky = next(e.jobs[0].key for e in undisturbed.race.events if isinstance(e, Asked))
-    monkeypatch.setattr(coordinator, "start", lambda *args: Losing(start(*args), unlucky))
+    monkeypatch.setattr(run_race, "start", lambda *args: Losing(start(*args), unlucky))
     found = run()
     (killed,) = [run_ for run_ in found.runs if run_.status == pb.Status.KILLED]
     assert (killed.algorithm, killed.instance) == unlucky[:2]
     assert PATIENCE > 1
 
 
+@pytest.mark.slow
 def test_a_result_says_how_it_stands_while_undecided():
     found = run(rules=pb.Rules(epsilon=0.001, max_runs=60, batch=(4, 4)))
     assert isinstance(found, Result)
@@ -278,6 +286,7 @@ names = ["a", "b;$(touch hacked)", "../c", "'d'", "--e"]
 """
 
 
+@pytest.mark.slow
 def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
     from polarbear.cli.main import main
 
@@ -303,6 +312,7 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
     assert "a race runs in one place" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_race_in_which_no_run_ends_says_so(monkeypatch):
     monkeypatch.setattr("polarbear.coordinator.round_health.QUIET_SECONDS", 0.1)
 
@@ -345,6 +355,7 @@ def test_what_check_prints_has_no_control_characters():
     assert "from 0.5 to 3 seconds; watched here for 2 seconds\n" in printed
 
 
+@pytest.mark.slow
 def test_a_round_in_which_a_newcomer_alone_fails_is_kept():
     def broken(job):
         raise ValueError(f"out of paper on {job.name}")

@@ -13,6 +13,7 @@ from strategies import DIRECTIONS, records
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(recorded=records(), direction=DIRECTIONS)
 def test_frames_there_and_back(backend, recorded, direction):
@@ -21,6 +22,7 @@ def test_frames_there_and_back(backend, recorded, direction):
     assert Runs.from_frame(runs.to_frame(backend), direction=direction) == runs
 
 
+@pytest.mark.slow
 @given(recorded=records(), direction=DIRECTIONS)
 def test_parquet_there_and_back(recorded, direction):
     pytest.importorskip("pyarrow")

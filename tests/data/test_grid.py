@@ -75,6 +75,7 @@ def test_without_any_value_there_is_no_grid():
         rank(silent)
 
 
+@pytest.mark.slow
 @given(records())
 def test_a_grid_can_always_be_chosen_where_there_is_a_value(recorded):
     runs = Runs.from_records(recorded, direction="minimize")

@@ -25,6 +25,7 @@ def as_sets(rankings):
     }
 
 
+@pytest.mark.slow
 @given(records(), GRIDS, DIRECTIONS, TOLERANCES)
 def test_ranks_agree_with_their_slow_twin(recorded, times, direction, tolerances):
     abs_tol, rel_tol = tolerances
@@ -36,6 +37,7 @@ def test_ranks_agree_with_their_slow_twin(recorded, times, direction, tolerances
     }
 
 
+@pytest.mark.slow
 @given(records(), GRIDS)
 def test_work_in_small_pieces_changes_nothing(recorded, times):
     runs = Runs.from_records(recorded, direction="minimize")

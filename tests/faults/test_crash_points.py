@@ -58,6 +58,7 @@ def read(path):
         return list(store.read())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 9] if "POLARBEAR_KILLS" in os.environ else [2])
 @pytest.mark.parametrize(
     "place",
@@ -76,6 +77,7 @@ def test_a_crash_at_this_place_changes_nothing(tmp_path, undisturbed, place, num
     assert decisions(found) == decisions(undisturbed)
 
 
+@pytest.mark.slow
 def test_a_second_coordinator_is_refused(tmp_path):
     path = tmp_path / "race.db"
     script = [sys.executable, str(HERE / "course.py"), str(path), "1", "0.05"]
@@ -92,11 +94,12 @@ def test_a_second_coordinator_is_refused(tmp_path):
     subprocess.run([*script, "10"], check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("years", "zone"),
     [
         (-30, "Pacific/Kiritimati"),
-        pytest.param(30, "America/St_Johns", marks=pytest.mark.slow),
+        pytest.param(30, "America/St_Johns", marks=pytest.mark.long),
     ],
 )
 def test_the_clock_may_jump(tmp_path, monkeypatch, undisturbed, years, zone):
@@ -115,6 +118,7 @@ def test_the_clock_may_jump(tmp_path, monkeypatch, undisturbed, years, zone):
     assert decisions(found) == decisions(undisturbed)
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_the_race_with_a_sentence_and_it_goes_on_later(tmp_path, undisturbed):
     path = tmp_path / "race.db"
     script = (

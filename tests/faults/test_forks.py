@@ -100,6 +100,7 @@ def folder():
     shutil.rmtree(place)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="needs another user")
 @pytest.mark.parametrize("seconds", [0.3, 2.0, 10.0] if LONG else [0.3])
 def test_no_run_is_lost_while_the_system_has_no_room_for_processes(folder, seconds, report):
@@ -116,11 +117,13 @@ def test_no_run_is_lost_while_the_system_has_no_room_for_processes(folder, secon
     assert failed == 0
 
 
+@pytest.mark.slow
 def test_a_launcher_that_ignores_the_end_of_its_children_loses_no_run(folder):
     assert launch(folder, "ignoring").wait(120) == 0
     assert FAILED.isdisjoint(statuses(folder / "race.db"))
 
 
+@pytest.mark.slow
 def test_a_race_begins_when_there_is_room_and_programs_lose_no_time(monkeypatch):
     """The system call itself fails here, so that nothing depends on who tests."""
 

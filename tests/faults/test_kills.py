@@ -80,6 +80,7 @@ def told_of(report, what, toll):
     assert toll.harmless, toll
 
 
+@pytest.mark.slow
 def test_kills_of_a_race_in_a_file(tmp_path, report):
     count = itertools.count()
     toll = tolled(lambda: tmp_path / f"{next(count)}.db", KILLS, tmp_path)
@@ -87,7 +88,7 @@ def test_kills_of_a_race_in_a_file(tmp_path, report):
     told_of(report, "coordinator killed (SIGKILL), SQLite", toll)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kills_of_a_race_in_a_database(tmp_path, report, server):
     count = itertools.count()
     kills = max(2, 3 * KILLS // 10)
@@ -126,6 +127,7 @@ def below(coordinator, victim):
     return pid, descendants(pid)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_programs_and_daemons_whatever_is_killed(report):
     kills = 42 if KILLS >= 100 else 3
     remaining = 0

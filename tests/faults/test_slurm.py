@@ -1,6 +1,6 @@
 """Races on a real SLURM of one node: an array of ``polarbear worker``, and dask-jobqueue.
 
-The cluster takes a minute: ``pytest -m slow tests/faults/test_slurm.py``, as root, with
+The cluster takes a minute: ``pytest -m long tests/faults/test_slurm.py``, as root, with
 ``slurmctld``, ``slurmd``, ``slurm-client`` and ``munge`` installed.
 """
 
@@ -56,7 +56,7 @@ def cancelling(slurm, tally, name=""):
     return meanwhile(cancel)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     (tmp_path / "code.py").write_text(CODE)
     folder = tmp_path / "spool"
@@ -78,7 +78,7 @@ def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     tally.report(report, "`polarbear worker` in a SLURM array, one cancelled")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @WARNINGS
 def test_dask_on_slurm_makes_the_runs_of_a_race(slurm, tmp_path, monkeypatch, report):
     jobqueue = pytest.importorskip("dask_jobqueue")

@@ -1,8 +1,11 @@
 """A long race, in small: nothing grows that should not; tests/support/soak.py is the long one."""
 
+import pytest
+
 import soak
 
 
+@pytest.mark.long
 def test_files_threads_and_processes_stay_as_they_are(tmp_path):
     seen, _ = soak.soak(600, tmp_path, seconds=0.0)
     first, last = seen[1], seen[-1]

@@ -45,6 +45,7 @@ def slots(process):
     return [*guards, *(pid for guard in guards for pid in children(guard))]
 
 
+@pytest.mark.slow
 def test_slots_are_killed_and_their_runs_made_again(tmp_path, report):
     rng, tally = random.Random(1), Tally()
     # On a slow machine all few kills may hit one run: fewer than make it a failure.
@@ -65,6 +66,7 @@ def test_slots_are_killed_and_their_runs_made_again(tmp_path, report):
     tally.report(report, "slot of this machine killed (SIGKILL)")
 
 
+@pytest.mark.slow
 def test_a_slot_that_is_stopped_for_a_while_goes_on(tmp_path):
     path = tmp_path / "race.db"
     process = begun(path, 0.02)
@@ -78,6 +80,7 @@ def test_a_slot_that_is_stopped_for_a_while_goes_on(tmp_path):
     assert tally.different == 0
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_suspended_goes_on(tmp_path):
     """As a laptop whose lid is closed: everything stops, and the clocks have moved on."""
     path = tmp_path / "race.db"
@@ -145,6 +148,7 @@ def crew(tmp_path):
     found.stop()
 
 
+@pytest.mark.slow
 def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
     rng, tally = random.Random(2), Tally()
     kills = 10 if LONG else 1
@@ -166,6 +170,7 @@ def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
     tally.report(report, "worker of a folder killed (SIGKILL)")
 
 
+@pytest.mark.slow
 def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew):
     marks = [crew.start() for _ in range(2)]
 
@@ -187,7 +192,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
 # Dask
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @DASK
 @WARNINGS
 def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
@@ -218,7 +223,7 @@ def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
     tally.report(report, "Dask worker killed (SIGKILL)")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @DASK
 @WARNINGS
 def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
@@ -241,7 +246,7 @@ def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
     tally.report(report, "Dask scheduler killed and started again")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @DASK
 @WARNINGS
 def test_a_worker_of_dask_that_is_stopped_is_replaced_and_may_come_back(tmp_path, report):

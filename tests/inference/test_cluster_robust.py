@@ -62,6 +62,7 @@ def test_rankings_that_never_change_are_as_sure_of_all_times_as_of_one():
     assert product.better_everywhere("a3", "a1") < 0.9 * product.better("a3", "a1")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", TEMPORAL, ids=lambda p: type(p).__name__)
 def test_looking_more_often_makes_nobody_more_certain(prior):
     few, many = (pb.fit(persistent(n_times, 40), prior=prior) for n_times in (5, 40))
@@ -103,6 +104,7 @@ def test_a_sandwich_is_the_product_of_its_three_matrices():
     assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_one_instance_is_not_certain_of_anything():
     for prior in PRIORS.values():
         posterior = pb.fit(persistent(5, 1), prior=prior)

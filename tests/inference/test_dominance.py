@@ -79,6 +79,7 @@ class Twin:
         return self.leads(t, a, b) or self.leads(t, b, a) or self.ties(t, a, b)
 
 
+@pytest.mark.slow
 @given(seed=SEEDS, alpha=ALPHAS)
 @pytest.mark.parametrize("elimination", ["joint", "pointwise"])
 def test_the_pareto_set_and_who_dominates(elimination, seed, alpha):
@@ -96,6 +97,7 @@ def test_the_pareto_set_and_who_dominates(elimination, seed, alpha):
         assert list(dominators.values()) == sorted(dominators.values(), reverse=True)
 
 
+@pytest.mark.slow
 @given(seed=SEEDS, alpha=ALPHAS)
 @pytest.mark.parametrize("resolution", ["strict", "crossing"])
 def test_when_a_pair_is_resolved(resolution, seed, alpha):

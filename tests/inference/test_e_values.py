@@ -61,6 +61,7 @@ def test_e_values_are_those_of_literal_gamblers():
         assert par == pytest.approx(literal_par(scores), rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [0.0, 0.5])
 @pytest.mark.parametrize("length", [1, 4, 9])
 def test_the_expectation_is_one_where_the_claim_is_just_false(tied, length):
@@ -257,6 +258,7 @@ def test_the_mean_over_times_is_evidence_for_some_time():
     assert np.exp(somewhere(log_e)) == pytest.approx([2.0, 20.0])
 
 
+@pytest.mark.slow
 def test_a_confidence_sequence_covers_at_all_numbers_of_instances():
     rng = np.random.default_rng(0)
     for p in (0.5, 0.7):

@@ -111,6 +111,7 @@ def test_a_posterior_that_is_not_to_be_trusted_is_announced(monkeypatch):
 # Extreme data: what the answer must be
 
 
+@pytest.mark.slow
 @each_prior
 def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
     found = []
@@ -141,6 +142,7 @@ def test_a_single_instance_says_a_little(prior):
     assert posterior.better("a1", "a3")[0] > posterior.better("a1", "a2")[0]
 
 
+@pytest.mark.slow
 @each_prior
 def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
     costs = noisy(30, 3)
@@ -154,6 +156,7 @@ def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
     assert np.all(spread[:, 2] > spread[:, :2].max(axis=1))
 
 
+@pytest.mark.slow
 @each_prior
 def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
     costs = np.full((4, 24, 4), np.nan)

@@ -64,6 +64,7 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses, limit):
     assert abs(corrected - evidence) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "n_instances", "sweep", "limit"),
     [(5, 30, False, 0.02), (5, 8, True, 0.02), (7, 200, False, 0.02), (4, 3, False, 0.03)],
@@ -86,6 +87,7 @@ def test_many_algorithms_and_warm_starts_end_at_one_mode():
     assert_allclose(one.covariance, other.covariance, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_thousand_algorithms():
     rng = np.random.default_rng(1)
     recorded = [
@@ -125,6 +127,7 @@ def test_the_mode_is_that_of_a_plain_optimiser():
             assert_allclose(mode, exact - exact.mean(), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", ["Dirichlet", "GP"])
 def test_a_hundred_algorithms_at_twenty_times_are_fitted(truth):
     """Rounding at one time does not keep the others from their mode.

@@ -43,6 +43,7 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses):
     assert_allclose(found.mean("a1"), (1 + wins) / (2 + wins + losses), atol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instances", [1, 6, 40])
 def test_it_agrees_with_an_exact_sampler(instances):
     mu = np.array([[3.0, 0.0, 0.2, 0.4]])
@@ -57,6 +58,7 @@ def test_it_agrees_with_an_exact_sampler(instances):
     assert_allclose(found.interval()[:, 0], ends, atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["middle", "sweep"])
 @pytest.mark.parametrize("name", PRIORS)
 def test_it_agrees_with_long_nuts(scenario, name, monkeypatch):
@@ -89,6 +91,7 @@ def test_the_order_of_the_algorithms_does_not_matter(name):
     assert_allclose(ours.better("a1", "a3"), theirs.better("a1", "a3"), atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 def test_a_warm_start_changes_the_way_and_not_the_answer(name):
     mu = np.sin(np.linspace(0, 3, 10)[:, None] + np.arange(4))
@@ -117,9 +120,10 @@ def test_a_temporal_prior_uses_the_neighbours_and_an_independent_one_does_not():
     assert width["GP"] < 0.6 * width["Dirichlet"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["Dirichlet", "HierarchicalDirichlet", pytest.param("GP", marks=pytest.mark.slow), "BSpline"],
+    ["Dirichlet", "HierarchicalDirichlet", pytest.param("GP", marks=pytest.mark.long), "BSpline"],
 )
 def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     """With a limit that all weights fail, Hamiltonian Monte Carlo must come to the same answer."""
@@ -166,6 +170,7 @@ def beta_binomial(kappa, wins, losses):
     return (special.betaln(a + wins, a + losses) - special.betaln(a, a)).sum(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_times", "instances"), [(20, 2), (60, 2), (60, 4)])
 def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
     """Two algorithms: everything is known in closed form, given kappa. Two rankings at each of
@@ -192,6 +197,7 @@ def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
     assert_allclose(np.log(ours), np.log(quantile), atol=0.35)
 
 
+@pytest.mark.slow
 def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
     """One ranking at each time and a coefficient for each: the data do not know the scale."""
     prior = priors.BSpline(number=30, degree=1, scale=priors.LogNormal(0.0, 1.0))

@@ -30,6 +30,7 @@ def simulated(n, n_instances, times=(1.0, 2.0), levels=4, seed=0):
     return rank(Runs.from_records(recorded, direction="maximize"), times)
 
 
+@pytest.mark.slow
 @FORMS
 @given(recorded=records(), times=GRIDS, direction=DIRECTIONS, seed=st.integers(0, 99))
 def test_the_value_agrees_with_the_mean_over_all_orders(form, recorded, times, direction, seed):

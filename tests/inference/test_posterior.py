@@ -25,6 +25,7 @@ def posterior(request):
     return pb.fit(rankings, prior=getattr(pb.priors, request.param)())
 
 
+@pytest.mark.slow
 def test_ratings_sum_to_one_and_lie_in_their_intervals(posterior):
     assert_allclose(posterior.mean().sum(axis=1), 1.0, atol=1e-5)
     lower, upper = posterior.interval(level=0.9)
@@ -135,6 +136,7 @@ def pickled(_, entries):
     entries["times.npy"] = buffer.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

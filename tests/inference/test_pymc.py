@@ -101,11 +101,16 @@ def small():
     return pb.simulation.simulate_rankings(np.array([[0.5, 0.0]]), 12, seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        ("nuts", {"sampler": "pymc", "chains": 2, "tune": 300, "draws": 500, "cores": 1}),
+        pytest.param(
+            "nuts",
+            {"sampler": "pymc", "chains": 2, "tune": 300, "draws": 500, "cores": 1},
+            marks=pytest.mark.long,
+        ),
         ("pymc-laplace", {}),
     ],
 )
@@ -117,7 +122,7 @@ def test_engines_agree_on_a_small_problem(small, method, options):
     assert_allclose(approximate.mean(), expected.mean(), atol=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", ["nutpie", "numpyro", "blackjax", "pymc"])
 def test_every_sampler_agrees_with_the_fast_engine(rankings, fast, sampler):
     if sampler != "pymc":
@@ -133,7 +138,7 @@ def test_every_sampler_agrees_with_the_fast_engine(rankings, fast, sampler):
     assert_allclose(found.hyper["scale"].mean(), fast.hyper["scale"].mean(), rtol=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pathfinder_agrees_where_its_own_certificate_holds(rankings):
     found = pb.fit(rankings, method="pathfinder", seed=1)
     assert found.diagnostics.trusted
@@ -142,7 +147,7 @@ def test_pathfinder_agrees_where_its_own_certificate_holds(rankings):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
     found = pb.fit(rankings, method="pymc-laplace", seed=1)
     assert found.diagnostics.trusted
@@ -151,14 +156,14 @@ def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_laplace_of_pymc_is_not_trusted_with_hyperparameters(rankings):
     """The joint mode of coefficients and scale is far from their mass, and k-hat says so."""
     with pytest.warns(pb.FitWarning, match="too far from the posterior"):
         pb.fit(rankings, prior=pb.priors.RandomWalk(), method="pymc-laplace", seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["mean-field", "full-rank"])
 def test_advi_reports_its_elbo(rankings, family):
     found = pb.fit(rankings, method="advi", family=family, steps=20_000, seed=1)
@@ -168,6 +173,7 @@ def test_advi_reports_its_elbo(rankings, family):
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_advi_that_has_not_converged_is_not_trusted(rankings):
     with pytest.warns(pb.FitWarning, match="ELBO still rises"):

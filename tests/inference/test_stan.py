@@ -76,7 +76,7 @@ def expected_density(rankings, prior, point):
     return value + SetTable.of(rankings).value(mu).sum()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @NEEDS_STAN
 @pytest.mark.parametrize("rankings", [easy(), easy(2, 1), difficult()], ids=["", "pair", "ties"])
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_density_is_ours(rankings, prior):
     assert_allclose(log_density(rankings, prior, points), expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @NEEDS_STAN
 @pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet(), GP()], ids=repr)
 def test_nuts_agrees_with_the_fast_engine(prior):
@@ -123,7 +123,7 @@ def test_nuts_agrees_with_the_fast_engine(prior):
     assert all(values.shape == (4000,) for values in found.hyper.values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
 @pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet()], ids=repr)
@@ -141,7 +141,7 @@ def test_approximations_are_near_on_easy_data(prior, algorithm):
     assert found.diagnostics.trusted, found.diagnostics
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
 def test_approximations_of_a_process_are_not_trusted(algorithm):
@@ -151,7 +151,7 @@ def test_approximations_of_a_process_are_not_trusted(algorithm):
     assert any("try algorithm='nuts'" in problem for problem in found.diagnostics.problems)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @NEEDS_STAN
 @pytest.mark.parametrize("algorithm", ["nuts", "pathfinder", "laplace"])
 def test_the_same_seed_gives_the_same_draws(algorithm):
@@ -163,7 +163,7 @@ def test_the_same_seed_gives_the_same_draws(algorithm):
     assert not np.array_equal(draws(5), draws(6))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @NEEDS_STAN
 def test_a_time_at_which_nobody_was_compared_has_the_prior():
     recorded = [Run(name, "i", [1], [k], 1) for k, name in enumerate("abc")]

@@ -75,6 +75,7 @@ def has_headers(headers):
     return all(headers[name] == value for name, value in PROTECTING.items())
 
 
+@pytest.mark.slow
 def test_what_is_served_and_to_whom(store):
     with served(store) as address:
         assert address.startswith("http://127.0.0.1:")
@@ -102,6 +103,7 @@ def test_what_is_served_and_to_whom(store):
             assert asked(address, path)[0] == 404
 
 
+@pytest.mark.slow
 def test_errors_have_the_headers_of_pages(store):
     with served(store) as address:
         missing = asked(address, "/none")
@@ -134,6 +136,7 @@ def is_closed(connection):
         return True
 
 
+@pytest.mark.slow
 def test_a_client_is_answered_beside_1050_half_requests(store):
     resource = pytest.importorskip("resource")
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -157,6 +160,7 @@ def test_a_client_is_answered_beside_1050_half_requests(store):
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
 
 
+@pytest.mark.long
 def test_stalled_connections_end(store):
     with served(store) as address:
         stalled = [
@@ -221,6 +225,7 @@ class Transport:
         self.is_dropped = True
 
 
+@pytest.mark.slow
 def test_what_is_said_of_an_unreadable_store_is_said_once(store):
     said = []
     with served(store, said=said) as address:
@@ -235,6 +240,7 @@ def test_what_is_said_of_an_unreadable_store_is_said_once(store):
     assert str(store) in said[0]
 
 
+@pytest.mark.slow
 def test_other_names_are_ours_if_we_say_so(store):
     with served(store, "--allow", "bear.example", "--title", "Nightly") as address:
         status, _, body = asked(address, Host="bear.example")
@@ -314,6 +320,7 @@ def test_a_race_in_a_database_is_served_without_its_password(server):
     assert server.url not in json.dumps(found)
 
 
+@pytest.mark.slow
 def test_a_store_that_goes_away_is_said_and_comes_back(store):
     with served(store) as address:
         kept = {path: path.read_bytes() for path in store.parent.glob("race.db*")}
@@ -338,6 +345,7 @@ def is_answered(address):
     return (first, asked(address, "/data.json")[0]) == (200, 200)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_served_is_said(tmp_path, store, capsys):
     assert main(["serve", str(tmp_path / "none.db")]) == 1
     assert "none.db" in capsys.readouterr().err
@@ -347,6 +355,7 @@ def test_what_cannot_be_served_is_said(tmp_path, store, capsys):
         assert f"--port {port}: Address already in use" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_page_follows_a_race(tmp_path):
     browsers = pytest.importorskip("browsers")
     if why := browsers.why_not():

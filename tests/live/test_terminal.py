@@ -183,6 +183,7 @@ def test_what_is_left_follows_from_the_pace_and_the_limits():
 # A real one
 
 
+@pytest.mark.slow
 def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbed):
     pytest.importorskip("pyte")
     pytest.importorskip("rich")
@@ -224,6 +225,7 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     assert told(kept(path)) == told(undisturbed)
 
 
+@pytest.mark.slow
 def test_whoever_ends_the_process_is_told_the_same(tmp_path):
     path = prepared(tmp_path, 0.05)
     words = command("race", path, "--workers", 2)
@@ -236,6 +238,7 @@ def test_whoever_ends_the_process_is_told_the_same(tmp_path):
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_lines_if_there_is_no_terminal(tmp_path, capfd):
     path = prepared(tmp_path, 0)
     assert main(["race", str(path), "--workers", "2"]) == 0
@@ -246,6 +249,7 @@ def test_lines_if_there_is_no_terminal(tmp_path, capfd):
     assert "ended       max_runs" in said.out
 
 
+@pytest.mark.slow
 def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     path = prepared(tmp_path, 0)
     assert main(["race", str(path), "--workers", "2", "--json"]) == 0

@@ -108,6 +108,7 @@ def test_evolution_equals_the_decisions_of_the_race(replayed):
     assert np.allclose(data.dominance[-1, codes], last)
 
 
+@pytest.mark.slow
 def test_evolution_of_a_stored_race_is_read_from_its_store(tmp_path):
     def solver(gain):
         def solve(job):

@@ -63,6 +63,7 @@ def overlapping(ax):
     return [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]
 
 
+@pytest.mark.slow
 def test_every_figure_is_drawn(case):
     runs, posterior, race = case
     first, second = posterior.algorithms[:2]
@@ -82,7 +83,7 @@ def test_every_figure_is_drawn(case):
         assert first in texts(ax)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_figure_of_larger_data_is_drawn():
     script = Path(__file__).parents[1] / "support" / "every_figure.py"
     subprocess.run([sys.executable, "-W", "error", script], stdout=subprocess.DEVNULL, check=True)
@@ -215,6 +216,7 @@ def test_log_and_linear_time():
         plots.ratings(posterior, time="cubic")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("panels", [1, 3])
 @pytest.mark.parametrize(
     "span", [(30, 1_000), (100, 150), (40, 90), (1, 99), (20, 180), (7e4, 5e6), (0.02, 0.9)]
@@ -237,6 +239,7 @@ def test_labels_of_a_log_axis_do_not_overlap(span, panels):
         assert not any(one.overlaps(other) for one, other in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["pdf", "ps", "eps", "svg"])
 def test_saved_figures_have_text_and_no_type_3_fonts(tmp_path, suffix):
     posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 2)), 5))

@@ -126,6 +126,7 @@ def test_what_makes_no_sense_is_refused():
         weights.resolve_preference([1, 2], "time")
 
 
+@pytest.mark.slow
 def test_a_replay_for_a_budget_by_command(capsys):
     command = ["replay", "--example", "--between", "200", "1000", "--regret", "0.01"]
     assert main(command) == 0

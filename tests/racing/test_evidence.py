@@ -16,6 +16,7 @@ def orders(rankings):
     return {(i, t): rankings.order(i, t) for i in rankings.instances for t in rankings.times}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data=st.data(), direction=st.sampled_from(["minimize", "maximize"]))
 def test_whoever_comes_and_goes(data, direction):

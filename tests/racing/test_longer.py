@@ -190,6 +190,7 @@ def test_what_was_recorded_no_longer_is_asked_for_once():
     assert all(one == sorted(set(one)) for one in horizons.values())
 
 
+@pytest.mark.slow
 def test_who_has_no_rival_left_runs_no_longer():
     for seed in range(40):
         one = race_of(("early", "late", "good"), instances=NAMES, seed=seed)

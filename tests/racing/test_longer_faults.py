@@ -78,6 +78,7 @@ def test_one_that_failed_is_tried_again_as_the_same_run():
     assert tried
 
 
+@pytest.mark.slow
 def test_a_look_that_cannot_be_trusted_gives_nobody_up():
     """Instances may end in the very round whose posterior is no good."""
     cases = 0
@@ -123,6 +124,7 @@ class Doubted:
         return replace(found, diagnostics=problems) if self.looks == self.look else found
 
 
+@pytest.mark.slow
 def test_a_newcomer_that_left_again_does_not_end_it():
     cases = 0
     for seed in range(20):
@@ -185,6 +187,7 @@ def test_repetitions_of_an_instance_are_one_instance():
     assert np.allclose(found.seen, 4.0)
 
 
+@pytest.mark.slow
 def test_nobody_runs_alone_for_longer():
     """Where a rival is known no longer, a longer run would be compared with nobody."""
     truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])

@@ -75,6 +75,7 @@ def test_what_fit_would_refuse_is_refused_before_anything_runs(wrong, said):
         Model.of(wrong)
 
 
+@pytest.mark.slow
 def test_a_store_knows_its_model(tmp_path, capsys):
     path = str(tmp_path / "race.db")
     with raced(path, fit=WIDE) as found:
@@ -95,6 +96,7 @@ def test_a_store_knows_its_model(tmp_path, capsys):
     assert "alpha=2.0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [None, {**WIDE, "evidence": "instances"}, quick_fit])
 def test_to_go_on_by_another_model_is_an_error_that_says_both(tmp_path, other):
     raced(tmp_path / "race.db", fit=WIDE).close()
@@ -141,6 +143,7 @@ def test_commands_that_fit_take_the_same_options(command, capsys):
     assert all(f"--{name}" in said for name in ("prior", "evidence", "method"))
 
 
+@pytest.mark.slow
 def test_a_replay_by_another_model(capsys):
     args = ["--example", "--prior", "BSpline", "--evidence", "rankings", "--json", "--times", "4"]
     assert main(["replay", *args]) == 0

@@ -84,6 +84,7 @@ def test_nothing_is_expected_of_a_pair_at_the_edge():
     )
 
 
+@pytest.mark.slow
 def test_the_forecast_is_about_what_comes():
     """Of races with the real fit, what is left is within the interval most of the time."""
     hits, cases = 0, 0

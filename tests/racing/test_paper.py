@@ -3,6 +3,7 @@
 import hashlib
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def resampling_fit(curves):
     return fit
 
 
+@pytest.mark.slow
 @settings(max_examples=RACES)
 @given(
     seed=st.integers(0, 2**32),

@@ -35,6 +35,7 @@ FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 # Nothing depends on order, interruptions or how often one asks
 
 
+@pytest.mark.slow
 @FEW
 @given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2), pool=POOLS)
 def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
@@ -48,6 +49,7 @@ def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
     assert first.posterior == second.posterior
 
 
+@pytest.mark.slow
 @FEW
 @given(
     seed=SEEDS,
@@ -107,6 +109,7 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
         assert not {job.key for job in again} & {job.key for job in jobs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
 def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
@@ -575,10 +578,11 @@ class Accidents(RuleBasedStateMachine):
         assert not self.race._state.news
 
 
-TestAccidents = Accidents.TestCase
+TestAccidents = pytest.mark.slow(Accidents.TestCase)
 TestAccidents.settings = settings(stateful_step_count=30)
 
 
+@pytest.mark.slow
 def test_finished_runs_take_little_memory_however_long_they_were():
     """What a race still needs of a run is how it stood at the times of the race."""
 

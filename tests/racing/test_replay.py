@@ -20,6 +20,7 @@ def mabbob():
     return pb.read(MABBOB, direction="minimize", clock="evaluations")
 
 
+@pytest.mark.slow
 def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     found = pb.replay(mabbob, per_look(alpha=0.95))
     assert found.pareto == pb.fit(mabbob).pareto(0.95)
@@ -35,6 +36,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert set(found.posterior.algorithms) == set(found.pareto)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_replay(mabbob):
     def once(seed):
         found = pb.replay(mabbob, per_look(alpha=0.9), seed=seed, fit=quick_fit)
@@ -78,6 +80,7 @@ def test_what_is_no_runs_is_refused():
         pb.replay("results/")
 
 
+@pytest.mark.slow
 def test_the_command_says_what_was_saved(capsys):
     options = ["--direction", "minimize", "--clock", "evaluations", "--times", "4"]
     assert main(["replay", str(MABBOB), *options, "--alpha", "0.95", "--batch", "8", "16"]) == 0

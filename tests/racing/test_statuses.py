@@ -47,6 +47,7 @@ def check_agreement(race):
     return compared
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10_000),
@@ -104,8 +105,9 @@ def test_a_circle_of_dominance_leaves_one():
     assert eliminate(np.zeros((3, 3), dtype=bool), np.zeros((3, 3))).tolist() == [False] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n_times", "races", "least"), [(1, 2, 1), pytest.param(20, 3, 2, marks=pytest.mark.slow)]
+    ("n_times", "races", "least"), [(1, 2, 1), pytest.param(20, 3, 2, marks=pytest.mark.long)]
 )
 def test_equal_algorithms_end_equivalent(n_times, races, least):
     """A small part of ``python studies/racing/equal_pairs.py``, which has 200 races of each."""

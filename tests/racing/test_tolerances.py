@@ -50,6 +50,7 @@ def test_weights_of_instances_in_fit_and_replay():
     assert race.posterior.better("a", "b")[0] > 0.9
 
 
+@pytest.mark.slow
 def test_they_are_recorded_and_compared_on_resume(tmp_path):
     fit = {"rel_tol": 0.01, "abs_tol": 1e-6, "weights": {"f1": 2, "f2": 0.5}}
     model = Model.of(fit)

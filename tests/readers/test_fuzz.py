@@ -109,7 +109,8 @@ def parquet_of_ours():
     return file.getvalue()
 
 
-@pytest.mark.parametrize("mutants", [400, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mutants", [400, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", CASES)
 def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     if case in ("parquet", "benchopt"):
@@ -144,6 +145,7 @@ def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     assert min(outcomes.values()) > mutants // 50, outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -73,6 +73,7 @@ def answer(page):
     return chosen, {row[0]: row[1:] for row in rows}
 
 
+@pytest.mark.slow
 def test_it_opens_and_says_the_verdict_first(page, posterior):
     said = page.locator("main section").first.locator("li bdi").all_text_contents()
     last = [page.text_content("#close"), page.text_content("#summary")]
@@ -100,6 +101,7 @@ RISKS = [("expected", None), ("best", None), ("careful", 0.05)]
 SETTINGS = [*product(PREFERENCES, RISKS)]
 
 
+@pytest.mark.slow
 def test_it_selects_what_select_selects(page, posterior):
     assert len(SETTINGS) > 20
     for (kind, ends, preference), (risk, level) in SETTINGS:
@@ -141,6 +143,7 @@ def test_axes_and_views_change(page):
     expect(page.locator("#plot svg").first).to_have_attribute("aria-label", said)
 
 
+@pytest.mark.slow
 def test_the_budget_is_dragged(page):
     expect(page.locator("#choice strong")).to_have_text("CSA")
     page.locator("#track").scroll_into_view_if_needed()
@@ -166,6 +169,7 @@ def test_the_budget_is_dragged(page):
     assert page.text_content("#choice strong") in ("XNES", "MSR")
 
 
+@pytest.mark.slow
 def test_the_budget_is_moved_by_keys(page):
     page.focus("#high-handle")
     for _ in range(9):
@@ -184,6 +188,7 @@ def test_the_budget_is_moved_by_keys(page):
     expect(page.locator("#tip")).to_contain_text("10,000 evaluations")
 
 
+@pytest.mark.slow
 def test_everything_is_reached_by_tab(page):
     seen = []
     for _ in range(70):
@@ -192,6 +197,7 @@ def test_everything_is_reached_by_tab(page):
     assert {"plot", "low-handle", "high-handle", "chip", "option", "sort", "low-input"} <= set(seen)
 
 
+@pytest.mark.slow
 def test_figures_show_where_one_points(page):
     page.locator("#plot").scroll_into_view_if_needed()
     box = page.locator("#plot svg").first.bounding_box()
@@ -252,6 +258,7 @@ def test_text_stands_out_on_light_and_on_dark(page):
             assert contrast(page, part) >= 4.5, (scheme, part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["usual", "one time", "empty race", "race", "two"])
 def test_nothing_is_wider_than_the_screen(browser, report, tmp_path, case):
     if case == "one time":
@@ -306,6 +313,7 @@ def undecided(tmp_path_factory):
     return pb.report(pb.replay(same, pb.Rules(alpha=0.99)), path)
 
 
+@pytest.mark.slow
 def test_names_stand_beside_their_swatch(browser, undecided):
     with browsers.Visit(browser, undecided.as_uri()) as visit:
         for width in (1440, 390):
@@ -341,6 +349,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_names_are_data_and_never_markup(browser, tmp_path):
     rng = np.random.default_rng(1)
     plain = pb.fit(pb.simulation.simulate_rankings(rng.normal(0, 1, (4, 8)), 30), draws=400)
@@ -407,6 +416,7 @@ def served(folder):
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_live_page_follows_and_keeps_what_was_set(browser, posterior, tmp_path):
     waiting = document(pb.Race(posterior.algorithms, [1.0, 2.0], direction="minimize"))
     (tmp_path / "index.html").write_text(page_of(waiting, live=True), "utf-8")

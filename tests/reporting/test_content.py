@@ -143,6 +143,7 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     assert pb.report(race, tmp_path / "race.html").exists()
 
 
+@pytest.mark.slow
 def test_a_report_of_a_race_reads_its_store_once(tmp_path, monkeypatch):
     """It read the whole store seven times."""
 

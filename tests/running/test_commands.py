@@ -58,6 +58,7 @@ def test_incumbents_are_read_as_they_come():
     assert any(map(apart, (0.1, 1.0, 3.0)))
 
 
+@pytest.mark.slow
 def test_a_program_is_killed_with_its_whole_group_at_the_limit():
     code = "echo o 4; sleep 600 & setsid sleep 600 & wait"  # there sooner than Python would be
     for horizon in (1.5, 6.0, 24.0):  # on a busy machine it may have said nothing by then
@@ -75,6 +76,7 @@ def test_times_may_come_from_the_output():
     assert (outcome.run.status, outcome.run.until) == (Status.CUT, 60.0)
 
 
+@pytest.mark.slow
 def test_the_cpu_clock_is_that_of_the_program():
     # It sleeps when it has spoken: a reader that comes late finds the clock where it was.
     code = (
@@ -86,6 +88,7 @@ def test_the_cpu_clock_is_that_of_the_program():
     assert 0.25 < outcome.run.time[0] < 1.0
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_says_why():
     failed = run(program("print('o 3'); print('no licence'); raise SystemExit(2)"))
     assert (failed.run.status, failed.run.value) == (Status.CRASHED, (3.0,))

@@ -233,6 +233,7 @@ def test_runs_do_not_share_chance():
         slot.close()
 
 
+@pytest.mark.slow
 def test_without_fork_a_run_is_a_new_python():
     slot = Spawned(setup_of(limits=Limits(wall=120)))
     named = ("quick", "segfault", "unprintable", "gone")

@@ -53,6 +53,7 @@ def key(outcome):
     return outcome.job.algorithm, outcome.job.instance
 
 
+@pytest.mark.slow
 def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
     _, client = shared
     names = ["good", "quick", "naps", "segfault", "gone", "unprintable"]
@@ -67,6 +68,7 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
     assert len(client.nthreads()) == 2
 
 
+@pytest.mark.slow
 def test_short_runs_go_together(shared):
     _, client = shared
     with closing(start(setup_of(), client)) as engine:
@@ -106,6 +108,7 @@ def test_a_run_that_nobody_wants_any_more_is_ended(shared):
     engine.close()
 
 
+@pytest.mark.slow
 def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     cluster, _ = shared
     code = COORDINATOR.format(address=cluster.address)
@@ -124,7 +127,7 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     assert any(seconds() < 2 for _ in range(THRICE))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_come_and_go_and_no_run_is_lost(shared):
     cluster, client = shared
     wanted = jobs_of(["naps"], 80, first=1000)
@@ -154,7 +157,7 @@ def made(outcome):
     return isinstance(outcome, Outcome)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path):
     with (
         cluster_at(tmp_path, 1) as (cluster, client),
@@ -176,7 +179,7 @@ def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path
     assert any(isinstance(outcome, Lost) for outcome in found)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_a_local_cluster_of_any_size_makes_the_same_runs(workers):
     wanted = jobs_of(["good", "quick", "naps"], 5)

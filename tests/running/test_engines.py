@@ -75,6 +75,7 @@ def test_local_runs_are_the_same_with_one_or_two_slots(expected):
     assert [run.status for run in expected[:1]] == [Status.CUT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "forkserver", "fork"])
 def test_any_executor_will_do(kind, expected):
     with executor(kind) as pool, closing(start(setup_of(), pool)) as engine:
@@ -201,6 +202,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -268,6 +270,7 @@ def test_there_are_cores():
     assert 1 <= len(cores()) <= (os.cpu_count() or 1)
 
 
+@pytest.mark.slow
 def test_check_says_what_was_understood():
     def silent(_):
         return None
@@ -309,5 +312,6 @@ def driven(executor):
     return history(race)
 
 
+@pytest.mark.slow
 def test_a_race_decides_the_same_wherever_its_runs_are_made():
     assert driven(1) == driven(2)

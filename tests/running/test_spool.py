@@ -67,6 +67,7 @@ def all_of(engine, timeout=180):
     return found
 
 
+@pytest.mark.slow
 def test_workers_make_the_runs_of_a_folder(tmp_path, code):
     folder = tmp_path / "spool"
     workers = [worker(folder, code) for _ in range(2)]  # before the race, as in a batch queue
@@ -86,6 +87,7 @@ def test_workers_make_the_runs_of_a_folder(tmp_path, code):
     assert list((folder / "results").iterdir()) == list((folder / "claims").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_job_of_a_worker_that_is_gone_is_given_to_another(tmp_path, code):
     folder = tmp_path / "spool"
     with closing(engine_at(folder, patience=3.0)) as engine:

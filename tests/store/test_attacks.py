@@ -55,6 +55,7 @@ def _has(content, *numbers):
     )
 
 
+@pytest.mark.long
 def test_every_readable_row_of_60_truncated_files_is_rescued(sound, tmp_path):
     whole = sound.read_bytes()
     rng = random.Random(60)

@@ -63,6 +63,7 @@ def change(path, sql, *values):
 # Bit rot
 
 
+@pytest.mark.slow
 def test_of_400_flipped_bits_none_goes_unnoticed(sound, race, tmp_path):
     whole = sound.read_bytes()
     rng = random.Random(400)
@@ -82,6 +83,7 @@ def test_of_400_flipped_bits_none_goes_unnoticed(sound, race, tmp_path):
     assert counts["harmless"] + counts["named"] + counts["refused"] == 400
 
 
+@pytest.mark.slow
 def test_a_writer_of_a_file_with_flipped_bits_adds_to_what_was_there_or_refuses(
     sound, race, tmp_path
 ):
@@ -99,6 +101,7 @@ def test_a_writer_of_a_file_with_flipped_bits_adds_to_what_was_there_or_refuses(
             pass
 
 
+@pytest.mark.slow
 def test_a_truncated_file_is_refused_at_every_length(sound, tmp_path):
     whole = sound.read_bytes()
     path = tmp_path / "race.db"
@@ -412,6 +415,7 @@ def test_salvage_of_every_truncated_file_is_a_race_or_an_error(sound, race, tmp_
     assert saved > 0
 
 
+@pytest.mark.slow
 def test_salvage_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, tmp_path):
     whole = sound.read_bytes()
     rng = random.Random(5)

@@ -35,6 +35,7 @@ def admin(where):
 # Coordinators
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_by_kills(where):
     numbers = itertools.count()
     longest = 0.12 if where.endswith(".db") else 0.3
@@ -43,6 +44,7 @@ def test_nothing_acknowledged_is_lost_by_kills(where):
     assert (toll.lost, toll.twice, toll.different) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_dead_coordinator_is_replaced_at_once_and_a_living_one_is_not(where):
     ready, go = os.pipe()
     child = killing.fork()
@@ -79,6 +81,7 @@ def test_whoever_gets_around_the_lock_fences_the_other(tmp_path):
     old.close()
 
 
+@pytest.mark.slow
 def test_a_session_that_lost_its_lock_is_fenced(server):
     where = f"{server.url}#fenced"
     old = open_store(where)

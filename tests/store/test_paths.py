@@ -12,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
@@ -199,6 +200,7 @@ def counting(site):
         yield longest._replace(status=status, repetition=0, value=np.asarray(longest.value))
 
 
+@pytest.mark.slow
 def test_no_path_loses_a_value_or_makes_two_runs_of_one():
     thorough = settings().max_examples > 200
     run_state_machine_as_test(

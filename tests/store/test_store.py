@@ -156,6 +156,7 @@ def differs(first, second):
     return bits(first) != bits(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_store_is_a_list_without_doubles(kind, request, tmp_path):
     numbers = itertools.count()
@@ -298,6 +299,7 @@ def test_a_closed_store_and_a_reader_do_not_write(where):
         list(store.read())
 
 
+@pytest.mark.slow
 def test_a_second_coordinator_is_told_who_holds_the_store(where):
     with open_store(where) as store:
         store.append([BEGIN])
@@ -332,6 +334,7 @@ def test_a_child_process_does_not_use_the_store_of_its_parent(store):
     assert list(store.read()) == [BEGIN, Added("b")]
 
 
+@pytest.mark.slow
 def test_reading_takes_no_memory_and_the_overview_no_trajectories(tmp_path):
     """A small version of ``benchmarks/store.py``."""
     numbers = tuple(map(float, range(50)))

@@ -1,6 +1,7 @@
 """What studies keep of a race."""
 
 import numpy as np
+import pytest
 from tools.races import course, keep, load, load_all, reached
 from tools.summaries import tables
 
@@ -24,6 +25,7 @@ def test_rounds_eliminations_and_how_long_everybody_ran():
         assert number[name] == [int(np.sum(until >= t)) for t in (1.0, 2.0)]
 
 
+@pytest.mark.slow
 def test_a_race_is_kept_in_small_files(tmp_path):
     def good(job):
         yield 1, job.instance

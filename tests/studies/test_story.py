@@ -99,6 +99,7 @@ def test_a_race_in_the_words_of_the_paper():
     assert unfinished["settled"] == unfinished["eliminated"] == "nobody"
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_from_what_is_kept(raced, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from tools.figures import draw_kept
