@@ -75,6 +75,18 @@ def test_inside_the_package_names_are_imported_from_where_they_are_defined():
                 assert (home / f"{name}.py").exists(), f"{path.name}: from {module} import {name}"
 
 
+def test_few_rooms_and_no_module_name_twice():
+    rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
+    assert len([p for p in rooms if not p.name.startswith("__")]) <= 17
+    assert {p.name for p in (SOURCE / "running").iterdir() if p.is_dir()} - {"__pycache__"} == {
+        "backends",
+        "solvers",
+        "workers",
+    }
+    names = [p.stem for p in SOURCE.rglob("*.py") if not p.name.startswith("__")]
+    assert len(names) == len(set(names))
+
+
 def test_files_and_functions_stay_readable():
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
