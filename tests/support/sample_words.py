@@ -33,7 +33,7 @@ def _docstrings_in(node: ast.AST, place: str) -> Iterator[str]:
 
 
 def messages() -> Iterator[str]:
-    """Yield the text of every exception that the package raises, with {...} for what is filled in."""
+    """Yield the text of every exception that the package raises, with {...} for its values."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
