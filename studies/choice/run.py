@@ -125,7 +125,7 @@ def main() -> None:
             name, share = kinds[k % len(kinds)]
             key = (name, share, k // len(kinds))
             if key not in records:
-                records.add(measure(*key, 24 if wanted.quick else None))
+                records.add(measure(*key, 8 if wanted.quick else None))
                 print(records.rows[-1], flush=True)
         print(write(folder))
 
