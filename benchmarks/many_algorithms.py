@@ -16,12 +16,12 @@ from measuring import Figures, apart, asked, keep, load, peak, table
 from passes import plain_pass
 
 import polarbear as pb
-from polarbear.calibration.population import dense_positions, nearest_utilities
-from polarbear.simulation import PAPER, PRIORS, draw_truth, simulate_rankings
+from polarbear.calibration.population import fit_utilities, to_dense_positions
+from polarbear.simulation import PAPER_PRIOR, PRIORS, draw_truth, simulate_rankings
 
 ALGORITHMS, INSTANCES, TIMES, SEEDS = (100, 200, 300), 100, 20, 20
 PRIOR_ALGORITHMS, PRIOR_SEEDS = 30, 2
-TRUTHS = (PRIORS["Dirichlet"], PAPER)
+TRUTHS = (PRIORS["Dirichlet"], PAPER_PRIOR)
 WORKERS = 2
 
 ABOUT = (
@@ -39,7 +39,7 @@ def fit_one(prior: str, n: int, seed: int) -> Figures:
     utilities, _ = draw_truth(truth, np.linspace(0, 1, TIMES), n, seed)
     rankings = simulate_rankings(utilities, INSTANCES, seed)
     begin = time.process_time()
-    mode = nearest_utilities(rankings)
+    mode = fit_utilities(rankings)
     middle = time.process_time()
     posterior = pb.fit(rankings, prior=PRIORS[prior], seed=seed)
     measured = posterior.diagnostics.measured
@@ -57,7 +57,7 @@ def fit_one(prior: str, n: int, seed: int) -> Figures:
 
 def steepest(rankings: pb.Rankings, mode: np.ndarray) -> float:
     """The largest slope of the log-posterior with Dirichlet(1) by a utility, at a mode (T, n)."""
-    order = dense_positions(rankings).argsort(axis=2)
+    order = to_dense_positions(rankings).argsort(axis=2)
     rating = np.exp(mode - mode.max(axis=1, keepdims=True))
     rating /= rating.sum(axis=1, keepdims=True)
     slope = plain_pass(order, mode)[1] + 1 - mode.shape[1] * rating

@@ -42,11 +42,11 @@ def counted(prior: str, n: int, instances: int, times: int, rounds: int) -> Figu
     import simulated
 
     import polarbear as pb
-    from polarbear.calibration.population import dense_positions
+    from polarbear.calibration.population import to_dense_positions
     from polarbear.inference.plackett_luce.likelihood import choices
 
     rankings = simulated.rankings(n, instances, times)
-    order = dense_positions(rankings).argsort(axis=2)
+    order = to_dense_positions(rankings).argsort(axis=2)
     data, at = choices(rankings), np.random.default_rng(0).normal(size=(times, n))
     value, gradient = plain_pass(order, at)
     assert np.isclose(value, data.value(at).sum()), "both are the same likelihood"

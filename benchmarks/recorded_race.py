@@ -34,10 +34,10 @@ def recorded(n_times: int) -> tuple[list[str], np.ndarray, np.ndarray]:
 def raced(rounds: int, n_times: int) -> Figures:
     """CPU seconds that the race takes to be told and asked, and those of the passes."""
     import polarbear as pb
-    from polarbear.simulation import rankings_of
+    from polarbear.simulation import rank_costs
 
     names, times, position = recorded(n_times)
-    pb.fit(rankings_of(np.eye(3)[None]))  # what is loaded once is not counted
+    pb.fit(rank_costs(np.eye(3)[None]))  # what is loaded once is not counted
     # Values that rank as recorded, and of which each is an improvement.
     value = position - len(names) * np.arange(n_times)[:, None, None].astype(float)
     race = pb.Race(

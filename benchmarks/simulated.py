@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from polarbear.data.rankings import Rankings, positions_of
+from polarbear.data.rankings import Rankings, compute_positions
 from polarbear.simulation import simulate_rankings
 
 
@@ -23,7 +23,7 @@ def some_of_many(n: int, each: int, instances: int) -> Rankings:
         tuple(f"a{k}" for k in range(n)),
         tuple(f"i{k}" for k in range(instances)),
         np.zeros(1),
-        positions_of(costs).reshape(1, -1),
+        compute_positions(costs).reshape(1, -1),
         who.ravel().astype(np.int32),
         np.arange(instances + 1, dtype=np.int64) * each,
         np.arange(instances, dtype=np.int32),

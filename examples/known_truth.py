@@ -10,7 +10,7 @@ import numpy as np
 import polarbear as pb
 
 times = np.linspace(0, 1, 15)
-truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER, times, 5, seed=3)
+truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER_PRIOR, times, 5, seed=3)
 runs = pb.simulation.simulate_runs(truth, 100, seed=3, times=times, persistence=0.5)
 posterior = pb.fit(runs, times=times, prior=pb.priors.BSpline())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polarbear.calibration.population import dense_positions
+from polarbear.calibration.population import to_dense_positions
 from polarbear.simulation import simulate_rankings
 from reference import log_likelihood
 
@@ -29,7 +29,7 @@ def module(monkeypatch):
 
 def test_a_plain_pass_is_the_likelihood_and_its_gradient(module):
     rankings = simulate_rankings(np.zeros((2, 4)), 6, 1)
-    order = dense_positions(rankings).argsort(axis=2)
+    order = to_dense_positions(rankings).argsort(axis=2)
     at = np.random.default_rng(2).normal(size=(2, 4))
     plain_pass = module("passes").plain_pass
     value, gradient = plain_pass(order, at)

@@ -6,16 +6,16 @@ import pytest
 import polarbear as pb
 from polarbear.calibration import odds
 from polarbear.calibration.population import (
-    among,
-    at_times,
-    contested,
-    dense_positions,
-    nearest_utilities,
-    wins,
+    count_wins,
+    find_contested_pairs,
+    fit_utilities,
+    select_algorithms,
+    select_times,
+    to_dense_positions,
 )
-from polarbear.calibration.tally import Tally, judge, ratio
+from polarbear.calibration.tally import Tally, estimate_ratio, tally_claims
 from polarbear.cli.main import main
-from polarbear.simulation import rankings_of, simulate_rankings, simulate_runs
+from polarbear.simulation import rank_costs, simulate_rankings, simulate_runs
 
 TRUTH = np.array([[0.0, 0.5, -0.5, 0.2], [0.6, 0.0, 0.1, -0.4]])
 
@@ -48,15 +48,15 @@ def test_an_instance_that_is_drawn_twice_counts_as_two():
 
 def test_rankings_among_some_are_those_of_their_runs_alone():
     runs = simulate_runs(TRUTH, 20, 3, rounding=0.8, cut=0.3)
-    some = among(pb.rank(runs, [0.0, 1.0]), [0, 2])
+    some = select_algorithms(pb.rank(runs, [0.0, 1.0]), [0, 2])
     alone = pb.rank(runs.filter(algorithms=["a1", "a3"]), [0.0, 1.0])
-    assert np.array_equal(dense_positions(some), dense_positions(alone))
+    assert np.array_equal(to_dense_positions(some), to_dense_positions(alone))
     assert some.algorithms == alone.algorithms
 
 
 def test_wins_are_those_of_win_rate():
     pool = pb.rank(simulate_runs(TRUTH, 20, 3, rounding=0.8, cut=0.3), [0.0, 1.0])
-    won = wins(pool)
+    won = count_wins(pool)
     both = won + won.swapaxes(1, 2)
     for a, first in enumerate(pool.algorithms):
         for b, second in enumerate(pool.algorithms):
@@ -65,19 +65,19 @@ def test_wins_are_those_of_win_rate():
 
 
 def test_odds_are_known_where_both_have_won():
-    pool = rankings_of(np.array([[[1.0, 2.0, 3.0]] * 5 + [[2.0, 1.0, 3.0]] * 5]))
-    assert contested(pool)[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    pool = rank_costs(np.array([[[1.0, 2.0, 3.0]] * 5 + [[2.0, 1.0, 3.0]] * 5]))
+    assert find_contested_pairs(pool)[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
 def test_the_nearest_model_of_draws_of_a_model_is_that_model():
-    found = nearest_utilities(simulate_rankings(TRUTH, 20_000, 4))
+    found = fit_utilities(simulate_rankings(TRUTH, 20_000, 4))
     # The standard error of a log-ratio is about 2 / sqrt(instances) here.
     assert found - found[:, :1] == pytest.approx(TRUTH - TRUTH[:, :1], abs=4 * 2 / np.sqrt(20_000))
 
 
 def test_unequal_spread_moves_the_nearest_model_away_from_win_rates():
     pool = simulate_rankings(np.array([[0.0, 0.5, 1.0]]), 20_000, 5, spread=[0, 0, 8])
-    found = nearest_utilities(pool)[0]
+    found = fit_utilities(pool)[0]
     model = 1 / (1 + np.exp(found[2] - found[0]))
     # Beyond four standard errors of the rate.
     assert abs(model - pool.win_rate("a1", "a3")[0]) > 4 * 0.5 / np.sqrt(20_000)
@@ -95,7 +95,7 @@ def test_claims_are_counted_as_one_would_by_hand():
     gap = np.stack([np.where(np.arange(100) < 97, 1.0, -1.0), np.where(np.arange(100) < 40, 1, -1)])
     noise = np.linspace(-0.1, 0.1, 100)
     draws = np.stack([gap.T + noise[:, None], np.zeros((100, 2))], axis=2)
-    tally = judge(posterior_of(draws), np.array([[1.0, 0.0], [0.5, 0.0]]))
+    tally = tally_claims(posterior_of(draws), np.array([[1.0, 0.0], [0.5, 0.0]]))
     assert tally.coverage.value == 1.0
     assert tally.claims(0.95, 0.99) == (0.95, 0.99, pytest.approx(0.97), tally.claims(0.95).true)
     assert tally.claims(0.95, 0.99).true.value == 1.0
@@ -103,16 +103,16 @@ def test_claims_are_counted_as_one_would_by_hand():
     assert [one.true.cases for one in tally.curve()] == [0, 1, 0, 0, 0, 1, 0]
     joint = tally.claims(0.2, 0.5, "everywhere")
     assert (joint.claimed, joint.true.value, joint.true.cases) == (pytest.approx(0.4), 1.0, 1.0)
-    outside = judge(posterior_of(draws), np.array([[3.0, 0.0], [-3.0, 0.0]]))
+    outside = tally_claims(posterior_of(draws), np.array([[3.0, 0.0], [-3.0, 0.0]]))
     assert outside.coverage.value == 0.0
     asked = np.zeros((2, 2, 2), dtype=bool)
-    assert judge(posterior_of(draws), np.zeros((2, 2)), asked).coverage.cases == 0
+    assert tally_claims(posterior_of(draws), np.zeros((2, 2)), asked).coverage.cases == 0
 
 
 def test_a_claim_about_two_that_are_even_is_half_right():
     draws = np.zeros((100, 1, 2))
     draws[:, 0, 0] = np.where(np.arange(100) < 97, 1.0, -1.0)
-    assert judge(posterior_of(draws), np.zeros((1, 2))).wrong(0.95).value == 0.5
+    assert tally_claims(posterior_of(draws), np.zeros((1, 2))).wrong(0.95).value == 0.5
 
 
 def test_the_error_of_a_share_is_that_between_replicates():
@@ -121,15 +121,15 @@ def test_the_error_of_a_share_is_that_between_replicates():
     shares = []
     for _ in range(400):
         right = rng.random(40) < 0.9
-        shares.append(ratio(50.0 * right, np.full(40, 50.0)))
+        shares.append(estimate_ratio(50.0 * right, np.full(40, 50.0)))
     spread = np.std([share.value for share in shares])
     said = np.sqrt(np.mean([share.error**2 for share in shares]))
     assert said == pytest.approx(spread, rel=0.15)
-    assert ratio(np.zeros(2), np.zeros(2)).cases == 0
+    assert estimate_ratio(np.zeros(2), np.zeros(2)).cases == 0
 
 
 def test_tallies_add_up():
-    parts = [judge(pb.fit(simulate_rankings(TRUTH, 20, seed)), TRUTH) for seed in range(3)]
+    parts = [tally_claims(pb.fit(simulate_rankings(TRUTH, 20, seed)), TRUTH) for seed in range(3)]
     whole = Tally.stacked(parts)
     assert len(whole) == 3
     assert whole.coverage.cases == sum(part.coverage.cases for part in parts)
@@ -150,7 +150,7 @@ def test_the_error_of_a_change_is_what_new_data_show():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", [odds.check_thirds, odds.check_rates])
+@pytest.mark.parametrize("check", [odds.check_irrelevant_alternatives, odds.check_win_rates])
 def test_where_the_assumption_holds_it_is_hardly_ever_said_not_to(check):
     truth = np.repeat(np.array([[0.0, 0.4, 0.8, -0.4]]), 5, axis=0)
     pools = (simulate_rankings(truth, 100, seed, persistence=0.5) for seed in range(40))
@@ -158,7 +158,7 @@ def test_where_the_assumption_holds_it_is_hardly_ever_said_not_to(check):
     assert alarms <= 4  # binomial(40, 0.01) exceeds this once in ten thousand
 
 
-@pytest.mark.parametrize("check", [odds.check_thirds, odds.check_rates])
+@pytest.mark.parametrize("check", [odds.check_irrelevant_alternatives, odds.check_win_rates])
 def test_specialists_are_found_out(check):
     truth = np.repeat(np.array([[0.0, 0.4, 0.8, -0.4]]), 5, axis=0)
     pool = simulate_rankings(truth, 200, 7, persistence=0.5, spread=[0, 0, 6, 0])
@@ -169,14 +169,14 @@ def test_specialists_are_found_out(check):
     assert abs(worst.other - worst.model) > 2 * worst.error
     assert found.mean <= found.largest
     # The account by counting is the plain win rate.
-    if check is odds.check_rates:
+    if check is odds.check_win_rates:
         at = np.argmin(np.abs(pool.times - worst.time))
         assert worst.other == pytest.approx(pool.win_rate(worst.a, worst.b)[at])
 
 
 def test_nothing_is_checked_with_two_algorithms_or_few_instances():
-    assert odds.check_thirds(simulate_rankings(np.zeros((2, 2)), 50)).cases == 0
-    assert odds.check_rates(simulate_rankings(np.zeros((2, 3)), 20)).cases == 0
+    assert odds.check_irrelevant_alternatives(simulate_rankings(np.zeros((2, 2)), 50)).cases == 0
+    assert odds.check_win_rates(simulate_rankings(np.zeros((2, 3)), 20)).cases == 0
 
 
 @pytest.mark.slow
@@ -285,4 +285,4 @@ def test_the_command_says_what_is_wrong(tmp_path, capsys):
 
 def test_some_times_of_rankings():
     pool = ragged()
-    assert at_times(pool, [1]).order("i1", 1.0) == pool.order("i1", 1.0)
+    assert select_times(pool, [1]).order("i1", 1.0) == pool.order("i1", 1.0)

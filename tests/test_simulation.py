@@ -8,11 +8,11 @@ from scipy import stats
 
 import polarbear as pb
 from polarbear.simulation import (
-    PAPER,
+    PAPER_PRIOR,
     PRIORS,
+    draw_noisy_utilities,
+    draw_persistent_noise,
     draw_truth,
-    noisy_utilities,
-    persistent_noise,
     simulate_rankings,
     simulate_runs,
 )
@@ -30,7 +30,7 @@ def probability(order, utilities):
 @pytest.mark.parametrize("persistence", [0.0, 0.1, 0.5, np.inf])
 def test_at_each_time_rankings_are_draws_of_the_model_for_any_persistence(persistence):
     instances = 4000
-    noisy = noisy_utilities(TRUTH, instances, 1, persistence=persistence)
+    noisy = draw_noisy_utilities(TRUTH, instances, 1, persistence=persistence)
     order = np.argsort(-noisy, axis=-1)
     for t, utilities in enumerate(TRUTH):
         count = dict.fromkeys(permutations(range(3)), 0)
@@ -44,7 +44,7 @@ def test_at_each_time_rankings_are_draws_of_the_model_for_any_persistence(persis
 @pytest.mark.parametrize("persistence", [0.0, 0.3, np.inf])
 def test_noise_is_gumbel_at_each_time_and_goes_together_as_it_says(persistence):
     times = np.array([0.0, 0.2, 1.0])
-    noise = persistent_noise(times, (5000,), persistence, 2)
+    noise = draw_persistent_noise(times, (5000,), persistence, 2)
     for row in noise:
         assert stats.kstest(row, "gumbel_r").pvalue > 1e-3 / 9
     normal = stats.norm.ppf(stats.gumbel_r.cdf(noise))
@@ -54,10 +54,10 @@ def test_noise_is_gumbel_at_each_time_and_goes_together_as_it_says(persistence):
 
 
 def test_no_persistence_is_new_noise_and_endless_one_is_a_single_draw():
-    noise = persistent_noise(EVEN, (7,), np.inf, 3)
+    noise = draw_persistent_noise(EVEN, (7,), np.inf, 3)
     assert np.all(noise == noise[0])
     assert np.all(
-        persistent_noise(EVEN, (7,), 0.0, 3) == np.random.default_rng(3).gumbel(size=(3, 7))
+        draw_persistent_noise(EVEN, (7,), 0.0, 3) == np.random.default_rng(3).gumbel(size=(3, 7))
     )
     level = np.zeros((9, 4))
     rankings = simulate_rankings(level, 5, persistence=np.inf)
@@ -66,7 +66,7 @@ def test_no_persistence_is_new_noise_and_endless_one_is_a_single_draw():
 
 def test_no_tail_of_the_noise_is_cut():
     # The smallest and largest of a million differ from those of the Gumbel distribution by chance.
-    noise = persistent_noise(np.zeros(1), (1_000_000,), 1.0, 4)
+    noise = draw_persistent_noise(np.zeros(1), (1_000_000,), 1.0, 4)
     assert np.isfinite(noise).all()
     least, most = stats.gumbel_r.ppf([1e-9, 1 - 1e-9])
     assert least < noise.min() < stats.gumbel_r.ppf(1e-4)
@@ -75,7 +75,7 @@ def test_no_tail_of_the_noise_is_cut():
 
 def test_persistence_counts_in_logarithms_where_times_span_decades():
     times = np.array([1.0, 10.0, 100.0])
-    noise = persistent_noise(times, (20_000,), 0.5, 5)
+    noise = draw_persistent_noise(times, (20_000,), 0.5, 5)
     normal = stats.norm.ppf(stats.gumbel_r.cdf(noise))
     assert np.corrcoef(normal)[0, 1] == pytest.approx(np.exp(-1), abs=4 / np.sqrt(20_000))
 
@@ -142,7 +142,7 @@ def test_truth_comes_from_any_prior(name):
 
 
 def test_the_truth_of_the_paper_has_the_spread_it_says():
-    drawn = np.array([draw_truth(PAPER, EVEN, 5, seed)[0] for seed in range(600)])
+    drawn = np.array([draw_truth(PAPER_PRIOR, EVEN, 5, seed)[0] for seed in range(600)])
     # The variance of an algorithm is E[scale^2] (1 - 1/n) with scale log-normal(0, 0.5).
     assert np.mean(drawn**2) == pytest.approx(np.exp(0.5) * 0.8, rel=0.2)
 

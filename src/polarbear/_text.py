@@ -1,4 +1,4 @@
-"""Numbers, times and lists of names as text, and small HTML tables for notebooks."""
+"""Formatting for people: names, counts, times and lists as text, and HTML tables for notebooks."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -9,160 +9,173 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def shown(name: str) -> str:
-    r"""Escape what a terminal would obey: control characters, line ends, changes of direction.
+def escape_text(text: str) -> str:
+    r"""Escape the characters that a terminal would act on, such as control characters.
 
-    Every name that is printed passes through here.
+    Every name that is printed passes through this function.
 
-    >>> print(shown("a\n\x1b[2J"))
+    >>> print(escape_text("a\n\x1b[2J"))
     a\n\x1b[2J
     """
-    plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return "".join(plain)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shown_lines(text: object) -> str:
-    r"""Escape the same in a text, whose line ends stay.
+def escape_lines(text: object) -> str:
+    r"""Escape each line of a text as :func:`escape_text` does, and keep the line ends.
 
-    >>> print(shown_lines("what a program said:\n\x1b[2Jx"))
-    what a program said:
+    >>> print(escape_lines("output of a program:\n\x1b[2Jx"))
+    output of a program:
     \x1b[2Jx
     """
-    return "\n".join(map(shown, str(text).split("\n")))
+    return "\n".join(map(escape_text, str(text).split("\n")))
 
 
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """A list of names short enough for one line.
+def format_list(names: Sequence[str], limit: int = 8) -> str:
+    """Join the first ``limit`` names with commas, and say how many more there are.
 
-    >>> listing(["a", "b", "c"], most=2)
+    >>> format_list(["a", "b", "c"], limit=2)
     'a, b and 1 more'
     """
     if not names:
         return "none"
-    first = ", ".join(shown(str(name)) for name in names[:most])
-    return first if len(names) <= most else f"{first} and {len(names) - most:,} more"
+    first = ", ".join(escape_text(str(name)) for name in names[:limit])
+    return first if len(names) <= limit else f"{first} and {len(names) - limit:,} more"
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things, in words.
+def format_count(number: int, noun: str) -> str:
+    """Format a number with its noun, in the plural where needed.
 
-    >>> count(1, "run"), count(2500, "run")
+    >>> format_count(1, "run"), format_count(2500, "run")
     ('1 run', '2,500 runs')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def unit_of(clock: str, otherwise: str = "") -> str:
-    """What a clock counts, for people; ``otherwise`` where that says nothing that is not known.
+def format_unit(clock: str, otherwise: str = "") -> str:
+    """Name the unit of a clock; ``otherwise`` for clocks whose unit is not known.
 
-    >>> unit_of("evaluations"), unit_of("wall"), unit_of("time")
+    >>> format_unit("evaluations"), format_unit("wall"), format_unit("time")
     ('evaluations', 'seconds', '')
     """
     units = {"time": otherwise, "reported": otherwise, "wall": "seconds", "cpu": "CPU seconds"}
-    return units[clock] if clock in units else shown(clock)
+    return units[clock] if clock in units else escape_text(clock)
 
 
-COUNTED = ("evaluations", "evals", "calls", "iterations", "generations", "steps", "epochs", "nodes")
-"""Clocks that count whole things."""
+INTEGER_CLOCKS = (
+    "evaluations",
+    "evals",
+    "calls",
+    "iterations",
+    "generations",
+    "steps",
+    "epochs",
+    "nodes",
+)
+"""Clocks that count events, so that their times are whole numbers."""
 
 
-def digits(clock: str) -> Literal["whole", "seconds", "all"]:
-    """How exactly a time of a clock is said.
+def choose_precision(clock: str) -> Literal["whole", "seconds", "all"]:
+    """Choose the precision with which times of a clock are formatted.
 
-    Of what is counted, whole numbers, rounded down: after 30.9 evaluations one knows what was found
-    in 30. Of seconds, whole ones from 100 on and three digits below. Else all digits.
+    "whole": counts are rounded down, since the result after 30.9 evaluations is that after 30.
+    "seconds": whole seconds from 100 on, three significant digits below. "all": all digits.
 
-    >>> digits("evaluations"), digits("cpu"), digits("time")
+    >>> choose_precision("evaluations"), choose_precision("cpu"), choose_precision("time")
     ('whole', 'seconds', 'all')
     """
-    unit = unit_of(clock)
-    if unit in COUNTED:
+    unit = format_unit(clock)
+    if unit in INTEGER_CLOCKS:
         return "whole"
     return "seconds" if unit.split(" ")[-1] in ("seconds", "s") else "all"
 
 
-def moment(time: float, clock: str, most: int = 6) -> str:
-    """A time without its unit, with the digits that say something, ``most`` at most.
+def format_time(time: float, clock: str, max_digits: int = 6) -> str:
+    """Format a time without its unit, at the precision of its clock.
 
-    >>> moment(30.889, "evaluations"), moment(3404.01, "wall"), moment(2.5188, "seconds")
+    >>> format_time(30.889, "evaluations"), format_time(3404.01, "wall"), format_time(2.5188, "s")
     ('30', '3,404', '2.52')
     """
-    exactly = digits(clock) if isfinite(time) else "all"
-    if exactly == "whole":
-        return f"{floor(time * (1 + 1e-9)):,}"  # 9,999.9999999 is a grid's 10,000
-    if exactly == "seconds":
+    precision = choose_precision(clock) if isfinite(time) else "all"
+    if precision == "whole":
+        return f"{floor(time * (1 + 1e-9)):,}"  # a grid's 10,000 may be 9,999.9999999 by rounding
+    if precision == "seconds":
         return f"{time:,.0f}" if abs(time) >= 100 else f"{time:,.3g}"
-    return f"{time:,.{most}g}"
+    return f"{time:,.{max_digits}g}"
 
 
-def amount(time: float, clock: str) -> str:
-    """How much time.
+def format_duration(time: float, clock: str) -> str:
+    """Format a time with its unit.
 
-    >>> amount(1_234_567, "evaluations"), amount(2.5, "wall"), amount(7, "time")
-    ('1,234,567 evaluations', '2.5 seconds', '7')
+    >>> [format_duration(2.5, "wall"), format_duration(7, "time")]
+    ['2.5 seconds', '7']
+    >>> format_duration(1_234_567, "evaluations")
+    '1,234,567 evaluations'
     """
-    return _with_unit(moment(time, clock, 7), clock)
+    return _append_unit(format_time(time, clock, 7), clock)
 
 
-def span(start: float, stop: float, clock: str) -> str:
-    """A range of time, in words.
+def format_range(start: float, stop: float, clock: str) -> str:
+    """Format a range of time with its unit.
 
-    >>> span(100, 20_000, "evaluations"), span(1, 2, "time"), span(5, 5, "wall")
-    ('100 to 20,000 evaluations', '1 to 2', '5 seconds')
-    >>> span(1, 1, "evaluations")
-    '1 evaluation'
+    >>> format_range(100, 20_000, "evaluations"), format_range(1, 2, "time")
+    ('100 to 20,000 evaluations', '1 to 2')
+    >>> format_range(5, 5, "wall"), format_range(1, 1, "evaluations")
+    ('5 seconds', '1 evaluation')
     """
-    first, last = moment(start, clock), moment(stop, clock)
-    said = first if first == last else f"{first} to {last}"
-    return _with_unit(said, clock)
+    first, last = format_time(start, clock), format_time(stop, clock)
+    return _append_unit(first if first == last else f"{first} to {last}", clock)
 
 
-def _with_unit(said: str, clock: str) -> str:
-    unit = unit_of(clock)
-    if said == "1" and (unit in COUNTED or unit.endswith("seconds")):
+def _append_unit(number: str, clock: str) -> str:
+    unit = format_unit(clock)
+    if number == "1" and (unit in INTEGER_CLOCKS or unit.endswith("seconds")):
         unit = unit[:-1]
-    return f"{said} {unit}".rstrip()
+    return f"{number} {unit}".rstrip()
 
 
-MOST_ROWS = 20
+MAX_TABLE_ROWS = 20
 
-WIDE, HIGH = 120, 36
-"""Pixels of a small curve."""
+SPARKLINE_WIDTH_PX, SPARKLINE_HEIGHT_PX = 120, 36
 
 Cell = str | NDArray[np.floating]
 
 
-def card(text: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = "") -> str:
-    """A text of some lines, a table whose cells are text or small curves, and a note.
+def render_card(
+    text: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = ""
+) -> str:
+    """Render a text, a table and a note as HTML; a cell is text or a curve, drawn as a sparkline.
 
-    >>> card("two < three", ["name"], [["<b>"]])
+    >>> render_card("two < three", ["name"], [["<b>"]])
     '<div><pre>two &lt; three</pre><table>...name...&lt;b&gt;...</table></div>'
     """
     rows = list(rows)
-    # Curves of a table share their height, so that they can be compared.
+    # All curves of a table have one scale, so that they can be compared.
     top = max((float(c.max()) for row in rows for c in row if not isinstance(c, str)), default=1.0)
-    body = [_row("td", [_cell(cell, top) for cell in row]) for row in rows[:MOST_ROWS]]
-    if len(rows) > MOST_ROWS:
-        body.append(_row("td", [f"and {len(rows) - MOST_ROWS:,} more"]))
-    table = f"<thead>{_row('th', map(html.escape, head))}</thead><tbody>{''.join(body)}</tbody>"
-    said = f"<p>{html.escape(note)}</p>" if note else ""
-    return f"<div><pre>{html.escape(text)}</pre><table>{table}</table>{said}</div>"
+    shown = rows[:MAX_TABLE_ROWS]
+    body = [_render_row("td", [_render_cell(cell, top) for cell in row]) for row in shown]
+    if len(rows) > MAX_TABLE_ROWS:
+        body.append(_render_row("td", [f"and {len(rows) - MAX_TABLE_ROWS:,} more"]))
+    header = _render_row("th", map(html.escape, head))
+    table = f"<thead>{header}</thead><tbody>{''.join(body)}</tbody>"
+    paragraph = f"<p>{html.escape(note)}</p>" if note else ""
+    return f"<div><pre>{html.escape(text)}</pre><table>{table}</table>{paragraph}</div>"
 
 
-def _row(tag: str, cells: Iterable[str]) -> str:
-    # Notebooks set numbers to the right; these are sentences.
+def _render_row(tag: str, cells: Iterable[str]) -> str:
+    # Notebooks align cells to the right, as suits numbers; these are sentences.
     left = ' style="text-align: left"'
     return f"<tr>{''.join(f'<{tag}{left}>{cell}</{tag}>' for cell in cells)}</tr>"
 
 
-def _cell(cell: Cell, top: float) -> str:
+def _render_cell(cell: Cell, top: float) -> str:
     if isinstance(cell, str):
         return html.escape(cell)
-    x = np.linspace(2, WIDE - 2, len(cell)) if len(cell) > 1 else np.array([WIDE / 2])
-    y = HIGH - 3 - (HIGH - 6) * np.asarray(cell, dtype=np.float64) / max(top, 1e-300)
+    width, height = SPARKLINE_WIDTH_PX, SPARKLINE_HEIGHT_PX
+    x = np.linspace(2, width - 2, len(cell)) if len(cell) > 1 else np.array([width / 2])
+    y = height - 3 - (height - 6) * np.asarray(cell, dtype=np.float64) / max(top, 1e-300)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
     return (
-        f'<svg width="{WIDE}" height="{HIGH}" role="img" aria-label="ratings over time">'
+        f'<svg width="{width}" height="{height}" role="img" aria-label="ratings over time">'
         f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5" '
         'stroke-linecap="round"/></svg>'
     )

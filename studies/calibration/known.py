@@ -7,8 +7,8 @@ import numpy as np
 from cells import Arrays, Cell, Model, seeded
 from models import fit, models
 
-from polarbear.calibration.tally import Tally, judge
-from polarbear.simulation import PAPER, draw_truth, simulate_rankings
+from polarbear.calibration.tally import Tally, tally_claims
+from polarbear.simulation import PAPER_PRIOR, draw_truth, simulate_rankings
 
 ALGORITHMS = 5
 TIMES, PERSISTENCE, INSTANCES = (10, 30, 100), (0.0, 0.1, 0.5, np.inf), (16, 64, 256)
@@ -18,9 +18,9 @@ def measure(
     n_times: int, persistence: float, instances: int, model: Model, replicate: int
 ) -> Mapping[str, np.ndarray]:
     rng = seeded("known", n_times, persistence, instances, replicate)
-    truth, _ = draw_truth(PAPER, np.linspace(0, 1, n_times), ALGORITHMS, rng)
+    truth, _ = draw_truth(PAPER_PRIOR, np.linspace(0, 1, n_times), ALGORITHMS, rng)
     rankings = simulate_rankings(truth, instances, rng, persistence=persistence)
-    return counts(judge(fit(rankings, model), truth))
+    return counts(tally_claims(fit(rankings, model), truth))
 
 
 def counts(tally: Tally) -> Arrays:

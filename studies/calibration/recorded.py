@@ -9,10 +9,10 @@ from cells import Cell, Model, seeded
 from known import counts
 from models import fit, models
 
-from polarbear.calibration.population import at_times, contested, nearest_utilities
-from polarbear.calibration.tally import judge
+from polarbear.calibration.population import find_contested_pairs, fit_utilities, select_times
+from polarbear.calibration.tally import tally_claims
 from polarbear.data.rankings import Rankings
-from polarbear.simulation import rankings_of
+from polarbear.simulation import rank_costs
 
 POOLS = ("mabbob_d10", "mabbob_d5")
 INSTANCES = (16, 64, 256)
@@ -24,7 +24,7 @@ def pool(name: str) -> Rankings:
     path = Path(__file__).parent / "pools" / f"{name}.npz"
     with np.load(path, allow_pickle=False) as file:
         positions, algorithms = file["position"], file["algorithms"].tolist()
-        return rankings_of(
+        return rank_costs(
             positions.astype(np.float64), algorithms=algorithms, times=file["times"].astype(float)
         )
 
@@ -32,8 +32,8 @@ def pool(name: str) -> Rankings:
 @cache
 def truth(name: str) -> tuple[Rankings, np.ndarray, np.ndarray]:
     """The pool at 30 times, the nearest Plackett-Luce model, and whose odds are known."""
-    every_other = at_times(pool(name), np.arange(0, 60, 2))
-    return every_other, nearest_utilities(every_other), contested(every_other)
+    every_other = select_times(pool(name), np.arange(0, 60, 2))
+    return every_other, fit_utilities(every_other), find_contested_pairs(every_other)
 
 
 def measure(
@@ -42,7 +42,7 @@ def measure(
     rankings, utilities, asked = truth(name)
     rng = seeded("recorded", name, instances, replicate)
     chosen = rng.choice(len(rankings.instances), instances, replace=replace)
-    return counts(judge(fit(rankings.take(chosen), model), utilities, asked))
+    return counts(tally_claims(fit(rankings.take(chosen), model), utilities, asked))
 
 
 def cells(quick: bool, replicates: int) -> list[Cell]:

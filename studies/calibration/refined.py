@@ -9,9 +9,9 @@ from models import fit, models
 from recorded import pool
 
 import polarbear as pb
-from polarbear.calibration.population import at_times
+from polarbear.calibration.population import select_times
 from polarbear.data.rankings import Rankings
-from polarbear.simulation import PAPER, draw_truth, simulate_rankings
+from polarbear.simulation import PAPER_PRIOR, draw_truth, simulate_rankings
 
 INSTANCES = 64
 SIMULATED = {"L0": 0.0, "L0.5": 0.5, "Linf": np.inf}
@@ -19,14 +19,14 @@ SIMULATED = {"L0": 0.0, "L0.5": 0.5, "Linf": np.inf}
 
 def simulated(persistence: float, rng: np.random.Generator) -> tuple[Rankings, np.ndarray]:
     """Rankings at 100 times, and which ten of them are asked first."""
-    truth, _ = draw_truth(PAPER, np.linspace(0, 1, 100), 5, rng)
+    truth, _ = draw_truth(PAPER_PRIOR, np.linspace(0, 1, 100), 5, rng)
     rankings = simulate_rankings(truth, INSTANCES, rng, persistence=persistence)
     return rankings, np.arange(0, 100, 11)
 
 
 def recorded(name: str, rng: np.random.Generator) -> tuple[Rankings, np.ndarray]:
     """Rankings at 55 times, and which ten of them are asked first."""
-    whole = at_times(pool(name), np.arange(55))
+    whole = select_times(pool(name), np.arange(55))
     chosen = rng.choice(len(whole.instances), INSTANCES)
     return whole.take(chosen), np.arange(0, 55, 6)
 
@@ -35,7 +35,7 @@ def measure(kind: str, model: Model, replicate: int) -> Mapping[str, np.ndarray]
     rng = seeded("refined", kind, replicate)
     known = kind in SIMULATED
     rankings, first = simulated(SIMULATED[kind], rng) if known else recorded(kind, rng)
-    coarse, fine = fit(at_times(rankings, first), model), fit(rankings, model)
+    coarse, fine = fit(select_times(rankings, first), model), fit(rankings, model)
     row, column = np.triu_indices(len(rankings.algorithms), 1)
     few = coarse.better_matrix()[:, row, column]
     many = fine.better_matrix()[first][:, row, column]

@@ -10,7 +10,7 @@ from models import EVIDENCE
 from numpy.typing import NDArray
 from races import ALPHA, LOOKS
 
-from polarbear.calibration.tally import Estimate, Tally, ratio
+from polarbear.calibration.tally import Estimate, Tally, estimate_ratio
 from polarbear.plots import Cast, calibration
 from polarbear.simulation import PRIORS
 
@@ -191,7 +191,7 @@ def _refined(results: Results) -> list[str]:
             one = results[kind].get(model)
             if one is None:
                 return ["-"]
-            return [ratio(one["sums"][:, k], one["cases"][:, k]) for k in range(4)]
+            return [estimate_ratio(one["sums"][:, k], one["cases"][:, k]) for k in range(4)]
 
         return of
 
@@ -231,7 +231,7 @@ def _shares(
             whole = np.full(len(one["strongest"]), float(members))
             asked = [(0, 0), (1, 0), *([(1, n)] if n else [])]
             return [
-                ratio(_lost(one, alpha, mode, looks, rule).astype(float), whole)
+                estimate_ratio(_lost(one, alpha, mode, looks, rule).astype(float), whole)
                 for alpha in ALPHA
                 for mode, rule in asked
             ]

@@ -24,7 +24,7 @@ from error_control.decisions import (
 from tools.records import Records, seeded
 
 from polarbear.inference.e_values import multiplicity
-from polarbear.simulation import persistent_noise
+from polarbear.simulation import draw_persistent_noise
 
 INSTANCES, RACES = 1024, 2000
 CERTAINTY = (0.95, 0.99)
@@ -134,7 +134,7 @@ def measure(persistence: float, settings: list[Setting], races: int, records: Re
     step = max(1, AT_ONCE // (n_times * n * INSTANCES))
     for first in range(0, races, step):
         size = (min(step, races - first), INSTANCES, n)
-        noise = persistent_noise(times, size, persistence, rng)
+        noise = draw_persistent_noise(times, size, persistence, rng)
         for setting, of_setting in zip(settings, tallies, strict=True):
             wins = count_wins(setting.truth, noise, looks)
             for rule, tally in zip(rules, of_setting, strict=True):
@@ -244,7 +244,7 @@ def equal_pairs(records: Records, races: int = 500, instances: int = 4096) -> No
         step = max(1, AT_ONCE // (n_times * 2 * instances))
         for first in range(0, races, step):
             size = (min(step, races - first), instances, 2)
-            noise = persistent_noise(np.linspace(0, 1, n_times), size, 0.5, rng)
+            noise = draw_persistent_noise(np.linspace(0, 1, n_times), size, 0.5, rng)
             ends += rule.first_end(count_wins(truth, noise, looks), looks)
         count = {kind: sum(end == kind for end, _ in ends) for kind, _ in ends}
         took = float(np.mean([seen for _, seen in ends]))

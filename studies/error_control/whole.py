@@ -15,7 +15,7 @@ from tools.records import Records, seeded
 import polarbear as pb
 from polarbear.racing.events import Asked, Decided
 from polarbear.racing.race import Race
-from polarbear.simulation import PAPER, draw_truth
+from polarbear.simulation import PAPER_PRIOR, draw_truth
 
 RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 30, 4096, 10, 5, 3
 PERSISTENCE = {"plain": 0.5, "clones": np.inf}
@@ -26,7 +26,7 @@ def truth_of(setting: str, rng: np.random.Generator) -> Floats:
     """Draw utilities until three of the algorithms are members."""
     copied = setting == "clones"
     while True:
-        truth, _ = draw_truth(PAPER, grid(TIMES), ALGORITHMS - copied, rng)
+        truth, _ = draw_truth(PAPER_PRIOR, grid(TIMES), ALGORITHMS - copied, rng)
         if copied:
             best = int(np.flatnonzero(members(truth))[0])
             truth = np.concatenate([truth, truth[:, [best]]], axis=1)

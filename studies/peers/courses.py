@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tools.records import seeded
 
 import polarbear as pb
-from polarbear.calibration.population import nearest_utilities
-from polarbear.simulation import PAPER, draw_truth, noisy_utilities, rankings_of
+from polarbear.calibration.population import fit_utilities
+from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth, rank_costs
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def drawn(number: int, instances: int) -> Course:
     rng = seeded("drawn", number)
     names = tuple("ABCDEFGH")
     while True:
-        truth, _ = draw_truth(PAPER, TIMES, len(names), rng)
+        truth, _ = draw_truth(PAPER_PRIOR, TIMES, len(names), rng)
         course = Course(names, TIMES, np.empty((len(TIMES), 0, len(names))), truth)
         if len(course.members) >= 3:
             return _simulated(names, truth, instances, rng)
@@ -94,7 +94,7 @@ def drawn(number: int, instances: int) -> Course:
 def _simulated(
     names: tuple[str, ...], truth: Floats, instances: int, rng: np.random.Generator
 ) -> Course:
-    noisy = noisy_utilities(truth, instances, rng, TIMES, persistence=PERSISTENCE)
+    noisy = draw_noisy_utilities(truth, instances, rng, TIMES, persistence=PERSISTENCE)
     return Course(names, TIMES, -noisy, truth)
 
 
@@ -104,7 +104,7 @@ def pool(name: str, instances: int | None = None) -> Course:
     with np.load(POOLS / f"{name}.npz", allow_pickle=False) as file:
         position = file["position"][1::2, :instances].astype(np.float64)
         algorithms, times = tuple(file["algorithms"].tolist()), file["times"][1::2].astype(float)
-    rankings = rankings_of(position, algorithms=algorithms, times=times)
-    truth = nearest_utilities(rankings)
+    rankings = rank_costs(position, algorithms=algorithms, times=times)
+    truth = fit_utilities(rankings)
     at = [rankings.algorithms.index(name) for name in algorithms]
     return Course(algorithms, times, position, truth[:, at])

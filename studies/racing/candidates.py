@@ -19,7 +19,7 @@ from cells import Cell, seeded
 import polarbear as pb
 from course import Floats, arms, believing, grid, rules_of
 from polarbear.racing.jobs import Job
-from polarbear.simulation import PAPER, draw_truth, noisy_utilities
+from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth
 
 CANDIDATES, TIMES, INSTANCES, PERSISTENCE = 1000, 10, 128, 0.5
 RISE, LEVEL = 6.0, 2.0
@@ -32,7 +32,7 @@ TREND = 1000.0
 
 def truth_of(number: int, candidates: int) -> Floats:
     rng = seeded("candidates", number)
-    curves = [draw_truth(PAPER, grid(TIMES), 2, rng)[0][:, 0] for _ in range(candidates)]
+    curves = [draw_truth(PAPER_PRIOR, grid(TIMES), 2, rng)[0][:, 0] for _ in range(candidates)]
     level = np.linspace(0, RISE, candidates) + LEVEL * rng.standard_normal(candidates)
     return np.stack(curves, axis=1) + level
 
@@ -40,7 +40,7 @@ def truth_of(number: int, candidates: int) -> Floats:
 def runs_of(utilities: Floats, instances: int, number: int, candidate: int) -> Floats:
     """Values (T, instances) of all runs of a candidate."""
     rng = seeded("candidate", number, candidate)
-    noisy = noisy_utilities(
+    noisy = draw_noisy_utilities(
         utilities[:, None], instances, rng, grid(TIMES), persistence=PERSISTENCE
     )
     return noisy[:, :, 0] + TREND * np.arange(TIMES)[:, None]

@@ -18,7 +18,7 @@ import polarbear as pb
 from polarbear.racing.events import Decided
 from polarbear.racing.jobs import Job
 from polarbear.racing.race import Fit, Race
-from polarbear.simulation import noisy_utilities
+from polarbear.simulation import draw_noisy_utilities
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def course(
 ) -> Course:
     """Runs with these utilities; whoever was lucky stays so for a time (``persistence``)."""
     times = grid(len(truth))
-    noisy = noisy_utilities(truth, instances, rng, times, persistence=persistence)
+    noisy = draw_noisy_utilities(truth, instances, rng, times, persistence=persistence)
     # A common trend makes every time an improvement, and changes no ranking.
     trend = (np.ptp(noisy) + 1) * np.arange(len(truth))
     return Course(times, truth, noisy + trend[:, None, None])

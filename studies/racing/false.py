@@ -13,7 +13,7 @@ import numpy as np
 from cells import Cell, seeded
 
 from course import arms, course, grid, raced, remembered, rules_of
-from polarbear.simulation import PAPER, draw_truth
+from polarbear.simulation import PAPER_PRIOR, draw_truth
 
 PERSISTENCE, ALPHA = (0.0, 0.5, np.inf), (0.95, 0.99)
 INSTANCES = {5: 96, 20: 32}
@@ -37,7 +37,7 @@ def measure(
     number: int,
 ) -> dict[str, Any]:
     rng = seeded("false", n, persistence, number)  # the same truths and runs whatever alpha is
-    truth, _ = draw_truth(PAPER, grid(TIMES), n, rng)
+    truth, _ = draw_truth(PAPER_PRIOR, grid(TIMES), n, rng)
     on = course(truth, instances, rng, persistence)
     rules = rules_of({"alpha": alpha}, more)
     found = raced(on, rules, remembered(evidence, DRAWS), number)

@@ -15,7 +15,7 @@ from tools.pools import recorded_runs
 
 import polarbear as pb
 from course import Clocked, arms, remembered, rules_of
-from polarbear.calibration.population import nearest_utilities
+from polarbear.calibration.population import fit_utilities
 
 POOLS = ("mabbob_d10", "mabbob_d5")
 ALPHA = (0.95, 0.99)
@@ -35,7 +35,7 @@ def everything(name: str, instances: int | None) -> tuple[pb.Posterior, list[str
     """What all of a pool says, and the Pareto set of the Plackett-Luce model nearest to it."""
     runs = pool(name, instances)
     rankings = pb.rank(runs, times_of(runs))
-    truth = nearest_utilities(rankings)
+    truth = fit_utilities(rankings)
     beaten = (truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
     nearest = [a for a, out in zip(rankings.algorithms, beaten, strict=True) if not out]
     return pb.fit(rankings, draws=DRAWS), nearest

@@ -14,7 +14,7 @@ from cells import Cell, seeded
 
 from course import Floats, arms, believing, course, grid, members, raced, rules_of, wins
 from polarbear.priors import GP, HSGP, SparseGP
-from polarbear.simulation import PAPER, draw_truth
+from polarbear.simulation import PAPER_PRIOR, draw_truth
 
 EPSILON = 0.05
 RULES = {"alpha": 0.99, "epsilon": EPSILON, "batch": (8, 64)}
@@ -83,7 +83,7 @@ EXAMPLES = {
 def truth_of(name: str, number: int) -> Floats:
     example, rng = EXAMPLES[name], seeded("synthetic", name, number)
     while True:
-        truth, _ = draw_truth(PAPER, grid(example.n_times), example.n, rng)
+        truth, _ = draw_truth(PAPER_PRIOR, grid(example.n_times), example.n, rng)
         if example.looks_so(truth):
             return truth
 

@@ -11,7 +11,7 @@ from recorded import pool
 from scipy.stats import binom
 from synthetic import EXAMPLES
 
-from polarbear.data.names import natural
+from polarbear.data.names import natural_sort_key
 
 Results = dict[str, dict[str, Columns]]
 """By cell and arm."""
@@ -21,7 +21,7 @@ def collect(part: str, folder: Path) -> Results:
     """What is there of a part."""
     paths = (folder / "results").glob(f"{part}-*.npz")
     named = {path.stem.removeprefix(f"{part}-"): path for path in paths}
-    return {name: load(named[name]) for name in sorted(named, key=natural)}
+    return {name: load(named[name]) for name in sorted(named, key=natural_sort_key)}
 
 
 def write(folder: Path) -> str:

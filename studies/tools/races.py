@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import polarbear as pb
-from polarbear.calibration.population import dense_positions
+from polarbear.calibration.population import to_dense_positions
 from polarbear.coordinator.run_race import Result
-from polarbear.data.names import natural
+from polarbear.data.names import natural_sort_key
 from polarbear.racing.events import Asked, Decided, Event, Started
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import FAILED
@@ -46,7 +46,7 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
     rankings = pb.rank(runs, started.times)
     np.savez_compressed(
         folder / "positions.npz",
-        position=dense_positions(rankings).astype(np.int8),
+        position=to_dense_positions(rankings).astype(np.int8),
         algorithms=np.array(rankings.algorithms),
         times=rankings.times,
     )
@@ -69,7 +69,7 @@ def load(folder: Path) -> dict[str, Any] | None:
 
 def load_all(results: Path) -> dict[str, dict[str, Any]]:
     """The races of a study, by the names of their folders."""
-    names = sorted((path.name for path in results.glob("*")), key=natural)
+    names = sorted((path.name for path in results.glob("*")), key=natural_sort_key)
     return {name: facts for name in names if (facts := load(results / name))}
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from polarbear import DataError, Run, Runs, rank
 from polarbear.data import rankings as module
-from polarbear.data.rankings import _compare, positions_of
+from polarbear.data.rankings import _compare, compute_positions
 from strategies import DIRECTIONS, GRIDS, VALUES, records
 
 TOLERANCES = st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1e-6), (0.5, 0.5)])
@@ -97,7 +97,7 @@ def test_maximising_is_minimising_the_negative(recorded, times):
 @given(st.lists(st.one_of(VALUES, st.just(math.nan)), min_size=1, max_size=9))
 def test_a_position_counts_those_ahead(values):
     expected = [-1 if math.isnan(v) else sum(w < v for w in values) for v in values]
-    assert positions_of(np.array(values)).tolist() == expected
+    assert compute_positions(np.array(values)).tolist() == expected
 
 
 def compared(*runs, **options):

@@ -19,7 +19,7 @@ from polarbear.inference.laplace.engine import laplace
 from polarbear.inference.laplace.independent import independent
 from polarbear.inference.plackett_luce.likelihood import choices
 from polarbear.priors.base import helmert
-from polarbear.simulation import PRIORS, rankings_of, simulate_rankings
+from polarbear.simulation import PRIORS, rank_costs, simulate_rankings
 
 TEMPORAL = [prior for name, prior in PRIORS.items() if "Dirichlet" not in name]
 
@@ -27,7 +27,7 @@ TEMPORAL = [prior for name, prior in PRIORS.items() if "Dirichlet" not in name]
 def persistent(n_times, instances, n=3, seed=0):
     """Rankings that never change: one look is as good as many."""
     luck = np.random.default_rng(seed).gumbel(size=(1, instances, n))
-    return rankings_of(-np.repeat(luck + np.linspace(0, 0.6, n), n_times, axis=0))
+    return rank_costs(-np.repeat(luck + np.linspace(0, 0.6, n), n_times, axis=0))
 
 
 def test_together_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
@@ -174,7 +174,7 @@ def test_unanimous_rankings_that_never_change_are_one_statement(instances):
     costs = np.tile(np.arange(3.0), (12, instances, 1))
     for names in (("a", "b", "c"), ("c", "b", "a")):
         turned = costs if names[0] == "a" else costs[..., ::-1]
-        posterior = pb.fit(rankings_of(turned, algorithms=("x", "y", "z")))
+        posterior = pb.fit(rank_costs(turned, algorithms=("x", "y", "z")))
         first, second = ("y", "z") if names[0] == "a" else ("y", "x")
         all_times = posterior.better_everywhere(first, second)
         assert abs(all_times - posterior.better(first, second)[0]) < 0.03
@@ -183,4 +183,4 @@ def test_unanimous_rankings_that_never_change_are_one_statement(instances):
 def test_doubt_counts_those_that_speak():
     costs = np.random.default_rng(0).normal(size=(2, 20, 3))
     costs[1, 3:, 1:] = np.nan
-    assert_allclose(doubt_at_times(rankings_of(costs)), [4 / 23, 4 / 6])
+    assert_allclose(doubt_at_times(rank_costs(costs)), [4 / 23, 4 / 6])

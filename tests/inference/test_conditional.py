@@ -11,7 +11,7 @@ from polarbear.inference.plackett_luce.likelihood import choices
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.random_walk import RandomWalk
-from polarbear.simulation import rankings_of
+from polarbear.simulation import rank_costs
 
 HYPER = {"scale": 1.2, "length": 0.3}
 MARKOV = [GP("matern32"), GP("matern52"), RandomWalk()]
@@ -26,7 +26,7 @@ def simulated(n, n_instances, n_times, seed=0, sweep=False):
     utility = mu[:, None, :] + rng.gumbel(size=(n_times, n_instances, n))
     if sweep:
         utility[..., 0] = utility.max() + 1
-    return times, rankings_of(-utility, times=times)
+    return times, rank_costs(-utility, times=times)
 
 
 @pytest.mark.parametrize("prior", MARKOV)
@@ -142,7 +142,7 @@ def test_an_algorithm_that_always_wins_has_a_finite_lead(n_instances):
 
 
 def test_without_data_the_posterior_is_the_prior():
-    nothing = choices(rankings_of(np.empty((5, 0, 3))))
+    nothing = choices(rank_costs(np.empty((5, 0, 3))))
     found = chain(nothing, GP().chain(np.linspace(0, 1, 5), HYPER), 3, None)
     assert_allclose(found.evidence, 0.0, atol=1e-8)
     assert_allclose(found.mean, 0.0)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import polarbear as pb
 from polarbear.inference.fit import connected_groups
-from polarbear.simulation import PRIORS, rankings_of
+from polarbear.simulation import PRIORS, rank_costs
 
 each_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
@@ -74,27 +74,27 @@ def test_times_are_those_asked_for():
     [
         (lambda: pb.fit("results/"), r"fit\(read\('results/'\)\)"),
         (lambda: pb.fit(frame()), "nothing says whether small"),
-        (lambda: pb.fit(rankings_of(noisy(3, 2)), times=[1]), "pass neither"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), times=[1]), "pass neither"),
         (
-            lambda: pb.fit(rankings_of(noisy(3, 2)), method="magic"),
+            lambda: pb.fit(rank_costs(noisy(3, 2)), method="magic"),
             "no method 'magic'; there",
         ),
         (
-            lambda: pb.fit(rankings_of(noisy(3, 2)), drows=3),
+            lambda: pb.fit(rank_costs(noisy(3, 2)), drows=3),
             "no option 'drows'; it has start",
         ),
-        (lambda: pb.fit(rankings_of(noisy(3, 1))), "at least two"),
+        (lambda: pb.fit(rank_costs(noisy(3, 1))), "at least two"),
         (
-            lambda: pb.fit(rankings_of(noisy(3, 2)), prior=pb.priors.GP(scale=1.0)),
+            lambda: pb.fit(rank_costs(noisy(3, 2)), prior=pb.priors.GP(scale=1.0)),
             "scale=1.0 in GP",
         ),
         (
             lambda: pb.fit(pb.Runs.from_frame(frame(), direction="minimize"), direction="maximize"),
             "but these runs minimize",
         ),
-        (lambda: pb.fit(rankings_of(noisy(3, 2)), prior="GP"), "a prior such as"),
-        (lambda: pb.fit(rankings_of(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
-        (lambda: pb.fit(rankings_of(noisy(3, 2)), draws=0), "draws=0"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), prior="GP"), "a prior such as"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), draws=0), "draws=0"),
     ],
 )
 def test_what_cannot_be_is_said_plainly(call, message):
@@ -105,7 +105,7 @@ def test_what_cannot_be_is_said_plainly(call, message):
 def test_a_posterior_that_is_not_to_be_trusted_is_announced(monkeypatch):
     monkeypatch.setattr("polarbear.inference.laplace.hypergrid.MOST_POINTS", 3)
     with pytest.warns(pb.FitWarning, match="do not trust this posterior"):
-        pb.fit(rankings_of(noisy(4, 3)), prior=pb.priors.GP())
+        pb.fit(rank_costs(noisy(4, 3)), prior=pb.priors.GP())
 
 
 # Extreme data: what the answer must be
@@ -118,7 +118,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
     for instances in (2, 8, 200):
         costs = noisy(instances, 4)
         costs[..., 0] = -10.0
-        posterior = pb.fit(rankings_of(costs), prior=prior)
+        posterior = pb.fit(rank_costs(costs), prior=prior)
         assert np.isfinite(posterior.utilities).all()
         found.append(min(posterior.better("a1", b).mean() for b in ("a2", "a3", "a4")))
     assert found[0] > 0.6
@@ -129,7 +129,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
 
 @each_prior
 def test_who_are_always_tied_are_even(prior):
-    posterior = pb.fit(rankings_of(np.zeros((6, 9, 4))), prior=prior)
+    posterior = pb.fit(rank_costs(np.zeros((6, 9, 4))), prior=prior)
     assert_allclose(posterior.better_matrix(), 0.5, atol=0.02)
     assert_allclose(posterior.mean(), 0.25, atol=0.01)
 
@@ -137,7 +137,7 @@ def test_who_are_always_tied_are_even(prior):
 @each_prior
 def test_a_single_instance_says_a_little(prior):
     costs = np.tile([[[1.0, 2.0, 3.0]]], (1, 1, 1))
-    posterior = pb.fit(rankings_of(costs), prior=prior)
+    posterior = pb.fit(rank_costs(costs), prior=prior)
     assert 0.5 < posterior.better("a1", "a2")[0] < 0.95
     assert posterior.better("a1", "a3")[0] > posterior.better("a1", "a2")[0]
 
@@ -148,7 +148,7 @@ def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
     costs = noisy(30, 3)
     costs[..., 2] = np.nan
     with pytest.warns(pb.FitWarning, match=r"rests on the prior alone: a3 \| a1, a2"):
-        posterior = pb.fit(rankings_of(costs), prior=prior)
+        posterior = pb.fit(rank_costs(costs), prior=prior)
     assert not posterior.diagnostics.trusted
     for other in ("a1", "a2"):
         assert_allclose(posterior.better("a3", other), 0.5, atol=0.15)
@@ -162,7 +162,7 @@ def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
     costs = np.full((4, 24, 4), np.nan)
     costs[:, :12, :2], costs[:, 12:, 2:] = noisy(12, 2, 4), noisy(12, 2, 4)
     with pytest.warns(pb.FitWarning, match=r"prior alone: a3, a4 \| a1, a2"):
-        posterior = pb.fit(rankings_of(costs), prior=prior)
+        posterior = pb.fit(rank_costs(costs), prior=prior)
     assert not posterior.diagnostics.trusted
     # The two groups saw the very same: neither can be said to be ahead.
     for a, b in (("a1", "a3"), ("a2", "a4")):
@@ -173,7 +173,7 @@ def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
 def test_an_algorithm_entered_twice_is_even_with_itself(prior):
     costs = noisy(15, 3, seed=4)
     costs = np.concatenate([costs, costs[..., :1]], axis=-1)
-    posterior = pb.fit(rankings_of(costs), prior=prior)
+    posterior = pb.fit(rank_costs(costs), prior=prior)
     assert_allclose(posterior.better("a1", "a4"), 0.5, atol=0.02)
     assert_allclose(posterior.better("a1", "a2"), posterior.better("a4", "a2"), atol=0.02)
 
@@ -183,20 +183,20 @@ def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
     costs = noisy(10, 3)
     costs[2] = np.nan
     with pytest.warns(pb.DataWarning, match="nothing is known of anybody at 1 time, 0.4"):
-        posterior = pb.fit(rankings_of(costs), prior=prior)
+        posterior = pb.fit(rank_costs(costs), prior=prior)
     assert np.isfinite(posterior.mean()).all()
 
 
 @each_prior
 def test_no_data_at_all_leave_the_prior(prior):
     with pytest.warns(pb.FitWarning, match="the prior alone"):
-        posterior = pb.fit(rankings_of(np.full((2, 3, 3), np.nan)), prior=prior)
+        posterior = pb.fit(rank_costs(np.full((2, 3, 3), np.nan)), prior=prior)
     assert not posterior.diagnostics.trusted
     assert_allclose(posterior.better_matrix(), 0.5, atol=0.03)
 
 
 def test_rankings_without_weight_compare_nothing():
-    rankings = rankings_of(noisy(5, 2), weight=np.zeros(5))
+    rankings = rank_costs(noisy(5, 2), weight=np.zeros(5))
     with pytest.warns(pb.FitWarning, match="no two algorithms are compared"):
         assert not pb.fit(rankings).diagnostics.trusted
 
@@ -205,7 +205,7 @@ def test_algorithms_that_met_through_others_are_compared():
     costs = np.full((2, 12, 4), np.nan)
     for k in range(3):
         costs[:, 4 * k : 4 * k + 4, k : k + 2] = noisy(4, 2, 2)
-    rankings = rankings_of(costs)
+    rankings = rank_costs(costs)
     assert connected_groups(rankings) == [("a1", "a2", "a3", "a4")]
     assert pb.fit(rankings).diagnostics.trusted
 
@@ -240,7 +240,7 @@ def test_an_algorithm_that_nobody_watched_late_is_named():
     costs = noisy(6, 3)
     costs[4:, :, 1] = np.nan
     with pytest.warns(pb.DataWarning, match="nothing is known of a2 at 2 times, 0.8 to 1"):
-        pb.fit(rankings_of(costs))
+        pb.fit(rank_costs(costs))
     with pytest.raises(pb.DataError, match="fit takes Rankings, Runs or a data frame, not int"):
         pb.fit(3, direction="minimize")
 
@@ -250,10 +250,10 @@ def test_times_that_rest_on_few_instances_are_named_with_the_remedy():
     costs[5, 2:] = np.nan
     said = r"at 1 time \(1\) the verdict rests on 2 instances, elsewhere on up to 10: "
     with pytest.warns(pb.DataWarning, match=said + r".*times=pb\.grid\.log\(0\.2, 0\.8, 30\)"):
-        pb.fit(rankings_of(costs))
+        pb.fit(rank_costs(costs))
     costs = noisy(10, 3)
     costs[5, 3:] = np.nan
-    pb.fit(rankings_of(costs))
+    pb.fit(rank_costs(costs))
 
 
 @pytest.mark.parametrize(

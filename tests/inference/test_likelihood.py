@@ -12,7 +12,7 @@ from polarbear.inference.plackett_luce.likelihood import choices
 from polarbear.inference.plackett_luce.ordered_rankings import subsets
 from polarbear.inference.plackett_luce.ranking_likelihood import Orders
 from polarbear.inference.plackett_luce.subset_likelihood import SetTable
-from polarbear.simulation import rankings_of
+from polarbear.simulation import rank_costs
 from strategies import DIRECTIONS, GRIDS, records
 
 FORMS = pytest.mark.parametrize("form", [SetTable, Orders])
@@ -111,7 +111,7 @@ def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
     if ties:
         costs = costs.round()
     costs[rng.random(costs.shape) < 0.3] = np.nan
-    rankings = rankings_of(costs, weight=rng.uniform(0.5, 2, instances))
+    rankings = rank_costs(costs, weight=rng.uniform(0.5, 2, instances))
     table, orders = SetTable.of(rankings), Orders.of(rankings)
     mu = rng.normal(size=(4, n_times, n))
     assert_allclose(orders.value(mu), table.value(mu), atol=1e-9)
@@ -149,8 +149,8 @@ def test_scores_are_the_gradients_of_single_instances():
     costs = rng.integers(0, 3, size=(3, 6, 4)).astype(float)
     costs[rng.random(costs.shape) < 0.2] = np.nan
     weight, mu = rng.uniform(0.5, 2, 6), rng.normal(size=(3, 4))
-    scores = Orders.of(rankings_of(costs, weight=weight)).scores(mu, np.arange(6) // 2, 3)
+    scores = Orders.of(rank_costs(costs, weight=weight)).scores(mu, np.arange(6) // 2, 3)
     for k in range(3):
         alone = slice(2 * k, 2 * k + 2)
-        own = SetTable.of(rankings_of(costs[:, alone], weight=weight[alone]))
+        own = SetTable.of(rank_costs(costs[:, alone], weight=weight[alone]))
         assert_allclose(scores[k], own.gradient(mu), atol=1e-12)

@@ -11,7 +11,7 @@ import polarbear as pb
 from polarbear.inference.plackett_luce.likelihood import choices
 from polarbear.inference.reference.chains import judge
 from polarbear.priors.base import helmert, unit_times
-from polarbear.simulation import rankings_of
+from polarbear.simulation import rank_costs
 
 pytest.importorskip("pymc")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -34,7 +34,7 @@ def hard_rankings(n, n_times=5, instances=9):
     costs = rng.integers(0, 4, size=(n_times, instances, n)).astype(float)
     costs[rng.random(costs.shape) < 0.2] = np.nan
     weight, times = rng.uniform(0.5, 2, instances), np.geomspace(1, 1000, n_times)
-    return rankings_of(costs, times=times, weight=weight)
+    return rank_costs(costs, times=times, weight=weight)
 
 
 def log_posterior(rankings, prior, point):

@@ -33,7 +33,7 @@ def closed():
 
 
 def runs_of(n, times, instances=24):
-    truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER, times, n, 2)
+    truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER_PRIOR, times, n, 2)
     return pb.simulation.simulate_runs(truth, instances, 2, times, persistence=0.5)
 
 

@@ -9,7 +9,7 @@ from error_control.errors import count_wins, tied, tied_once
 import polarbear as pb
 from polarbear.inference.algorithm_status import Claims, statuses_of
 from polarbear.inference.e_values import Evidence, Outcomes, multiplicity
-from polarbear.simulation import persistent_noise
+from polarbear.simulation import draw_persistent_noise
 from racers import drive, race_of
 
 LOOKS = default_looks(256)
@@ -18,7 +18,7 @@ LOOKS = default_looks(256)
 def simulate(setting, races, persistence, seed=0):
     n_times, n = setting.truth.shape
     times = np.linspace(0, 1, n_times)
-    noise = persistent_noise(times, (races, int(LOOKS[-1]), n), persistence, seed)
+    noise = draw_persistent_noise(times, (races, int(LOOKS[-1]), n), persistence, seed)
     return count_wins(setting.truth, noise, LOOKS)
 
 

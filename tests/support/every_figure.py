@@ -55,7 +55,7 @@ class Case:
 
 def simulated(name: str, n: int, instances: int, times: Any, seed: int, **more: Any) -> Case:
     """Runs of algorithms whose true utilities the paper's prior has drawn."""
-    truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER, times, n, seed)
+    truth, _ = pb.simulation.draw_truth(pb.simulation.PAPER_PRIOR, times, n, seed)
     spread = np.linspace(1, -2, n) if n > 8 else np.zeros(n)
     runs = pb.simulation.simulate_runs(truth + spread, instances, seed, times, persistence=0.5)
     order = [int(label[1:]) - 1 for label in runs.algorithms]

@@ -1,22 +1,28 @@
-"""Calibration: is what a posterior claims as often true as it says?
+"""Calibration: are the claims of a posterior true as often as their probabilities say?
 
-``calibrate`` asks it of your own data; ``judge`` counts the claims of one posterior against a known
-truth; ``check_thirds`` and ``check_rates`` ask whether odds depend on who else takes part.
+``calibrate`` answers it for given data by resampling; ``tally_claims`` counts the claims of one
+posterior against a known truth. ``check_irrelevant_alternatives`` and ``check_win_rates`` test the
+assumption of the Plackett-Luce model. May import data, priors, inference and _text.
 """
 
-from polarbear.calibration.odds import Change, Check, check_rates, check_thirds
-from polarbear.calibration.population import nearest_utilities
+from polarbear.calibration.odds import (
+    OddsCheck,
+    OddsDifference,
+    check_irrelevant_alternatives,
+    check_win_rates,
+)
+from polarbear.calibration.population import fit_utilities
 from polarbear.calibration.resampling import Calibration, calibrate
-from polarbear.calibration.tally import Tally, judge
+from polarbear.calibration.tally import Tally, tally_claims
 
 __all__ = [
     "Calibration",
-    "Change",
-    "Check",
+    "OddsCheck",
+    "OddsDifference",
     "Tally",
     "calibrate",
-    "check_rates",
-    "check_thirds",
-    "judge",
-    "nearest_utilities",
+    "check_irrelevant_alternatives",
+    "check_win_rates",
+    "fit_utilities",
+    "tally_claims",
 ]

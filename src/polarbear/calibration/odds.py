@@ -14,7 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.calibration.population import among, contested, dense_positions
+from polarbear.calibration.population import (
+    find_contested_pairs,
+    select_algorithms,
+    to_dense_positions,
+)
 from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.inference.laplace.independent import independent
 from polarbear.inference.plackett_luce.likelihood import choices
@@ -38,7 +42,7 @@ CHANCES = 999
 """The number of random samples of the largest change by chance."""
 
 
-class Change(NamedTuple):
+class OddsDifference(NamedTuple):
     """The probability that ``a`` beats ``b`` at a time, and what it is by another account.
 
     ``without`` is the algorithm that was left out, "" for all but the two: then ``other`` is the
@@ -55,7 +59,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Check:
+class OddsCheck:
     """Differences between two accounts of the same odds, and whether chance makes such.
 
     Attributes
@@ -78,24 +82,24 @@ class Check:
     largest: float
     flipped: float
     cases: int
-    worst: tuple[Change, ...]
+    worst: tuple[OddsDifference, ...]
 
 
-def check_thirds(rankings: Rankings, seed: int = 0) -> Check:
+def check_irrelevant_alternatives(rankings: Rankings, seed: int = 0) -> OddsCheck:
     """Does a third algorithm change the odds of a pair? Each is left out in turn.
 
     >>> from polarbear.simulation import simulate_rankings
     >>> held = simulate_rankings(np.array([[0.0, 0.5, 1.0]]), 400)
-    >>> check_thirds(held).p_value > 0.05
+    >>> check_irrelevant_alternatives(held).p_value > 0.05
     True
     >>> broken = simulate_rankings(np.array([[0.0, 0.5, 1.0]]), 400, spread=[0, 0, 8])
-    >>> check_thirds(broken).p_value < 0.01
+    >>> check_irrelevant_alternatives(broken).p_value < 0.01
     True
     """
     return _checked(rankings, _thirds, seed)
 
 
-def check_rates(rankings: Rankings, seed: int = 0) -> Check:
+def check_win_rates(rankings: Rankings, seed: int = 0) -> OddsCheck:
     """Are the model's odds of a pair those with which the two beat each other?"""
     return _checked(rankings, _rates, seed)
 
@@ -139,7 +143,7 @@ def _thirds(rankings: Rankings) -> Iterator[_Account]:
         first, second = np.triu_indices(n - 1, 1)
         row, column = np.array(rest)[first], np.array(rest)[second]
         model, before = whole.odds(row, column)
-        other, after = _fit(among(rankings, rest)).odds(first, second)
+        other, after = _fit(select_algorithms(rankings, rest)).odds(first, second)
         name = rankings.algorithms[third]
         yield _Account(row, column, model, other, after - before, name)
 
@@ -150,7 +154,7 @@ def _rates(rankings: Rankings) -> Iterator[_Account]:
         return
     row, column = np.triu_indices(n, 1)
     model, before = _fit(rankings).odds(row, column)
-    position = dense_positions(rankings)
+    position = to_dense_positions(rankings)
     mine, theirs = position[..., row], position[..., column]
     known = (mine != UNKNOWN) & (theirs != UNKNOWN)
     won = np.where(known, (mine < theirs) + 0.5 * (mine == theirs), 0.0)
@@ -166,11 +170,11 @@ def _rates(rankings: Rankings) -> Iterator[_Account]:
 
 def _checked(
     rankings: Rankings, accounts: Callable[[Rankings], Iterator[_Account]], seed: int
-) -> Check:
+) -> OddsCheck:
     instances = len(rankings.instances)
     luck = np.random.default_rng(seed).standard_normal((CHANCES, instances))
     luck -= luck.mean(axis=1, keepdims=True)
-    open_ = contested(rankings)
+    open_ = find_contested_pairs(rankings)
     by_chance, found = np.zeros(CHANCES), []
     for account in accounts(rankings) if instances >= LEAST else ():
         asked = open_[:, account.row, account.column]
@@ -183,7 +187,7 @@ def _checked(
             largest = np.abs(luck @ (influence[:, some] / error[some])).max(axis=1)
             by_chance = np.maximum(by_chance, largest)
         found += [
-            Change(
+            OddsDifference(
                 rankings.algorithms[account.row[pair]],
                 rankings.algorithms[account.column[pair]],
                 float(rankings.times[t]),
@@ -196,12 +200,12 @@ def _checked(
             if some[k]
         ]
     if not found:
-        return Check(np.nan, np.nan, np.nan, np.nan, 0, ())
+        return OddsCheck(np.nan, np.nan, np.nan, np.nan, 0, ())
     gap = np.array([change.other - change.model for change in found])
     standard = np.abs(gap) / np.array([change.error for change in found])
     p_value = (1 + np.sum(by_chance >= standard.max())) / (1 + CHANCES)
     flipped = np.mean([(c.other - 0.5) * (c.model - 0.5) < 0 for c in found])
-    return Check(
+    return OddsCheck(
         float(p_value),
         float(np.abs(gap).mean()),
         float(np.abs(gap).max()),
@@ -211,8 +215,8 @@ def _checked(
     )
 
 
-def _each_pair_once(changes: list[Change], most: int) -> list[Change]:
-    first: dict[tuple[str, str], Change] = {}
+def _each_pair_once(changes: list[OddsDifference], most: int) -> list[OddsDifference]:
+    first: dict[tuple[str, str], OddsDifference] = {}
     for change in changes:
         first.setdefault((change.a, change.b), change)
     return list(first.values())[:most]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.rankings import UNKNOWN, Rankings, positions_of
+from polarbear.data.rankings import UNKNOWN, Rankings, compute_positions
 from polarbear.inference.laplace.independent import independent
 from polarbear.inference.plackett_luce.likelihood import choices
 
@@ -16,14 +16,14 @@ CONTESTED = 5.0
 """The number of instances that each of two must have won for their odds to be known."""
 
 
-def nearest_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
+def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
     """Log-utilities (T, n) of the Plackett-Luce model that is nearest to rankings, at each time.
 
     The mode of the posterior with ``Dirichlet(alpha)``, in log-utilities; of many rankings it is
     the model that fits best, whether or not any fits.
 
     >>> from polarbear.simulation import simulate_rankings
-    >>> found = nearest_utilities(simulate_rankings(np.array([[1.0, -1.0]]), 5000))
+    >>> found = fit_utilities(simulate_rankings(np.array([[1.0, -1.0]]), 5000))
     >>> bool(np.abs(found - [1.0, -1.0]).max() < 0.1)
     True
     """
@@ -31,13 +31,13 @@ def nearest_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
     return independent(choices(rankings), alpha, n_times, n).mean
 
 
-def at_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
+def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
     """The same rankings at some of their times."""
     rows = np.asarray(rows)
     return replace(rankings, times=rankings.times[rows], position=rankings.position[rows])
 
 
-def dense_positions(rankings: Rankings) -> NDArray[np.integer]:
+def to_dense_positions(rankings: Rankings) -> NDArray[np.integer]:
     """Positions (T, comparisons, n), -1 for whoever does not take part or is not known."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     shape = (len(rankings.times), len(rankings.instance), len(rankings.algorithms))
@@ -46,15 +46,15 @@ def dense_positions(rankings: Rankings) -> NDArray[np.integer]:
     return dense
 
 
-def among(rankings: Rankings, algorithms: Sequence[int]) -> Rankings:
+def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings:
     """The same rankings with some of the algorithms only, by number.
 
-    >>> from polarbear.simulation import rankings_of
-    >>> among(rankings_of(np.array([[[3.0, 1.0, 2.0]]])), [0, 2]).order("i1", 0.0)
+    >>> from polarbear.simulation import rank_costs
+    >>> select_algorithms(rank_costs(np.array([[[3.0, 1.0, 2.0]]])), [0, 2]).order("i1", 0.0)
     [[('a3',), ('a1',)]]
     """
-    kept = dense_positions(rankings)[:, :, list(algorithms)].astype(np.float64)
-    position = positions_of(np.where(kept == UNKNOWN, np.nan, kept))
+    kept = to_dense_positions(rankings)[:, :, list(algorithms)].astype(np.float64)
+    position = compute_positions(np.where(kept == UNKNOWN, np.nan, kept))
     comparisons, n = position.shape[1:]
     return replace(
         rankings,
@@ -65,9 +65,9 @@ def among(rankings: Rankings, algorithms: Sequence[int]) -> Rankings:
     )
 
 
-def wins(rankings: Rankings) -> Floats:
+def count_wins(rankings: Rankings) -> Floats:
     """On how many instances the row was ahead of the column: (T, n, n), ties half."""
-    position = dense_positions(rankings)
+    position = to_dense_positions(rankings)
     known = position != UNKNOWN
     found = np.zeros((len(rankings.times), *2 * [len(rankings.algorithms)]))
     for a in range(found.shape[1]):
@@ -77,11 +77,11 @@ def wins(rankings: Rankings) -> Floats:
     return found
 
 
-def contested(rankings: Rankings) -> NDArray[np.bool_]:
+def find_contested_pairs(rankings: Rankings) -> NDArray[np.bool_]:
     """Between whom (T, n, n) the odds are known: both have won on some instances.
 
     How rare a win is that was never seen, nobody can tell from a pool.
     """
-    won = wins(rankings)
+    won = count_wins(rankings)
     both = np.minimum(won, won.swapaxes(1, 2)) >= CONTESTED
     return both & ~np.eye(both.shape[1], dtype=bool)

@@ -8,10 +8,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import count, moment, shown, span
-from polarbear.calibration.odds import LEAST, Change, Check, check_rates, check_thirds
-from polarbear.calibration.population import contested, nearest_utilities
-from polarbear.calibration.tally import Estimate, Tally, judge
+from polarbear._text import escape_text, format_count, format_range, format_time
+from polarbear.calibration.odds import (
+    LEAST,
+    OddsCheck,
+    OddsDifference,
+    check_irrelevant_alternatives,
+    check_win_rates,
+)
+from polarbear.calibration.population import find_contested_pairs, fit_utilities
+from polarbear.calibration.tally import Estimate, Tally, tally_claims
 from polarbear.errors import DataError, DataWarning, FitWarning
 from polarbear.inference.fit import apart, as_rankings, fit
 from polarbear.priors.dirichlet import Dirichlet
@@ -70,8 +76,8 @@ class Calibration:
     instances: int
     drawn: int
     tally: Tally
-    thirds: Check
-    rates: Check
+    thirds: OddsCheck
+    rates: OddsCheck
     prior: str
 
     @property
@@ -98,7 +104,7 @@ class Calibration:
         return min(self.thirds.p_value, self.rates.p_value) >= SURPRISING
 
     @property
-    def misfit(self) -> Change | None:
+    def misfit(self) -> OddsDifference | None:
         """The pair whose win probability differs most from its win rate, if it is a misfit.
 
         That is a difference of more than 0.05, where differences are beyond chance (1 %).
@@ -110,13 +116,13 @@ class Calibration:
 
     def __str__(self) -> str:
         first, last = float(self.times[0]), float(self.times[-1])
-        grid = f"{count(len(self.times), 'time')}, {span(first, last, self.clock)}"
+        grid = f"{format_count(len(self.times), 'time')}, {format_range(first, last, self.clock)}"
         lines = {
             "verdict": self._verdict(),
-            "data": f"{count(len(self.algorithms), 'algorithm')}, "
-            f"{count(self.instances, 'instance')}, {grid}",
-            "judged": f"posteriors of {count(len(self.tally), 'data set')}, each of "
-            f"{count(self.drawn, 'instance')} drawn from yours with replacement, with "
+            "data": f"{format_count(len(self.algorithms), 'algorithm')}, "
+            f"{format_count(self.instances, 'instance')}, {grid}",
+            "judged": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
+            f"{format_count(self.drawn, 'instance')} drawn from yours with replacement, with "
             f"{self.prior}; the truth is the Plackett-Luce model nearest to all of yours",
             "intervals": self._intervals(),
             "claims": self._claims(0.95, 0.99, "ahead", "who is ahead at a time"),
@@ -126,7 +132,7 @@ class Calibration:
             "win rates": self._rates(),
         }
         return "\n".join(
-            fill(shown(text), 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
+            fill(escape_text(text), 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
             for name, text in lines.items()
         )
 
@@ -156,7 +162,7 @@ class Calibration:
             else:
                 verdict += "; and the model misfits these data"
             verdict += (
-                f". {misfit.a} beats {misfit.b} at {moment(misfit.time, self.clock)} with "
+                f". {misfit.a} beats {misfit.b} at {format_time(misfit.time, self.clock)} with "
                 f"probability {misfit.model:.2f} by the model, {misfit.other:.2f} by counting"
             )
         elif self.assumption_holds is False:
@@ -194,7 +200,8 @@ class Calibration:
             "no independence of irrelevant alternatives: the odds of two depend on who else takes "
             f"part (p = {check.p_value:.2g}): {size}, and who is ahead in "
             f"{_percent(check.flipped)} of cases. Clearest: {worst.a} beats {worst.b} with "
-            f"{worst.model:.2f} at {moment(worst.time, self.clock)}, and with {worst.other:.2f} if "
+            f"{worst.model:.2f} at {format_time(worst.time, self.clock)}, and with "
+            f"{worst.other:.2f} if "
             f"{worst.without} is left out. Leave out algorithms that are not in question"
         )
 
@@ -208,8 +215,8 @@ class Calibration:
             f"the model's win probabilities differ from plain win rates by {found.mean:.3f} in the "
             f"mean and {found.largest:.2f} at most, {chance} by chance (p = {found.p_value:.2g}), "
             f"and in who wins more often in {_percent(found.flipped)} of cases. Clearest: "
-            f"{worst.a} against {worst.b} at {moment(worst.time, self.clock)}, {worst.model:.2f} "
-            f"by the model, {worst.other:.2f} by counting"
+            f"{worst.a} against {worst.b} at {format_time(worst.time, self.clock)}, "
+            f"{worst.model:.2f} by the model, {worst.other:.2f} by counting"
         )
 
 
@@ -255,8 +262,8 @@ def calibrate(
     pool = len(rankings.instances)
     if pool < LEAST_INSTANCES:
         raise DataError(
-            f"{count(pool, 'instance')} cannot stand for others like them: to judge certainty "
-            f"takes at least {LEAST_INSTANCES}"
+            f"{format_count(pool, 'instance')} cannot stand for others like them: to judge "
+            f"certainty takes at least {LEAST_INSTANCES}"
         )
     if len(rankings.algorithms) < 2:
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
@@ -265,7 +272,7 @@ def calibrate(
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError(f"{name}={value!r}: expected a whole number of at least 2")
     prior = Dirichlet() if prior is None else prior
-    truth, asked = nearest_utilities(rankings), contested(rankings)
+    truth, asked = fit_utilities(rankings), find_contested_pairs(rankings)
     judged = []
     for replicate in range(replicates):
         chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
@@ -274,7 +281,7 @@ def calibrate(
             warnings.simplefilter("ignore", FitWarning)
             warnings.simplefilter("ignore", DataWarning)
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
-        judged.append(judge(posterior, truth, asked))
+        judged.append(tally_claims(posterior, truth, asked))
     return Calibration(
         rankings.algorithms,
         rankings.times,
@@ -282,8 +289,8 @@ def calibrate(
         pool,
         int(drawn),
         Tally.stacked(judged),
-        check_thirds(rankings, seed),
-        check_rates(rankings, seed),
+        check_irrelevant_alternatives(rankings, seed),
+        check_win_rates(rankings, seed),
         repr(prior),
     )
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.posterior import Posterior
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Bin(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Tally(Frozen):
+class Tally(FrozenRecord):
     """Claims of R posteriors, each from data of its own, counted against the truth.
 
     What one posterior claims of many pairs and times stands or falls together, so errors are those
@@ -81,7 +81,7 @@ class Tally(Frozen):
     @property
     def coverage(self) -> Estimate:
         """How often a 95 % interval of a log-ratio held the truth."""
-        return ratio(self.intervals[:, 0], self.intervals[:, 1])
+        return estimate_ratio(self.intervals[:, 0], self.intervals[:, 1])
 
     @property
     def width(self) -> float:
@@ -107,10 +107,12 @@ class Tally(Frozen):
     def _bin(counts: Floats, edges: Sequence[float], first: int, last: int) -> Bin:
         asked, claimed, true = counts[:, first:last].sum(axis=1).T
         mean = float(claimed.sum() / asked.sum()) if asked.sum() else np.nan
-        return Bin(edges[first], edges[last], mean, ratio(true, asked))
+        return Bin(edges[first], edges[last], mean, estimate_ratio(true, asked))
 
 
-def judge(posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None = None) -> Tally:
+def tally_claims(
+    posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None = None
+) -> Tally:
     """Count what a posterior claims against true log-utilities (T, n).
 
     ``asked`` (T, n, n) says whose odds are known well enough to ask whether an interval holds them;
@@ -118,7 +120,7 @@ def judge(posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None =
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> tally = judge(pb.fit(pb.simulation.simulate_rankings(truth, 100)), truth)
+    >>> tally = tally_claims(pb.fit(pb.simulation.simulate_rankings(truth, 100)), truth)
     >>> tally.coverage.cases, tally.claims(0.99).true.value
     (2.0, 1.0)
     """
@@ -170,10 +172,10 @@ def _binned(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
     return np.stack(parts, axis=1).astype(np.float64)
 
 
-def ratio(part: Floats, whole: Floats) -> Estimate:
+def estimate_ratio(part: Floats, whole: Floats) -> Estimate:
     """The share of the sum over replicates, with its standard error between replicates.
 
-    >>> ratio(np.array([1.0, 2.0, 3.0]), np.array([4.0, 4.0, 4.0]))
+    >>> estimate_ratio(np.array([1.0, 2.0, 3.0]), np.array([4.0, 4.0, 4.0]))
     Estimate(value=0.5, error=0.14433756729740643, cases=12.0)
     """
     cases, replicates = float(whole.sum()), int((whole > 0).sum())

@@ -116,18 +116,18 @@ def _analyse(wanted: argparse.Namespace) -> int:
 
 def _table(posterior: "polarbear.Posterior") -> str:
     """How likely each belongs to the set, and is the best at a few times."""
-    from polarbear._text import moment, unit_of
+    from polarbear._text import format_time, format_unit
 
     times, best, free = posterior.times, posterior.best(), posterior.in_pareto()
     at = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(in the set)", *(moment(times[k], posterior.clock) for k in at)]
+    head = ["", "P(in the set)", *(format_time(times[k], posterior.clock) for k in at)]
     rows = [
         [name, _share(free[name]), *(_share(best[k, code]) for k in at)]
         for code, name in enumerate(posterior.algorithms)
     ]
     rows.sort(key=lambda row: -free[row[0]])
     wide = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    unit = f" ({unit_of(posterior.clock)})" if unit_of(posterior.clock) else ""
+    unit = f" ({format_unit(posterior.clock)})" if format_unit(posterior.clock) else ""
     above = f"{'':{wide[0] + wide[1] + 4}}P(best) at time{unit}"
     lines = [
         f"{row[0]:<{wide[0]}}  "

@@ -10,7 +10,7 @@ from polarbear.cli.output import shown, to_json, typed, without_password
 
 if TYPE_CHECKING:
     from polarbear.data.runs import Runs
-    from polarbear.selection.ratings import Rated
+    from polarbear.selection.ratings import RatingSource
 
 
 def say(
@@ -18,7 +18,7 @@ def say(
     text: object,
     plain: Mapping[str, Any],
     *,
-    posterior: "Rated | None" = None,
+    posterior: "RatingSource | None" = None,
     runs: "Runs | None" = None,
     model: Mapping[str, str] | None = None,
 ) -> None:
@@ -36,7 +36,7 @@ def say(
 def provenance(
     wanted: argparse.Namespace,
     *,
-    posterior: "Rated | None" = None,
+    posterior: "RatingSource | None" = None,
     runs: "Runs | None" = None,
     model: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:

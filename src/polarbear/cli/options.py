@@ -333,11 +333,11 @@ def a_probability(text: str) -> float:
 
 def check_clock(clock: str, *times: float | None) -> None:
     """Refuse times with a unit where the clock does not count seconds."""
-    from polarbear._text import digits, unit_of
+    from polarbear._text import choose_precision, format_unit
 
     given = any(isinstance(time, Seconds) for time in times)
-    if given and digits(clock) != "seconds":
-        unit = unit_of(clock)
+    if given and choose_precision(clock) != "seconds":
+        unit = format_unit(clock)
         counts = f"this one counts {unit}" if unit else "--clock seconds would say that it is one"
         raise DataError(
             f"times with ms, s, m, h or d are for a clock in seconds, and {counts}: give a number, "

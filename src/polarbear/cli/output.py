@@ -18,9 +18,9 @@ def shown(text: object) -> str:
     >>> print(shown("a\x1b[2J"))
     a\x1b[2J
     """
-    from polarbear._text import shown_lines  # here, because it loads numpy
+    from polarbear._text import escape_lines  # here, because it loads numpy
 
-    return shown_lines(text)
+    return escape_lines(text)
 
 
 def to_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:

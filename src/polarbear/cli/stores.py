@@ -157,7 +157,7 @@ def _export(wanted: argparse.Namespace) -> int:
 
 
 def _forget(wanted: argparse.Namespace) -> int:
-    from polarbear._text import count, listing
+    from polarbear._text import format_count, format_list
     from polarbear.coordinator.run_race import now_as_text
     from polarbear.data.run import Status
 
@@ -181,9 +181,10 @@ def _forget(wanted: argparse.Namespace) -> int:
     back = [name for name in race.pareto if name not in before]
     plain = {"withdrawn": runs, "back": back, "open": len(race.state.open)}
     text = (
-        f"{count(runs, 'run')} withdrawn, kept in {wanted.store}\n"
-        f"  back in the race  {listing(back)}\n"
-        f"  open again        {count(len(race.state.open), 'pair')}; `polarbear race` decides them"
+        f"{format_count(runs, 'run')} withdrawn, kept in {wanted.store}\n"
+        f"  back in the race  {format_list(back)}\n"
+        f"  open again        {format_count(len(race.state.open), 'pair')}; `polarbear race` "
+        "decides them"
     )
     say(wanted, text, plain)
     return 0

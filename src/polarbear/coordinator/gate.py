@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import amount, count, moment
+from polarbear._text import format_count, format_duration, format_time
 from polarbear.coordinator.run_race import Result, Watch, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
@@ -113,8 +113,8 @@ class Gate:
         ### No regression gate: **pass**
         """
         rows = [
-            f"| {moment(one.time, self.clock)} | {one.wins:g} | {one.ties:g} | {one.losses:g} | "
-            f"{one.low:.2f} to {one.high:.2f} |"
+            f"| {format_time(one.time, self.clock)} | {one.wins:g} | {one.ties:g} | {one.losses:g} "
+            f"| {one.low:.2f} to {one.high:.2f} |"
             for one in self.times
         ]
         head = (
@@ -125,14 +125,14 @@ class Gate:
 
     def _cost(self) -> str:
         return (
-            f"{count(self.instances, 'instance')}, {count(self.runs, 'run')}, "
-            f"{amount(self.spent, self.clock)}"
+            f"{format_count(self.instances, 'instance')}, {format_count(self.runs, 'run')}, "
+            f"{format_duration(self.spent, self.clock)}"
         )
 
     def _table(self) -> str:
         lines = [f"  {'time':>12}  {'new wins':>8}  {'ties':>6}  {'old wins':>8}  P(new wins)"]
         lines += [
-            f"  {moment(one.time, self.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
+            f"  {format_time(one.time, self.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
             f"{one.losses:>8g}  {one.low:.2f} to {one.high:.2f}"
             for one in self.times
         ]

@@ -7,8 +7,8 @@ anything is stored: runs of both would be taken for one.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polarbear._text import count, listing
-from polarbear.data.names import guess, natural
+from polarbear._text import format_count, format_list
+from polarbear.data.names import natural_sort_key, suggest_name
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Identified, Started
 from polarbear.racing.model import FitOptions, Model
@@ -77,7 +77,7 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
     if not missing:
         return
     others, verb = list(setup.solvers), "is" if len(missing) == 1 else "are"
-    close = [meant for name in missing if "did you mean" in (meant := guess(name, others))]
+    close = [meant for name in missing if "did you mean" in (meant := suggest_name(name, others))]
     raise SolverError(
         f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
         f"solvers{f'; {close[0]}' if close else '.'} Resume with all that race, also those that "
@@ -102,11 +102,12 @@ def _agree(
     if renamed:
         setup = setup.renamed(renamed)
         now = replace(identify(setup), aliases=renamed)
-    missing = sorted(names - now.instances.keys(), key=natural)
+    missing = sorted(names - now.instances.keys(), key=natural_sort_key)
     if missing:
         raise SolverError(
-            f"{count(len(missing), 'instance')} of the race in {where} "
-            f"{'is' if len(missing) == 1 else 'are'} not among the instances: {listing(missing)}. "
+            f"{format_count(len(missing), 'instance')} of the race in {where} "
+            f"{'is' if len(missing) == 1 else 'are'} not among the instances: "
+            f"{format_list(missing)}. "
             "Pass all that it had. To go on without one, withdraw its runs first: polarbear forget "
             "STORE --instance NAME"
         )
@@ -114,8 +115,8 @@ def _agree(
     if renamed:
         new, old = next(iter(renamed.items()))
         changes.append(
-            f"another name in this call for {count(len(renamed), 'instance')} of the race: {old!r} "
-            f"is now {new!r}"
+            f"another name in this call for {format_count(len(renamed), 'instance')} of the race: "
+            f"{old!r} is now {new!r}"
         )
     return setup, compare_identity(known, now, where, accept_changes, changes)
 

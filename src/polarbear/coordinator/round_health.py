@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from polarbear._text import listing, shown
+from polarbear._text import escape_text, format_list
 from polarbear.errors import SolverError
 from polarbear.running.workers.outcomes import ADVICE
 
@@ -96,7 +96,7 @@ class Silence:
         if quiet < self._patience:
             return None
         self._patience *= 2
-        names = listing([f"{algorithm} on {instance}" for algorithm, instance in pending], 4)
+        names = format_list([f"{algorithm} on {instance}" for algorithm, instance in pending], 4)
         return (
             f"no run has ended for {quiet / 60:,.0f} minutes; under way or waiting: {names}. If "
             "one hangs: interrupt the race, limit runs by Limits(wall=seconds), or wall under "
@@ -108,5 +108,5 @@ def _reasons(failed: set[str], why: Mapping[str, str]) -> str:
     """Why they failed; once, if it is the same for all."""
     said = {name: why.get(name, "no reason known") for name in sorted(failed)}
     if len(set(said.values())) == 1:
-        return f"{listing(list(said))}: {next(iter(said.values()))}"
-    return "; ".join(f"{shown(name)}: {reason}" for name, reason in list(said.items())[:4])
+        return f"{format_list(list(said))}: {next(iter(said.values()))}"
+    return "; ".join(f"{escape_text(name)}: {reason}" for name, reason in list(said.items())[:4])

@@ -27,7 +27,7 @@ from typing import Any, Self, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import listing, shown, shown_lines
+from polarbear._text import escape_lines, escape_text, format_list
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
 from polarbear.coordinator.round_health import Silence, Vigil
 from polarbear.data.run import Direction, Status
@@ -323,7 +323,7 @@ class Result(Raced):
         ended = f"{self.ended}{more if self.ended == NO_INSTANCES else ''}"
         said = f"{self.race}\n  ended       {ended}"
         for name, why in self.failures.items():
-            said += f"\n  failed      {shown(name)}: {shown_lines(why)}"
+            said += f"\n  failed      {escape_text(name)}: {escape_lines(why)}"
         return said
 
     __repr__ = __str__
@@ -345,7 +345,7 @@ class Result(Raced):
             outlook = f"; {left}" if left else ""
             news.append(
                 f"round {self.race.rounds}: {self.spent.runs:,} runs, racing "
-                f"{listing(self.pareto)}{outlook}"
+                f"{format_list(self.pareto)}{outlook}"
             )
         self._say(*news, ended=None if jobs else self.ended)
         return jobs
@@ -415,8 +415,8 @@ class Result(Raced):
         if odd:
             self.race.record(Failed.of(made.run, odd, made.output))
             if made.job.algorithm not in named:
-                name, instance = shown(made.job.algorithm), shown(made.job.instance)
-                warn(f"{name} on {instance}: {shown(odd)}")
+                name, instance = escape_text(made.job.algorithm), escape_text(made.job.instance)
+                warn(f"{name} on {instance}: {escape_text(odd)}")
         self._made[made.job.algorithm] += self.race.n_runs - known
         for name in self.race.state.reasons.keys() - named:
             self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
@@ -449,6 +449,6 @@ def _watcher(progress: bool | Watch | None, to: TextIO | None = None) -> Watch |
 
     def told(progress: Progress) -> None:
         for line in progress.news:
-            print(shown(line), file=stream, flush=True)
+            print(escape_text(line), file=stream, flush=True)
 
     return told

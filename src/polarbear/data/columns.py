@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.names import Codes, text
+from polarbear.data.names import Codes, to_name
 from polarbear.errors import DataError, warn
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,400}\s*")
@@ -103,7 +103,7 @@ class MappingColumns:
         except TypeError:
             raise DataError(f"column {name!r} does not hold names: {values[0]!r}") from None
         codes = np.fromiter(map(place.__getitem__, values), np.int32, len(values))
-        return checked(Labels(codes, [text(value) for value in place]), name, self.where)
+        return checked(Labels(codes, [to_name(value) for value in place]), name, self.where)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         values = self.table[name]
@@ -132,7 +132,7 @@ class MappingColumns:
 
     def cell(self, name: str, row: int) -> str:
         value = self.table[name][row]
-        return value if isinstance(value, str) else text(value) or "nan"
+        return value if isinstance(value, str) else to_name(value) or "nan"
 
 
 class FrameColumns:
@@ -158,7 +158,7 @@ class FrameColumns:
         distinct = column.unique().to_list()
         number = list(range(len(distinct)))
         codes = column.replace_strict(distinct, number, return_dtype=nw.Int32)
-        names = [text(value) for value in distinct]
+        names = [to_name(value) for value in distinct]
         return checked(Labels(codes.to_numpy(), names), name, self.where)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -174,7 +174,7 @@ class FrameColumns:
         return np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
     def cell(self, name: str, row: int) -> str:
-        return text(self._frame.get_column(name)[row]) or "nan"
+        return to_name(self._frame.get_column(name)[row]) or "nan"
 
 
 def texts_of(names: Iterable[Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(""), is_missing("NA"), is_missing(None), is_missing("x"), is_missing(0)
     (True, True, True, False, False)
     """
-    return text(value).strip().lower() in MISSING_TEXTS
+    return to_name(value).strip().lower() in MISSING_TEXTS
 
 
 def _parse(values: Sequence[Any], name: str) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Frozen:
+class FrozenRecord:
     """A frozen dataclass whose fields may be arrays."""
 
     def __post_init__(self) -> None:
@@ -19,7 +19,7 @@ class Frozen:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
-        return all(map(_same, self._values(), other._values()))
+        return all(map(_is_equal, self._values(), other._values()))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -27,9 +27,9 @@ class Frozen:
         return [getattr(self, field.name) for field in fields(self)]
 
 
-def _same(mine: Any, theirs: Any) -> bool:
+def _is_equal(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, np.ndarray):
         return np.array_equal(mine, theirs)
     if isinstance(mine, Mapping):
-        return mine.keys() == theirs.keys() and all(_same(mine[k], theirs[k]) for k in mine)
+        return mine.keys() == theirs.keys() and all(_is_equal(mine[k], theirs[k]) for k in mine)
     return mine == theirs

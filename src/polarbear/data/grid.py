@@ -20,7 +20,7 @@ def linear(start: float, stop: float, n: int = 50) -> NDArray[np.float64]:
     >>> linear(10, 50, 5)
     array([10., 20., 30., 40., 50.])
     """
-    return increasing(np.linspace(start, stop, n))
+    return check_times(np.linspace(start, stop, n))
 
 
 def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArray[np.float64]:
@@ -38,7 +38,7 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     if not stop >= start:
         raise DataError(f"a grid from {start:g} must end later, not at {stop:g}")
     times = np.geomspace(start, stop, n)
-    return increasing(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
+    return check_times(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
 
 
 def from_runs(
@@ -78,17 +78,17 @@ def from_runs(
         if recorded is not None:
             recorded = recorded[(recorded >= start) & (recorded <= stop)]
             if len(recorded):
-                return increasing(recorded)
+                return check_times(recorded)
         n = 50
     whole = bool(np.all(runs.time == np.round(runs.time)) and np.all(ends == np.round(ends)))
     if start == 0:  # a log scale has no zero
         start = float(runs.time[runs.time > 0].min(initial=stop))
     if start == stop:
-        return increasing(stop)
+        return check_times(stop)
     if stop / start >= 100:
         return log(start, stop, n, whole=whole)
     times = np.linspace(start, stop, n)
-    return increasing(np.unique(np.round(times) if whole else times))
+    return check_times(np.unique(np.round(times) if whole else times))
 
 
 def _range(
@@ -124,10 +124,10 @@ def _few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return distinct
 
 
-def increasing(times: ArrayLike) -> NDArray[np.float64]:
+def check_times(times: ArrayLike) -> NDArray[np.float64]:
     """Check a grid: at least one time, all finite and not negative, strictly increasing.
 
-    >>> increasing([1, 3, 2])
+    >>> check_times([1, 3, 2])
     Traceback (most recent call last):
     polarbear.errors.DataError: times must increase: 2 at position 2 follows 3
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear._text import count, listing
+from polarbear._text import format_count, format_list
 from polarbear.data.columns import Columns
 from polarbear.data.run import NO_DIRECTION
 from polarbear.errors import DataError
@@ -61,11 +61,11 @@ def lacking(columns: Columns, parts: Iterable[tuple[str, str]]) -> str:
     said = ", ".join(repr(name) for _, name in gone)
     layout = _layout(columns, [part for part, _ in gone])
     if layout:
-        return f"no column {said} among {listing(names)}: {layout}"
+        return f"no column {said} among {format_list(names)}: {layout}"
     advice = [f"{part}={name!r}" for part, name in name_columns(columns, parts).items()]
     several = len(gone) > 1
     return (
-        f"no column{'s' if several else ''} {said} among {listing(names)}; say which "
+        f"no column{'s' if several else ''} {said} among {format_list(names)}; say which "
         f"{'they are' if several else 'one it is'} with {', '.join(advice)}"
     )
 
@@ -102,7 +102,7 @@ def list_gaps(
         why.append(NO_DIRECTION)
         arguments["direction"] = "minimize"
     if n_incomplete and missing == "error":
-        rows = count(n_incomplete, "row")
+        rows = format_count(n_incomplete, "row")
         why.append(f"{rows} without a time or a value: leave out such rows with missing='drop'")
         arguments["missing"] = "drop"
     return why, arguments
@@ -198,7 +198,7 @@ def _layout(columns: Columns, gone: Sequence[str]) -> str:
     kept = [name for name in names if name in known.values()]
     melt = f'frame.melt({kept}, var_name="{part}", value_name="value")'.replace("'", '"')
     return (
-        f"there seems to be a column per {part} ({listing(rest, 4)}); make rows of them first, "
+        f"there seems to be a column per {part} ({format_list(rest, 4)}); make rows of them first, "
         f"with pandas: frame = {melt}"
     )
 

@@ -23,13 +23,13 @@ from polarbear.data.lacking import (
     repetition_like,
     spell_call,
 )
-from polarbear.data.names import Codes, canonical
+from polarbear.data.names import Codes, renumber_names
 from polarbear.data.trajectories import Flat, Floats, Ints, improvements
 from polarbear.errors import DataError, warn
 
 
 @dataclass(frozen=True)
-class Naming:
+class ColumnNaming:
     """Which column plays which part; ``None`` where the usual names are tried.
 
     ``missing`` says what to do with rows that lack a time or a value: "error" or "drop".
@@ -63,7 +63,7 @@ UNTIL_RULES = ("last", "instance")
 MISSING_RULES = ("error", "drop")
 
 
-def refuse_gaps(
+def check_frame_complete(
     frame: object, function: str, direction: str | None, options: Mapping[str, Any]
 ) -> None:
     """Refuse a data frame that lacks columns or a direction, with all that it lacks at once.
@@ -71,7 +71,7 @@ def refuse_gaps(
     ``options`` are those of :meth:`Runs.from_frame`; the message tells to call ``function``.
     """
     columns = columns_of(frame)
-    naming = Naming(**{name: value for name, value in options.items() if name != "clock"})
+    naming = ColumnNaming(**{name: value for name, value in options.items() if name != "clock"})
     roles = [*naming.identity(), ("time", naming.time), ("value", naming.value)]
     why = lacking(columns, roles)
     if not why and direction is not None:
@@ -99,7 +99,12 @@ class Table(NamedTuple):
 
 
 def long_table(
-    columns: Columns, naming: Naming, sign: float, statuses: Sequence[str], *, surely_runs: bool
+    columns: Columns,
+    naming: ColumnNaming,
+    sign: float,
+    statuses: Sequence[str],
+    *,
+    surely_runs: bool,
 ) -> Table:
     """Read a long table; ``sign`` turns values into costs, ``statuses`` are the known endings.
 
@@ -150,14 +155,14 @@ class _Identified(NamedTuple):
         return f"algorithm {algorithm!r} on instance {self.instances[self.instance[run]]!r}"
 
 
-def _identify(columns: Columns, naming: Naming) -> _Identified:
+def _identify(columns: Columns, naming: ColumnNaming) -> _Identified:
     _require(columns, *naming.identity(), ("time", naming.time), ("value", naming.value))
-    algorithm, algorithms = canonical(*columns.labels(naming.algorithm))
-    instance, instances = canonical(*_joined(columns, naming.instance_columns()))
+    algorithm, algorithms = renumber_names(*columns.labels(naming.algorithm))
+    instance, instances = renumber_names(*_joined(columns, naming.instance_columns()))
     repetition, repetitions = _repetitions(columns, naming, len(algorithm))
     # Runs are numbered by instance, then algorithm, then repetition.
-    pair_of_row, pairs = dense(instance, algorithm, len(algorithms))
-    row, runs = dense(pair_of_row, repetition, len(repetitions))
+    pair_of_row, pairs = number_pairs(instance, algorithm, len(algorithms))
+    row, runs = number_pairs(pair_of_row, repetition, len(repetitions))
     return _Identified(
         row,
         algorithms,
@@ -181,15 +186,17 @@ def _joined(columns: Columns, parts: Sequence[str]) -> Labels:
     names = [f"{parts[0]}={name}" for name in names]
     for part in parts[1:]:
         next_codes, next_names = columns.labels(part)
-        codes, (old, new) = dense(codes, next_codes, len(next_names))
+        codes, (old, new) = number_pairs(codes, next_codes, len(next_names))
         names = [f"{names[i]}, {part}={next_names[j]}" for i, j in zip(old, new, strict=True)]
     return Labels(codes, names)
 
 
-def dense(major: Ints, minor: Ints, n_minor: int) -> tuple[NDArray[np.int32], tuple[Ints, Ints]]:
+def number_pairs(
+    major: Ints, minor: Ints, n_minor: int
+) -> tuple[NDArray[np.int32], tuple[Ints, Ints]]:
     """Number the pairs (major, minor) that occur, in their order; also which pairs these are.
 
-    >>> number, (major, minor) = dense(np.array([7, 2, 7]), np.array([0, 1, 0]), 2)
+    >>> number, (major, minor) = number_pairs(np.array([7, 2, 7]), np.array([0, 1, 0]), 2)
     >>> number.tolist(), major.tolist(), minor.tolist()
     ([1, 0, 1], [2, 7], [1, 0])
     """
@@ -204,7 +211,7 @@ def dense(major: Ints, minor: Ints, n_minor: int) -> tuple[NDArray[np.int32], tu
     return number.astype(np.int32, copy=False), np.divmod(used, max(n_minor, 1))
 
 
-def repetition_column(columns: Columns, naming: Naming) -> str | None:
+def repetition_column(columns: Columns, naming: ColumnNaming) -> str | None:
     """The column that tells repetitions apart, as named or by its usual name."""
     return naming.repetition or next(
         (name for name in REPETITION_COLUMNS if name in columns.names), None
@@ -212,7 +219,7 @@ def repetition_column(columns: Columns, naming: Naming) -> str | None:
 
 
 def _repetitions(
-    columns: Columns, naming: Naming, rows: int
+    columns: Columns, naming: ColumnNaming, rows: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     column = repetition_column(columns, naming)
     if column is None:
@@ -246,7 +253,7 @@ def _refuse(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> No
 
 def _complete(
     columns: Columns,
-    naming: Naming,
+    naming: ColumnNaming,
     runs: _Identified,
     time: Floats,
     value: Floats,
@@ -299,7 +306,7 @@ def _per_run(rows: NDArray[Any], runs: _Identified, columns: Columns, name: str)
 
 
 def _stated_until(
-    columns: Columns, naming: Naming, runs: _Identified, time: Floats
+    columns: Columns, naming: ColumnNaming, runs: _Identified, time: Floats
 ) -> Floats | None:
     """The end of watching as the table or the caller says it, if either does."""
     until = naming.until
@@ -331,7 +338,7 @@ def _stated_until(
 
 
 def _statuses(
-    columns: Columns, naming: Naming, runs: _Identified, statuses: Sequence[str]
+    columns: Columns, naming: ColumnNaming, runs: _Identified, statuses: Sequence[str]
 ) -> NDArray[np.int8]:
     column = naming.status or "status"
     if naming.status is None and column not in columns.names:
@@ -391,7 +398,7 @@ def _warn_of_direction(
 
 
 def _warn_of_merged_runs(
-    runs: _Identified, clash: int, time: Floats, columns: Columns, naming: Naming
+    runs: _Identified, clash: int, time: Floats, columns: Columns, naming: ColumnNaming
 ) -> None:
     """Several runs taken for one show in values that differ at one time, or in time going back."""
     same, back = runs.row[1:] == runs.row[:-1], time[1:] < time[:-1]

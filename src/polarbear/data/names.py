@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import listing
+from polarbear._text import format_list
 from polarbear.errors import DataError
 
 Codes = NDArray[np.int32]
@@ -15,10 +15,10 @@ Codes = NDArray[np.int32]
 _DIGITS = re.compile(r"([0-9]+)")
 
 
-def text(value: object) -> str:
+def to_name(value: object) -> str:
     """A name as text: whole numbers have no point, so 3 and 3.0 are one name; "" if it is missing.
 
-    >>> text(3.0), text("CMA-ES"), text(7), text(None), text(float("nan"))
+    >>> to_name(3.0), to_name("CMA-ES"), to_name(7), to_name(None), to_name(float("nan"))
     ('3', 'CMA-ES', '7', '', '')
     """
     if isinstance(value, str):
@@ -36,10 +36,10 @@ def text(value: object) -> str:
     return str(int(value)) if number.is_integer() else str(value)  # type: ignore[call-overload]
 
 
-def natural(name: str) -> tuple[object, ...]:
+def natural_sort_key(name: str) -> tuple[object, ...]:
     """Sort key that counts digits as numbers and still tells any two names apart.
 
-    >>> sorted(["f10", "f9", "f09"], key=natural)
+    >>> sorted(["f10", "f9", "f09"], key=natural_sort_key)
     ['f09', 'f9', 'f10']
     """
     parts: list[object] = []
@@ -50,24 +50,26 @@ def natural(name: str) -> tuple[object, ...]:
     return tuple(parts), name
 
 
-def canonical(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
+def renumber_names(
+    codes: NDArray[np.integer], names: Sequence[str]
+) -> tuple[Codes, tuple[str, ...]]:
     """Renumber so that names are distinct, in use and in natural order, however they came.
 
-    >>> codes, names = canonical(np.array([0, 1, 2, 0]), ["b", "a10", "a9"])
+    >>> codes, names = renumber_names(np.array([0, 1, 2, 0]), ["b", "a10", "a9"])
     >>> codes.tolist(), names
     ([2, 1, 0, 2], ('a9', 'a10', 'b'))
     """
     used = np.zeros(len(names), dtype=bool)
     used[codes] = True
-    ordered = tuple(sorted({names[i] for i in np.flatnonzero(used).tolist()}, key=natural))
+    ordered = tuple(sorted({names[i] for i in np.flatnonzero(used).tolist()}, key=natural_sort_key))
     for name in ordered:
-        check(name)
+        check_name(name)
     place = {name: i for i, name in enumerate(ordered)}
     new = np.array([place.get(name, -1) for name in names], dtype=np.int32)
     return new[codes], ordered
 
 
-def check(name: str) -> str:
+def check_name(name: str) -> str:
     """Any text that can be written to a file is a name; half a character (a surrogate) is not."""
     try:
         name.encode()
@@ -76,12 +78,12 @@ def check(name: str) -> str:
     return name
 
 
-def indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.intp]:
+def find_indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.intp]:
     """Where the ``wanted`` names stand in ``names``; a stranger is an error with a guess.
 
-    >>> indices(["CSA"], ["CSA", "XNES"], "algorithm").tolist()
+    >>> find_indices(["CSA"], ["CSA", "XNES"], "algorithm").tolist()
     [0]
-    >>> indices(["XNEZ"], ["CSA", "XNES"], "algorithm")
+    >>> find_indices(["XNEZ"], ["CSA", "XNES"], "algorithm")
     Traceback (most recent call last):
     polarbear.errors.DataError: no algorithm named 'XNEZ'; did you mean 'XNES'?
     """
@@ -89,29 +91,29 @@ def indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.intp]
         wanted = [wanted]
     place = {name: i for i, name in enumerate(names)}
     found: list[int] = []
-    for name in map(text, wanted):
+    for name in map(to_name, wanted):
         if name not in place:
-            raise DataError(f"no {what} named {name!r}; {guess(name, names)}")
+            raise DataError(f"no {what} named {name!r}; {suggest_name(name, names)}")
         found.append(place[name])
     return np.array(found, dtype=np.intp)
 
 
-def guess(name: str, names: Sequence[str]) -> str:
+def suggest_name(name: str, names: Sequence[str]) -> str:
     """What somebody may have meant who wrote ``name``.
 
-    >>> guess("csa", ["CSA", "XNES"])
+    >>> suggest_name("csa", ["CSA", "XNES"])
     "did you mean 'CSA'?"
     """
     same = [other for other in names if other.lower() == name.lower()]
     close = same or get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {listing(names)}"
+    return f"did you mean {close[0]!r}?" if close else f"there are {format_list(names)}"
 
 
-def names_of(names: Iterable[str], what: str) -> tuple[str, ...]:
+def check_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """A list of names, none of which is empty."""
     if isinstance(names, str):
         raise DataError(f"{what}={names!r}: expected a list of names")
-    found = tuple(check(text(name)) for name in names)
+    found = tuple(check_name(to_name(name)) for name in names)
     if "" in found:
         raise DataError(f"{what}: a name is missing")
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.columns import Labels, checked, floats
-from polarbear.data.names import text
+from polarbear.data.names import to_name
 from polarbear.errors import DataError, require
 
 _STAMP, _VERSION = "polarbear", 1
@@ -51,7 +51,7 @@ class ParquetColumns:
             for chunk in self._read(name, as_dictionary=True).chunks:
                 if not self._arrow.types.is_dictionary(chunk.type):
                     chunk = chunk.dictionary_encode()
-                own = [text(value) for value in chunk.dictionary.to_pylist()]
+                own = [to_name(value) for value in chunk.dictionary.to_pylist()]
                 if chunk.null_count:
                     own.append("")
                 new = np.array([place.setdefault(v, len(place)) for v in own], dtype=np.int32)

@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import count, listing, span
+from polarbear._text import format_count, format_list, format_range
 from polarbear.data import grid
-from polarbear.data.frozen import Frozen
-from polarbear.data.long_table import dense
-from polarbear.data.names import Codes, indices, natural
+from polarbear.data.frozen import FrozenRecord
+from polarbear.data.long_table import number_pairs
+from polarbear.data.names import Codes, find_indices, natural_sort_key
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.trajectories import Floats, Ints, costs_at, gather
 from polarbear.errors import DataError
@@ -40,7 +40,7 @@ _CELLS_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rankings(Frozen):
+class Rankings(FrozenRecord):
     """Positions of runs within their comparisons, at each time of a grid.
 
     Made by :func:`rank`. Entries are runs, those of one comparison next to each other.
@@ -96,7 +96,7 @@ class Rankings(Frozen):
         >>> rank(runs).order("1", 1)
         [[('b',), ('a', 'c')]]
         """
-        (wanted,) = indices([instance], self.instances, "instance")
+        (wanted,) = find_indices([instance], self.instances, "instance")
         row = self._time(time)
         found: list[list[tuple[str, ...]]] = []
         for c in np.flatnonzero(self.instance == wanted):
@@ -119,7 +119,7 @@ class Rankings(Frozen):
         >>> rank(runs).win_rate("a", "b")
         array([0.25])
         """
-        first, second = indices([a, b], self.algorithms, "algorithm")
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
         comparison = np.repeat(np.arange(len(self.instance)), np.diff(self.offset))
         at_a, at_b = (np.flatnonzero(self.algorithm == code) for code in (first, second))
         both, in_a, in_b = np.intersect1d(
@@ -182,7 +182,7 @@ class Rankings(Frozen):
         [[('b',), ('a',)]]
         """
         kept = np.zeros(len(self.algorithms), dtype=bool)
-        kept[indices(algorithms, self.algorithms, "algorithm")] = True
+        kept[find_indices(algorithms, self.algorithms, "algorithm")] = True
         comparison = np.repeat(np.arange(len(self.instance)), np.diff(self.offset))
         position = self.position.copy()
         for code in np.flatnonzero(~kept).tolist():
@@ -215,9 +215,11 @@ class Rankings(Frozen):
         >>> ranked("x").join(ranked("y")).instances
         ('x', 'y')
         """
-        names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural))
+        names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural_sort_key))
         kind = np.promote_types(self.position.dtype, other.position.dtype)
-        parts = [(part, indices(part.algorithms, names, "algorithm")) for part in (self, other)]
+        parts = [
+            (part, find_indices(part.algorithms, names, "algorithm")) for part in (self, other)
+        ]
         return replace(
             self,
             algorithms=names,
@@ -233,14 +235,14 @@ class Rankings(Frozen):
 
     def __str__(self) -> str:
         known = self.position != UNKNOWN
-        grid = f"at {span(self.times[0], self.times[-1], self.clock)}"
+        grid = f"at {format_range(self.times[0], self.times[-1], self.clock)}"
         if len(self.times) > 1:
             grid = grid.replace("at", f"at {len(self.times)} times from", 1)
         return (
-            f"{count(len(self.instance), 'comparison')} of "
-            f"{count(len(self.algorithms), 'algorithm')} on "
-            f"{count(len(self.instances), 'instance')}\n"
-            f"  algorithms  {listing(self.algorithms)}\n"
+            f"{format_count(len(self.instance), 'comparison')} of "
+            f"{format_count(len(self.algorithms), 'algorithm')} on "
+            f"{format_count(len(self.instances), 'instance')}\n"
+            f"  algorithms  {format_list(self.algorithms)}\n"
             f"  rankings    {grid}\n"
             f"  known       {floor(100 * known.mean()) if known.size else 0}% of positions"
         )
@@ -318,7 +320,7 @@ def rank(
         raise DataError(
             f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n of them"
         )
-    times = grid.increasing(times)
+    times = grid.check_times(times)
     comparisons = _compare(runs, in_turn=unit == "instance")
     weight = _weights(runs, weights)[comparisons.instance]
     instances, instance = runs.instances, comparisons.instance
@@ -394,7 +396,7 @@ def _compare(runs: Runs, *, in_turn: bool) -> _Comparisons:
     instance = runs.instance[entry]
     order = np.lexsort((runs.algorithm[entry], slot, instance))
     entry, slot, instance = entry[order], slot[order], instance[order]
-    comparison, (of_instance, of_slot) = dense(instance, slot, int(slot.max(initial=0)) + 1)
+    comparison, (of_instance, of_slot) = number_pairs(instance, slot, int(slot.max(initial=0)) + 1)
     offset = np.concatenate([[0], np.cumsum(np.bincount(comparison, minlength=len(of_slot)))])
     return _Comparisons(entry, offset.astype(np.int64), of_instance.astype(np.int32), of_slot)
 
@@ -420,7 +422,7 @@ def _weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
     if weights is not None and not isinstance(weights, Mapping):
         raise DataError("weights must be a mapping from names of instances to numbers")
     if weights:
-        all_weights[indices(weights, runs.instances, "instance")] = list(weights.values())
+        all_weights[find_indices(weights, runs.instances, "instance")] = list(weights.values())
         bad = ~(np.isfinite(all_weights) & (all_weights >= 0))
         if bad.any():
             name, weight = runs.instances[int(np.argmax(bad))], all_weights[bad][0]
@@ -444,7 +446,7 @@ def _positions(
         for size in np.unique(sizes[first:last]):
             starts = offset[first:last][sizes[first:last] == size]
             cells = starts[:, None] + np.arange(size)
-            ranked = positions_of(costs[:, cells - offset[first]], abs_tol, rel_tol)
+            ranked = compute_positions(costs[:, cells - offset[first]], abs_tol, rel_tol)
             position[:, cells] = ranked
     return position
 
@@ -459,12 +461,12 @@ def _chunks(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]
         first = last
 
 
-def positions_of(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> Positions:
+def compute_positions(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> Positions:
     """Positions along the last axis: how many are ahead; tied ones are equal; nan is unknown.
 
-    >>> positions_of(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
+    >>> compute_positions(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
     array([ 1,  0, -1,  1,  3], dtype=int8)
-    >>> positions_of(np.array([1.0, 1.4, 1.8]), abs_tol=0.5)
+    >>> compute_positions(np.array([1.0, 1.4, 1.8]), abs_tol=0.5)
     array([0, 0, 2])
     """
     size = costs.shape[-1]

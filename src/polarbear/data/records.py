@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polarbear._text import count
+from polarbear._text import format_count
 from polarbear.data.columns import Labels
-from polarbear.data.names import Codes, text
+from polarbear.data.names import Codes, to_name
 from polarbear.data.run import STATUSES, Run
 
 
@@ -30,7 +30,7 @@ def columns_of_records(records: list[Run]) -> tuple[Any, ...]:
         and np.all(until >= 0)
         and np.all(time <= until[run])
         and all(isinstance(number, Integral) for number in repetition)
-        and all(text(record.algorithm) and text(record.instance) for record in records)
+        and all(to_name(record.algorithm) and to_name(record.instance) for record in records)
     )
     if not sound:
         raise ValueError
@@ -49,7 +49,7 @@ def columns_of_records(records: list[Run]) -> tuple[Any, ...]:
 def labels_of(names: Iterable[str]) -> Labels:
     """Names as codes, by the order in which they come."""
     place: dict[str, int] = {}
-    codes = [place.setdefault(text(name), len(place)) for name in names]
+    codes = [place.setdefault(to_name(name), len(place)) for name in names]
     return Labels(np.array(codes, dtype=np.int32), list(place))
 
 
@@ -64,7 +64,7 @@ def incomplete(
     pairs = np.unique(algorithm.astype(np.int64) * n_instances + instance)
     ran_on = np.bincount(pairs // max(n_instances, 1), minlength=len(algorithms)).tolist()
     runs = np.bincount(algorithm, minlength=len(algorithms)).tolist()
-    most, several = max(runs, default=0), count(n_instances, "instance")
+    most, several = max(runs, default=0), format_count(n_instances, "instance")
     return [
         f"{name} ran on {k:,} of {several}"
         if k < n_instances

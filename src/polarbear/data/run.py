@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.names import text
+from polarbear.data.names import to_name
 from polarbear.errors import DataError
 
 Direction = Literal["minimize", "maximize"]
@@ -116,7 +116,7 @@ def _problem(
         return f"watched until {until:g}, but it has a value at {latest:g}"
     if not isinstance(run.repetition, Integral) or abs(int(run.repetition)) >> 63:
         return f"the repetition {run.repetition!r} is not a whole number of 64 bits"
-    if not (text(run.algorithm) and text(run.instance)):
+    if not (to_name(run.algorithm) and to_name(run.instance)):
         return "the name of the algorithm or of the instance is missing"
     if run.status not in STATUSES:
         return f"the status {run.status!r} is not one of {', '.join(STATUSES)}"

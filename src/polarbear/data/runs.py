@@ -9,12 +9,12 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import count, listing, span
+from polarbear._text import format_count, format_list, format_range
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, columns_of, write_csv
-from polarbear.data.frozen import Frozen
-from polarbear.data.long_table import Naming, long_table
-from polarbear.data.names import Codes, canonical, indices
+from polarbear.data.frozen import FrozenRecord
+from polarbear.data.long_table import ColumnNaming, long_table
+from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import columns_of_records, incomplete, labels_of
 from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
 from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
@@ -24,7 +24,7 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Runs(Frozen):
+class Runs(FrozenRecord):
     """Best-so-far trajectories of runs of several algorithms on several instances.
 
     Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
@@ -122,14 +122,14 @@ class Runs(Frozen):
         clock
             What time counts: "evaluations", "seconds", ...
         """
-        naming = Naming(algorithm, instance, repetition, time, value, until, status, missing)
+        naming = ColumnNaming(algorithm, instance, repetition, time, value, until, status, missing)
         return cls.from_columns(columns_of(frame), naming, direction=direction, clock=clock)
 
     @classmethod
     def from_columns(
         cls,
         columns: Columns,
-        naming: Naming,
+        naming: ColumnNaming,
         *,
         direction: Direction,
         clock: str = "time",
@@ -141,7 +141,7 @@ class Runs(Frozen):
         that no warning is due where they look like several.
 
         >>> table = {"algorithm": ["a"], "instance": ["x"], "time": [1], "value": [2.0]}
-        >>> len(Runs.from_columns(columns_of(table), Naming(until=9), direction="minimize"))
+        >>> len(Runs.from_columns(columns_of(table), ColumnNaming(until=9), direction="minimize"))
         1
         """
         sign = sign_of(direction)
@@ -221,8 +221,8 @@ class Runs(Frozen):
     ) -> Self:
         """Bring runs and their rows into canonical order."""
         sign = sign_of(direction)
-        algorithm_codes, algorithms = canonical(*algorithm)
-        instance_codes, instances = canonical(*instance)
+        algorithm_codes, algorithms = renumber_names(*algorithm)
+        instance_codes, instances = renumber_names(*instance)
         order = np.lexsort((repetition, algorithm_codes, instance_codes))
         identity = np.stack([instance_codes, algorithm_codes, repetition])[:, order]
         same = np.flatnonzero((identity[:, 1:] == identity[:, :-1]).all(axis=0))
@@ -325,9 +325,9 @@ class Runs(Frozen):
         """
         keep = np.ones(len(self), dtype=bool)
         if algorithms is not None:
-            keep &= np.isin(self.algorithm, indices(algorithms, self.algorithms, "algorithm"))
+            keep &= np.isin(self.algorithm, find_indices(algorithms, self.algorithms, "algorithm"))
         if instances is not None:
-            keep &= np.isin(self.instance, indices(instances, self.instances, "instance"))
+            keep &= np.isin(self.instance, find_indices(instances, self.instances, "instance"))
         if where is not None:
             mask = np.asarray(where)
             if mask.shape != keep.shape or mask.dtype != bool:
@@ -457,25 +457,28 @@ class Runs(Frozen):
         if direction is None:
             raise DataError(NO_DIRECTION)
         clock = clock or str(file.about.get("clock", "time"))
-        return cls.from_columns(file, Naming(**columns), direction=direction, clock=clock)
+        return cls.from_columns(file, ColumnNaming(**columns), direction=direction, clock=clock)
 
     def __str__(self) -> str:
-        algorithms = count(len(self.algorithms), "algorithm")
-        instances = count(len(self.instances), "instance")
-        head = f"{count(len(self), 'run')}: {algorithms} on {instances}, {self.direction}"
+        algorithms = format_count(len(self.algorithms), "algorithm")
+        instances = format_count(len(self.instances), "instance")
+        head = f"{format_count(len(self), 'run')}: {algorithms} on {instances}, {self.direction}"
         if not len(self):
             return head
-        found, first = count(len(self.time), "improvement"), float(self.time.min(initial=np.inf))
+        found, first = (
+            format_count(len(self.time), "improvement"),
+            float(self.time.min(initial=np.inf)),
+        )
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
-        watched = span(first if len(self.time) else 0.0, self.until.max(), self.clock)
+        watched = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
         return (
             f"{head}\n"
-            f"  algorithms  {listing(self.algorithms)}\n"
+            f"  algorithms  {format_list(self.algorithms)}\n"
             f"  time        {watched}, {found}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
-            + (f"\n  no value    {listing(empty, 4)}" if empty else "")
-            + (f"\n  incomplete  {listing(fewer, 4)}" if fewer else "")
+            + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
+            + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
         )
 
     __repr__ = __str__

@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import count, listing, shown, span
+from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -103,10 +103,10 @@ class AlgorithmStatus(NamedTuple):
 
     def __str__(self) -> str:
         if self.status == "removed":
-            return f"{self.claim()}{f': {shown(self.why)}' if self.why else ''}"
+            return f"{self.claim()}{f': {escape_text(self.why)}' if self.why else ''}"
         if self.status == "undecided" and self.open:
             limit = f"; {self.why}" if self.why else ""
-            rivals = listing(list(self.open))
+            rivals = format_list(list(self.open))
             return f"{self.claim()}: not settled with {rivals}{self._cost()}{limit}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
             return f"{self.claim()}: none of its pairs is open under the rules of the race"
@@ -126,9 +126,9 @@ class AlgorithmStatus(NamedTuple):
         belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)})"
         if self.status == "dominated":
             belongs = "" if self.prob_dominated is None else f" ({chance(self.prob_dominated)})"
-            return f"dominated by {shown(self.rival or '')}{belongs}"
+            return f"dominated by {escape_text(self.rival or '')}{belongs}"
         if self.status == "equivalent":
-            return f"equivalent to {shown(self.rival or '')}{belongs}"
+            return f"equivalent to {escape_text(self.rival or '')}{belongs}"
         return f"{self.status}{belongs}"
 
     def claim(self) -> str:
@@ -137,7 +137,7 @@ class AlgorithmStatus(NamedTuple):
         >>> AlgorithmStatus("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
         'CSA is undecided (P = 0.600 that it is a member)'
         """
-        name, rival = shown(self.algorithm), shown(self.rival or "")
+        name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
         belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)}"
         if self.status == "dominated":
             return f"{name} is {self.brief()}"
@@ -158,21 +158,25 @@ class AlgorithmStatus(NamedTuple):
         if self.since is None or self.until is None:
             return ""
         word = "at" if self.since == self.until else "from"
-        return f" {word} {span(self.since, self.until, self.clock)}"
+        return f" {word} {format_range(self.since, self.until, self.clock)}"
 
     def _cost(self) -> str:
         if self.instances is None:
             return "" if self.left != 0 else "; no instance left"
         # An open pair takes at least one more instance, however close to certain it is.
         more = max(1, round(self.instances))
-        return f", about {count(more, 'more instance')}{few_left(more, self.left)}"
+        return f", about {format_count(more, 'more instance')}{few_left(more, self.left)}"
 
 
 def few_left(wanted: float, left: int | None) -> str:
     """Say that fewer instances are left than a forecast asks for; "" if there are enough."""
     if left is None or left >= wanted:
         return ""
-    return f"; only {count(left, 'unused instance')} left" if left else "; no unused instance left"
+    return (
+        f"; only {format_count(left, 'unused instance')} left"
+        if left
+        else "; no unused instance left"
+    )
 
 
 def chance(probability: float) -> str:

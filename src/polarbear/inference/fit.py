@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polarbear._text import count, listing, span
-from polarbear.data.long_table import Naming, refuse_gaps
+from polarbear._text import format_count, format_list, format_range
+from polarbear.data.long_table import ColumnNaming, check_frame_complete
 from polarbear.data.rankings import UNKNOWN, Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
@@ -176,7 +176,7 @@ def check_prior(prior: Any) -> None:
 
 def apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is for the data (names of columns, how to rank), and what is for an engine."""
-    naming = {"clock", *RANKING, *(field.name for field in fields(Naming))}
+    naming = {"clock", *RANKING, *(field.name for field in fields(ColumnNaming))}
     columns = {name: value for name, value in options.items() if name in naming}
     return columns, {name: value for name, value in options.items() if name not in naming}
 
@@ -191,7 +191,7 @@ def as_rankings(
     ranking = {name: value for name, value in columns.items() if name in RANKING}
     columns = {name: value for name, value in columns.items() if name not in RANKING}
     if ranking and isinstance(data, Rankings):
-        raise DataError(f"rankings are made already: pass {listing(list(ranking))} to rank")
+        raise DataError(f"rankings are made already: pass {format_list(list(ranking))} to rank")
     if columns and isinstance(data, Rankings | Runs):
         (name, value), *_ = columns.items()
         raise DataError(f"{name}={value!r} is for data frames, and these are {type(data).__name__}")
@@ -207,7 +207,7 @@ def as_rankings(
         return _ranked(data, times, ranking)
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
-    refuse_gaps(data, "pb.fit", direction, columns)
+    check_frame_complete(data, "pb.fit", direction, columns)
     return _ranked(Runs.from_frame(data, direction=direction, **columns), times, ranking)
 
 
@@ -215,7 +215,7 @@ def _ranked(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> 
     """Rankings, with a word if all times come before the first values: all are tied there."""
     rankings = rank(runs, times, **ranking)
     if len(runs.time) and rankings.times[-1] < runs.time.min():
-        when = span(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
+        when = format_range(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
         warn(f"nobody has a value yet at any time asked for, {when}: {PRIOR_ONLY}")
     elif times is None:
         warn_of_start(rankings)
@@ -234,8 +234,8 @@ def warn_of_start(rankings: Rankings) -> None:
     start, stop = float(rankings.times[0]), float(rankings.times[first - 1])
     warn(
         f"the times start where no algorithm differs clearly from the others: {first} of "
-        f"{len(told)}, {span(start, stop, rankings.clock)}. None is dominated there, so all stay "
-        f"in the anytime Pareto set. Start later with times=pb.grid.from_runs(runs, "
+        f"{len(told)}, {format_range(start, stop, rankings.clock)}. None is dominated there, so "
+        f"all stay in the anytime Pareto set. Start later with times=pb.grid.from_runs(runs, "
         f"start={rankings.times[first]:.7g}), if these times do not matter to you"
     )
 
@@ -284,8 +284,8 @@ def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
 
     What is said about algorithms of two groups rests on the prior alone.
 
-    >>> from polarbear.simulation import rankings_of
-    >>> connected_groups(rankings_of(np.array([[[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]]])))
+    >>> from polarbear.simulation import rank_costs
+    >>> connected_groups(rank_costs(np.array([[[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]]])))
     [('a1', 'a2'), ('a3',)]
     """
     n, comparisons = len(rankings.algorithms), len(rankings.instance)
@@ -304,9 +304,9 @@ def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
 def _prior_alone(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
     """What the prior alone says, in words, where the data do not compare all algorithms."""
     if len(groups) == len(rankings.algorithms):
-        when = span(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
+        when = format_range(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
         return f"no two algorithms are compared at any time asked for, {when}: {PRIOR_ONLY}"
-    named = " | ".join(listing(members) for members in groups[::-1][:4])
+    named = " | ".join(format_list(members) for members in groups[::-1][:4])
     more = " | ..." if len(groups) > 4 else ""
     return (
         "no instance has runs from two of these groups, so their comparison rests on the prior "
@@ -328,8 +328,8 @@ def _warn_of_silence(rankings: Rankings) -> None:
     for who, rows in {"anybody": nobody, **silent}.items():
         if rows.any():
             at = rankings.times[rows]
-            when = span(float(at[0]), float(at[-1]), rankings.clock)
-            where = f"{count(len(at), 'time')}, {when}"
+            when = format_range(float(at[0]), float(at[-1]), rankings.clock)
+            where = f"{format_count(len(at), 'time')}, {when}"
             warn(f"nothing is known of {who} at {where}: what is said there is the prior's")
 
 
@@ -350,7 +350,8 @@ def _warn_of_few(rankings: Rankings) -> None:
         start, stop = before[before > 0][[0, -1]]
         remedy = f": leave out such times with times=pb.grid.log({start:g}, {stop:g}, 30)"
     warn(
-        f"at {count(len(at), 'time')} ({span(float(at[0]), float(at[-1]), rankings.clock)}) the "
-        f"verdict rests on {count(int(rests[few].min()), 'instance')}, elsewhere on up to "
+        f"at {format_count(len(at), 'time')} "
+        f"({format_range(float(at[0]), float(at[-1]), rankings.clock)}) the "
+        f"verdict rests on {format_count(int(rests[few].min()), 'instance')}, elsewhere on up to "
         f"{rests.max():,}{remedy}"
     )

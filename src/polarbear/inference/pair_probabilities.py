@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.draws import by_time, share_at
 from polarbear.inference.threads import one_thread
 
@@ -18,7 +18,7 @@ Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(Frozen):
+class Mixture(FrozenRecord):
     """Gaussians of which the draws were made, in closed form at each time.
 
     Attributes

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import card, count, listing, shown, span
-from polarbear.data.frozen import Frozen
-from polarbear.data.names import indices
+from polarbear._text import escape_text, format_count, format_list, format_range, render_card
+from polarbear.data.frozen import FrozenRecord
+from polarbear.data.names import find_indices
 from polarbear.errors import DataError, require
 from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, statuses_of
 from polarbear.inference.archive import write_arrays
@@ -40,7 +40,7 @@ Evidence = Literal["instances", "rankings"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Frozen):
+class Posterior(FrozenRecord):
     """The ratings of algorithms over time, given rankings and a prior. Made by :func:`fit`.
 
     A rating theta is the probability to come first among all the algorithms; ratings at a time sum
@@ -144,7 +144,7 @@ class Posterior(Frozen):
         Where the engine has Gaussians, their closed form is corrected by the weights of the draws,
         which is far more precise than counting draws.
         """
-        first, second = indices([a, b], self.algorithms, "algorithm")
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._ahead[:, first, second].copy()
 
     def better_matrix(self) -> Floats:
@@ -157,7 +157,7 @@ class Posterior(Frozen):
         Curves are counted, except that the share of those ahead at a time is what :meth:`better`
         says. With ``evidence="rankings"`` and independent times it is a product, as in the paper.
         """
-        first, second = indices([a, b], self.algorithms, "algorithm")
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
         return float(self._everywhere[first, second])
 
     def better_everywhere_matrix(self) -> Floats:
@@ -166,7 +166,7 @@ class Posterior(Frozen):
 
     def equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
         """P(the chance of ``a`` to beat ``b`` is within epsilon of one half) at each time: (T,)."""
-        first, second = indices([a, b], self.algorithms, "algorithm")
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._alike(epsilon)[:, first, second]
 
     def equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
@@ -195,14 +195,14 @@ class Posterior(Frozen):
         self, algorithm: str, alpha: float = 0.99, elimination: Elimination = "joint"
     ) -> dict[str, float]:
         """Who dominates an algorithm, and P(ahead at all times), the most certain first."""
-        (code,) = indices([algorithm], self.algorithms, "algorithm")
+        (code,) = find_indices([algorithm], self.algorithms, "algorithm")
         found = np.flatnonzero(self._dominates(alpha, elimination)[:, code])
         order = found[np.argsort(-self._everywhere[found, code], kind="stable")]
         return {self.algorithms[k]: float(self._everywhere[k, code]) for k in order}
 
     def crossings(self, a: str, b: str, alpha: float = 0.99) -> list[Crossing]:
         """Where the lead of two changes hands, each time with certainty alpha; in order of time."""
-        first, second = indices([a, b], self.algorithms, "algorithm")
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
         check_alpha(alpha)
         ahead = self._ahead[:, first, second]
         lead = self.utilities[..., first] - self.utilities[..., second]
@@ -311,7 +311,7 @@ class Posterior(Frozen):
 
     def win_probability(self, a: str, b: str, level: float = 0.95) -> tuple[Floats, Floats]:
         """How likely ``a`` is to beat ``b`` on a new instance: mean (T,) and interval (2, T)."""
-        first, second = indices([a, b], self.algorithms, "algorithm")
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
         _check_level(level)
         odds = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
         ends = np.quantile(odds, [0.5 - level / 2, 0.5 + level / 2], axis=0)
@@ -397,13 +397,13 @@ class Posterior(Frozen):
     def __str__(self) -> str:
         final = self.mean()[-1]
         k = int(np.argmax(final))
-        leader = shown(self.algorithms[k])
+        leader = escape_text(self.algorithms[k])
         where = f"{len(self.times)} times" if len(self.times) > 1 else "one time"
         return (
             f"posterior of {len(self.algorithms)} algorithms at {where}, "
-            f"{span(self.times[0], self.times[-1], self.clock)}, "
-            f"from {count(self.instances, 'instance')}\n"
-            f"  algorithms  {listing(self.algorithms)}\n"
+            f"{format_range(self.times[0], self.times[-1], self.clock)}, "
+            f"from {format_count(self.instances, 'instance')}\n"
+            f"  algorithms  {format_list(self.algorithms)}\n"
             f"  made by     {self.method}, {self.prior}, {self.evidence} as evidence, "
             f"{len(self.draws)} draws\n"
             f"  at the end  {leader} leads with a rating of {final[k]:.2f}\n"
@@ -416,7 +416,7 @@ class Posterior(Frozen):
         facts, curve = self.facts(), dict(zip(self.algorithms, self.mean().T, strict=True))
         rows = [[s.algorithm, s.status, curve[s.algorithm], s.text] for s in sentences(facts)]
         head = ["algorithm", "status", "rating over time", "verdict"]
-        return card(str(self), head, rows, summary(facts))
+        return render_card(str(self), head, rows, summary(facts))
 
     @cached_property
     def _ahead(self) -> Floats:
@@ -449,7 +449,7 @@ class Posterior(Frozen):
         """
         if tuple(algorithms) == self.algorithms:
             return self._free
-        chosen = indices(list(algorithms), self.algorithms, "algorithm")
+        chosen = find_indices(list(algorithms), self.algorithms, "algorithm")
         ahead = self._ahead[:, chosen[:, None], chosen]
         return not_dominated(self.utilities[..., chosen], ahead)
 
@@ -488,7 +488,7 @@ class Posterior(Frozen):
     def _of(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
         if algorithm is None:
             return values
-        (code,) = indices([algorithm], self.algorithms, "algorithm")
+        (code,) = find_indices([algorithm], self.algorithms, "algorithm")
         return values[..., code]
 
 

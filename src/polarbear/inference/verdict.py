@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import listing, moment, shown, span
+from polarbear._text import escape_text, format_list, format_range, format_time
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind, chance
 
 Floats = NDArray[np.float64]
@@ -95,9 +95,9 @@ def close(facts: Facts) -> list[str]:
     said: list[str] = []
     for start, stop in _stretches(open_):
         who = np.flatnonzero(near[start:stop].any(axis=0))
-        names = listing([facts.algorithms[k] for k in who], 4)
+        names = format_list([facts.algorithms[k] for k in who], 4)
         said.append(f"{_when(facts, start, stop - 1)} ({names})")
-    return [f"Too close to call who is the best {listing(said, 4)}."] if said else []
+    return [f"Too close to call who is the best {format_list(said, 4)}."] if said else []
 
 
 def sentences(facts: Facts) -> list[Sentence]:
@@ -118,19 +118,19 @@ def _sentence(facts: Facts, status: AlgorithmStatus, code: int) -> str:
         dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
         names = [facts.algorithms[k] for k in dominators]
         when = _when(facts, 0, len(facts.times) - 1)
-        also = f", and by {listing(names[1:])}" if names[1:] else ""
+        also = f", and by {format_list(names[1:])}" if names[1:] else ""
         sure = chance(float(chances[dominators[0]]))
-        by = f"dominated by {shown(names[0])} {when} ({sure})"
-        return f"{shown(status.algorithm)} is {by}{also}"
+        by = f"dominated by {escape_text(names[0])} {when} ({sure})"
+        return f"{escape_text(status.algorithm)} is {by}{also}"
     leads = _leads(facts, code)
     if leads:
-        return f"{status.claim()}: most likely the best {listing(leads)}"
+        return f"{status.claim()}: most likely the best {format_list(leads)}"
     rival = int(rivals[0])
     if status.status == "equivalent":
         return status.claim()
     if chances[rival] < 0.01:
         return f"{status.claim()}: no single one is likely to be ahead of it at all times"
-    closest = f"closest to dominating it is {shown(facts.algorithms[rival])}"
+    closest = f"closest to dominating it is {escape_text(facts.algorithms[rival])}"
     # Two ways to count draws differ in the third digit; together they are at most 1.
     dominated = min(float(chances[rival]), 1 - (status.prob_in_pareto or 0.0))
     return f"{status.claim()}: {closest} ({chance(dominated)})"
@@ -153,13 +153,13 @@ def _stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
 def _when(facts: Facts, first: int, last: int) -> str:
     times = facts.times
     if first == last:
-        return f"at {span(times[first], times[first], facts.clock)}"
-    when = f"from {span(times[first], times[last], facts.clock)}"
+        return f"at {format_range(times[first], times[first], facts.clock)}"
+    when = f"from {format_range(times[first], times[last], facts.clock)}"
     if last - first < len(times) - 1:
         return when
     if len(times) == 2:
-        second = span(times[1], times[1], facts.clock)
-        return f"at both times, {moment(times[0], facts.clock)} and {second}"
+        second = format_range(times[1], times[1], facts.clock)
+        return f"at both times, {format_time(times[0], facts.clock)} and {second}"
     return f"at all {len(times):,} times {when}"
 
 

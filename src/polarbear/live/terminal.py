@@ -11,11 +11,10 @@ from collections import deque
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from polarbear._text import count, listing, unit_of
+from polarbear._text import escape_text, format_count, format_list, format_unit
 from polarbear.errors import require
 from polarbear.live.pace import Pace, Remaining, duration
 from polarbear.racing.progress import Progress
-from polarbear.store.overview import shown
 
 EVENTS = 100
 """The number of news lines kept; as many are shown as there is space for."""
@@ -108,7 +107,7 @@ class Screen:
 
     def note(self, line: str) -> None:
         """Something happened."""
-        self._events.append((time.strftime("%H:%M:%S"), shown(line)))
+        self._events.append((time.strftime("%H:%M:%S"), escape_text(line)))
 
     def _warned(self, message: Any, *more: Any) -> None:
         if str(message) not in self._warnings:
@@ -156,7 +155,7 @@ class Screen:
 
     def _head(self, progress: Progress) -> Any:
         head = self._line()
-        head.append(f"polarbear {shown(self._title)}", style="bold")
+        head.append(f"polarbear {escape_text(self._title)}", style="bold")
         head.append(f"  round {progress.rounds + 1}" if not progress.ended else "  ended")
         head.append(f"  {duration(time.monotonic() - self._start)}", style="dim")
         return head
@@ -172,8 +171,8 @@ class Screen:
         for name, status, style in kept:
             wanted = progress.wanted.get(name, 0)
             table.add_row(
-                self._line(shown(name), style),
-                self._line(shown(status), style),
+                self._line(escape_text(name), style),
+                self._line(escape_text(status), style),
                 self._text(f"{progress.runs.get(name, 0):,}", style=style),
                 self._text(f"{wanted:,}" if wanted else "", style=style),
             )
@@ -200,8 +199,8 @@ class Screen:
         """What is known of the race as a whole: long lines are wrapped if there is room for it."""
         made, wanted = sum(progress.runs.values()), sum(progress.wanted.values())
         facts = {
-            "Pareto set": listing([shown(name) for name in progress.pareto]),
-            "open": f"{count(progress.open, 'pair')} not settled yet",
+            "Pareto set": format_list([escape_text(name) for name in progress.pareto]),
+            "open": f"{format_count(progress.open, 'pair')} not settled yet",
             "runs": f"{made:,} made, {wanted:,} asked for and not in yet",
             "to go": _to_go(self._pace.remaining(progress), progress),
             "spent": _spent(progress),
@@ -258,7 +257,7 @@ def _many(number: float) -> str:
 
 
 def _spent(progress: Progress) -> str:
-    unit = f" {unit_of(progress.clock, 'time')}"
+    unit = f" {format_unit(progress.clock, 'time')}"
     rules, spent = progress.rules, progress.spent
     parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
     if isinstance(rules.deadline, float):

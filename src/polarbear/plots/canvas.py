@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polarbear._text import span
+from polarbear._text import format_range
 from polarbear.errors import DataError, require
 from polarbear.plots.arguments import Floats
 from polarbear.plots.colours import TEXT_COLOUR, Cast, Style
@@ -82,7 +82,9 @@ def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto"
         raise DataError(f"time={scale!r}: expected 'auto', 'log' or 'linear'")
     first, last = float(times[0]), float(times[-1])
     if scale == "log" and not first > 0:
-        raise DataError(f"a log axis cannot show {span(first, first, clock)}: use time='linear'")
+        raise DataError(
+            f"a log axis cannot show {format_range(first, first, clock)}: use time='linear'"
+        )
     wide = first > 0 and last >= MIN_LOG_RATIO * first
     log = scale == "log" or (scale == "auto" and (wide or is_log_grid(times)))
     ax.set_xlabel(format_clock(clock))
@@ -140,7 +142,7 @@ def format_clock(clock: str) -> str:
 
 def format_time(time: float, clock: str) -> str:
     """Write a time with its unit."""
-    return f"time {time:,g}" if clock == "time" else span(time, time, clock)
+    return f"time {time:,g}" if clock == "time" else format_range(time, time, clock)
 
 
 def compute_cell_edges(times: Floats, *, log: bool) -> Floats:

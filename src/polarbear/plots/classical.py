@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import count
+from polarbear._text import format_count
 from polarbear.data import grid
-from polarbear.data.frozen import Frozen
-from polarbear.data.names import indices
+from polarbear.data.frozen import FrozenRecord
+from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require, warn
 from polarbear.plots.arguments import Floats
@@ -61,7 +61,7 @@ class Scale(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Ecdf(Frozen):
+class Ecdf(FrozenRecord):
     """The mean share of a range of values that runs attain by a time.
 
     Attributes
@@ -89,7 +89,7 @@ class Ecdf(Frozen):
 
 
 @dataclass(frozen=True, eq=False)
-class Aocc(Frozen):
+class Aocc(FrozenRecord):
     """The area over the convergence curve of runs: the mean attained share until the last time.
 
     Attributes
@@ -115,7 +115,7 @@ class Aocc(Frozen):
 
 
 @dataclass(frozen=True, eq=False)
-class Attainment(Frozen):
+class Attainment(FrozenRecord):
     """Rectangles of time and value that two algorithms attain with different frequencies.
 
     Attributes
@@ -185,7 +185,7 @@ def ecdf_data(
     """
     _require_packages()
     scale = _choose_scale(runs, low, high, log)
-    grid_times = grid.from_runs(runs) if times is None else grid.increasing(times)
+    grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
     share = _compute_attained_shares(runs, grid_times, scale)
     rng = np.random.default_rng(seed)
     n, instances = len(runs.algorithms), len(runs.instances)
@@ -262,7 +262,7 @@ def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
     moocore = require("moocore", extra="classical")
     one, two = (
         _collect_points(runs, code)
-        for code in indices([first, second], runs.algorithms, "algorithm")
+        for code in find_indices([first, second], runs.algorithms, "algorithm")
     )
     rectangles = moocore.eafdiff(one.points, two.points, rectangles=True)
     corners, run_difference = rectangles[:, :4].copy(), rectangles[:, 4]
@@ -314,7 +314,7 @@ def _choose_last_time(runs: Runs) -> float:
         warn(
             f"AOCC until {format_time(end, runs.clock)}, the last time at which all runs are "
             "known: "
-            f"{longer:,} of {count(len(runs), 'run')} were observed longer, up to "
+            f"{longer:,} of {format_count(len(runs), 'run')} were observed longer, up to "
             f"{format_time(last, runs.clock)}. Set until= to choose; "
             "runs cut before it are left out"
         )

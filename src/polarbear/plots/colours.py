@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from polarbear.data.names import natural
+from polarbear.data.names import natural_sort_key
 
 MAX_COLOURED = 8
 """With more algorithms than this, only those of the Pareto set are in colour."""
@@ -89,7 +89,7 @@ class Cast:
     @classmethod
     def of(cls, names: Iterable[str], pareto: Collection[str] = ()) -> "Cast":
         """Make a cast from names in any order."""
-        ordered = tuple(sorted(set(names), key=natural))
+        ordered = tuple(sorted(set(names), key=natural_sort_key))
         return cls(ordered, tuple(name for name in ordered if name in pareto))
 
     @property

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear._text import moment
-from polarbear.data.frozen import Frozen
+from polarbear._text import format_time
+from polarbear.data.frozen import FrozenRecord
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.inference.verdict import Crossing
@@ -26,7 +26,7 @@ from polarbear.plots.colours import TEXT_COLOUR, Cast
 
 
 @dataclass(frozen=True, eq=False)
-class CrossingMap(Frozen):
+class CrossingMap(FrozenRecord):
     """Probabilities over time that one of two algorithms leads.
 
     Attributes
@@ -157,7 +157,7 @@ def crossings(
     if single:
         ax.plot(times, ahead, "o", color=TEXT_COLOUR, markersize=5)
         ax.vlines(times, 0.5, ahead, color=(one if ahead[0] > 0.5 else two).colour, linewidth=4)
-        ax.set_xticks(times, [moment(times[0], data.clock)])
+        ax.set_xticks(times, [format_time(times[0], data.clock)])
     else:
         for style, side in ((one, ahead >= 0.5), (two, ahead <= 0.5)):
             fill = {"color": style.colour, "alpha": 0.25, "linewidth": 0, "interpolate": True}

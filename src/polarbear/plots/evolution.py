@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.errors import require
 from polarbear.plots.arguments import Bools, Floats, Ints, RaceSource, get_cast, get_race
 from polarbear.plots.canvas import (
@@ -26,7 +26,7 @@ from polarbear.plots.canvas import (
 from polarbear.plots.colours import TEXT_COLOUR, Cast
 from polarbear.plots.labels import LineEnd, label_line_ends, space_apart
 from polarbear.racing.race import Race
-from polarbear.selection.ratings import thinned
+from polarbear.selection.ratings import thin_draws
 
 LOG_FROM_PROBABILITY, MAX_PROBABILITY = 0.9, 0.9999
 """The axis of probabilities is logarithmic from the first of these and ends at the second."""
@@ -40,7 +40,7 @@ THRESHOLD_STYLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Evolution(Frozen):
+class Evolution(FrozenRecord):
     """The state of a race after each of R rounds, for n algorithms in the order of the cast.
 
     Attributes
@@ -92,7 +92,7 @@ def evolution_data(source: RaceSource, *, refits: int | None = None) -> Evolutio
     n, index = len(cast.names), {name: k for k, name in enumerate(cast.names)}
     stages = Race.after_each_round(source.events, fit=race.fit)
     backwards = np.arange(race.rounds)[::-1]  # so that the last one is always chosen
-    chosen = {*(backwards if refits is None else thinned(backwards, refits)).tolist()}
+    chosen = {*(backwards if refits is None else thin_draws(backwards, refits)).tolist()}
     rows = [_summarise_round(stage, cast, index, k in chosen) for k, stage in enumerate(stages)]
     instances, runs, dominance, rival, certainty, eliminated, resolved, share = (
         zip(*rows, strict=True) if rows else ((),) * 8

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear._text import span
-from polarbear.data.frozen import Frozen
+from polarbear._text import format_range
+from polarbear.data.frozen import FrozenRecord
 from polarbear.errors import DataError
 from polarbear.inference.posterior import check_alpha
 from polarbear.plots.arguments import (
@@ -39,7 +39,7 @@ MAX_WRITTEN_ALGORITHMS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs(Frozen):
+class Pairs(FrozenRecord):
     """Probabilities that rows are ahead of columns, the algorithms that lead most first.
 
     Attributes
@@ -117,7 +117,7 @@ def _find_nearest_time(times: Floats, time: float, clock: str) -> int:
     if not times[0] <= time <= times[-1]:
         raise DataError(
             f"time={time:,g}: expected a time in the posterior's range, "
-            f"{span(times[0], times[-1], clock)}"
+            f"{format_range(times[0], times[-1], clock)}"
         )
     return int(np.argmin(np.abs(times - time)))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.errors import DataError
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior, get_times
 from polarbear.plots.canvas import (
@@ -27,7 +27,7 @@ from polarbear.plots.labels import LineEnd, label_line_ends
 
 
 @dataclass(frozen=True, eq=False)
-class RatingCurves(Frozen):
+class RatingCurves(FrozenRecord):
     """Ratings of algorithms over time.
 
     Attributes

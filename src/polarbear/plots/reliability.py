@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import NOTE_COLOUR, TICK_FONT_POINTS, Axes, Columns, prepare_axes
 from polarbear.plots.colours import TEXT_COLOUR
@@ -52,7 +52,7 @@ class HasTally(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationCurve(Frozen):
+class CalibrationCurve(FrozenRecord):
     """Claims in B bins by their probability; empty bins are left out.
 
     Attributes

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import moment
+from polarbear._text import format_time
 from polarbear.data import grid
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.data.runs import Runs
 from polarbear.errors import require
 from polarbear.plots.arguments import Floats, Ints, RaceSource, get_cast, get_race
@@ -30,7 +30,7 @@ from polarbear.plots.colours import Cast
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation(Frozen):
+class Allocation(FrozenRecord):
     """Instances, runs and time spent on each algorithm, in the order of the cast.
 
     Attributes
@@ -70,10 +70,10 @@ def allocation_data(source: Runs | RaceSource, times: ArrayLike | None = None) -
     """
     if isinstance(source, Runs):
         runs, cast = source, Cast.of(source.algorithms)
-        grid_times = grid.from_runs(runs) if times is None else grid.increasing(times)
+        grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
     else:
         race, cast = get_race(source), get_cast(source)
-        grid_times = grid.increasing(race.state.times if times is None else times)
+        grid_times = grid.check_times(race.state.times if times is None else times)
         runs = source.runs
     n = len(cast.names)
     code = np.array([cast.names.index(name) for name in runs.algorithms], dtype=np.intp)
@@ -130,7 +130,7 @@ def allocation(
     ax.hlines(np.arange(n - 1) + 0.5, cells[0], cells[-1], color="white", linewidth=1.2)
     ax.set_xlim(cells[0], cells[-1])
     if len(data.times) == 1:
-        ax.set_xticks(data.times, [moment(data.times[0], data.clock)])
+        ax.set_xticks(data.times, [format_time(data.times[0], data.clock)])
     label_rows(ax, [data.cast.names[k] for k in order], data.cast)
     ax.set_ylim(n - 0.5, -0.5)
     place = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear.data.frozen import Frozen
+from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.posterior import Posterior
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
 from polarbear.plots.canvas import (
@@ -23,8 +23,8 @@ from polarbear.plots.canvas import (
     show_message,
 )
 from polarbear.plots.colours import Cast
-from polarbear.selection.preferences import Linear, Preference, resolved, valued
-from polarbear.selection.ratings import thinned
+from polarbear.selection.preferences import Linear, Preference, evaluate_curves, to_preference
+from polarbear.selection.ratings import thin_draws
 
 DENSITY_POINTS = 256
 """The number of points at which a density is evaluated."""
@@ -37,7 +37,7 @@ MAX_DENSITY_DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Values(Frozen):
+class Values(FrozenRecord):
     """Posterior distributions of the values of algorithms, best first.
 
     Attributes
@@ -87,7 +87,7 @@ def values_data(
     >>> values_data(posterior, pb.preferences.final()).algorithms[0]
     'a3'
     """
-    checked_preference = resolved(preference)
+    checked_preference = to_preference(preference)
     linear = isinstance(checked_preference, Linear)
     posterior, cast = get_posterior(source), get_cast(source, alpha)
     if posterior is None:
@@ -104,7 +104,7 @@ def values_data(
     return Values(
         cast,
         tuple(posterior.algorithms[k] for k in order),
-        *_estimate_densities(thinned(value_draws, MAX_DENSITY_DRAWS)),
+        *_estimate_densities(thin_draws(value_draws, MAX_DENSITY_DRAWS)),
         value_draws.mean(axis=0),
         lower,
         upper,
@@ -121,7 +121,7 @@ def _compute_value_draws(posterior: Posterior, preference: Preference) -> Floats
     if isinstance(preference, Linear):
         weights = preference.weights(posterior.times, posterior.clock)
         return np.einsum("t,dtn->dn", weights, ratings)
-    return valued(preference.function, np.moveaxis(ratings, 1, -1))
+    return evaluate_curves(preference.function, np.moveaxis(ratings, 1, -1))
 
 
 def _estimate_densities(value_draws: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtri
 
-from polarbear.data.names import natural
+from polarbear.data.names import natural_sort_key
 from polarbear.data.rankings import Rankings
 from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, statuses_of
 from polarbear.inference.dominance import Bools, Floats, dominates, margin, resolved
@@ -253,5 +253,5 @@ def _required(state: State, names: Sequence[str], leads: Leads) -> Required:
 
 
 def _opened(pairs: dict[Pair, int], need: dict[Pair, float]) -> tuple[Open, ...]:
-    ordered = sorted(pairs, key=lambda names: [natural(name) for name in names])
+    ordered = sorted(pairs, key=lambda names: [natural_sort_key(name) for name in names])
     return tuple(Open(*names, pairs[names], need.get(names, np.inf)) for names in ordered)

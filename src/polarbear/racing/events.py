@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
-from polarbear.data.names import check as check_name
-from polarbear.data.names import text
+from polarbear.data.names import check_name, to_name
 from polarbear.data.run import Direction, Run, Status, check
 from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
@@ -333,7 +332,7 @@ def fitting_in(event: Event) -> Iterator[None]:
 def plain_run(run: Run) -> Run:
     """A run of plain numbers and text; an error if no run can be so."""
     check(run)
-    names = (check_name(text(run.algorithm)), check_name(text(run.instance)))
+    names = (check_name(to_name(run.algorithm)), check_name(to_name(run.instance)))
     return Run(
         *names,
         _floats(run.time),

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from polarbear._text import count, listing
-from polarbear.data.names import natural
+from polarbear._text import format_count, format_list
+from polarbear.data.names import natural_sort_key
 from polarbear.racing.events import Failed
 
 MAX_REASONS = 3
@@ -61,17 +61,17 @@ def describe_failures(
     {'a': 'no licence (2 runs, on f1, f2); dominated after 2 of 2 runs failed so'}
     """
     said: dict[str, str] = {}
-    for name in sorted(reasons, key=natural):
+    for name in sorted(reasons, key=natural_sort_key):
         own = sorted(reasons[name].values(), key=lambda reason: -reason.runs.total())
         parts = [
-            f"{reason.why} ({count(reason.runs.total(), 'run')}, on "
-            f"{listing(sorted(reason.runs, key=natural), 4)})"
+            f"{reason.why} ({format_count(reason.runs.total(), 'run')}, on "
+            f"{format_list(sorted(reason.runs, key=natural_sort_key), 4)})"
             for reason in own[:MAX_REASONS]
         ]
         if own[MAX_REASONS:]:
-            parts.append(f"and {count(len(own) - MAX_REASONS, 'other reason')}")
+            parts.append(f"and {format_count(len(own) - MAX_REASONS, 'other reason')}")
         failed, made = sum(each.runs.total() for each in own), n_runs.get(name, 0)
         if name in dominated and 2 * failed > made:
-            parts.append(f"dominated after {failed:,} of {count(made, 'run')} failed so")
+            parts.append(f"dominated after {failed:,} of {format_count(made, 'run')} failed so")
         said[name] = "; ".join(parts)
     return said

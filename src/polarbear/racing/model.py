@@ -11,7 +11,7 @@ from dataclasses import replace as changed
 from functools import partial
 from typing import Any, Protocol, Self
 
-from polarbear.data.names import guess
+from polarbear.data.names import suggest_name
 from polarbear.data.rankings import Rankings, check_tolerances
 from polarbear.errors import DataError
 from polarbear.inference.fit import RANKING, check_prior, engine_of
@@ -224,7 +224,7 @@ def _made_prior(plain: str | Mapping[str, Any], names: Mapping[str, Any]) -> Any
     parts = {"name": plain} if isinstance(plain, str) else dict(plain)
     name = str(parts.pop("name", ""))
     if name not in names:
-        raise DataError(f"prior={name!r}: {guess(name, list(names))}")
+        raise DataError(f"prior={name!r}: {suggest_name(name, list(names))}")
     made = {
         key: _made_prior(value, HYPERS) if isinstance(value, Mapping) else value
         for key, value in parts.items()

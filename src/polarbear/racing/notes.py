@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from polarbear.data.names import guess, natural
+from polarbear.data.names import natural_sort_key, suggest_name
 from polarbear.errors import DataError
 from polarbear.racing.events import Hosted, Withdrawn
 from polarbear.racing.jobs import Key
@@ -24,7 +24,7 @@ def withdrawal(
     if algorithm is None and instance is None and pairs is None:
         raise DataError("withdraw which runs? pass algorithm=, instance= or pairs=")
     if instance is not None and instance not in {*state.pool, *state.used}:
-        meant = guess(instance, sorted(state.instances, key=natural))
+        meant = suggest_name(instance, sorted(state.instances, key=natural_sort_key))
         raise DataError(f"no instance named {instance!r} in this race; {meant}")
     wanted = None if pairs is None else set(pairs)
     gone = {

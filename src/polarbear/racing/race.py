@@ -18,9 +18,9 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
-from polarbear._text import count
+from polarbear._text import format_count
 from polarbear.data import grid
-from polarbear.data.names import check, guess, names_of, natural, text
+from polarbear.data.names import check_name, check_names, natural_sort_key, suggest_name, to_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
@@ -121,15 +121,15 @@ class Race:
         if not isinstance(seed, Integral):
             raise DataError(f"seed={seed!r}: expected a whole number")
         rules = Rules() if rules is None else check_rules(rules)
-        at = tuple(grid.increasing(times).tolist())
+        at = tuple(grid.check_times(times).tolist())
         model = Model.of(fit)
         rules = rules.resolve_preference(at, clock)
         started = Started(int(seed), at, direction, clock, instances is None, rules, model)
         self._begin(started, fit)
         if instances is not None:
             self.offer(instances)
-        names = names_of(algorithms, "algorithms")
-        for name in sorted(names, key=natural):
+        names = check_names(algorithms, "algorithms")
+        for name in sorted(names, key=natural_sort_key):
             self.add(name)
 
     @classmethod
@@ -182,7 +182,9 @@ class Race:
         baseline = self.rules.baseline
         if baseline is not None and baseline not in self._state.racing:
             names = list(self._state.racing)
-            raise DataError(f"baseline={baseline!r} is not in the race; {guess(baseline, names)}")
+            raise DataError(
+                f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}"
+            )
         while True:
             state = self._state
             if deadline is not None and now is not None and now >= deadline:
@@ -241,7 +243,7 @@ class Race:
         for limit, value in (("max_runs", max_runs), ("max_time", max_time)):
             if value is not None and (not isinstance(value, Real) or float(value) < 0):
                 raise DataError(f"{limit}={value!r}: expected a number of at least 0, or None")
-        name = check(text(algorithm))
+        name = check_name(to_name(algorithm))
         if not name:
             raise DataError("an algorithm needs a name")
         if name in self._state.racing:
@@ -272,7 +274,7 @@ class Race:
         """
         if self._state.endless:
             raise DataError("the instances of this race are numbered, and do not come to an end")
-        names = names_of(instances, "instances")
+        names = check_names(instances, "instances")
         if not {*names} <= self._state.instances:
             self._record(Offered(names))
 
@@ -546,7 +548,7 @@ class Race:
         failing = state.failing()
         for name in state.present() if most is not None else ():
             if most is not None and failing[name] > most:
-                self._record(Removed(name, f"{count(failing[name], 'run')} failed"))
+                self._record(Removed(name, f"{format_count(failing[name], 'run')} failed"))
         if state.out and state.current != now:
             return  # it was the round of those who left: the next one is decided when it is in
         rankings = self._rankings(Basis(state.current, state.rated()))
@@ -589,8 +591,10 @@ class Race:
         return run._replace(repetition=0 if first in state.promised else first.repetition)
 
     def _known(self, algorithm: str) -> str:
-        name, state = text(algorithm), self._state
+        name, state = to_name(algorithm), self._state
         names = [*state.racing, *state.eliminated, *state.removed]
         if name not in names:
-            raise DataError(f"no algorithm named {name!r} in this race; {guess(name, names)}")
+            raise DataError(
+                f"no algorithm named {name!r} in this race; {suggest_name(name, names)}"
+            )
         return name

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import amount, count, listing, moment
+from polarbear._text import format_count, format_duration, format_list, format_time
 from polarbear.data import grid
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
@@ -52,16 +52,17 @@ class Replay(Raced):
     def __str__(self) -> str:
         runs, chosen = self.runs, self.race.chosen
         answer = (
-            f"  pareto      {listing(self.pareto)}\n"
-            f"  eliminated  {listing(list(self.eliminated))}\n"
+            f"  pareto      {format_list(self.pareto)}\n"
+            f"  eliminated  {format_list(list(self.eliminated))}\n"
         )
         if chosen:  # for a known budget: no algorithm is eliminated
-            answer = f"  chosen      {listing(chosen)}\n"
+            answer = f"  chosen      {format_list(chosen)}\n"
         return (
-            f"replay, {self.ended} after {count(self.rounds, 'round')} on "
-            f"{count(len(runs.instances), 'instance')}\n{answer}"
-            f"  used        {self.used:,} of {count(self.full.runs, 'recorded run')}, "
-            f"{moment(self.spent.time, runs.clock, 7)} of {amount(self.full.time, runs.clock)}\n"
+            f"replay, {self.ended} after {format_count(self.rounds, 'round')} on "
+            f"{format_count(len(runs.instances), 'instance')}\n{answer}"
+            f"  used        {self.used:,} of {format_count(self.full.runs, 'recorded run')}, "
+            f"{format_time(self.spent.time, runs.clock, 7)} of "
+            f"{format_duration(self.full.time, runs.clock)}\n"
             f"  saved       {round(100 * self.saved)} % of the time"
         )
 
@@ -106,7 +107,7 @@ def replay(
     True
     """
     check_runs(runs, "replay")
-    at = grid.from_runs(runs) if times is None else grid.increasing(times)
+    at = grid.from_runs(runs) if times is None else grid.check_times(times)
     place: dict[tuple[str, str], list[int]] = {}
     for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):
         place.setdefault((runs.algorithms[codes[0]], runs.instances[codes[1]]), []).append(k)
@@ -161,10 +162,10 @@ class Replays:
     def __str__(self) -> str:
         low, mid, high = (100 * share for share in self.saved)
         done = sum(one.ended == "resolved" for one in self.outcomes)
-        sets = [f"  pareto      {number} x {listing(s)}" for s, number in self.pareto.items()]
+        sets = [f"  pareto      {number} x {format_list(s)}" for s, number in self.pareto.items()]
         return "\n".join(
             [
-                f"{count(len(self.outcomes), 'replay')}, {done} resolved",
+                f"{format_count(len(self.outcomes), 'replay')}, {done} resolved",
                 f"  saved       {mid:.0f} % of the time (half of them {low:.0f} to {high:.0f} %)",
                 *sets,
             ]

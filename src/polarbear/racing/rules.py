@@ -11,7 +11,7 @@ import numpy as np
 from polarbear.errors import DataError
 from polarbear.inference.dominance import Elimination, Resolution
 from polarbear.racing.deadlines import EARLIEST, Deadline, parse_deadline
-from polarbear.selection.preferences import Linear, Weights, from_plain
+from polarbear.selection.preferences import Linear, Weights, parse_preference
 
 ErrorControl = Literal["per_member", "whole_race", "per_look"]
 Allocation = Literal["paper", "focused"]
@@ -339,7 +339,7 @@ class Rules:
                 f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}"
             )
         if isinstance(changes.get("preference"), Mapping):
-            changes["preference"] = from_plain(changes["preference"])
+            changes["preference"] = parse_preference(changes["preference"])
         if "batch" in changes:
             changes["batch"] = tuple(changes["batch"])
         return cls.paper(**changes) if preset == "paper" else cls(**changes)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from math import inf
 
-from polarbear._text import card, count, listing
-from polarbear.data.names import natural
+from polarbear._text import format_count, format_list, render_card
+from polarbear.data.names import natural_sort_key
 from polarbear.inference.algorithm_status import AlgorithmStatus, few_left
 from polarbear.racing.state import Spent, State, pair
 
@@ -31,7 +31,7 @@ def status_of(state: State, name: str) -> AlgorithmStatus:
 
 def statuses_of(state: State) -> list[AlgorithmStatus]:
     """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
-    removed = sorted(state.removed, key=natural)
+    removed = sorted(state.removed, key=natural_sort_key)
     return [status_of(state, name) for name in (*state.present(), *state.eliminated, *removed)]
 
 
@@ -40,7 +40,8 @@ def _with_forecast(
 ) -> AlgorithmStatus:
     """Add the rivals with which a pair is open, and what it would take to settle them."""
     last = {
-        rival: state.times[rivals[rival].bit_length() - 1] for rival in sorted(rivals, key=natural)
+        rival: state.times[rivals[rival].bit_length() - 1]
+        for rival in sorted(rivals, key=natural_sort_key)
     }
     status = status._replace(open=last, left=state.left)
     limit, spent = state.limits.get(status.algorithm), state.spent_on.get(status.algorithm)
@@ -64,14 +65,14 @@ def described(state: State) -> str:
     """A race in some lines."""
     n = state.n_algorithms
     race = "" if n == len(state.racing) else f"{len(state.racing):,} of {n:,} still race, "
-    stands = "resolved" if state.resolved else f"{race}{count(len(state.open), 'pair')} open"
+    stands = "resolved" if state.resolved else f"{race}{format_count(len(state.open), 'pair')} open"
     left = to_go(state)
-    answer = f"  eliminated  {listing(list(state.eliminated))}\n"
+    answer = f"  eliminated  {format_list(list(state.eliminated))}\n"
     if state.chosen:  # for a known budget: no algorithm is eliminated
-        answer = f"  chosen      {listing(list(state.chosen))}\n"
+        answer = f"  chosen      {format_list(list(state.chosen))}\n"
     return (
-        f"race of {count(n, 'algorithm')} after {count(state.round, 'round')}, {stands}\n"
-        f"  racing      {listing(state.present())}\n"
+        f"race of {format_count(n, 'algorithm')} after {format_count(state.round, 'round')}, "
+        f"{stands}\n  racing      {format_list(state.present())}\n"
         f"{answer}"
         f"  error       {state.rules.error_bound}\n"
         f"  spent       {state.describe_spent()}" + (f"\n  to go       {left}" if left else "")
@@ -88,4 +89,4 @@ def to_go(state: State) -> str:
 def as_card(text: str, statuses: Iterable[AlgorithmStatus]) -> str:
     """What a notebook shows of a race."""
     rows = [[one.algorithm, one.status, f"{one}."] for one in statuses]
-    return card(text, ["algorithm", "status", "verdict"], rows)
+    return render_card(text, ["algorithm", "status", "verdict"], rows)

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from polarbear._text import amount, count
-from polarbear.data.names import natural
+from polarbear._text import format_count, format_duration
+from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.inference.e_values import multiplicity
@@ -165,7 +165,7 @@ class State:
         """The runs that were made, with those that were asked for if more, and their time."""
         made = len(self.told & self.promised)
         more = f" of {self.spent_runs:,} asked for" if made < self.spent_runs else ""
-        return f"{count(made, 'run')}{more}, {amount(self.spent_time, self.clock)}"
+        return f"{format_count(made, 'run')}{more}, {format_duration(self.spent_time, self.clock)}"
 
     @property
     def spent(self) -> Spent:
@@ -252,13 +252,13 @@ class State:
 
     def present(self) -> tuple[str, ...]:
         """Who is racing, in canonical order."""
-        return tuple(sorted(self.racing, key=natural))
+        return tuple(sorted(self.racing, key=natural_sort_key))
 
     def rated(self) -> tuple[str, ...]:
         """Return the algorithms that the posterior of a decision rates, in canonical order."""
         if self.rules.posterior_over == "candidates":
             return self.present()
-        return tuple(sorted({*self.racing, *self.eliminated}, key=natural))
+        return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
 
     def rivals(self) -> dict[str, dict[str, int]]:
         """Of each algorithm with an open pair, in canonical order: with whom, at which times."""
@@ -346,7 +346,7 @@ def apply(state: State, event: Event) -> None:
 
 def pair(a: str, b: str) -> Pair:
     """Two names in canonical order."""
-    return (a, b) if natural(a) < natural(b) else (b, a)
+    return (a, b) if natural_sort_key(a) < natural_sort_key(b) else (b, a)
 
 
 def _enter(state: State, algorithm: str) -> None:
@@ -447,7 +447,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     for instance in event.instances:
         state.pool.pop(instance, None)
     back = state.failed_out & {algorithm for algorithm, _ in pairs}
-    for name in [*state.eliminated, *sorted(back, key=natural)]:
+    for name in [*state.eliminated, *sorted(back, key=natural_sort_key)]:
         _enter(state, name)
     _reopen(state)
 

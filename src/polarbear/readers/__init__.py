@@ -13,8 +13,8 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from polarbear.data.lacking import spell_call
-from polarbear.data.long_table import Naming, refuse_gaps
-from polarbear.data.names import guess
+from polarbear.data.long_table import ColumnNaming, check_frame_complete
+from polarbear.data.names import suggest_name
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.benchopt import read_benchopt
@@ -117,7 +117,7 @@ def read(
         for name in set(options) - _takes(read_long_csv) | {"names", "columns"} & set(options):
             raise DataError(f"a table takes no option {name!r}")
         columns = {name: value for name, value in options.items() if name != "direction"}
-        refuse_gaps(source, "pb.read", options.get("direction"), columns)
+        check_frame_complete(source, "pb.read", options.get("direction"), columns)
         return _some(Runs.from_frame(source, **options), "the table")
     with closing(open_source(source)) as files:
         files.forced = format is not None
@@ -183,7 +183,7 @@ def _takes(reader: Callable[..., Runs]) -> set[str]:
     _, *takes = inspect.signature(reader).parameters.values()  # the first is the source
     named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
     if len(named) < len(takes):  # the names of columns, whichever are given
-        named |= {field.name for field in fields(Naming)}
+        named |= {field.name for field in fields(ColumnNaming)}
     return named
 
 
@@ -192,7 +192,7 @@ def _check_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:
     known = sorted(set().union(*(_takes(row.read) for row in rows)))
     for name in options:
         if name not in known:
-            raise DataError(f"no option {name!r}; {guess(name, known)}")
+            raise DataError(f"no option {name!r}; {suggest_name(name, known)}")
 
 
 def _check_options(row: Format, options: dict[str, Any]) -> None:

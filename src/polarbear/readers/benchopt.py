@@ -3,7 +3,7 @@
 import numpy as np
 
 from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.long_table import Naming
+from polarbear.data.long_table import ColumnNaming
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.readers.source import Source, naming
@@ -61,5 +61,5 @@ def _runs(columns: Columns, direction: Direction, clock: str, value: str) -> Run
     }
     long = MappingColumns(table, columns.where)
     return Runs.from_columns(
-        long, Naming(until="last"), direction=direction, clock=clock, surely_runs=True
+        long, ColumnNaming(until="last"), direction=direction, clock=clock, surely_runs=True
     )

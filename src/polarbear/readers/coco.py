@@ -7,7 +7,14 @@ from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import Block, blocks
-from polarbear.readers.source import Refused, Source, agreed, moment, naming, number
+from polarbear.readers.source import (
+    Refused,
+    Source,
+    naming,
+    parse_number,
+    parse_time,
+    resolve_direction,
+)
 
 Rows = list[tuple[float, float]]
 
@@ -35,7 +42,9 @@ def read_coco(
                 records += _runs(source, index, block, seen)
     if not records:
         raise DataError(f"{source.label}: its indices list no run")
-    return Runs.from_records(records, direction=agreed(direction, "minimize"), clock=clock)
+    return Runs.from_records(
+        records, direction=resolve_direction(direction, "minimize"), clock=clock
+    )
 
 
 def _runs(source: Source, index: str, block: Block, seen: Counter[tuple[str, str]]) -> list[Run]:
@@ -87,5 +96,5 @@ def _tables(source: Source, name: str) -> list[Rows]:
                     f"{where}: expected evaluations, two numbers and more: {line[:40]!r}"
                 )
             # In all versions the first column counts evaluations and the third is the best so far.
-            tables[-1].append((moment(cells[0], where), number(cells[2], where)))
+            tables[-1].append((parse_time(cells[0], where), parse_number(cells[2], where)))
     return tables

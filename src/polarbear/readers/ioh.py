@@ -12,7 +12,7 @@ from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import blocks
-from polarbear.readers.source import Refused, Source, moment, naming, number
+from polarbear.readers.source import Refused, Source, naming, parse_number, parse_time
 
 _CELL = re.compile(r'"[^"]*"|\S+')
 _TIMES = ("evaluations", "function evaluation")
@@ -91,10 +91,10 @@ def _json_runs(source: Source, index: str) -> Iterator[tuple[str, _Listed]]:
         file = source.beside(index, _member(scenario, "path", str))
         for run in _member(scenario, "runs", list):
             instance = f"{problem} i{_member(run, 'instance', int)}"
-            evaluations = moment(str(_member(run, "evals", int)), "'evals'")
+            evaluations = parse_time(str(_member(run, "evals", int)), "'evals'")
             best = _member(run, "best", dict)
-            found = moment(str(_member(best, "evals", int)), "'evals'")
-            value = number(str(_member(best, "y", int, float)), "'y'")
+            found = parse_time(str(_member(best, "evals", int)), "'evals'")
+            value = parse_number(str(_member(best, "y", int, float)), "'y'")
             yield file, _Listed(algorithm, instance, direction, evaluations, (found, value))
 
 
@@ -143,8 +143,8 @@ def _tables(source: Source, file: str) -> list[Table]:
             cells = line.split()
             if not tables or len(cells) <= max(at_time, at_value):
                 raise DataError(f"{where}: expected a row of numbers below a line of names")
-            tables[-1][0].append(moment(cells[at_time], where))
-            tables[-1][1].append(number(cells[at_value], where))
+            tables[-1][0].append(parse_time(cells[at_time], where))
+            tables[-1][1].append(parse_number(cells[at_value], where))
     return tables
 
 

@@ -18,7 +18,14 @@ from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
 from polarbear.readers.paths import name_files, propose
-from polarbear.readers.source import NearlyRefused, Refused, Source, moment, naming, number
+from polarbear.readers.source import (
+    NearlyRefused,
+    Refused,
+    Source,
+    naming,
+    parse_number,
+    parse_time,
+)
 
 LONGEST_LINE = 2_000
 """Longer lines are passed over: no incumbent needs them, and patterns may be slow on them."""
@@ -260,7 +267,7 @@ def _read(log: Log, lines: list[str], until: float | None) -> _Read:
         if log.until and (found := _match(log.until, line)) and found["time"] is not None:
             stamps.append(_seconds(found["time"], "s", where))
         if log.best and (found := _match(log.best, line)):
-            best = number(found["value"], where)
+            best = parse_number(found["value"], where)
         status = next((s for pattern, s in log.ending.items() if _match(pattern, line)), status)
     # Stamps count from the start of the run, or since 1970: then the log's first is the start.
     first = min(stamps, default=0.0)
@@ -283,7 +290,7 @@ def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float 
         raise DataError(f"{where}: the unit {unit!r} is not one of {', '.join(_UNITS)}")
     time = _seconds(groups["time"], unit, where)
     text = (groups["value"] or "").rstrip("*")
-    value = None if text in _NO_VALUE else number(text, where)
+    value = None if text in _NO_VALUE else parse_number(text, where)
     return time, value, groups.get("bound")
 
 
@@ -296,8 +303,8 @@ def _match(pattern: Pattern[str], line: str, *, whole: bool = True) -> re.Match[
 def _seconds(text: str, unit: str, where: str) -> float:
     seconds = 0.0
     for part in text.split(":"):
-        seconds = 60.0 * seconds + moment(part, where)
-    return moment(repr(seconds * _UNITS[unit]), where)
+        seconds = 60.0 * seconds + parse_time(part, where)
+    return parse_time(repr(seconds * _UNITS[unit]), where)
 
 
 def _told(value: float, bound: str | None) -> Direction | None:

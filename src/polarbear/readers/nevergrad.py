@@ -6,11 +6,11 @@ from zlib import crc32
 import numpy as np
 
 from polarbear.data.columns import MappingColumns
-from polarbear.data.long_table import Naming
-from polarbear.data.names import natural
+from polarbear.data.long_table import ColumnNaming
+from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
-from polarbear.readers.source import Source, agreed
+from polarbear.readers.source import Source, resolve_direction
 from polarbear.readers.tables import csv_columns, need
 
 _NEEDED = ("optimizer_name", "budget", "loss", "elapsed_budget", "elapsed_time")
@@ -37,7 +37,7 @@ def read_nevergrad(
     # Without seeds any order will do that depends neither on the rows' order nor on their losses:
     # best with best and worst with worst would be no fair comparison.
     chance = [crc32("\0".join(cell).encode()) for cell in zip(*cells.values(), strict=True)]
-    for row in sorted(rows, key=lambda row: (natural(seeds[row]), chance[row])):
+    for row in sorted(rows, key=lambda row: (natural_sort_key(seeds[row]), chance[row])):
         key = (cells["optimizer_name"][row], instances[row], cells["budget"][row])
         repetitions[row] = seen[key]
         seen[key] += 1
@@ -54,9 +54,9 @@ def read_nevergrad(
         "value": losses,
     }
     long = MappingColumns(table, columns.where)
-    direction = agreed(direction, "minimize")
+    direction = resolve_direction(direction, "minimize")
     return Runs.from_columns(
-        long, Naming(until="last"), direction=direction, clock=clock, surely_runs=True
+        long, ColumnNaming(until="last"), direction=direction, clock=clock, surely_runs=True
     )
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from re import Pattern
 
-from polarbear._text import listing
+from polarbear._text import format_list
 from polarbear.data.lacking import REPETITION_COLUMNS
 from polarbear.errors import DataError, warn
 from polarbear.readers.source import NearlyRefused, Source
@@ -79,7 +79,7 @@ def name_files(source: Source, files: Sequence[str], names: str) -> dict[str, di
     if others:
         warn(
             f"{source.label}: {len(others):,} of {len(files):,} files do not fit names={names!r} "
-            f"and were left out: {listing(others, 4)}"
+            f"and were left out: {format_list(others, 4)}"
         )
     return named
 

@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from polarbear.data.names import natural
+from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
@@ -83,7 +83,7 @@ class Source:
         self.root = root or label  # the folder that names are relative to
         self.close = close
         shown = [name for name in load if not _hidden(name)] if names is None else names
-        self.files = tuple(sorted(shown, key=natural))
+        self.files = tuple(sorted(shown, key=natural_sort_key))
         self.forced = False  # whether the caller insists on a format, whatever files are called
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
@@ -304,14 +304,14 @@ def naming(name: str) -> Iterator[None]:
         raise DataError(message if message.startswith(name) else f"{name}: {message}") from None
 
 
-def agreed(asked: Direction | None, told: Direction) -> Direction:
+def resolve_direction(asked: Direction | None, told: Direction) -> Direction:
     """The direction that a format always has, if the caller asks for no other."""
     if asked not in (None, told):
         raise DataError(f"these files always {told}, but direction={asked!r} was asked for")
     return told
 
 
-def number(token: str, where: str) -> float:
+def parse_number(token: str, where: str) -> float:
     """A number in a text file; nan and what is no number are errors with their place."""
     try:
         found = float(token)
@@ -322,9 +322,9 @@ def number(token: str, where: str) -> float:
     return found
 
 
-def moment(token: str, where: str) -> float:
+def parse_time(token: str, where: str) -> float:
     """A time in a text file: a finite number that is not negative."""
-    found = number(token, where)
+    found = parse_number(token, where)
     if not 0 <= found < float("inf"):
         raise DataError(f"{where}: {token[:40]!r} is not a time")
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from polarbear._text import count, listing
+from polarbear._text import format_count, format_list
 from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.lacking import (
     NAMED_LIKE_A_TIME,
@@ -19,7 +19,7 @@ from polarbear.data.lacking import (
     meant,
     name_columns,
 )
-from polarbear.data.long_table import Naming, repetition_column
+from polarbear.data.long_table import ColumnNaming, repetition_column
 from polarbear.data.parquet import ParquetColumns
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
@@ -49,12 +49,12 @@ def read_long_csv(
     ``"{algorithm}/{instance}_s{repetition}.csv"``: each becomes a column. ``columns`` has other
     names of columns, for files that do not have them under the first one.
     """
-    files, naming = read_csv(source, names, columns), Naming(**parts)
+    files, naming = read_csv(source, names, columns), ColumnNaming(**parts)
     table = files.columns
     timed = list(_times(table))
     if len(timed) > 1 and {naming.time, naming.value}.isdisjoint(table.names):
         given = [f"{name}=" for name in ("time", "value", "until") if parts.get(name) is not None]
-        why = f"it has a column per time ({listing(timed, 4)})"
+        why = f"it has a column per time ({format_list(timed, 4)})"
         if given and not source.forced:
             raise NearlyRefused(f"{why}, which are read as they are: leave out {', '.join(given)}")
         raise Refused(f"{why}, which is format='wide'")
@@ -81,7 +81,7 @@ def read_wide_csv(
     two the former stands. A run is watched until its last cell that is not empty, or until what
     a column "until" says. ``names`` and ``columns`` are as for long tables.
     """
-    files, parts = read_csv(source, names, columns), Naming(algorithm, instance, repetition)
+    files, parts = read_csv(source, names, columns), ColumnNaming(algorithm, instance, repetition)
     table, times = files.columns, _times(files.columns)
     if not times:
         raise Refused("no column is named like a time (100, t=100, time_100)")
@@ -90,7 +90,9 @@ def read_wide_csv(
         if partial := next((name for name in _times_in(header) if name not in times), None):
             raise Refused(f"{file} has a column {partial!r} that not all files have")
     if len(set(times.values())) < len(times):
-        raise DataError(f"{source.label}: two columns stand for one time: {listing(list(times))}")
+        raise DataError(
+            f"{source.label}: two columns stand for one time: {format_list(list(times))}"
+        )
     never = "inf" if direction == "minimize" else "-inf"
     labels = {name: [] for name in table.names if name not in times}
     ends = table.table.get("until", [])
@@ -113,12 +115,14 @@ def read_wide_csv(
         return f"{table.where(row)}, under {name!r}"
 
     _refuse_merged_rows(table, parts)
-    parts = Naming(algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF, missing=missing)
+    parts = ColumnNaming(
+        algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF, missing=missing
+    )
     cells = MappingColumns({**labels, **long}, where)
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
 
 
-def _refuse_merged_rows(table: MappingColumns, parts: Naming) -> None:
+def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
     """Each row is a run, so two rows that name the same run lack a column that tells them apart."""
     repetition = repetition_column(table, parts)
     columns = [parts.algorithm, *parts.instance_columns(), *([repetition] if repetition else [])]
@@ -142,7 +146,7 @@ def read_long_parquet(
     **parts: Any,
 ) -> Runs:
     """Parquet with a row per thing seen of a run, or as :meth:`Runs.to_parquet` writes it."""
-    naming, read = Naming(**parts), []
+    naming, read = ColumnNaming(**parts), []
     aliases = _checked_aliases(columns)
     for name, table, fields in parquet_columns(source, names):
         with naming_file(name):
@@ -169,7 +173,7 @@ class CsvFiles(NamedTuple):
     cells: list[dict[str, Sequence[str]]]  # of each file with columns
 
     def need(
-        self, naming: Naming, direction: Direction | None, *others: tuple[str, str]
+        self, naming: ColumnNaming, direction: Direction | None, *others: tuple[str, str]
     ) -> Direction:
         """Refuse files that lack something, all of it at once; the direction if nothing lacks.
 
@@ -208,12 +212,12 @@ class CsvFiles(NamedTuple):
             return why + hint, {} if layout else name_columns(self.columns, roles)
         first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
         file, *other_files = self.headers.values()
-        columns = f"the columns of {file} are {listing(first)}"
+        columns = f"the columns of {file} are {format_list(first)}"
         if others:  # show the one that has least in common with the first
             shared = [len(set(first).intersection(other)) for other in others]
             least = shared.index(min(shared))
-            columns = f"the columns of {other_files[least]} are {listing(others[least])}"
-            columns += f"; in {file}, {listing(first)}"
+            columns = f"the columns of {other_files[least]} are {format_list(others[least])}"
+            columns += f"; in {file}, {format_list(first)}"
         arguments: dict[str, Any] = {"names": pattern} if pattern else {}
         arguments |= _aliases(self.headers, [each for each in gone if each[0] not in unnamed])
         advice = [f"{name}={value!r}" for name, value in arguments.items()]
@@ -224,13 +228,13 @@ class CsvFiles(NamedTuple):
             swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
         return f"{columns}; pass {', '.join(advice)}{swap}", arguments
 
-    def with_runs_without_rows(self, naming: Naming) -> tuple[MappingColumns, Naming]:
+    def with_runs_without_rows(self, naming: ColumnNaming) -> tuple[MappingColumns, ColumnNaming]:
         """The table with a row for each file that has none: a run that crashed without a value."""
         old = len(self.columns.table[naming.time])
         if not self.without_rows or not (old or self.fields):
             return self.columns, naming
-        listed = listing(list(self.without_rows), 4)
-        several = count(len(self.without_rows), "file")
+        listed = format_list(list(self.without_rows), 4)
+        several = format_count(len(self.without_rows), "file")
         told = {name for _, name in naming.identity()}
         if not all(told <= fields.keys() for fields in self.without_rows.values()):
             warn(
@@ -286,7 +290,7 @@ def csv_columns(source: Source) -> MappingColumns:
     for header, other in others:
         if sorted(header) != sorted(first):
             raise Refused(
-                f"the columns of {other} are {listing(header)}; in {file}, {listing(first)}"
+                f"the columns of {other} are {format_list(header)}; in {file}, {format_list(first)}"
             )
     return files.columns
 
@@ -330,7 +334,7 @@ def _read_files(source: Source, names: str | None, aliases: Aliases) -> CsvFiles
         starts.append(n_rows)
         n_rows += len(rows)
     if not headers:
-        raise Refused(f"{listing(list(without_rows), 4)}: the file is empty")
+        raise Refused(f"{format_list(list(without_rows), 4)}: the file is empty")
     everywhere = set.intersection(*(set(header) for header in headers))
     table: dict[str, list[str]] = {
         column: [cell.strip() for own in cells for cell in own.get(column, ())]
@@ -442,4 +446,4 @@ def need(columns: Columns, *names: str) -> None:
     """Refuse a table that lacks a column of a known format."""
     for name in names:
         if name not in columns.names:
-            raise Refused(f"no column {name!r} among {listing(columns.names)}")
+            raise Refused(f"no column {name!r} among {format_list(columns.names)}")

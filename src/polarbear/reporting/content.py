@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import count, digits, span, unit_of
+from polarbear._text import choose_precision, format_count, format_range, format_unit
 from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdict import close, how_many_stay, kept, sentences
@@ -97,8 +97,8 @@ def document(
         "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
         "about": _about(names, posterior, times, clock),
         "alpha": alpha,
-        "clock": unit_of(clock, "time"),
-        "digits": digits(clock),
+        "clock": format_unit(clock, "time"),
+        "digits": choose_precision(clock),
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _looks(names, cast),
@@ -115,9 +115,13 @@ def document(
 
 def _about(names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str) -> str:
     """What this is about, in a line."""
-    on = f"compared on {count(posterior.instances, 'instance')}" if posterior else "to be compared"
-    where = f"at {count(len(times), 'time')}: {span(times[0], times[-1], clock)}"
-    return f"{count(len(names), 'algorithm')} {on} {where}."
+    on = (
+        f"compared on {format_count(posterior.instances, 'instance')}"
+        if posterior
+        else "to be compared"
+    )
+    where = f"at {format_count(len(times), 'time')}: {format_range(times[0], times[-1], clock)}"
+    return f"{format_count(len(names), 'algorithm')} {on} {where}."
 
 
 def _verdict(
@@ -237,7 +241,7 @@ def _origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
     return {
         **found,
         "method": f"{posterior.method}, {posterior.prior}",
-        "evidence": f"{posterior.evidence}, of {count(posterior.instances, 'instance')}",
+        "evidence": f"{posterior.evidence}, of {format_count(posterior.instances, 'instance')}",
         "certainty": f"alpha = {alpha:g}",
         "draws": f"{len(posterior.draws):,}",
         "posterior (SHA-256)": digest(*content),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear._text import amount, count, listing
+from polarbear._text import format_count, format_duration, format_list
 from polarbear.data.runs import Runs
 from polarbear.plots.arguments import RaceSource, get_race
 from polarbear.plots.evolution import evolution_data
@@ -94,34 +94,39 @@ def _facts(source: RaceSource) -> dict[str, str]:
     """Where the race stands."""
     race = get_race(source)
     state = race.state
-    facts = {"stands": stands(source), "racing": listing(race.pareto, most=30)}
+    facts = {"stands": stands(source), "racing": format_list(race.pareto, limit=30)}
     if race.chosen:
-        facts["chosen"] = listing(race.chosen, most=30)
+        facts["chosen"] = format_list(race.chosen, limit=30)
     facts["error"] = race.rules.guarantee
     if isinstance(source, Replay):
-        full = amount(source.full.time, state.clock)
-        used = f"{source.used:,} of {count(source.full.runs, 'recorded run')}"
-        facts["spent"] = f"{used}, {amount(race.spent.time, state.clock)} of {full}"
+        full = format_duration(source.full.time, state.clock)
+        used = f"{source.used:,} of {format_count(source.full.runs, 'recorded run')}"
+        facts["spent"] = f"{used}, {format_duration(race.spent.time, state.clock)} of {full}"
         facts["saved"] = f"{round(100 * source.saved)} % of the time"
     else:
         facts["spent"] = state.describe_spent()
     again = race.n_runs - len(source.runs)
     if again:
         facts["made again"] = (
-            f"{count(again, 'run')}, for longer or after a failure: of these only the last counts"
+            f"{format_count(again, 'run')}, for longer or after a failure: of these only the last "
+            "counts"
         )
     if race.rounds:
-        facts["rounds"] = f"{count(race.rounds, 'round')} on {count(len(state.order), 'instance')}"
+        facts["rounds"] = (
+            f"{format_count(race.rounds, 'round')} on {format_count(len(state.order), 'instance')}"
+        )
         if race.posterior and race.posterior.instances < len(state.order):
-            rest = count(race.posterior.instances, "instance")
+            rest = format_count(race.posterior.instances, "instance")
             facts["ratings"] = f"of those who are racing, from the {rest} they have run on"
     for name, why in race.failures.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if state.wanted and not race.ended:
-        facts["under way"] = count(len(state.wanted), "run")
+        facts["under way"] = format_count(len(state.wanted), "run")
     if state.open and race.rounds:
         known = len(state.racing) * (len(state.racing) - 1) // 2
-        facts["open"] = f"{len(state.open):,} of {count(known, 'pair')} of those who are racing"
+        facts["open"] = (
+            f"{len(state.open):,} of {format_count(known, 'pair')} of those who are racing"
+        )
         if race.outlook is not None:
             facts["to go"] = to_go(state)
     return facts

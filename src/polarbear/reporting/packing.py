@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.selection.ratings import thinned
+from polarbear.selection.ratings import thin_draws
 
 MOST_BYTES = 300_000
 """The most bytes of draws in a page; as text they are a third more."""
@@ -64,7 +64,7 @@ def packed_draws(ratings: NDArray[Any], codes: list[int]) -> dict[str, Any]:
     Bytes are of shape (algorithms, T, draws).
     """
     size = max(1, len(codes) * ratings.shape[1])
-    some = thinned(ratings, max(LEAST_DRAWS, MOST_BYTES // size))
+    some = thin_draws(ratings, max(LEAST_DRAWS, MOST_BYTES // size))
     curves = np.moveaxis(some[..., codes], 0, -1).swapaxes(0, 1).astype(np.float64)
     low, high = curves.min(axis=-1, keepdims=True), curves.max(axis=-1, keepdims=True)
     wide = np.where(high > low, high - low, 1.0)

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import unit_of
-from polarbear.data.names import indices
+from polarbear._text import format_unit
+from polarbear.data.names import find_indices
 from polarbear.errors import DataError, warn
 from polarbear.selection.portfolios import Found, Risk, Task, best_portfolios, reaches
 from polarbear.selection.preferences import (
     Linear,
     Preference,
     check_increasing,
-    resolved,
-    valued,
+    evaluate_curves,
+    to_preference,
 )
-from polarbear.selection.ratings import Rated, thinned
+from polarbear.selection.ratings import RatingSource, thin_draws
 from polarbear.selection.result import Choice, Selection
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ MOST_DRAWS, MOST_CURVES = 4000, 1000
 
 
 def select(
-    posterior: Rated,
+    posterior: RatingSource,
     preference: Preference | Callable[[Floats], ArrayLike] | None = None,
     *,
     risk: Risk = "expected",
@@ -82,7 +82,7 @@ def select(
             f"select takes a Posterior or Ratings, not {type(posterior).__name__}: "
             "fit the data first, select(fit(data), ...)"
         )
-    wanted = resolved(preference)
+    wanted = to_preference(preference)
     codes = _codes(posterior, among)
     _check(risk, size, len(codes), repeats)
     if sure is not None and not 0 < sure < 1:
@@ -100,7 +100,7 @@ def select(
 
 
 def _task(
-    posterior: Rated,
+    posterior: RatingSource,
     preference: Preference,
     codes: NDArray[np.intp],
     risk: Risk,
@@ -119,23 +119,25 @@ def _task(
         for k in np.flatnonzero(weights):
             values += weights[k] * ratings[:, k, codes].T
         if size > 1 and not isinstance(risk, str):
-            values = thinned(values.T, MOST_DRAWS).T
+            values = thin_draws(values.T, MOST_DRAWS).T
         return Task(values, lambda sums: sums, risk, size, repeats)
 
     function = preference.function
-    check_increasing(function, thinned(ratings, 100)[..., codes].mean(axis=0).T.astype(np.float64))
+    check_increasing(
+        function, thin_draws(ratings, 100)[..., codes].mean(axis=0).T.astype(np.float64)
+    )
     if size == 1:
         curves = (ratings[..., k].astype(np.float64) for k in codes)
-        values = np.stack([valued(function, curve) for curve in curves])
+        values = np.stack([evaluate_curves(function, curve) for curve in curves])
         return Task(values, lambda sums: sums, risk, size, repeats)
     # In memory times come first: functions of curves reduce over times, which is fastest so.
-    items = thinned(ratings, MOST_CURVES)[..., codes].transpose(1, 2, 0).astype(np.float64, "C")
+    items = thin_draws(ratings, MOST_CURVES)[..., codes].transpose(1, 2, 0).astype(np.float64, "C")
     items = np.moveaxis(items, 0, -1)
-    return Task(items, lambda sums: valued(function, sums), risk, size, repeats)
+    return Task(items, lambda sums: evaluate_curves(function, sums), risk, size, repeats)
 
 
 def _selection(
-    posterior: Rated,
+    posterior: RatingSource,
     preference: Preference,
     codes: NDArray[np.intp],
     task: Task,
@@ -159,7 +161,7 @@ def _selection(
         for k in order
     )
     limit = choices[0].score if np.isnan(found.limit) else max(found.limit, choices[0].score)
-    unit = unit_of(posterior.clock) if isinstance(preference, Linear) else ""
+    unit = format_unit(posterior.clock) if isinstance(preference, Linear) else ""
     says = f"{preference.says}, in {unit}" if unit else preference.says
     grid = float(posterior.times[0]), float(posterior.times[-1])
     asked = preference.asked if isinstance(preference, Linear) else (None, None)
@@ -167,10 +169,10 @@ def _selection(
     return Selection(choices, says, task.risk, values.shape[1], limit, asked, used, sure)
 
 
-def _codes(posterior: Rated, among: Iterable[str] | None) -> NDArray[np.intp]:
+def _codes(posterior: RatingSource, among: Iterable[str] | None) -> NDArray[np.intp]:
     if among is None:
         return np.arange(len(posterior.algorithms))
-    codes = np.unique(indices(among, posterior.algorithms, "algorithm"))
+    codes = np.unique(find_indices(among, posterior.algorithms, "algorithm"))
     if not len(codes):
         raise DataError("among is empty: there is nothing to choose from")
     return codes

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import digits, span
+from polarbear._text import choose_precision, format_range
 from polarbear.errors import DataError, warn
 
 Floats = NDArray[np.float64]
@@ -123,12 +123,12 @@ def between(
         high = times[-1] if stop is None else min(stop, times[-1])
         asked = (times[0] if start is None else start, times[-1] if stop is None else stop)
         if low > high:
-            raise _outside(f"the range {span(*asked, clock)}", times, clock, *asked)
+            raise _outside(f"the range {format_range(*asked, clock)}", times, clock, *asked)
         unknown = 1 - (high - low) / (asked[1] - asked[0]) if high > low else 0.0
         if unknown > TOLERATED:
             warn(
-                f"the range {span(*asked, clock)} is only known from {span(low, high, clock)}: "
-                "only that part counts"
+                f"the range {format_range(*asked, clock)} is only known from "
+                f"{format_range(low, high, clock)}: only that part counts"
             )
         if low == high or len(times) == 1:
             return _shared(np.array([low]), np.ones(1), times)
@@ -247,12 +247,12 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
     )
 
 
-def from_plain(plain: Mapping[str, Any]) -> Linear | Weights:
+def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
     """Return the preference that a file names, as ``{"between": [60, 300], "scale": "log"}``.
 
-    >>> from_plain({"at": 60}).says
+    >>> parse_preference({"at": 60}).says
     'at 60'
-    >>> from_plain({"around": 60})
+    >>> parse_preference({"around": 60})
     Traceback (most recent call last):
     polarbear.errors.DataError: preference={'around': 60}: expected {"between": [60, 300]}, ...
     """
@@ -287,10 +287,10 @@ def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
     return Increasing("an increasing function of ratings", function)
 
 
-def resolved(preference: Any) -> Preference:
+def to_preference(preference: Any) -> Preference:
     """A preference of what ``select`` was given: none is any time, a function is weights.
 
-    >>> resolved((3600, 7200))
+    >>> to_preference((3600, 7200))
     Traceback (most recent call last):
     polarbear.errors.DataError: preference=(3600, 7200): expected a function of time that gives
     weights, or one of polarbear.preferences, such as preferences.between(3600, 7200)
@@ -315,10 +315,10 @@ def resolved(preference: Any) -> Preference:
     )
 
 
-def valued(function: Callable[[Floats], ArrayLike], curves: Floats) -> Floats:
+def evaluate_curves(function: Callable[[Floats], ArrayLike], curves: Floats) -> Floats:
     """Values of curves (..., T) by a function of somebody else: checked.
 
-    >>> valued(lambda curves: curves.min(axis=-1), np.array([[0.2, 0.5], [0.4, 0.3]]))
+    >>> evaluate_curves(lambda curves: curves.min(axis=-1), np.array([[0.2, 0.5], [0.4, 0.3]]))
     array([0.2, 0.3])
     """
     found = np.asarray(function(curves), dtype=np.float64)
@@ -341,10 +341,10 @@ def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) ->
     polarbear.errors.DataError: the preference falls from -0.5 to ... when all ratings of a curve
     rise: better algorithms would be worth less
     """
-    before = valued(function, curves)
+    before = evaluate_curves(function, curves)
     rise = np.linspace(0.001, 0.1, curves.shape[-1])
     for more in (rise, rise[::-1]):
-        after = valued(function, curves + more)
+        after = evaluate_curves(function, curves + more)
         falls = after < before - 1e-9 * np.abs(before)
         if falls.any():
             at_worst = int(np.argmax(falls))
@@ -402,7 +402,8 @@ def _of_times(
         )
     if not found.any():
         raise DataError(
-            f"the preference is 0 everywhere in {span(grid[0], grid[-1], clock)}; for a short "
+            f"the preference is 0 everywhere in {format_range(grid[0], grid[-1], clock)}; for a "
+            "short "
             "range use preferences.between(start, stop), for a single time preferences.at(time)"
         )
     return found / found.max()  # only ratios count, and a sum of large weights overflows
@@ -414,7 +415,7 @@ def _place(scale: Scale, times: Floats, low: float, clock: str) -> Callable[[Flo
         return lambda values: values
     if not low > 0:
         raise DataError(
-            f"scale='log' has no place for {span(low, low, clock)}: start later, as in "
+            f"scale='log' has no place for {format_range(low, low, clock)}: start later, as in "
             f"preferences.between({times[min(1, len(times) - 1)]:g}, {times[-1]:g}, scale='log')"
         )
     return np.log
@@ -426,19 +427,22 @@ def _tell_outside(share: float, times: Floats, clock: str) -> None:
     if share > TOLERATED:
         warn(
             f"{share:.0%} of the stopping times lie outside of what the posterior covers, "
-            f"{span(times[0], times[-1], clock)}: the rating at the nearer end stands for them"
+            f"{format_range(times[0], times[-1], clock)}: the rating at the nearer end stands for "
+            "them"
         )
 
 
 def _outside(what: str, times: Floats, clock: str, *asked: float) -> DataError:
     hint = ""
-    for unit, seconds in (("minutes", 60), ("hours", 3600)) if digits(clock) == "seconds" else ():
+    for unit, seconds in (
+        (("minutes", 60), ("hours", 3600)) if choose_precision(clock) == "seconds" else ()
+    ):
         if asked and times[0] <= seconds * min(asked) and seconds * max(asked) <= times[-1]:
-            meant = span(seconds * min(asked), seconds * max(asked), clock)
+            meant = format_range(seconds * min(asked), seconds * max(asked), clock)
             hint = f"; did you mean {unit}? These are {meant}"
     return DataError(
         f"{what} lies outside of what the posterior covers, "
-        f"{span(times[0], times[-1], clock)}{hint}"
+        f"{format_range(times[0], times[-1], clock)}{hint}"
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.frozen import Frozen
-from polarbear.data.names import indices
+from polarbear.data.frozen import FrozenRecord
+from polarbear.data.names import find_indices
 from polarbear.errors import DataError
 
 KIND, VERSION = "polarbear ratings", 1
@@ -23,7 +23,7 @@ KIND, VERSION = "polarbear ratings", 1
 _LEAST = 2.0**-24  # of what fits two bytes: a rating is never 0, so that it has a logarithm
 
 
-class Rated(Protocol):
+class RatingSource(Protocol):
     """What can be selected from: a ``Posterior``, ``Ratings``, or anything that has these four."""
 
     @property
@@ -48,7 +48,7 @@ class Rated(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ratings(Frozen):
+class Ratings(FrozenRecord):
     """Draws of ratings, thinned and rounded: all that :func:`select` needs.
 
     Attributes
@@ -77,7 +77,9 @@ class Ratings(Frozen):
     clock: str = "time"
 
     @classmethod
-    def of(cls, posterior: Rated, *, draws: int = 1000, among: Iterable[str] | None = None) -> Self:
+    def of(
+        cls, posterior: RatingSource, *, draws: int = 1000, among: Iterable[str] | None = None
+    ) -> Self:
         """Some draws of a posterior, evenly chosen, rounded to two bytes (three digits) each.
 
         ``among`` leaves out algorithms that will not be chosen, such as those that are dominated.
@@ -85,8 +87,8 @@ class Ratings(Frozen):
         if draws < 1:
             raise DataError(f"draws={draws}: expected at least 1")
         names = posterior.algorithms
-        codes = np.arange(len(names)) if among is None else indices(among, names, "algorithm")
-        ratings = thinned(posterior.ratings, draws)[..., codes]
+        codes = np.arange(len(names)) if among is None else find_indices(among, names, "algorithm")
+        ratings = thin_draws(posterior.ratings, draws)[..., codes]
         rounded = np.maximum(ratings, _LEAST).astype(np.float16).astype(np.float32)
         return cls(tuple(names[k] for k in codes), posterior.times, rounded, posterior.clock)
 
@@ -147,10 +149,10 @@ class Ratings(Frozen):
     __repr__ = __str__
 
 
-def thinned(draws: NDArray[Any], most: int) -> NDArray[Any]:
+def thin_draws(draws: NDArray[Any], most: int) -> NDArray[Any]:
     """At most so many draws, evenly chosen.
 
-    >>> thinned(np.arange(10), 4)
+    >>> thin_draws(np.arange(10), 4)
     array([0, 2, 5, 7])
     """
     if len(draws) <= most:

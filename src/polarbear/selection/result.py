@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from polarbear._text import shown
+from polarbear._text import escape_text
 from polarbear.selection.portfolios import Risk
 
 
@@ -35,7 +35,7 @@ class Choice:
     regret: float
 
     def __str__(self) -> str:
-        counts = Counter(map(shown, self.algorithms))
+        counts = Counter(map(escape_text, self.algorithms))
         return " + ".join(f"{k} x {name}" if k > 1 else name for name, k in counts.items())
 
 

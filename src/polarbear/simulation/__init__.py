@@ -6,21 +6,21 @@ time to the next, how much instances differ, ties, crashes and early cuts are up
 """
 
 from polarbear.simulation.simulate import (
-    noisy_utilities,
-    persistent_noise,
-    rankings_of,
+    draw_noisy_utilities,
+    draw_persistent_noise,
+    rank_costs,
     simulate_rankings,
     simulate_runs,
 )
-from polarbear.simulation.truth import PAPER, PRIORS, draw_truth
+from polarbear.simulation.truth import PAPER_PRIOR, PRIORS, draw_truth
 
 __all__ = [
-    "PAPER",
+    "PAPER_PRIOR",
     "PRIORS",
+    "draw_noisy_utilities",
+    "draw_persistent_noise",
     "draw_truth",
-    "noisy_utilities",
-    "persistent_noise",
-    "rankings_of",
+    "rank_costs",
     "simulate_rankings",
     "simulate_runs",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from polarbear.data.rankings import Rankings, positions_of
+from polarbear.data.rankings import Rankings, compute_positions
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -20,7 +20,7 @@ from polarbear.priors.base import unit_times
 Floats = NDArray[np.float64]
 
 
-def rankings_of(
+def rank_costs(
     costs: Floats,
     *,
     algorithms: Sequence[str] | None = None,
@@ -29,7 +29,7 @@ def rankings_of(
 ) -> Rankings:
     """Rankings of costs (T, instances, n), of which the smallest is best and nan is not known.
 
-    >>> rankings_of(np.array([[[1.0, 2.0, 2.0]]])).order("i1", 0.0)
+    >>> rank_costs(np.array([[[1.0, 2.0, 2.0]]])).order("i1", 0.0)
     [[('a1',), ('a2', 'a3')]]
     """
     n_times, instances, n = np.shape(costs)
@@ -37,7 +37,7 @@ def rankings_of(
         tuple(f"a{k + 1}" for k in range(n)) if algorithms is None else tuple(algorithms),
         tuple(f"i{k + 1}" for k in range(instances)),
         np.linspace(0.0, 1.0, n_times) if times is None else times,
-        positions_of(np.asarray(costs, dtype=np.float64)).reshape(n_times, -1),
+        compute_positions(np.asarray(costs, dtype=np.float64)).reshape(n_times, -1),
         np.tile(np.arange(n, dtype=np.int32), instances),
         np.arange(instances + 1, dtype=np.int64) * n,
         np.arange(instances, dtype=np.int32),
@@ -45,7 +45,7 @@ def rankings_of(
     )
 
 
-def persistent_noise(
+def draw_persistent_noise(
     times: Floats, size: tuple[int, ...], persistence: float, seed: int | np.random.Generator = 0
 ) -> Floats:
     """Gumbel noise of shape ``(T, *size)`` that remembers itself over time.
@@ -55,7 +55,7 @@ def persistent_noise(
     they span a factor of 100, as priors have it). Persistence 0 is new noise at each time, which
     is what the paper's likelihood assumes; infinity is one draw for all times.
 
-    >>> noise = persistent_noise(np.array([0.0, 1.0]), (1000,), np.inf)
+    >>> noise = draw_persistent_noise(np.array([0.0, 1.0]), (1000,), np.inf)
     >>> bool(np.all(noise[0] == noise[1]))
     True
     """
@@ -72,7 +72,7 @@ def persistent_noise(
     return -np.log(-log_ndtr(normal))
 
 
-def noisy_utilities(
+def draw_noisy_utilities(
     utilities: Floats,
     instances: int,
     seed: int | np.random.Generator = 0,
@@ -86,14 +86,14 @@ def noisy_utilities(
 
     The parameters are those of :func:`simulate_rankings`.
 
-    >>> noisy_utilities(np.zeros((3, 2)), instances=4).shape
+    >>> draw_noisy_utilities(np.zeros((3, 2)), instances=4).shape
     (3, 4, 2)
     """
     rng = np.random.default_rng(seed)
     n_times, n = utilities.shape[0], utilities.shape[-1]
     times = np.linspace(0.0, 1.0, n_times) if times is None else times
     per_instance = utilities if utilities.ndim == 3 else utilities[:, None, :]
-    noisy = per_instance + persistent_noise(times, (instances, n), persistence, rng)
+    noisy = per_instance + draw_persistent_noise(times, (instances, n), persistence, rng)
     if np.any(np.asarray(spread) != 0):
         noisy = noisy + np.asarray(spread) * rng.standard_normal((instances, n))
     return noisy if rounding == 0 else rounding * np.round(noisy / rounding)
@@ -127,7 +127,7 @@ def simulate_rankings(
         The standard deviation of what each instance adds to the utility of each algorithm, at all
         times alike: one number, or one for each algorithm ("specialists": some depend on the
         instance more than others). The rankings are then no longer quite those of a Plackett-Luce
-        model, and the truth is the nearest one: :func:`polarbear.calibration.nearest_utilities` of
+        model, and the truth is the nearest one: :func:`polarbear.calibration.fit_utilities` of
         many such rankings.
     rounding
         Noisy utilities are rounded to multiples of it, so that there are ties. With ties the truth
@@ -141,7 +141,7 @@ def simulate_rankings(
     np.True_
     """
     # With Gumbel noise the order of the utilities is a draw of Plackett and Luce.
-    noisy = noisy_utilities(
+    noisy = draw_noisy_utilities(
         utilities,
         instances,
         seed,
@@ -150,7 +150,7 @@ def simulate_rankings(
         spread=spread,
         rounding=rounding,
     )
-    return rankings_of(-noisy, times=times)
+    return rank_costs(-noisy, times=times)
 
 
 def simulate_runs(
@@ -198,7 +198,7 @@ def simulate_runs(
     rng = np.random.default_rng(seed)
     n_times = len(utilities)
     times = np.linspace(0.0, 1.0, n_times) if times is None else np.asarray(times, dtype=float)
-    noisy = noisy_utilities(
+    noisy = draw_noisy_utilities(
         utilities, instances, rng, times, persistence=persistence, spread=spread
     )
     # In whole steps where values are rounded, so that tied runs stay tied to the last bit.

@@ -26,7 +26,7 @@ PRIORS: Mapping[str, Prior] = {
 }
 """The seven models of the paper, as they come."""
 
-PAPER = GP(length=InverseGamma(5.0, 3.0))
+PAPER_PRIOR = GP(length=InverseGamma(5.0, 3.0))
 """From which the paper draws the truth of its synthetic examples (paper, 5.1)."""
 
 
@@ -35,7 +35,7 @@ def draw_truth(
 ) -> tuple[Floats, dict[str, float]]:
     """Log-utilities (T, n) of n algorithms from a prior, and the hyperparameters behind them.
 
-    >>> utilities, hyper = draw_truth(PAPER, np.linspace(0, 1, 30), 5)
+    >>> utilities, hyper = draw_truth(PAPER_PRIOR, np.linspace(0, 1, 30), 5)
     >>> utilities.shape, sorted(hyper), bool(np.allclose(utilities.sum(axis=1), 0))
     ((30, 5), ['length', 'scale'], True)
     """

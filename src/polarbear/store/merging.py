@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polarbear._text import count
-from polarbear.data.names import natural
+from polarbear._text import format_count
+from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (
@@ -54,8 +54,8 @@ class Merged(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{count(self.runs, 'run')} added, {count(self.known, 'run')} known already, "
-            f"{len(self.conflicts):,} of them with another outcome"
+            f"{format_count(self.runs, 'run')} added, {format_count(self.known, 'run')} known "
+            f"already, {len(self.conflicts):,} of them with another outcome"
         )
 
 
@@ -163,7 +163,7 @@ def _who(into: Store, stores: list[Store]) -> Iterator[Event]:
     seen = [store.status() for store in stores]
     present = {name for site in seen for name in (*site.racing, *site.eliminated)}
     gone = {name for site in seen for name in site.removed} - present
-    for name in sorted((present | gone) - here, key=natural):
+    for name in sorted((present | gone) - here, key=natural_sort_key):
         yield Added(name)
         if name in gone:
             yield Removed(name, "removed at every site")
@@ -176,7 +176,7 @@ def _offers(into: Store, stores: list[Store]) -> list[Event]:
         return {name for event in store.of_kind(Offered) for name in event.instances}
 
     new = set().union(*map(offered, stores)) - offered(into)
-    return [Offered(tuple(sorted(new, key=natural)))] if new else []
+    return [Offered(tuple(sorted(new, key=natural_sort_key)))] if new else []
 
 
 def _copy(source: Store, into: Store) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from polarbear._text import count, shown
+from polarbear._text import escape_text, format_count
 from polarbear.racing.events import Hosted, Identified, Withdrawn
 from polarbear.racing.jobs import Key
 
@@ -81,7 +81,7 @@ class Origins(NamedTuple):
         made = Counter(self.worker_of.values())
         for number, details in self.workers.items():
             said = ", ".join(f"{name} {value}" for name, value in details.items())
-            lines.append(f"  worker {number:<4} {count(made[number], 'run')}: {said}")
+            lines.append(f"  worker {number:<4} {format_count(made[number], 'run')}: {said}")
         lines += [f"  accepted    {change}" for change in self.changes]
         lines += [f"  withdrawn   {event.at} {event.why}".rstrip() for event in self.withdrawn]
-        return "\n".join(shown(line) for line in lines)
+        return "\n".join(escape_text(line) for line in lines)

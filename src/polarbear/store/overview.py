@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polarbear._text import count, listing, shown, unit_of
-from polarbear.data.names import natural
+from polarbear._text import escape_text, format_count, format_list, format_unit
+from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Status
 from polarbear.errors import StoreError
 from polarbear.inference.algorithm_status import AlgorithmStatus
@@ -113,33 +113,46 @@ class Overview:
         return sum(sum(own.values()) for own in self.ended.values())
 
     def __str__(self) -> str:
-        unit = f" of {unit_of(self.clock)}" if unit_of(self.clock) else ""
-        out = [f"{shown(e.algorithm)} by {shown(e.by)}" for e in self.eliminated.values()]
-        done = f"{count(self.n_runs, 'run')} made, {count(self.rounds, 'round')}"
+        unit = f" of {format_unit(self.clock)}" if format_unit(self.clock) else ""
+        out = [
+            f"{escape_text(e.algorithm)} by {escape_text(e.by)}" for e in self.eliminated.values()
+        ]
+        done = f"{format_count(self.n_runs, 'run')} made, {format_count(self.rounds, 'round')}"
         lines = [
-            f"{self.name}: {done}, {self.direction} at {count(self.times, 'time')}{unit}",
-            f"  model       {shown(self.model)}",
-            f"  racing      {listing(self.racing)}",
-            f"  eliminated  {listing(out)}",
+            f"{self.name}: {done}, {self.direction} at {format_count(self.times, 'time')}{unit}",
+            f"  model       {escape_text(self.model)}",
+            f"  racing      {format_list(self.racing)}",
+            f"  eliminated  {format_list(out)}",
             f"  error       {self.error_bound}",
         ]
         if self.rounds:
-            lines += [f"  {shown(one.algorithm)}: {one.brief()}" for one in self._candidates()]
+            lines += [
+                f"  {escape_text(one.algorithm)}: {one.brief()}" for one in self._candidates()
+            ]
         if self.removed:
-            lines.append(f"  removed     {listing(self.removed)}")
+            lines.append(f"  removed     {format_list(self.removed)}")
         lines += [
-            f"  open        {count(self.open, 'pair')}, {count(self.wanted, 'run')} wanted",
-            *([f"  ended       {shown(self.end)}"] if self.end else []),
-            *(f"  failed      {shown(f'{name}: {why}')}" for name, why in self.failures.items()),
+            (
+                f"  open        {format_count(self.open, 'pair')}, "
+                f"{format_count(self.wanted, 'run')} wanted"
+            ),
+            *([f"  ended       {escape_text(self.end)}"] if self.end else []),
+            *(
+                f"  failed      {escape_text(f'{name}: {why}')}"
+                for name, why in self.failures.items()
+            ),
             f"  last event  {self.events:,}: {self.last}",
             f"  last writer {self.holder} (epoch {self.epoch})",
             f"  size        {self.size / 1e6:,.1f} MB",
         ]
         if self.withdrawn:
-            lines.append(f"  withdrawn   {count(self.withdrawn, 'run')}, which are not counted")
+            lines.append(
+                f"  withdrawn   {format_count(self.withdrawn, 'run')}, which are not counted"
+            )
         if self.remarks:
             lines.append(
-                f"  remarks     {count(self.remarks, 'run')} came twice with different outcomes"
+                f"  remarks     {format_count(self.remarks, 'run')} came twice with different "
+                "outcomes"
             )
         return "\n".join([*lines, *self._table()])
 
@@ -154,11 +167,11 @@ class Overview:
         columns = [status for status in Status if status in seen]
         if not columns:
             return []
-        wide = max(len("runs"), *(len(shown(name)) for name in self.ended))
+        wide = max(len("runs"), *(len(escape_text(name)) for name in self.ended))
         rows = [f"  {'runs':{wide}}" + "".join(f"  {status:>13}" for status in columns)]
         for name, own in self.ended.items():
             numbers = "".join(f"  {own.get(status, 0):>13,}" for status in columns)
-            rows.append(f"  {shown(name):{wide}}{numbers}")
+            rows.append(f"  {escape_text(name):{wide}}{numbers}")
         return rows
 
 
@@ -192,9 +205,9 @@ def overview(database: Database) -> Overview:
         state.rules.error_bound,
         state.present(),
         dict(state.eliminated),
-        tuple(sorted(state.removed, key=natural)),
+        tuple(sorted(state.removed, key=natural_sort_key)),
         tuple(statuses_of(state)),
-        {name: found[name] for name in sorted(found, key=natural)},
+        {name: found[name] for name in sorted(found, key=natural_sort_key)},
         state.round,
         len(state.open),
         len(state.wanted),

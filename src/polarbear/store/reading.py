@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from polarbear._text import count, listing
+from polarbear._text import format_count, format_list
 from polarbear.errors import StoreError
 from polarbear.racing.events import Event, Started
 from polarbear.store.codec import Found, Head, found_in, run_event, small_event
@@ -77,4 +77,5 @@ def advice(name: str) -> str:
 def said(name: str, damage: Mapping[int, str]) -> str:
     """Which rows are damaged, for people."""
     first = [f"event {seq} {what}" for seq, what in damage.items()]
-    return f"{name}: {count(len(damage), 'damaged row')}: {listing(first, 4)}; {advice(name)}"
+    rows = format_count(len(damage), "damaged row")
+    return f"{name}: {rows}: {format_list(first, 4)}; {advice(name)}"

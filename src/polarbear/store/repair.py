@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from polarbear._text import count, listing
+from polarbear._text import format_count, format_list
 from polarbear.data.run import Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (
@@ -65,11 +65,11 @@ class Salvaged(NamedTuple):
 
     def __str__(self) -> str:
         if not self.lost:
-            return f"{count(self.copied, 'event')} copied, nothing is lost"
+            return f"{format_count(self.copied, 'event')} copied, nothing is lost"
         first = [f"event {seq} {why}" for seq, why in self.lost.items()]
         return (
-            f"{count(self.copied, 'event')} copied, {count(self.kept, 'event')} kept of those "
-            f"after the damage\n  lost  {listing(first, 6)}"
+            f"{format_count(self.copied, 'event')} copied, {format_count(self.kept, 'event')} kept "
+            f"of those after the damage\n  lost  {format_list(first, 6)}"
         )
 
 

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import amount, count, shown, shown_lines, span, unit_of
+from polarbear._text import (
+    escape_lines,
+    escape_text,
+    format_count,
+    format_duration,
+    format_range,
+    format_unit,
+)
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules, check_rules
@@ -37,24 +44,24 @@ class Checked(NamedTuple):
     def __str__(self) -> str:
         setup, problems = self.setup, self.problems
         names = setup.instances.names
-        number = "instances without end" if names is None else count(len(names), "instance")
+        number = "instances without end" if names is None else format_count(len(names), "instance")
         times = (
-            f"{count(len(setup.times), 'time')} {'at' if len(setup.times) == 1 else 'from'} "
-            f"{span(setup.times[0], setup.times[-1], setup.clock)}"
+            f"{format_count(len(setup.times), 'time')} {'at' if len(setup.times) == 1 else 'from'} "
+            f"{format_range(setup.times[0], setup.times[-1], setup.clock)}"
         )
         lines = [
-            f"{count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
+            f"{format_count(len(setup.solvers), 'solver')} on {number}, {setup.direction}",
             f"  clock  {setup.clock}, {times}",
         ]
         horizon = min(outcome.job.horizon for outcome in self.outcomes.values())
         if horizon < setup.times[-1]:
-            lines[-1] += f"; watched here for {amount(horizon, setup.clock)}"
-        labels = {name: shown(name) for name in self.outcomes}
+            lines[-1] += f"; watched here for {format_duration(horizon, setup.clock)}"
+        labels = {name: escape_text(name) for name in self.outcomes}
         width = max(map(len, labels.values()))
         for name, outcome in self.outcomes.items():
             lines.append(f"  {labels[name]:<{width}}  {_line(outcome, setup.clock)}")
             if name in problems:
-                lines.append(f"  {'':<{width}}  -> {shown_lines(problems[name])}")
+                lines.append(f"  {'':<{width}}  -> {escape_lines(problems[name])}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -133,8 +140,9 @@ def _line(outcome: Outcome | Lost, clock: str) -> str:
         return "was lost"
     run = outcome.run
     return (
-        f"{run.status.value} at {amount(run.until, clock)}{'' if unit_of(clock) else ' time'}, "
-        f"{count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
+        f"{run.status.value} at "
+        f"{format_duration(run.until, clock)}{'' if format_unit(clock) else ' time'}, "
+        f"{format_count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from polarbear._text import listing, shown
+from polarbear._text import escape_text, format_list
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.backends.shared_folder import (
@@ -105,7 +105,7 @@ def _job(place: Path, claim: Path, ignored: set[str], say: Callable[[str], None]
             claim.rename(aside)
         except OSError:
             ignored.add(name)
-        say(shown(f"{JOBS}/{name}.json is set aside, in {REFUSED}: {error}"))
+        say(escape_text(f"{JOBS}/{name}.json is set aside, in {REFUSED}: {error}"))
         return None
 
 
@@ -124,7 +124,7 @@ def _perform(
     except SlotGone as error:  # the coordinator knows how often this run was lost already
         write(place / RESULTS / f"{name}.json", {LOST: str(error)})
         claim.unlink(missing_ok=True)
-        say(shown(f"{job.algorithm} on {job.instance}: lost, {error}"))
+        say(escape_text(f"{job.algorithm} on {job.instance}: lost, {error}"))
         return
     except BaseException:
         # A worker that is told to end lets another one have the job at once.
@@ -133,7 +133,7 @@ def _perform(
     write(place / RESULTS / f"{name}.json", to_plain(outcome))
     claim.unlink(missing_ok=True)
     said = f"{job.algorithm} on {job.instance}: {outcome.run.status} {outcome.why}".rstrip()
-    say(shown(said))
+    say(escape_text(said))
 
 
 def _claimed(place: Path, ignored: set[str]) -> Path | None:
@@ -199,7 +199,7 @@ def _setup(place: Path, solvers: str, idle: float, pause: float) -> tuple[Setup,
     except (KeyError, TypeError) as error:
         raise SolverError(f"{place / RACE} and {solvers} do not go together: {error}") from None
     if missing:
-        raise SolverError(f"{solvers} has no solver named {listing(missing)}")
+        raise SolverError(f"{solvers} has no solver named {format_list(missing)}")
     return setup, patience
 
 

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable
 from numbers import Integral
 from typing import Any, Protocol
 
-from polarbear._text import shown
+from polarbear._text import escape_text
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.backends.dask_cluster import DaskBackend
@@ -64,7 +64,7 @@ def check_programs(setup: Setup, executor: Any, names: Collection[str]) -> None:
         return
     solvers = {name: setup.solvers[name] for name in names if name in setup.solvers}
     missing = [
-        f"{shown(name)}: cannot start {solver.arguments[0]!r}: {why}"
+        f"{escape_text(name)}: cannot start {solver.arguments[0]!r}: {why}"
         for name, solver in solvers.items()
         if isinstance(solver, Command) and (why := solver.explain_missing())
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from re import Pattern
 
-from polarbear.data.names import guess
+from polarbear.data.names import suggest_name
 from polarbear.errors import SolverError
 from polarbear.running.solvers.job import CLOCKS, Clock, RunningJob
 from polarbear.running.solvers.output_lines import lines
@@ -91,7 +91,7 @@ class Command:
             for name in filter(None, _BRACES.findall(word)):
                 if name not in PLACEHOLDERS:
                     raise SolverError(
-                        f"{shown}: no placeholder {{{name}}}; {guess(name, PLACEHOLDERS)}"
+                        f"{shown}: no placeholder {{{name}}}; {suggest_name(name, PLACEHOLDERS)}"
                     )
         object.__setattr__(self, "arguments", tuple(words))
         object.__setattr__(self, "_find", _compiled(self.pattern))

@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear.data import grid
-from polarbear.data.names import guess
+from polarbear.data.names import suggest_name
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.model import Model
 from polarbear.racing.rules import PAPER_FIT, Rules
@@ -178,7 +178,7 @@ def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     with _about("fit", keys=fit):
         Model.of(fit)
     with _about("times", keys={}):
-        times = grid.increasing(_times(plain["times"]))
+        times = grid.check_times(_times(plain["times"]))
     solvers = {
         name: _solver(_table(plain["solvers"], name, "solvers"), name, folder)
         for name in _table(plain, "solvers")
@@ -305,5 +305,5 @@ def _known(table: Mapping[str, Any], names: Iterable[str], *place: str) -> None:
         if name not in names:
             where = f"[{'.'.join(place)}] " if place else ""
             raise _Misplaced(
-                f"{where}there is no {name!r}; {guess(name, list(names))}", *place, name
+                f"{where}there is no {name!r}; {suggest_name(name, list(names))}", *place, name
             )

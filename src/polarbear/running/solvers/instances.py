@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear.data.names import check, text
+from polarbear.data.names import check_name, to_name
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
 
@@ -55,7 +55,7 @@ class Instances:
             return
         if isinstance(self.names, str):
             raise SolverError(f"names={self.names!r}: expected a list of names")
-        names = tuple(check(text(name)) for name in self.names)
+        names = tuple(check_name(to_name(name)) for name in self.names)
         object.__setattr__(self, "names", names)
         _distinct(names)
         if not names or "" in names:
@@ -69,7 +69,7 @@ class Instances:
         if isinstance(instances, str | bytes):
             raise SolverError(f"instances={instances!r}: expected a list, or a mapping from names")
         if isinstance(instances, Mapping):
-            named = {text(name): instance for name, instance in instances.items()}
+            named = {to_name(name): instance for name, instance in instances.items()}
         elif isinstance(instances, Iterable):
             named = _named(list(instances))
         elif callable(instances):
@@ -166,7 +166,7 @@ class _Lookup:
 def _named(instances: Sequence[Any]) -> dict[str, Any]:
     """Text, numbers and paths name themselves; other objects are numbered."""
     names = [
-        text(fspath(item) if isinstance(item, PathLike) else item)
+        to_name(fspath(item) if isinstance(item, PathLike) else item)
         if isinstance(item, str | int | float | PathLike)
         else str(k)
         for k, item in enumerate(instances, start=1)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
-from polarbear.data.names import check, text
+from polarbear.data.names import check_name, to_name
 from polarbear.data.run import Direction, sign_of
 from polarbear.errors import SolverError, warn
 from polarbear.running.solvers.commands import Command
@@ -114,7 +114,7 @@ class Setup:
         """
         sign_of(direction)
         named = _named(solvers)
-        at = tuple(grid.increasing(times).tolist())
+        at = tuple(grid.check_times(times).tolist())
         clock = _clock(named) if clock is None else clock
         if clock not in CLOCKS:
             raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
@@ -213,7 +213,7 @@ def _name(solver: Any) -> str:
 
 def _named(solvers: Any) -> dict[str, Solver]:
     if isinstance(solvers, Mapping):
-        named = {check(text(name)): solver for name, solver in solvers.items()}
+        named = {check_name(to_name(name)): solver for name, solver in solvers.items()}
     elif isinstance(solvers, Iterable) and not isinstance(solvers, str | bytes):
         listed = list(solvers)
         named = {_name(solver): solver for solver in listed}
