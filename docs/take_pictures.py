@@ -82,6 +82,15 @@ def figures(posterior: pb.Posterior, picture: Path) -> None:
     Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)  # a small file
 
 
+def first_answer(posterior: pb.Posterior, picture: Path) -> None:
+    """Draw the ratings of the example, for the README."""
+    sheet, ax = pyplot.subplots(figsize=(6.6, 3.3), layout="constrained")
+    pb.plots.ratings(posterior, ax)
+    sheet.savefig(picture, dpi=150)
+    pyplot.close(sheet)
+    Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)
+
+
 def shoot(browser: Any, address: str, picture: Path, height: int) -> None:
     """The top of a page."""
     page = browser.new_page(viewport={"width": 1080, "height": height}, device_scale_factor=1.5)
@@ -117,6 +126,7 @@ def main() -> None:
         report = folder / "seven.html"
         title = "Seven strategies on 60 problems"
         posterior = pb.fit(pb.example())
+        first_answer(posterior, DOCS / "first-answer.png")
         figures(posterior, DOCS / "how-to" / "figures.png")
         pb.report(posterior, report, title=title, alpha=0.95)
         race(folder / "race.db", DOCS / "how-to" / "terminal.svg")

@@ -1,9 +1,8 @@
 """
-Can the certainty be trusted?
-=============================
+Are the probabilities calibrated?
+=================================
 
-Take samples of the problems, and count how often what is claimed from a sample is true of all of
-them.
+Fit samples of the problems, and count how often the claims of a sample are true of all problems.
 """
 
 import polarbear as pb

@@ -1,8 +1,8 @@
 """
-Which one to run
-================
+Which algorithm to run
+======================
 
-Choose an algorithm, or several to run in parallel, for what is known about the time one has.
+Choose an algorithm, or several to run in parallel, for a budget that is only partly known.
 """
 
 from pathlib import Path
@@ -15,28 +15,30 @@ posterior = pb.fit(runs)
 print(pb.select(posterior, pb.preferences.between(100, 200)))
 
 # %%
-# With more time, and a careful choice: what the choice is worth in the worst 5 % of cases counts.
+# A larger budget, and a cautious choice: the algorithm with the highest 5 % quantile of its value.
 
 late = pb.preferences.between(5_000, 10_000)
 print(pb.select(posterior, late, risk=0.05))
 
 # %%
-# What each is worth to somebody who stops between 5,000 and 10,000 evaluations, and how sure that
-# is:
+# The value of each algorithm for a budget between 5,000 and 10,000 evaluations, with its
+# uncertainty:
 
 pb.plots.values(posterior, late)
 
 # %%
-# Four in parallel, good even at their worst time:
+# Four in parallel, chosen by their rating at their worst time:
 
 always = pb.preferences.increasing(lambda curves: curves.min(axis=-1))
 print(pb.select(posterior, always, size=4, repeats=True))
 
 # %%
-# What goes to the machine that must choose is one small file.
+# To choose on another machine, save the ratings in one small file.
 
 with TemporaryDirectory() as folder:
     path = Path(folder) / "ratings.json"
     pb.Ratings.of(posterior).save(path)
     chosen = pb.select(pb.Ratings.load(path), pb.preferences.final())
-    print(f"a file of {path.stat().st_size / 1000:,.0f} kB says for the end: {chosen.choice}")
+    print(
+        f"from a file of {path.stat().st_size / 1000:,.0f} kB, for the last time: {chosen.choice}"
+    )

@@ -1,8 +1,8 @@
 """
-Found again: a truth that is known
-==================================
+Recover known ratings
+=====================
 
-Draw true ratings, simulate runs that follow them, and see whether the fit finds them.
+Draw true ratings, simulate runs from them, and compare the fit with the truth.
 """
 
 import numpy as np
@@ -15,6 +15,6 @@ runs = pb.simulation.simulate_runs(truth, 100, seed=3, times=times, persistence=
 posterior = pb.fit(runs, times=times, prior=pb.priors.BSpline())
 
 # %%
-# Dotted is the truth.
+# Dotted lines are the true ratings.
 
 pb.plots.ratings(posterior, truth=truth)

@@ -1,8 +1,8 @@
 """
-Who beats whom, and where the lead changes
-==========================================
+Pairs, and when the lead changes
+================================
 
-Two algorithms at a time: is one ahead of the other at all times, or do they cross?
+For each pair of algorithms: is one ahead of the other at all times, or do they cross?
 """
 
 import polarbear as pb
@@ -12,18 +12,18 @@ rankings = pb.rank(runs)
 posterior = pb.fit(rankings)
 
 # %%
-# All pairs. A row that is certainly ahead of a column at all times dominates it: everybody
-# dominates RS, random search. An x says that the two certainly cross.
+# All pairs. A row that is certainly ahead of a column at all times dominates it: every other
+# algorithm dominates RS, random search. An x means that the two certainly cross.
 
 pb.plots.pairs(posterior, alpha=0.95)
 
 # %%
-# One pair, over time. Where the curve is high CSA is ahead, where it is low XNES is. The dots are
-# what was seen: the share of problems on which CSA was ahead.
+# One pair over time. Where the curve is high, CSA is ahead; where it is low, XNES is. The dots are
+# the observed shares of problems on which CSA was ahead.
 
 pb.plots.crossings(posterior, "CSA", "XNES", alpha=0.95, rankings=rankings)
 
 # %%
-# When the lead changes hands, in numbers:
+# When the lead changes, in numbers:
 
 print(posterior.crossings("CSA", "XNES"))

@@ -2,8 +2,7 @@
 A race
 ======
 
-Run three optimisers until it is settled who belongs to the anytime Pareto set, and look at
-what happened.
+Run three optimisers until the anytime Pareto set is known, and plot the race.
 """
 
 import numpy as np
@@ -12,20 +11,20 @@ import polarbear as pb
 
 
 def valley(rng):
-    """A narrow valley, somewhere else each time."""
+    """An ill-conditioned quadratic with a random centre."""
     centre, stretch = rng.uniform(-3, 3, 4), 10 ** np.linspace(0, 1, 4)
     return lambda x: float((stretch * (x - centre) ** 2).sum())
 
 
 def random_search(job):
-    """Looks everywhere."""
+    """Sample uniformly."""
     f = job.track(job.instance)  # counts, keeps the best, and ends the run
     while True:
         f(job.rng.uniform(-5, 5, 4))
 
 
 def climber(job, step=2.0, shrink=0.98):
-    """Looks near the best it knows, and nearer if that does not help."""
+    """Sample near the best solution; reduce the step size after a failure."""
     f, x = job.track(job.instance), job.rng.uniform(-5, 5, 4)
     best = f(x)
     while True:
@@ -35,7 +34,7 @@ def climber(job, step=2.0, shrink=0.98):
 
 
 def steady(job):
-    """The same with steps that stay: good soon, and never exact."""
+    """The same with a constant step size: good early, never precise."""
     climber(job, step=0.5, shrink=1.0)
 
 
@@ -49,6 +48,6 @@ if __name__ == "__main__":
     )
     print(found)
 
-    # Ratings over time of those that are left, and how the race came to know.
+    # Ratings over time of the remaining algorithms, and the race round by round.
     pb.plots.ratings(found, time="log")
     pb.plots.evolution(found)

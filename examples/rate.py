@@ -1,8 +1,8 @@
 """
-How good is each, and how sure is that
-======================================
+Ratings over time, with uncertainty
+===================================
 
-Rate algorithms over time with uncertainty, and read who belongs to the anytime Pareto set.
+Rate algorithms over time, and find the anytime Pareto set.
 """
 
 import polarbear as pb
@@ -12,12 +12,12 @@ posterior = pb.fit(runs)
 print(posterior)
 
 # %%
-# A rating is the probability to come first of all. Lines are means, and bands hold the rating with
-# a probability of 95 %.
+# A rating is the probability of coming first. Lines are means, and bands are 95 % credible
+# intervals.
 
 pb.plots.ratings(posterior)
 
 # %%
-# The same in words. Whatever one values about time, the best choice is among those who belong.
+# The same in words. For every preference over time, the best choice is a member of the Pareto set.
 
 print(posterior.verdict(alpha=0.95))

@@ -1,8 +1,8 @@
 """
-Who was ahead, and when
-=======================
+Read and rank runs
+==================
 
-Read recorded runs, rank them over time, and see how the lead changes.
+Read recorded runs, rank the algorithms over time, and see how the lead changes.
 """
 
 from matplotlib import pyplot
@@ -13,8 +13,8 @@ runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
 print(runs)
 
 # %%
-# On each of the 60 problems the algorithms are ranked at each of 30 times. Who comes first most
-# often?
+# On each of the 60 problems the algorithms are ranked at each of 30 times. Which algorithm comes
+# first most often?
 
 rankings = pb.rank(runs)
 print(f"{'evaluations':>12}  most often first, alone or tied")
@@ -26,8 +26,8 @@ for i in [*range(0, len(rankings.times) - 1, 5), -1]:
     print(f"{rankings.times[i]:>12,.0f}  {leader:<7} on {share:.0%} of the problems")
 
 # %%
-# Against CSA the others win a share of the problems that depends on when one looks: MXNES leads it
-# at first, and XNES at the end.
+# The share of problems on which each algorithm beats CSA depends on the time: MXNES leads CSA at
+# first, and XNES at the end.
 
 _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
 for name in ["MXNES", "XNES", "RS"]:

@@ -2,8 +2,8 @@
 What a race would have saved
 ============================
 
-Race over runs that are there already: who would have been left out when, and what would not have
-been run?
+Race over recorded runs: which algorithms would have been eliminated when, and which runs would not
+have been needed?
 """
 
 import polarbear as pb
@@ -13,11 +13,11 @@ raced = pb.replay(runs, pb.Rules(alpha=0.95))
 print(raced)
 
 # %%
-# Round by round: how sure one is that somebody is dominated, and how many pairs are resolved.
+# Round by round: the probability that each algorithm is dominated, and the share of resolved pairs.
 
 pb.plots.evolution(raced)
 
 # %%
-# On how many problems each was run until when. Light places are what was saved.
+# The number of problems on which each algorithm was run, by time. Light areas were saved.
 
 pb.plots.allocation(raced)

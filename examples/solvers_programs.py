@@ -1,9 +1,8 @@
 """
-Programs as solvers, by the clock
-=================================
+Programs as solvers, in wall-clock time
+=======================================
 
-A MaxSAT-style program that prints what it finds, and HiGHS with a callback, watched for two
-seconds.
+A MaxSAT-style program that prints its values, and HiGHS with a callback, watched for two seconds.
 """
 
 import sys
@@ -17,7 +16,7 @@ from matplotlib import pyplot
 import polarbear as pb
 
 LOCAL_SEARCH = '''
-"""Flips a random variable if no more clauses are falsified then; prints "o" lines."""
+"""Flip a random variable unless more clauses become falsified; print "o" lines."""
 import random, sys
 lines = open(sys.argv[1]).read().splitlines()
 clauses = [[int(word) for word in line.split()[:-1]] for line in lines[1:]]
@@ -44,7 +43,7 @@ raise SystemExit(30)
 
 
 def highs(job):
-    """The same problem as a mixed-integer program: one slack for each clause that is falsified."""
+    """The same problem as a mixed-integer program, with one slack variable for each clause."""
     import highspy
 
     solver = highspy.Highs()
@@ -65,13 +64,13 @@ def highs(job):
 
 
 def read(path):
-    """Clauses and the number of variables."""
+    """Return the clauses and the number of variables."""
     first, *rest = Path(path).read_text().splitlines()
     return [[int(w) for w in line.split()[:-1]] for line in rest], int(first.split()[2])
 
 
 def write(path, rng, variables=60, clauses=400):
-    """Random clauses of three literals, too many to satisfy all of them."""
+    """Write random clauses of three literals, too many to satisfy all of them."""
     rows = [rng.choice(variables, 3, replace=False) + 1 for _ in range(clauses)] * rng.choice(
         [-1, 1], (clauses, 3)
     )
@@ -80,7 +79,7 @@ def write(path, rng, variables=60, clauses=400):
 
 
 def draw(found, label, unit):
-    """Best-so-far values over time, one line for each solver."""
+    """Draw best-so-far values over time, one line for each solver."""
     _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
     for name, outcome in found.outcomes.items():
         run = outcome.run
@@ -90,7 +89,7 @@ def draw(found, label, unit):
 
 
 def main():
-    """Each solver once, for two seconds."""
+    """Run each solver once, for two seconds."""
     with TemporaryDirectory() as folder:
         place = Path(folder)
         program = place / "search.py"
@@ -113,8 +112,8 @@ def main():
         )
         print(found)
         if found.problems:
-            raise SystemExit("not all of them work")
-        draw(found, "Clauses that are falsified", "Seconds")
+            raise SystemExit("some solvers failed")
+        draw(found, "Falsified clauses", "Seconds")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 Optimisers of well-known packages as solvers
 ============================================
 
-scipy, cma, modcma, nevergrad, optuna and a class of your own: a few lines make a solver of each.
-The problems are of ioh. Packages that are not installed are left out.
+scipy, cma, modcma, nevergrad, optuna and a class of your own each become a solver in a few lines.
+The problems come from ioh. Packages that are not installed are left out.
 """
 
 import warnings
@@ -35,7 +35,7 @@ def nelder_mead(job):
 def cma_es(job):
     """Ask and tell: cma."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says so if it cannot draw
+        warnings.simplefilter("ignore")  # cma warns if it cannot import matplotlib
         import cma
 
     f = job.track(job.instance)
@@ -56,7 +56,7 @@ def modular_cma_es(job):
 
 
 def nevergrad_de(job):
-    """Ask and tell with an object of parameters: nevergrad."""
+    """Ask and tell with a parameter object: nevergrad."""
     import nevergrad
 
     f = job.track(job.instance)
@@ -82,20 +82,20 @@ def optuna_tpe(job):
 
 
 class RandomSearch:
-    """A class with a budget, as programs that write algorithms make them (LLaMEA)."""
+    """A class with a budget, as written by programs that generate algorithms (LLaMEA)."""
 
     def __init__(self, budget, dim):
         self.budget, self.dim = budget, dim
 
     def __call__(self, func):
-        """Look everywhere."""
+        """Sample uniformly until the budget is used."""
         for _ in range(self.budget):
-            # The generator of the process, which is seeded for each run.
+            # The global generator, which is seeded for each run.
             func(np.random.uniform(func.bounds.lb, func.bounds.ub))  # noqa: NPY002
 
 
 def build(name):
-    """A problem of BBOB: it cannot be sent to another process, so it is made there."""
+    """Build a BBOB problem in the worker, because it cannot be sent to another process."""
     import ioh
 
     function, instance = name.split("-")
@@ -107,7 +107,7 @@ def _box(f):
 
 
 def draw(found, label, unit):
-    """Best-so-far values over time, one line for each solver."""
+    """Draw best-so-far values over time, one line for each solver."""
     _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
     for name, outcome in found.outcomes.items():
         run = outcome.run
@@ -117,9 +117,9 @@ def draw(found, label, unit):
 
 
 def main():
-    """Each solver once, for a moment."""
+    """Run each solver once, briefly."""
     if find_spec("ioh") is None:
-        print("ioh is not installed, and the problems are of ioh")
+        print("the problems come from ioh, which is not installed")
         return
     needs = {
         cma_es: "cma",
@@ -132,7 +132,7 @@ def main():
     solvers |= {"differential_evolution": differential_evolution, "nelder_mead": nelder_mead}
     solvers["random_search"] = pb.from_budgeted_class(RandomSearch, budget=200)
     if missing:
-        print(f"left out, for it is not installed: {', '.join(missing)}")
+        print(f"not installed, left out: {', '.join(missing)}")
     found = pb.check(
         solvers,
         pb.Instances([f"{k}-1" for k in range(1, 25)], build),
@@ -142,7 +142,7 @@ def main():
     )
     print(found)
     if found.problems:
-        raise SystemExit("not all of them work")
+        raise SystemExit("some solvers failed")
     draw(found, "Best value so far", "Evaluations")
 
 

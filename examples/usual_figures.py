@@ -1,9 +1,9 @@
 """
-The usual figures of the same runs
+Classical figures of the same runs
 ==================================
 
-ECDF, AOCC and differences of attainment, by iohinspector and moocore: they need a range of values,
-which rankings do not. ``pip install 'polarbear-race[classical]'``
+ECDF, AOCC and differences of empirical attainment, computed by iohinspector and moocore. Unlike
+rankings, they need a range of values. ``pip install 'polarbear-race[classical]'``
 """
 
 import polarbear as pb
@@ -11,7 +11,7 @@ import polarbear as pb
 runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
 
 # %%
-# What share of targets was reached by then, on average over runs?
+# The share of targets reached by each time, averaged over runs:
 
 pb.plots.ecdf(runs)
 
@@ -21,7 +21,7 @@ pb.plots.ecdf(runs)
 pb.plots.aocc(runs)
 
 # %%
-# Which of two reaches a value more often by then? One leads here and the other there, as in
+# Which of two algorithms reaches a value by a time more often? Each leads in some region, as in
 # :doc:`pairs`.
 
 pb.plots.eaf_difference(runs, "CSA", "XNES")
