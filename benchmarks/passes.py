@@ -43,17 +43,17 @@ def counted(prior: str, n: int, instances: int, times: int, rounds: int) -> Figu
 
     import polarbear as pb
     from polarbear.calibration.population import to_dense_positions
-    from polarbear.inference.plackett_luce.likelihood import choices
+    from polarbear.inference.plackett_luce.likelihood import build_likelihood
 
     rankings = simulated.rankings(n, instances, times)
     order = to_dense_positions(rankings).argsort(axis=2)
-    data, at = choices(rankings), np.random.default_rng(0).normal(size=(times, n))
+    data, at = build_likelihood(rankings), np.random.default_rng(0).normal(size=(times, n))
     value, gradient = plain_pass(order, at)
     assert np.isclose(value, data.value(at).sum()), "both are the same likelihood"
     assert np.allclose(gradient, data.gradient(at), atol=1e-6)
     own = getattr(pb.priors, prior)()
     draws = pb.fit(rankings, prior=own).draws  # what is loaded once is not counted
-    some, lean = np.ascontiguousarray(draws[:500]), data.single()
+    some, lean = np.ascontiguousarray(draws[:500]), data.to_single_precision()
     spent: dict[str, list[float]] = {"posterior": [], "plain": [], "ours": [], "weighing": []}
     for _ in range(rounds):
         spent["posterior"].append(_each(lambda: pb.fit(rankings, prior=own), 0.0))

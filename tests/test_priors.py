@@ -6,12 +6,12 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 from polarbear.errors import DataError
-from polarbear.priors.base import helmert, unit_times
+from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
-from polarbear.priors.kernels import covariance, spectral_density
+from polarbear.priors.kernels import kernel_covariance, spectral_density
 from polarbear.priors.random_walk import RandomWalk
 
 TIMES = np.sort(np.r_[0.0, np.random.default_rng(4).random(9), 1.0])
@@ -28,7 +28,7 @@ def matern_by_bessel(nu, times, scale, length):
 
 @pytest.mark.parametrize("n", [2, 5, 12])
 def test_the_helmert_basis_is_orthonormal_and_sums_to_zero(n):
-    basis = helmert(n)
+    basis = helmert_basis(n)
     assert_allclose(basis.T @ basis, np.eye(n - 1), atol=1e-12)
     assert_allclose(basis.sum(axis=0), 0.0, atol=1e-12)
 
@@ -50,7 +50,7 @@ def test_hyperpriors_are_the_named_distributions(hyper, reference):
 
 @pytest.mark.parametrize(("kernel", "nu"), [("matern32", 1.5), ("matern52", 2.5)])
 def test_matern_kernels_agree_with_their_general_formula(kernel, nu):
-    ours = covariance(kernel, TIMES, TIMES, 1.3, 0.4)
+    ours = kernel_covariance(kernel, TIMES, TIMES, 1.3, 0.4)
     assert_allclose(ours, matern_by_bessel(nu, TIMES, 1.3, 0.4), rtol=1e-6)
 
 
@@ -65,22 +65,22 @@ def test_spectral_densities_are_those_of_the_kernels(kernel):
             400,
             limit=400,
         )
-        expected = covariance(kernel, np.array([0.0]), np.array([lag]), 1.3, 0.4)[0, 0]
+        expected = kernel_covariance(kernel, np.array([0.0]), np.array([lag]), 1.3, 0.4)[0, 0]
         assert_allclose(back, expected, rtol=1e-3)
 
 
 def chain_covariance(chain):
     """Covariance of the first entry of the states, step by step."""
-    n_times = len(chain.move) + 1
-    at = [chain.start]
-    for move, noise in zip(chain.move, chain.noise, strict=True):
+    n_times = len(chain.transition) + 1
+    at = [chain.initial_covariance]
+    for move, noise in zip(chain.transition, chain.noise_covariance, strict=True):
         at.append(move @ at[-1] @ move.T + noise)
     found = np.empty((n_times, n_times))
     for i in range(n_times):
         across = at[i]
         found[i, i] = across[0, 0]
         for j in range(i + 1, n_times):
-            across = across @ chain.move[j - 1].T
+            across = across @ chain.transition[j - 1].T
             found[i, j] = found[j, i] = across[0, 0]
     return found
 
@@ -97,7 +97,7 @@ def test_the_squared_exponential_is_no_chain():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_approximate_processes_are_near_the_exact_one(kernel):
-    exact = covariance(kernel, TIMES, TIMES, **HYPER)
+    exact = kernel_covariance(kernel, TIMES, TIMES, **HYPER)
     for prior, error in [(GP(kernel), 1e-8), (HSGP(kernel), 0.02), (SparseGP(kernel), 0.08)]:
         factor = prior.factor(TIMES, HYPER)
         assert_allclose(factor @ factor.T, exact, atol=error)
@@ -132,12 +132,12 @@ def test_a_single_time_is_enough(prior):
 
 
 def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():
-    assert_allclose(unit_times(np.array([2.0, 3.0, 6.0])), [0, 0.25, 1])
-    assert_allclose(unit_times(np.array([1.0, 10.0, 100.0])), [0, 0.5, 1])
-    assert_allclose(unit_times(np.array([1.0, 10.0, 100.0]), "linear"), [0, 9 / 99, 1])
-    assert_allclose(unit_times(np.array([7.0])), [0])
+    assert_allclose(scale_times(np.array([2.0, 3.0, 6.0])), [0, 0.25, 1])
+    assert_allclose(scale_times(np.array([1.0, 10.0, 100.0])), [0, 0.5, 1])
+    assert_allclose(scale_times(np.array([1.0, 10.0, 100.0]), "linear"), [0, 9 / 99, 1])
+    assert_allclose(scale_times(np.array([7.0])), [0])
     with pytest.raises(DataError, match="needs times above 0"):
-        unit_times(np.array([0.0, 1.0]), "log")
+        scale_times(np.array([0.0, 1.0]), "log")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():
         (lambda: GP("rbf"), "no kernel 'rbf'; there are matern32"),
         (lambda: SparseGP(inducing=0), "inducing=0"),
         (lambda: RandomWalk(start=0.0), "start=0.0"),
-        (lambda: unit_times(TIMES, "cubic"), "warp='cubic'"),
+        (lambda: scale_times(TIMES, "cubic"), "warp='cubic'"),
     ],
 )
 def test_priors_that_cannot_be_are_refused(make, message):

@@ -5,20 +5,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
-from polarbear.inference.draws import matched, moments
+from polarbear.inference.draws import compute_moments, match_moments
 from polarbear.inference.laplace import cluster_robust as evidence
 from polarbear.inference.laplace import engine
 from polarbear.inference.laplace.cluster_robust import (
-    doubt_at_times,
-    instance_scores,
-    sandwich,
-    together,
+    compute_instance_scores,
+    copula_noise,
+    sandwich_noise,
+    shrinkage_at_times,
 )
-from polarbear.inference.laplace.dense import dense
-from polarbear.inference.laplace.engine import laplace
-from polarbear.inference.laplace.independent import independent
-from polarbear.inference.plackett_luce.likelihood import choices
-from polarbear.priors.base import helmert
+from polarbear.inference.laplace.dense import fit_dense
+from polarbear.inference.laplace.engine import fit_laplace
+from polarbear.inference.laplace.independent import fit_independent
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
+from polarbear.priors.base import helmert_basis
 from polarbear.simulation import PRIORS, rank_costs, simulate_rankings
 
 TEMPORAL = [prior for name, prior in PRIORS.items() if "Dirichlet" not in name]
@@ -30,19 +30,19 @@ def persistent(n_times, instances, n=3, seed=0):
     return rank_costs(-np.repeat(luck + np.linspace(0, 0.6, n), n_times, axis=0))
 
 
-def test_together_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
+def test_copula_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
     for rankings, expected in (
         (persistent(6, 60), 1.0),
         (simulate_rankings(np.zeros((6, 3)), 400), 0.0),
     ):
-        one = independent(choices(rankings), 1.0, 6, 3)
+        one = fit_independent(build_likelihood(rankings), 1.0, 6, 3)
         rng = np.random.default_rng(1)
-        scores = instance_scores(rankings, one.mean, rng)
-        spread = together(one, scores, doubt_at_times(rankings))
-        noise = spread.noise(rng.standard_normal((40_000, spread.width)))
+        scores = compute_instance_scores(rankings, one.mean, rng)
+        noise_transform = copula_noise(one, scores, shrinkage_at_times(rankings))
+        noise = noise_transform.transform(rng.standard_normal((40_000, noise_transform.n_inputs)))
         for t in range(6):
             assert_allclose(np.cov(noise[:, t].T), np.eye(2), atol=0.04)
-        lead = (one.place(noise) - one.mean)[..., 0]
+        lead = (one.to_utilities(noise) - one.mean)[..., 0]
         assert abs(np.corrcoef(lead[:, 0], lead[:, 5])[0, 1] - expected) < 0.15
 
 
@@ -85,13 +85,13 @@ def test_with_fresh_luck_at_each_time_little_changes(prior):
 def test_a_sandwich_is_the_product_of_its_three_matrices():
     """Against the formula in plain matrices: H^-1 (J + I) H^-1 in whitened coefficients."""
     rankings = persistent(4, 30)
-    data, times = choices(rankings), np.linspace(0, 1, 4)
+    data, times = build_likelihood(rankings), np.linspace(0, 1, 4)
     prior, hyper = pb.priors.HSGP(), {"scale": 1.0, "length": 0.4}
     factor = prior.factor(times, hyper)
-    one = dense(data, factor, 3, None)
-    scores = instance_scores(rankings, one.mean, np.random.default_rng(0))
-    spread = sandwich(one, data, scores, np.zeros(4))  # no doubt
-    whole = np.kron(factor, helmert(3))  # coefficients -> utilities, all times
+    one = fit_dense(data, factor, 3, None)
+    scores = compute_instance_scores(rankings, one.mean, np.random.default_rng(0))
+    noise_transform = sandwich_noise(one, data, scores, np.zeros(4))
+    whole = np.kron(factor, helmert_basis(3))  # coefficients -> utilities, all times
     curvature = np.zeros((12, 12))
     for t, block in enumerate(data.curvature(one.mean)):
         curvature[3 * t : 3 * t + 3, 3 * t : 3 * t + 3] = block
@@ -99,7 +99,9 @@ def test_a_sandwich_is_the_product_of_its_three_matrices():
     pulled = scores.reshape(30, -1) @ whole
     expected = whole @ inverse @ (pulled.T @ pulled + np.eye(len(inverse))) @ inverse @ whole.T
     rng = np.random.default_rng(1)
-    drawn = one.place(spread.noise(rng.standard_normal((60_000, spread.width))))
+    drawn = one.to_utilities(
+        noise_transform.transform(rng.standard_normal((60_000, noise_transform.n_inputs)))
+    )
     found = np.cov(drawn.reshape(len(drawn), -1).T)
     assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
 
@@ -114,9 +116,9 @@ def test_one_instance_is_not_certain_of_anything():
 
 def test_only_some_of_very_many_instances_are_looked_at(monkeypatch):
     rankings = persistent(3, 300)
-    scores = instance_scores(rankings, np.zeros((3, 3)), np.random.default_rng(0))
-    monkeypatch.setattr(evidence, "MOST_INSTANCES", 100)
-    some = instance_scores(rankings, np.zeros((3, 3)), np.random.default_rng(0))
+    scores = compute_instance_scores(rankings, np.zeros((3, 3)), np.random.default_rng(0))
+    monkeypatch.setattr(evidence, "MAX_SCORE_INSTANCES", 100)
+    some = compute_instance_scores(rankings, np.zeros((3, 3)), np.random.default_rng(0))
     assert (len(scores), len(some)) == (300, 100)
     flat, fewer = scores.reshape(300, -1), some.reshape(100, -1)
     assert_allclose(fewer.T @ fewer, flat.T @ flat, rtol=0.5, atol=15)
@@ -126,8 +128,8 @@ def test_draws_are_moved_to_other_moments():
     rng = np.random.default_rng(0)
     draws = rng.normal(size=(5000, 2, 3)).astype(np.float32)
     weight = rng.uniform(0.5, 1.5, size=(5000, 2))
-    want = moments(draws, weight)
-    found = moments(matched(draws, moments(draws), want))
+    want = compute_moments(draws, weight)
+    found = compute_moments(match_moments(draws, compute_moments(draws), want))
     assert_allclose(found.mean, want.mean, atol=1e-5)
     assert_allclose(found.covariance, want.covariance, atol=1e-4)
 
@@ -138,7 +140,7 @@ def test_other_engines_count_rankings():
         pb.fit(rankings, method="nuts", evidence="instances")
     with pytest.raises(pb.DataError, match="evidence='all'"):
         pb.fit(rankings, evidence="all")
-    assert laplace(rankings, PRIORS["GP"], evidence="rankings").evidence == "rankings"
+    assert fit_laplace(rankings, PRIORS["GP"], evidence="rankings").evidence == "rankings"
 
 
 @pytest.mark.parametrize("prior", ["Dirichlet", "HierarchicalDirichlet"])
@@ -147,10 +149,10 @@ def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch, pri
     """All times, or every second one, are moved: they still go together, and with the others."""
     rankings = persistent(8, 30)
     sound = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
-    measured = engine._errors
+    measured = engine._standard_errors
     monkeypatch.setattr(
         engine,
-        "_errors",
+        "_standard_errors",
         lambda sample: np.where(np.arange(8) % every == 0, 1.0, measured(sample)),
     )
     moved = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
@@ -183,4 +185,4 @@ def test_unanimous_rankings_that_never_change_are_one_statement(instances):
 def test_doubt_counts_those_that_speak():
     costs = np.random.default_rng(0).normal(size=(2, 20, 3))
     costs[1, 3:, 1:] = np.nan
-    assert_allclose(doubt_at_times(rank_costs(costs)), [4 / 23, 4 / 6])
+    assert_allclose(shrinkage_at_times(rank_costs(costs)), [4 / 23, 4 / 6])

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate
 
-from polarbear.inference.laplace.banded import chain, local
-from polarbear.inference.laplace.dense import dense
-from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.inference.laplace.banded import fit_local, fit_markov
+from polarbear.inference.laplace.dense import fit_dense
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.random_walk import RandomWalk
@@ -33,10 +33,10 @@ def simulated(n, n_instances, n_times, seed=0, sweep=False):
 @pytest.mark.parametrize("n_times", [1, 2, 15])
 def test_chain_and_dense_algebra_agree(prior, n_times):
     times, rankings = simulated(4, 10, n_times)
-    data = choices(rankings)
-    full = dense(data, prior.factor(times, HYPER), 4, None)
-    banded = chain(data, prior.chain(times, HYPER), 4, None)
-    assert_allclose(full.evidence, banded.evidence, atol=1e-3)
+    data = build_likelihood(rankings)
+    full = fit_dense(data, prior.factor(times, HYPER), 4, None)
+    banded = fit_markov(data, prior.chain(times, HYPER), 4, None)
+    assert_allclose(full.log_evidence, banded.log_evidence, atol=1e-3)
     assert_allclose(full.mean, banded.mean, atol=1e-3)
     assert_allclose(full.covariance, banded.covariance, atol=1e-3)
 
@@ -44,31 +44,31 @@ def test_chain_and_dense_algebra_agree(prior, n_times):
 @pytest.mark.parametrize("degree", [1, 3])
 def test_local_and_dense_algebra_agree(degree):
     times, rankings = simulated(4, 10, 60)
-    data = choices(rankings)
+    data = build_likelihood(rankings)
     factor = BSpline(degree=degree).factor(times, HYPER)
-    full, narrow = dense(data, factor, 4, None), local(data, factor, 4, None)
-    assert_allclose(full.evidence, narrow.evidence, atol=1e-3)
+    full, narrow = fit_dense(data, factor, 4, None), fit_local(data, factor, 4, None)
+    assert_allclose(full.log_evidence, narrow.log_evidence, atol=1e-3)
     assert_allclose(full.mean, narrow.mean, atol=1e-4)
     assert_allclose(full.covariance, narrow.covariance, atol=1e-4)
     noise = np.random.default_rng(0).standard_normal((3, *narrow.shape))
     step = 1e-2 * np.eye(narrow.shape[1])[7]
     up, down = (
-        narrow.ratio(x, narrow.place(x)) - 0.5 * np.sum(x**2, axis=-1)
+        narrow.log_ratio(x, narrow.to_utilities(x)) - 0.5 * np.sum(x**2, axis=-1)
         for x in (noise + step, noise - step)
     )
-    assert_allclose(narrow.slope(noise)[..., 7], (up - down) / 2e-2, atol=2e-2)
+    assert_allclose(narrow.gradient(noise)[..., 7], (up - down) / 2e-2, atol=2e-2)
 
 
 def test_a_wide_factor_is_not_local():
     times, rankings = simulated(4, 10, 12)
-    assert local(choices(rankings), HSGP().factor(times, HYPER), 4, None) is None
+    assert fit_local(build_likelihood(rankings), HSGP().factor(times, HYPER), 4, None) is None
 
 
 @pytest.mark.parametrize("prior", MARKOV)
 def test_the_mode_is_where_the_slope_ends(prior):
     times, rankings = simulated(4, 10, 8)
-    data = choices(rankings)
-    found = chain(data, prior.chain(times, HYPER), 4, None)
+    data = build_likelihood(rankings)
+    found = fit_markov(data, prior.chain(times, HYPER), 4, None)
     covariance = prior.factor(times, HYPER) @ prior.factor(times, HYPER).T
     # Stationarity without any algebra of the engine: K times the slope gives the mode back.
     assert_allclose(covariance @ data.gradient(found.mean), found.mean, atol=1e-4)
@@ -78,28 +78,28 @@ def test_the_mode_is_where_the_slope_ends(prior):
 @pytest.mark.parametrize("prior", [*MARKOV, HSGP(), SparseGP(), BSpline()])
 def test_a_start_from_elsewhere_ends_at_the_same_mode(prior):
     times, rankings = simulated(4, 10, 40)
-    data = choices(rankings)
+    data = build_likelihood(rankings)
 
     def at(hyper, start):
         states = prior.chain(times, hyper)
         if states is None:
             factor = prior.factor(times, hyper)
-            return local(data, factor, 4, start) or dense(data, factor, 4, start)
-        return chain(data, states, 4, start)
+            return fit_local(data, factor, 4, start) or fit_dense(data, factor, 4, start)
+        return fit_markov(data, states, 4, start)
 
     other = at({"scale": 0.4, "length": 0.9}, None)
-    cold, warm = at(HYPER, None), at(HYPER, other.state)
+    cold, warm = at(HYPER, None), at(HYPER, other.warm_start)
     assert_allclose(warm.mean, cold.mean, atol=1e-4)
-    assert_allclose(warm.evidence, cold.evidence, atol=1e-6)
+    assert_allclose(warm.log_evidence, cold.log_evidence, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_times", [1, 2])
 def test_evidence_and_its_correction_against_quadrature(n_times):
     """Two algorithms: the integral can be done on a grid."""
     times, rankings = simulated(2, 6, n_times, seed=3)
-    data = choices(rankings)
+    data = build_likelihood(rankings)
     factor = RandomWalk().factor(times, HYPER)
-    found = dense(data, factor, 2, None)
+    found = fit_dense(data, factor, 2, None)
 
     def density(*z):
         eta = factor @ np.array(z)
@@ -108,21 +108,21 @@ def test_evidence_and_its_correction_against_quadrature(n_times):
         return np.exp(data.value(mu).sum()) * prior
 
     exact, _ = integrate.nquad(density, [(-8, 8)] * n_times)
-    assert abs(found.evidence - np.log(exact)) < 0.1
+    assert abs(found.log_evidence - np.log(exact)) < 0.1
     _, log_ratio = found.draw(np.random.default_rng(1), 20_000)
-    corrected = found.evidence + np.log(np.mean(np.exp(log_ratio)))
+    corrected = found.log_evidence + np.log(np.mean(np.exp(log_ratio)))
     assert abs(corrected - np.log(exact)) < 0.005
 
 
 @pytest.mark.parametrize("prior", [GP(), RandomWalk(), HSGP()])
 def test_draws_have_the_stated_mean_and_covariance(prior):
     times, rankings = simulated(3, 10, 6)
-    data = choices(rankings)
+    data = build_likelihood(rankings)
     states = prior.chain(times, HYPER)
     found = (
-        dense(data, prior.factor(times, HYPER), 3, None)
+        fit_dense(data, prior.factor(times, HYPER), 3, None)
         if states is None
-        else chain(data, states, 3, None)
+        else fit_markov(data, states, 3, None)
     )
     mu, _ = found.draw(np.random.default_rng(2), 40_000)
     error = 5 * np.sqrt(found.covariance.max() / 40_000)
@@ -135,16 +135,16 @@ def test_draws_have_the_stated_mean_and_covariance(prior):
 @pytest.mark.parametrize("n_instances", [1, 5, 200])
 def test_an_algorithm_that_always_wins_has_a_finite_lead(n_instances):
     times, rankings = simulated(5, n_instances, 10, sweep=True)
-    found = chain(choices(rankings), GP().chain(times, HYPER), 5, None)
-    assert np.isfinite(found.evidence)
+    found = fit_markov(build_likelihood(rankings), GP().chain(times, HYPER), 5, None)
+    assert np.isfinite(found.log_evidence)
     assert np.all(found.mean[:, 0] > found.mean[:, 1:].max(axis=1))
     assert np.all(np.linalg.eigvalsh(found.covariance) > -1e-9)
 
 
 def test_without_data_the_posterior_is_the_prior():
-    nothing = choices(rank_costs(np.empty((5, 0, 3))))
-    found = chain(nothing, GP().chain(np.linspace(0, 1, 5), HYPER), 3, None)
-    assert_allclose(found.evidence, 0.0, atol=1e-8)
+    nothing = build_likelihood(rank_costs(np.empty((5, 0, 3))))
+    found = fit_markov(nothing, GP().chain(np.linspace(0, 1, 5), HYPER), 3, None)
+    assert_allclose(found.log_evidence, 0.0, atol=1e-8)
     assert_allclose(found.mean, 0.0)
     # A variance of 1.2^2 in each of two orthonormal directions: 2/3 of it for each algorithm.
     assert_allclose(found.covariance[2], 1.44 * (np.eye(3) - 1 / 3), atol=1e-8)

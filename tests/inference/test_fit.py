@@ -103,7 +103,7 @@ def test_what_cannot_be_is_said_plainly(call, message):
 
 
 def test_a_posterior_that_is_not_to_be_trusted_is_announced(monkeypatch):
-    monkeypatch.setattr("polarbear.inference.laplace.hypergrid.MOST_POINTS", 3)
+    monkeypatch.setattr("polarbear.inference.laplace.hypergrid.MAX_POINTS", 3)
     with pytest.warns(pb.FitWarning, match="do not trust this posterior"):
         pb.fit(rank_costs(noisy(4, 3)), prior=pb.priors.GP())
 

@@ -7,11 +7,11 @@ from scipy import optimize, special, stats
 
 import reference
 from polarbear import Run, Runs, fit, rank
-from polarbear.inference.laplace.conditional import DECREMENT, Step, damped_newton
-from polarbear.inference.laplace.independent import independent
-from polarbear.inference.plackett_luce.ranking_likelihood import Orders
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
-from polarbear.inference.psis import smooth
+from polarbear.inference.laplace.conditional import CONVERGED_DECREMENT, NewtonStep, damped_newton
+from polarbear.inference.laplace.independent import fit_independent
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.inference.psis import smooth_weights
 from polarbear.simulation import PRIORS, draw_truth, simulate_rankings
 
 
@@ -50,17 +50,17 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses, limit):
         for name in "ab"
     ]
     rankings = rank(Runs.from_records(recorded, direction="maximize"), [1])
-    fit = independent(SetTable.of(rankings), 1.0, 1, 2)
+    fit = fit_independent(SubsetLikelihood.from_rankings(rankings), 1.0, 1, 2)
     exact = stats.beta(1 + wins, 1 + losses)
     assert abs(ahead(fit)[0, 1] - exact.sf(0.5)) < limit
     evidence = special.betaln(1 + wins, 1 + losses)
-    assert abs(fit.evidence - evidence) < 0.1
+    assert abs(fit.log_evidence - evidence) < 0.1
     mu, log_ratio = fit.draw(np.random.default_rng(0), 20_000)
-    weight = smooth(log_ratio).weight[:, 0]
+    weight = smooth_weights(log_ratio).weight[:, 0]
     theta = special.expit(mu[:, 0, 0] - mu[:, 0, 1])
     assert abs(weight @ theta - exact.mean()) < 0.01
     assert abs(weight @ (theta > 0.5) - exact.sf(0.5)) < 0.01
-    corrected = fit.evidence + special.logsumexp(log_ratio[:, 0]) - np.log(20_000)
+    corrected = fit.log_evidence + special.logsumexp(log_ratio[:, 0]) - np.log(20_000)
     assert abs(corrected - evidence) < 0.02
 
 
@@ -71,18 +71,20 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses, limit):
 )
 def test_pairs_agree_with_an_exact_sampler(n, n_instances, sweep, limit):
     rankings = rankings_of(n, n_instances, sweep=sweep)
-    table = SetTable.of(rankings)
+    table = SubsetLikelihood.from_rankings(rankings)
     draws = reference.gibbs(table, alpha=1.0, size=40_000)
     exact = (draws[:, :, None] > draws[:, None, :]).mean(axis=0)
-    fit = independent(table, 1.0, 1, n)
+    fit = fit_independent(table, 1.0, 1, n)
     off = ~np.eye(n, dtype=bool)
     assert np.abs(ahead(fit) - exact)[off].max() < limit
 
 
 def test_many_algorithms_and_warm_starts_end_at_one_mode():
     rankings = rankings_of(12, 40)
-    one = independent(SetTable.of(rankings), 0.5, 1, 12)
-    other = independent(Orders.of(rankings), 0.5, 1, 12, start=one.mean + 3.0)
+    one = fit_independent(SubsetLikelihood.from_rankings(rankings), 0.5, 1, 12)
+    other = fit_independent(
+        RankingLikelihood.from_rankings(rankings), 0.5, 1, 12, start=one.mean + 3.0
+    )
     assert_allclose(one.mean, other.mean, atol=1e-5)
     assert_allclose(one.covariance, other.covariance, atol=1e-5)
 
@@ -96,15 +98,20 @@ def test_a_thousand_algorithms():
         for k in rng.choice(1000, 20, replace=False)
     ]
     rankings = rank(Runs.from_records(recorded, direction="maximize"), [1])
-    fit = independent(Orders.of(rankings), 1.0, 1, len(rankings.algorithms))
+    fit = fit_independent(
+        RankingLikelihood.from_rankings(rankings), 1.0, 1, len(rankings.algorithms)
+    )
     strength = [int(name[1:]) for name in rankings.algorithms]
     assert stats.spearmanr(strength, fit.mean[0]).statistic > 0.5
 
 
 def test_nobody_is_ahead_without_data_or_with_all_tied():
     tied = [Run(name, str(i), [1], [0.0], 1) for name in "abc" for i in range(50)]
-    fit = independent(
-        SetTable.of(rank(Runs.from_records(tied, direction="minimize"), [1])), 1, 1, 3
+    fit = fit_independent(
+        SubsetLikelihood.from_rankings(rank(Runs.from_records(tied, direction="minimize"), [1])),
+        1,
+        1,
+        3,
     )
     assert_allclose(fit.mean, 0.0, atol=1e-9)
     assert_allclose(ahead(fit)[0, 1], 0.5)
@@ -120,10 +127,10 @@ def test_the_mode_is_that_of_a_plain_optimiser():
         return -reference.log_likelihood(rankings, utilities, 1.0) - prior
 
     exact = optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-6}).x
-    for kind in (SetTable, Orders):
+    for kind in (SubsetLikelihood, RankingLikelihood):
         for start in (0.0, 30.0):
             begin = start * np.linspace(-1, 1, 4)[None]
-            mode = independent(kind.of(rankings), 1.0, 1, 4, start=begin).mean[0]
+            mode = fit_independent(kind.from_rankings(rankings), 1.0, 1, 4, start=begin).mean[0]
             assert_allclose(mode, exact - exact.mean(), atol=1e-5)
 
 
@@ -137,7 +144,7 @@ def test_a_hundred_algorithms_at_twenty_times_are_fitted(truth):
     utilities, _ = draw_truth(PRIORS[truth], np.linspace(0, 1, 20), 100, 0)
     posterior = fit(simulate_rankings(utilities, 100, 0))
     assert posterior.diagnostics.trusted
-    assert posterior.diagnostics.measured["Newton decrement"] < DECREMENT
+    assert posterior.diagnostics.measured["Newton decrement"] < CONVERGED_DECREMENT
 
 
 @pytest.mark.parametrize("offset", [0.0, -1e6, -1e11])
@@ -154,8 +161,10 @@ def test_newton_steps_do_not_stall_where_rounding_hides_the_gain(offset, start):
         chance = special.expit(x[:, 0])
         slope = wins - (wins + losses) * chance
         curvature = (wins + losses) * chance * (1 - chance)
-        return Step((slope / curvature)[:, None], slope**2 / curvature, np.abs(slope / curvature))
+        return NewtonStep(
+            (slope / curvature)[:, None], slope**2 / curvature, np.abs(slope / curvature)
+        )
 
     mode = damped_newton(np.full((3, 1), start), value, step)
-    assert mode.decrement < DECREMENT
+    assert mode.decrement < CONVERGED_DECREMENT
     assert_allclose(mode.state[:, 0], np.log(wins / losses), atol=1e-5)

@@ -11,12 +11,12 @@ from scipy import special, stats
 
 import reference
 from polarbear import priors
-from polarbear.inference.laplace.engine import laplace as fitted
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
+from polarbear.inference.laplace.engine import fit_laplace as fit_default
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.simulation import PRIORS, simulate_rankings
 
 # What is compared with other engines and with exact answers: every ranking is evidence.
-laplace = partial(fitted, evidence="rankings")
+fit_laplace = partial(fit_default, evidence="rankings")
 STUDY = Path(__file__).parents[2] / "studies" / "accuracy"
 
 
@@ -36,7 +36,7 @@ def off_diagonal(values):
 )
 def test_two_algorithms_have_a_beta_posterior(wins, losses):
     """Also in the tail, where decisions are made and a plain Gaussian is ten times too timid."""
-    found = laplace(duel(wins, losses), priors.Dirichlet())
+    found = fit_laplace(duel(wins, losses), priors.Dirichlet())
     exact = stats.beta(1 + wins, 1 + losses).sf(0.5)
     assert_allclose(found.better("a1", "a2"), exact, atol=0.012)
     assert_allclose(found.better("a1", "a2"), exact, atol=0.003 + 0.5 * min(exact, 1 - exact))
@@ -48,9 +48,9 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses):
 def test_it_agrees_with_an_exact_sampler(instances):
     mu = np.array([[3.0, 0.0, 0.2, 0.4]])
     rankings = simulate_rankings(mu, instances, seed=2)
-    exact = reference.gibbs(SetTable.of(rankings), 1.0, 40_000)
+    exact = reference.gibbs(SubsetLikelihood.from_rankings(rankings), 1.0, 40_000)
     expected = np.mean(exact[:, :, None] > exact[:, None, :], axis=0)
-    found = laplace(rankings, priors.Dirichlet())
+    found = fit_laplace(rankings, priors.Dirichlet())
     assert found.diagnostics.trusted
     assert_allclose(off_diagonal(found.better_matrix()[0]), off_diagonal(expected), atol=0.015)
     assert_allclose(found.mean()[0], exact.mean(axis=0), atol=0.01)
@@ -68,7 +68,7 @@ def test_it_agrees_with_long_nuts(scenario, name, monkeypatch):
     monkeypatch.syspath_prepend(str(STUDY))
     from scenarios import SCENARIOS
 
-    found = laplace(SCENARIOS[scenario](), PRIORS[name])
+    found = fit_laplace(SCENARIOS[scenario](), PRIORS[name])
     with np.load(STUDY / "reference" / f"{scenario}-{name}.npz") as nuts:
         error = np.abs(off_diagonal(found.better_matrix() - nuts["ahead"]))
         assert error.max() <= 0.02
@@ -87,7 +87,7 @@ def test_the_order_of_the_algorithms_does_not_matter(name):
     turned = replace(
         rankings, algorithms=rankings.algorithms[::-1], algorithm=3 - rankings.algorithm
     )
-    ours, theirs = laplace(rankings, PRIORS[name]), laplace(turned, PRIORS[name])
+    ours, theirs = fit_laplace(rankings, PRIORS[name]), fit_laplace(turned, PRIORS[name])
     assert_allclose(ours.better("a1", "a3"), theirs.better("a1", "a3"), atol=0.02)
 
 
@@ -95,16 +95,19 @@ def test_the_order_of_the_algorithms_does_not_matter(name):
 @pytest.mark.parametrize("name", PRIORS)
 def test_a_warm_start_changes_the_way_and_not_the_answer(name):
     mu = np.sin(np.linspace(0, 3, 10)[:, None] + np.arange(4))
-    before = laplace(simulate_rankings(mu[:, :3], 8, seed=3), PRIORS[name])
+    before = fit_laplace(simulate_rankings(mu[:, :3], 8, seed=3), PRIORS[name])
     rankings = simulate_rankings(mu, 16, seed=4)
-    cold, warm = laplace(rankings, PRIORS[name]), laplace(rankings, PRIORS[name], start=before)
+    cold, warm = (
+        fit_laplace(rankings, PRIORS[name]),
+        fit_laplace(rankings, PRIORS[name], start=before),
+    )
     assert_allclose(warm.better_matrix(), cold.better_matrix(), atol=0.015)
 
 
 def test_the_same_seed_gives_the_same_posterior_and_another_nearly_so():
     rankings = simulate_rankings(np.zeros((5, 3)), 10)
-    first, again = (laplace(rankings, priors.GP(), seed=5) for _ in range(2))
-    other = laplace(rankings, priors.GP(), seed=6)
+    first, again = (fit_laplace(rankings, priors.GP(), seed=5) for _ in range(2))
+    other = fit_laplace(rankings, priors.GP(), seed=6)
     assert first == again
     assert first != other
     assert_allclose(first.better_matrix(), other.better_matrix(), atol=0.01)
@@ -114,7 +117,7 @@ def test_a_temporal_prior_uses_the_neighbours_and_an_independent_one_does_not():
     mu = np.tile([[0.5, 0.0]], (20, 1))
     rankings = simulate_rankings(mu, 10, seed=1)
     width = {
-        name: np.ptp(laplace(rankings, PRIORS[name]).interval("a1"), axis=0).mean()
+        name: np.ptp(fit_laplace(rankings, PRIORS[name]).interval("a1"), axis=0).mean()
         for name in ("Dirichlet", "GP")
     }
     assert width["GP"] < 0.6 * width["Dirichlet"]
@@ -129,9 +132,9 @@ def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     """With a limit that all weights fail, Hamiltonian Monte Carlo must come to the same answer."""
     mu = np.sin(np.linspace(0, 3, 6)[:, None] + np.arange(4))
     rankings = simulate_rankings(mu, 20, seed=3)
-    weighted = laplace(rankings, PRIORS[name])
-    monkeypatch.setattr("polarbear.inference.laplace.engine.ENOUGH", -100.0)
-    moved = laplace(rankings, PRIORS[name], draws=16_000)
+    weighted = fit_laplace(rankings, PRIORS[name])
+    monkeypatch.setattr("polarbear.inference.laplace.engine.MAX_K_HAT", -100.0)
+    moved = fit_laplace(rankings, PRIORS[name], draws=16_000)
     assert moved.mixture is None
     assert moved.diagnostics.trusted
     assert "moved" in str(moved.diagnostics)
@@ -140,8 +143,8 @@ def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
 
 
 def test_hyperparameters_beyond_the_grid_are_a_problem(monkeypatch):
-    monkeypatch.setattr("polarbear.inference.laplace.hypergrid.MOST_POINTS", 3)
-    found = laplace(simulate_rankings(np.zeros((4, 3)), 5), priors.GP())
+    monkeypatch.setattr("polarbear.inference.laplace.hypergrid.MAX_POINTS", 3)
+    found = fit_laplace(simulate_rankings(np.zeros((4, 3)), 5), priors.GP())
     assert not found.diagnostics.trusted
     assert "beyond the grid" in str(found.diagnostics)
 
@@ -151,7 +154,7 @@ def test_hyperparameters_beyond_the_grid_are_a_problem(monkeypatch):
 def test_fine_grids_and_smooth_kernels_do_not_drown_in_rounding(kernel, n_times):
     times = np.linspace(0, 1, n_times)
     rankings = simulate_rankings(np.sin(3 * times[:, None] + np.arange(3)), 10, times=times)
-    found = laplace(rankings, priors.GP(kernel), draws=1000)
+    found = fit_laplace(rankings, priors.GP(kernel), draws=1000)
     assert found.diagnostics.trusted
 
 
@@ -159,7 +162,7 @@ def test_times_that_nearly_coincide_do_no_harm():
     times = np.array([0.0, 1e-7, 0.5, 0.5 + 1e-9, 1.0])
     for prior in (priors.GP(), priors.GP("matern52"), priors.RandomWalk()):
         rankings = simulate_rankings(np.zeros((5, 3)), 10, times=times)
-        found = laplace(rankings, prior)
+        found = fit_laplace(rankings, prior)
         assert found.diagnostics.trusted
         assert_allclose(found.better("a1", "a2")[0], found.better("a1", "a2")[1], atol=0.01)
 
@@ -180,7 +183,7 @@ def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
     costs = np.zeros((n_times, instances, 2))
     for t, won in enumerate(wins):
         costs[t, :won, 0], costs[t, won:, 1] = 1e3, 1e3
-    found = laplace(simulate_rankings(costs, instances), priors.HierarchicalDirichlet())
+    found = fit_laplace(simulate_rankings(costs, instances), priors.HierarchicalDirichlet())
     u = np.linspace(-9, 6, 3000)
     log_density = beta_binomial(np.exp(u), wins, instances - wins) + np.log(0.1) - 0.1 * np.exp(u)
     weight = np.exp(log_density + u - (log_density + u).max())
@@ -203,7 +206,7 @@ def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
     prior = priors.BSpline(number=30, degree=1, scale=priors.LogNormal(0.0, 1.0))
     costs = np.zeros((30, 1, 2))
     costs[::2, 0, 0] = costs[1::2, 0, 1] = 1e3
-    found = laplace(simulate_rankings(costs, 1), prior)
+    found = fit_laplace(simulate_rankings(costs, 1), prior)
     expected = stats.norm.ppf([0.1, 0.5, 0.9])
     ours = np.quantile(np.log(found.hyper["scale"]), [0.1, 0.5, 0.9])
     assert_allclose(ours, expected, atol=0.3)
@@ -212,5 +215,5 @@ def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
 def test_the_tail_is_never_said_to_be_empty():
     """Probabilities of exactly 0 or 1 would be claims that no number of draws can make."""
     for wins in (12, 30, 300):
-        ahead = laplace(duel(wins, 0), priors.Dirichlet()).better("a1", "a2")
+        ahead = fit_laplace(duel(wins, 0), priors.Dirichlet()).better("a1", "a2")
         assert 1 - 1e-3 < ahead[0] < 1.0

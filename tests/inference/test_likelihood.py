@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose
 
 import reference
 from polarbear import Run, Runs, rank
-from polarbear.inference.plackett_luce.likelihood import choices
-from polarbear.inference.plackett_luce.ordered_rankings import subsets
-from polarbear.inference.plackett_luce.ranking_likelihood import Orders
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
+from polarbear.inference.plackett_luce.ordered_rankings import tie_subsets
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.simulation import rank_costs
 from strategies import DIRECTIONS, GRIDS, records
 
-FORMS = pytest.mark.parametrize("form", [SetTable, Orders])
+FORMS = pytest.mark.parametrize("form", [SubsetLikelihood, RankingLikelihood])
 
 
 def simulated(n, n_instances, times=(1.0, 2.0), levels=4, seed=0):
@@ -40,13 +40,13 @@ def test_the_value_agrees_with_the_mean_over_all_orders(form, recorded, times, d
         reference.log_likelihood(rankings, dict(zip(rankings.algorithms, row, strict=True)), t)
         for row, t in zip(mu, times, strict=True)
     ]
-    assert_allclose(form.of(rankings).value(mu), expected, atol=1e-9)
+    assert_allclose(form.from_rankings(rankings).value(mu), expected, atol=1e-9)
 
 
 @FORMS
 def test_gradient_and_curvature_are_derivatives(form):
     rankings = simulated(5, 7)
-    data = form.of(rankings)
+    data = form.from_rankings(rankings)
     mu = np.random.default_rng(1).normal(size=(2, 5))
     gradient, curvature = data.gradient(mu), data.curvature(mu)
     step = 1e-5
@@ -69,7 +69,10 @@ def test_gradient_and_curvature_are_derivatives(form):
 def test_both_forms_give_the_same_numbers(n):
     rankings = simulated(n, 9, levels=3)
     mu = np.random.default_rng(2).normal(size=(2, n))
-    table, orders = SetTable.of(rankings), Orders.of(rankings)
+    table, orders = (
+        SubsetLikelihood.from_rankings(rankings),
+        RankingLikelihood.from_rankings(rankings),
+    )
     for what in ("value", "gradient", "curvature"):
         assert_allclose(getattr(table, what)(mu), getattr(orders, what)(mu), atol=1e-10)
     many = np.random.default_rng(2).normal(size=(3, 2, n))
@@ -77,13 +80,13 @@ def test_both_forms_give_the_same_numbers(n):
 
 
 def test_the_form_follows_the_number_of_algorithms():
-    assert isinstance(choices(simulated(12, 2)), SetTable)
-    assert isinstance(choices(simulated(13, 2)), Orders)
+    assert isinstance(build_likelihood(simulated(12, 2)), SubsetLikelihood)
+    assert isinstance(build_likelihood(simulated(13, 2)), RankingLikelihood)
 
 
 @FORMS
 def test_extreme_utilities_stay_finite(form):
-    data = form.of(simulated(4, 5))
+    data = form.from_rankings(simulated(4, 5))
     mu = np.array([[700.0, 0.0, -700.0, 350.0]] * 2)
     assert np.isfinite(data.value(mu)).all()
     assert np.isfinite(data.gradient(mu)).all()
@@ -92,7 +95,7 @@ def test_extreme_utilities_stay_finite(form):
 
 @pytest.mark.parametrize("size", [13, 20])
 def test_sampled_orders_for_large_ties_are_balanced_and_near(size):
-    member, weight = subsets(size)
+    member, weight = tie_subsets(size)
     by_size = [weight[member.sum(axis=1) == m].sum() for m in range(1, size + 1)]
     assert_allclose(by_size, 1.0)
     assert_allclose(weight @ member, (size + 1) / 2)
@@ -104,7 +107,7 @@ def test_sampled_orders_for_large_ties_are_balanced_and_near(size):
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
-    """Nobody is not the first algorithm: an unknown entry must not touch anybody's curvature."""
+    """An unknown entry must not change the curvature of any algorithm, the first one included."""
     rng = np.random.default_rng(8)
     n, n_times, instances = 5, 3, 12
     costs = rng.normal(size=(n_times, instances, n))
@@ -112,34 +115,42 @@ def test_both_representations_agree_with_algorithms_that_are_not_known(ties):
         costs = costs.round()
     costs[rng.random(costs.shape) < 0.3] = np.nan
     rankings = rank_costs(costs, weight=rng.uniform(0.5, 2, instances))
-    table, orders = SetTable.of(rankings), Orders.of(rankings)
+    table, orders = (
+        SubsetLikelihood.from_rankings(rankings),
+        RankingLikelihood.from_rankings(rankings),
+    )
     mu = rng.normal(size=(4, n_times, n))
     assert_allclose(orders.value(mu), table.value(mu), atol=1e-9)
     assert_allclose(orders.gradient(mu), table.gradient(mu), atol=1e-9)
     assert_allclose(orders.curvature(mu[0]), table.curvature(mu[0]), atol=1e-9)
     assert_allclose(orders.curvature(mu[0]).sum(axis=-1), 0.0, atol=1e-9)
     for form in (table, orders):
-        assert_allclose(form.single().value(mu.astype(np.float32)), table.value(mu), atol=1e-3)
+        assert_allclose(
+            form.to_single_precision().value(mu.astype(np.float32)), table.value(mu), atol=1e-3
+        )
 
 
 def test_many_draws_of_many_algorithms_are_as_one_by_one():
     """More draws and rankings than are worked on at a time."""
     rankings = simulated(14, 300, levels=6)
-    orders = Orders.of(rankings)
+    orders = RankingLikelihood.from_rankings(rankings)
     mu = np.random.default_rng(4).normal(size=(260, 2, 14))
     some = [0, 1, 255, 256, 259]
     assert_allclose(orders.value(mu)[some], [orders.value(mu[k]) for k in some], rtol=1e-12)
-    light = orders.single()
+    light = orders.to_single_precision()
     assert light is not orders
     assert_allclose(light.value(mu.astype(np.float32)), orders.value(mu), atol=3e-3)
-    assert Orders.of(simulated(14, 1000)).single().wins.dtype == np.float64  # too many choices
+    assert (
+        RankingLikelihood.from_rankings(simulated(14, 1000)).to_single_precision().wins.dtype
+        == np.float64
+    )  # too many choices
 
 
 @FORMS
 def test_utilities_far_apart_do_not_leave_the_range_of_single_precision(form):
-    table = form.of(simulated(4, 6))
+    table = form.from_rankings(simulated(4, 6))
     mu = np.array([[[0.0, -100.0, -200.0, -1000.0]] * 2, [[0.0, 1.0, 2.0, 3.0]] * 2])
-    light = table.single().value(mu.astype(np.float32))
+    light = table.to_single_precision().value(mu.astype(np.float32))
     assert np.isfinite(light).all()
     assert_allclose(light[1], table.value(mu)[1], atol=1e-3)
 
@@ -149,8 +160,10 @@ def test_scores_are_the_gradients_of_single_instances():
     costs = rng.integers(0, 3, size=(3, 6, 4)).astype(float)
     costs[rng.random(costs.shape) < 0.2] = np.nan
     weight, mu = rng.uniform(0.5, 2, 6), rng.normal(size=(3, 4))
-    scores = Orders.of(rank_costs(costs, weight=weight)).scores(mu, np.arange(6) // 2, 3)
+    scores = RankingLikelihood.from_rankings(rank_costs(costs, weight=weight)).instance_gradients(
+        mu, np.arange(6) // 2, 3
+    )
     for k in range(3):
         alone = slice(2 * k, 2 * k + 2)
-        own = SetTable.of(rank_costs(costs[:, alone], weight=weight[alone]))
+        own = SubsetLikelihood.from_rankings(rank_costs(costs[:, alone], weight=weight[alone]))
         assert_allclose(scores[k], own.gradient(mu), atol=1e-12)

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import polarbear as pb
-from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.reference.chains import judge
-from polarbear.priors.base import helmert, unit_times
+from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.simulation import rank_costs
 
 pytest.importorskip("pymc")
@@ -39,9 +39,9 @@ def hard_rankings(n, n_times=5, instances=9):
 
 def log_posterior(rankings, prior, point):
     """By the parts the fast engine is made of, in the coordinates of the PyMC model."""
-    n, data = len(rankings.algorithms), choices(rankings)
+    n, data = len(rankings.algorithms), build_likelihood(rankings)
     if "eta" in point:
-        mu = point["eta"] @ helmert(n).T
+        mu = point["eta"] @ helmert_basis(n).T
         total, alpha = 0.0, getattr(prior, "alpha", None)
         if alpha is None:
             alpha = np.exp(point["kappa_log__"]) / n
@@ -51,12 +51,12 @@ def log_posterior(rankings, prior, point):
         return total + data.value(mu).sum() + alpha * log_theta.sum() + len(mu) * normaliser
     u = {name: float(point[f"{name}_log__"]) for name in prior.hypers()}
     factor = prior.factor(
-        unit_times(rankings.times, prior.warp), {name: np.exp(x) for name, x in u.items()}
+        scale_times(rankings.times, prior.warp), {name: np.exp(x) for name, x in u.items()}
     )
     z = point["z"]
     total = sum(h.log_density(u[name]) for name, h in prior.hypers().items())
     total -= 0.5 * np.sum(z**2) + 0.5 * z.size * log(2 * np.pi)
-    return total + data.value(factor @ z @ helmert(n).T).sum()
+    return total + data.value(factor @ z @ helmert_basis(n).T).sum()
 
 
 @pytest.mark.parametrize("n", [4, 14])

@@ -18,12 +18,12 @@ from scipy.special import gammaln, log_softmax
 
 from polarbear import Run, Runs, rank
 from polarbear.errors import DataError, FitError, MissingDependency
-from polarbear.inference.laplace.engine import laplace
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
+from polarbear.inference.laplace.engine import fit_laplace
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.inference.reference.stan import sampler as engine
 from polarbear.inference.reference.stan.compiler import cache, program
 from polarbear.inference.reference.stan.sampler import log_density, stan
-from polarbear.priors.base import helmert, unit_times
+from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
@@ -66,14 +66,14 @@ def expected_density(rankings, prior, point):
     hyper = dict(zip(hypers, np.exp(logs), strict=True))
     if isinstance(prior, Dirichlet | HierarchicalDirichlet):
         alpha = hyper["kappa"] / n if hyper else prior.alpha
-        mu = rest @ helmert(n).T
+        mu = rest @ helmert_basis(n).T
         normaliser = gammaln(n * alpha) - n * gammaln(alpha) + 0.5 * np.log(n)
         value += alpha * log_softmax(mu, axis=1).sum() + n_times * normaliser
     else:
-        factor = prior.factor(unit_times(rankings.times, prior.warp), hyper)
-        mu = factor @ rest @ helmert(n).T
+        factor = prior.factor(scale_times(rankings.times, prior.warp), hyper)
+        mu = factor @ rest @ helmert_basis(n).T
         value += -0.5 * np.sum(rest**2) - 0.5 * rest.size * np.log(2 * np.pi)
-    return value + SetTable.of(rankings).value(mu).sum()
+    return value + SubsetLikelihood.from_rankings(rankings).value(mu).sum()
 
 
 @pytest.mark.long
@@ -112,14 +112,14 @@ def test_nuts_agrees_with_the_fast_engine(prior):
     found = stan(rankings, prior, seed=1, draws=1000)
     assert_allclose(
         found.better_matrix(),
-        laplace(rankings, prior, evidence="rankings").better_matrix(),
+        fit_laplace(rankings, prior, evidence="rankings").better_matrix(),
         atol=0.03,
     )
     assert found.diagnostics.trusted, found.diagnostics
     assert found.draws.shape == (4000, 3, 4)
     assert found.draws.dtype == np.float32
     assert (found.method, found.chains, found.prior) == ("stan-nuts", 4, repr(prior))
-    assert set(found.hyper) == set(laplace(rankings, prior, evidence="rankings").hyper)
+    assert set(found.hyper) == set(fit_laplace(rankings, prior, evidence="rankings").hyper)
     assert all(values.shape == (4000,) for values in found.hyper.values())
 
 
@@ -132,7 +132,7 @@ def test_approximations_are_near_on_easy_data(prior, algorithm):
     found = stan(rankings, prior, seed=1, algorithm=algorithm)
     assert_allclose(
         found.better_matrix(),
-        laplace(rankings, prior, evidence="rankings").better_matrix(),
+        fit_laplace(rankings, prior, evidence="rankings").better_matrix(),
         atol=0.05,
     )
     assert found.draws.shape == (2000, 3, 4)
@@ -279,7 +279,7 @@ with open(f"{folder}/chain1.csv", "w") as out:
     in_place_of_stan(monkeypatch, tmp_path, body)
     rankings = easy(n=2)
     found = stan(rankings, Dirichlet(), algorithm="laplace", draws=200)
-    assert_allclose(found.draws[0, :, 0], SetTable.of(rankings).wins[:, 0])
+    assert_allclose(found.draws[0, :, 0], SubsetLikelihood.from_rankings(rankings).wins[:, 0])
     assert found.diagnostics.trusted
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Decided
 from polarbear.racing.race import Race
@@ -60,7 +60,7 @@ def resampling_fit(curves):
 
     def fit(rankings, *, seed):  # noqa: ARG001
         own = curves[:, :, [NAMES.index(name) for name in rankings.algorithms]]
-        log = choices(rankings).value(own.astype(float)).sum(axis=1)
+        log = build_likelihood(rankings).value(own.astype(float)).sum(axis=1)
         passed = np.cumsum(np.exp(log - log.max()))
         at = (np.arange(SAMPLES) + 0.5) * passed[-1] / SAMPLES
         chosen = np.minimum(np.searchsorted(passed, at), PRIOR - 1)

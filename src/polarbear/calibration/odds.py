@@ -20,9 +20,9 @@ from polarbear.calibration.population import (
     to_dense_positions,
 )
 from polarbear.data.rankings import UNKNOWN, Rankings
-from polarbear.inference.laplace.independent import independent
-from polarbear.inference.plackett_luce.likelihood import choices
-from polarbear.inference.plackett_luce.ranking_likelihood import Orders
+from polarbear.inference.laplace.independent import fit_independent
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 
 Floats = NDArray[np.float64]
 
@@ -128,9 +128,11 @@ class _Fit(NamedTuple):
 
 def _fit(rankings: Rankings) -> _Fit:
     n_times, n = len(rankings.times), len(rankings.algorithms)
-    found = independent(choices(rankings), ALPHA, n_times, n)
+    found = fit_independent(build_likelihood(rankings), ALPHA, n_times, n)
     number = len(rankings.instances)
-    score = Orders.of(rankings).scores(found.mean, rankings.instance, number)
+    score = RankingLikelihood.from_rankings(rankings).instance_gradients(
+        found.mean, rankings.instance, number
+    )
     score = score - score.mean(axis=0)
     return _Fit(found.mean, np.einsum("itn,tnm->itm", score, found.covariance))
 

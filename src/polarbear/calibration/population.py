@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data.rankings import UNKNOWN, Rankings, compute_positions
-from polarbear.inference.laplace.independent import independent
-from polarbear.inference.plackett_luce.likelihood import choices
+from polarbear.inference.laplace.independent import fit_independent
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
     True
     """
     n_times, n = len(rankings.times), len(rankings.algorithms)
-    return independent(choices(rankings), alpha, n_times, n).mean
+    return fit_independent(build_likelihood(rankings), alpha, n_times, n).mean
 
 
 def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.inference.draws import by_time
+from polarbear.inference.draws import iterate_times
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -39,7 +39,7 @@ def everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
     It is never more likely than to be ahead at the worst time, and never less likely than what is
     left when the times at which it is not so never come together.
     """
-    return _together(by_time(lead), ahead, count)
+    return _together(iterate_times(lead), ahead, count)
 
 
 def _together(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
@@ -70,7 +70,7 @@ def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) ->
     least = ahead[:, row, column].min(axis=0)
     found[row, column] = least if n_times == 1 else 0.0
     wanted = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
-    curves = list(by_time(utilities)) if len(wanted) else []
+    curves = list(iterate_times(utilities)) if len(wanted) else []
     step = max(1, AT_ONCE // (8 * draws))
     for k in range(0, len(wanted), step):
         a, b = row[wanted[k : k + step]], column[wanted[k : k + step]]
@@ -205,7 +205,7 @@ def not_dominated(utilities: NDArray[Any], ahead: Floats) -> Bools:
     least = ahead.min(axis=0)
     np.fill_diagonal(least, 0.0)
     by, of = np.nonzero(least > 0.5 / draws)
-    curves = list(by_time(utilities)) if len(by) else []
+    curves = list(iterate_times(utilities)) if len(by) else []
     step = max(1, AT_ONCE // draws)
     for k in range(0, len(by), step):
         a, b = by[k : k + step], of[k : k + step]

@@ -1,4 +1,4 @@
-"""Draws of curves: how to make them weigh the same, and how to move them to other moments."""
+"""Weighted posterior draws: resampling, transposing, moments and moment matching."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,51 +9,56 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-TILE = (256, 112)
-"""Rows and columns that are exchanged at once."""
+TILE_SHAPE = (256, 112)
+"""Rows and columns that are transposed at a time."""
 
 
-def even(weight: NDArray[Any], draws: int | None = None, offset: float = 0.5) -> NDArray[np.intp]:
-    """Which draws to take, some of them more than once, so that all weigh the same.
+def systematic_resample(
+    weight: NDArray[Any], draws: int | None = None, offset: float = 0.5
+) -> NDArray[np.intp]:
+    """Return the indices of a systematic resample by weights (D,), by default of size D.
 
-    Systematic resampling, by default of as many draws as there are.
+    Index i is drawn once for each of the points (k + offset) / draws, k = 0, 1, ..., that falls
+    into its interval of the cumulated weights (Kitagawa 1996).
 
-    >>> even(np.array([0.5, 0.25, 0.25, 0.0]))
+    >>> systematic_resample(np.array([0.5, 0.25, 0.25, 0.0]))
     array([0, 0, 1, 2])
     """
-    edges = np.cumsum(weight, dtype=np.float64)
+    cumulated = np.cumsum(weight, dtype=np.float64)
     draws = len(weight) if draws is None else draws
-    places = (np.arange(draws) + offset) / draws * edges[-1]
-    return np.minimum(np.searchsorted(edges, places), len(weight) - 1)
+    points = (np.arange(draws) + offset) / draws * cumulated[-1]
+    return np.minimum(np.searchsorted(cumulated, points), len(weight) - 1)
 
 
-def turned(rows: NDArray[Any]) -> NDArray[Any]:
-    """A matrix with rows and columns exchanged, as an array of its own.
+def transpose_in_tiles(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the transpose of a matrix as a contiguous copy.
 
-    In tiles that fit into the processor's cache, which is several times faster than as a whole.
+    Tiles that fit into the processor's cache make it several times faster than a plain copy.
     """
     size, width = rows.shape
-    found = np.empty((width, size), dtype=rows.dtype)
-    for k in range(0, width, TILE[1]):
-        for i in range(0, size, TILE[0]):
-            found[k : k + TILE[1], i : i + TILE[0]] = rows[i : i + TILE[0], k : k + TILE[1]].T
-    return found
+    transposed = np.empty((width, size), dtype=rows.dtype)
+    height, breadth = TILE_SHAPE
+    for k in range(0, width, breadth):
+        for i in range(0, size, height):
+            transposed[k : k + breadth, i : i + height] = rows[i : i + height, k : k + breadth].T
+    return transposed
 
 
-def by_time(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Draws (D, T, n) at each time, those of an algorithm side by side: (n, D).
+def iterate_times(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the draws (D, T, n) of one time after the other, as contiguous arrays (n, D).
 
-    >>> [at.tolist() for at in by_time(np.arange(8).reshape(2, 2, 2))]
+    >>> [at_time.tolist() for at_time in iterate_times(np.arange(8).reshape(2, 2, 2))]
     [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]
     """
     size, n_times, n = draws.shape
-    step = max(1, TILE[1] // n)
+    step = max(1, TILE_SHAPE[1] // n)
     for t in range(0, n_times, step):
-        yield from turned(draws[:, t : t + step].reshape(size, -1)).reshape(-1, n, size)
+        chunk = draws[:, t : t + step].reshape(size, -1)
+        yield from transpose_in_tiles(chunk).reshape(-1, n, size)
 
 
-def share_at(weight: NDArray[Any], t: int) -> Floats:
-    """Weights (D, T), or (D, 1) for all times, at a time, summing to 1."""
+def normalised_weights(weight: NDArray[Any], t: int) -> Floats:
+    """Return the weights (D,) at time t, summing to 1, from (D, T), or (D, 1) for all times."""
     share = weight[:, t if weight.shape[1] > 1 else 0].astype(np.float64)
     return share / share.sum()
 
@@ -65,40 +70,45 @@ class Moments(NamedTuple):
     covariance: Floats
 
 
-def moments(draws: NDArray[Any], weight: NDArray[Any] | None = None) -> Moments:
-    """Of draws (D, T, n), that weigh the same or by (D,), or at each time by (D, T)."""
+def compute_moments(draws: NDArray[Any], weight: NDArray[Any] | None = None) -> Moments:
+    """Return the moments of draws (D, T, n), with equal weights or weights (D,) or (D, T)."""
     size, n_times, n = draws.shape
     weight = np.ones((size, 1)) if weight is None else weight.reshape(size, -1)
     mean, covariance = np.empty((n_times, n)), np.empty((n_times, n, n))
-    for t, single in enumerate(by_time(draws)):  # a time fits into the processor's cache
-        at = single.astype(np.float64)
-        share = share_at(weight, t)
-        mean[t] = at @ share
-        at -= mean[t][:, None]
-        covariance[t] = (at * share) @ at.T
+    for t, single in enumerate(iterate_times(draws)):  # one time fits into the processor's cache
+        at_time = single.astype(np.float64)
+        share = normalised_weights(weight, t)
+        mean[t] = at_time @ share
+        at_time -= mean[t][:, None]
+        covariance[t] = (at_time * share) @ at_time.T
     return Moments(mean, covariance)
 
 
-def matched(draws: Singles, have: Moments, want: Moments) -> Singles:
-    """Draws (D, T, n) moved, all of a time alike, from the moments they have to others.
+def match_moments(draws: Singles, current: Moments, target: Moments) -> Singles:
+    """Map draws (D, T, n) affinely at each time from their current moments to target moments.
 
-    By the symmetric matrix that moves them least. With too few draws for so many algorithms only
-    the mean is moved.
+    With current covariance C and target covariance S the symmetric matrix
+    C^-1/2 (C^1/2 S C^1/2)^1/2 C^-1/2 moves the draws least: it is the optimal transport between
+    Gaussians (Olkin and Pukelsheim 1982). With fewer than 20 draws for each algorithm only the
+    mean is moved.
     """
-    away = draws - have.mean.astype(np.float32)
+    deviation = draws - current.mean.astype(np.float32)
     if len(draws) >= 20 * draws.shape[2]:
-        root, back = _roots(have.covariance)
-        middle, _ = _roots(root @ want.covariance @ root)
-        move = (back @ middle @ back).astype(np.float32)
-        away = (away.swapaxes(0, 1) @ move).swapaxes(0, 1)
-    return np.add(want.mean, away, dtype=np.float32)
+        root, inverse_root = _symmetric_roots(current.covariance)
+        middle, _ = _symmetric_roots(root @ target.covariance @ root)
+        transport = (inverse_root @ middle @ inverse_root).astype(np.float32)
+        deviation = (deviation.swapaxes(0, 1) @ transport).swapaxes(0, 1)
+    return np.add(target.mean, deviation, dtype=np.float32)
 
 
-def _roots(covariance: Floats) -> tuple[Floats, Floats]:
-    """Symmetric roots of covariances, and their pseudo-inverses: utilities sum to zero."""
-    size, direction = np.linalg.eigh(covariance)
-    size = np.sqrt(np.maximum(size, 0.0))
-    least = 1e-6 * size[:, -1:]
-    inverse = np.where(size > least, 1 / np.maximum(size, least + 1e-300), 0.0)
-    turned = direction.swapaxes(1, 2)
-    return (direction * size[:, None]) @ turned, (direction * inverse[:, None]) @ turned
+def _symmetric_roots(covariance: Floats) -> tuple[Floats, Floats]:
+    """Return symmetric square roots of covariances (T, n, n), and their pseudo-inverses.
+
+    Utilities sum to zero, so the covariances are singular.
+    """
+    eigenvalue, direction = np.linalg.eigh(covariance)
+    sd = np.sqrt(np.maximum(eigenvalue, 0.0))
+    least = 1e-6 * sd[:, -1:]
+    inverse = np.where(sd > least, 1 / np.maximum(sd, least + 1e-300), 0.0)
+    transposed = direction.swapaxes(1, 2)
+    return (direction * sd[:, None]) @ transposed, (direction * inverse[:, None]) @ transposed

@@ -26,7 +26,7 @@ from polarbear.priors.prior import Prior
 Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"]
 
 ENGINES: Mapping[str, tuple[str, str]] = {
-    "laplace": ("polarbear.inference.laplace.engine", "laplace"),
+    "laplace": ("polarbear.inference.laplace.engine", "fit_laplace"),
     "nuts": ("polarbear.inference.reference.nuts", "nuts"),
     "pathfinder": ("polarbear.inference.reference.variational", "pathfinder"),
     "pymc-laplace": ("polarbear.inference.reference.variational", "pymc_laplace"),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from polarbear.data.frozen import FrozenRecord
-from polarbear.inference.draws import by_time, share_at
+from polarbear.inference.draws import iterate_times, normalised_weights
 from polarbear.inference.threads import one_thread
 
 Floats = NDArray[np.float64]
@@ -67,8 +67,8 @@ class Weighted:
     def _by_time(self) -> Iterator[tuple[Singles, Singles | None]]:
         """Draws at each time (n, D), and by how much they were bent."""
         if self.mixture is None or self.mixture.bent.size == 1:
-            return zip(by_time(self.draws), repeat(None), strict=False)
-        return zip(by_time(self.draws), by_time(self.mixture.bent), strict=True)
+            return zip(iterate_times(self.draws), repeat(None), strict=False)
+        return zip(iterate_times(self.draws), iterate_times(self.mixture.bent), strict=True)
 
     def _at(
         self,
@@ -81,7 +81,7 @@ class Weighted:
         room: "_Room",
     ) -> list[Floats]:
         lead = _leads(at, row, column, room.lead)
-        weight = share_at(self.weight, t)
+        weight = normalised_weights(self.weight, t)
         if self.mixture is None or not self.mixture.holds[t]:
             return [_counted(lead > margin, weight) for margin in margins]
         mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]

@@ -27,7 +27,7 @@ from polarbear.inference.dominance import (
     margin,
     not_dominated,
 )
-from polarbear.inference.draws import even, matched, moments
+from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
 from polarbear.inference.pair_probabilities import Mixture, Weighted
 from polarbear.inference.posterior_file import KIND, MIXTURE, VERSION, read_posterior
 from polarbear.inference.threads import one_thread
@@ -115,12 +115,17 @@ class Posterior(FrozenRecord):
         if np.ptp(self.weight) == 0:
             return self.draws
         if blocks == 1:
-            return self.draws[even(self.weight[:, 0])]
+            return self.draws[systematic_resample(self.weight[:, 0])]
         if self.independent:
-            return np.stack([self.draws[even(self.weight[:, b]), b] for b in range(blocks)], axis=1)
+            return np.stack(
+                [self.draws[systematic_resample(self.weight[:, b]), b] for b in range(blocks)],
+                axis=1,
+            )
         # To take others at some times would tear the curves apart: they are moved a little instead.
         with one_thread():
-            return matched(self.draws, moments(self.draws), moments(self.draws, self.weight))
+            return match_moments(
+                self.draws, compute_moments(self.draws), compute_moments(self.draws, self.weight)
+            )
 
     @property
     def ratings(self) -> Singles:

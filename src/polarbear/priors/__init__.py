@@ -1,8 +1,8 @@
-"""Priors: how the ratings of algorithms may move over time.
+"""Priors over the ratings of algorithms as functions of time.
 
 Each prior is written once and serves every engine. ``Dirichlet`` and ``HierarchicalDirichlet``
-treat times as independent; the others let log-utilities move smoothly and are Gaussian given one
-or two hyperparameters.
+treat times as independent. Under the others log-utilities change smoothly over time and are
+Gaussian, given one or two hyperparameters.
 """
 
 from polarbear.priors.bspline import BSpline

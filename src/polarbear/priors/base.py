@@ -1,4 +1,4 @@
-"""What priors share: the Helmert basis, the time axis they see, and what a Gaussian prior is."""
+"""Common parts of priors: the Helmert basis, the scaled time axis, and the Gaussian interface."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
@@ -14,26 +14,26 @@ Floats = NDArray[np.float64]
 Warp = Literal["auto", "linear", "log"]
 
 
-def helmert(n: int) -> Floats:
-    """Orthonormal basis (n, n - 1) of the vectors that sum to zero (paper, appendix A).
+def helmert_basis(n: int) -> Floats:
+    """Return an orthonormal basis (n, n - 1) of the vectors that sum to zero (paper, appendix A).
 
-    >>> helmert(2).round(3)
+    >>> helmert_basis(2).round(3)
     array([[ 0.707],
            [-0.707]])
     """
     k = np.arange(1, n)
     row = np.arange(1, n + 1)[:, None]
-    above, on = np.sqrt(1 / (k * (k + 1))), -np.sqrt(k / (k + 1))
-    return np.where(row <= k, above, np.where(row == k + 1, on, 0.0))
+    upper, below_diagonal = np.sqrt(1 / (k * (k + 1))), -np.sqrt(k / (k + 1))
+    return np.where(row <= k, upper, np.where(row == k + 1, below_diagonal, 0.0))
 
 
-def unit_times(times: Floats, warp: Warp = "auto") -> Floats:
-    """Times on [0, 1], as a stationary prior sees them; "log" before that if asked for.
+def scale_times(times: Floats, warp: Warp = "auto") -> Floats:
+    """Scale times to [0, 1] for a stationary prior, "linear" or after taking the logarithm ("log").
 
-    "auto" takes the logarithm of times that span a factor of 100 or more: nothing that changes at
-    one rate over raw time can follow a race over decades.
+    "auto" takes the logarithm of times that span a factor of 100 or more. A process that changes at
+    one rate over raw time cannot follow changes over several decades.
 
-    >>> unit_times(np.array([10.0, 100.0, 1000.0]))
+    >>> scale_times(np.array([10.0, 100.0, 1000.0]))
     array([0. , 0.5, 1. ])
     """
     if warp not in ("auto", "linear", "log"):
@@ -49,18 +49,18 @@ def unit_times(times: Floats, warp: Warp = "auto") -> Floats:
 
 
 class Algebra(Protocol):
-    """The few operations beside arithmetic that a prior needs, in numpy or in another language.
+    """The operations beside arithmetic that a prior needs, on arrays or symbolic tensors.
 
-    Arguments and results are arrays, or whatever stands for arrays there: a prior is written once,
-    and a modelling language that brings these three can differentiate it.
+    A prior is written once. A modelling language that provides these three operations can
+    differentiate it.
     """
 
     def exp(self, x: Any) -> Any:
-        """Elementwise exponential."""
+        """Return the elementwise exponential."""
         ...
 
     def cholesky(self, a: Any) -> Any:
-        """The lower Cholesky factor."""
+        """Return the lower Cholesky factor."""
         ...
 
     def solve_lower(self, a: Any, b: Any) -> Any:
@@ -68,15 +68,15 @@ class Algebra(Protocol):
         ...
 
 
-class Numpy:
-    """Plain arrays."""
+class NumpyAlgebra:
+    """The operations of a prior on numpy arrays."""
 
     def exp(self, x: Any) -> Any:
-        """Elementwise exponential."""
+        """Return the elementwise exponential."""
         return np.exp(x)
 
     def cholesky(self, a: Any) -> Any:
-        """The lower Cholesky factor."""
+        """Return the lower Cholesky factor."""
         return cholesky(a, lower=True)
 
     def solve_lower(self, a: Any, b: Any) -> Any:
@@ -84,41 +84,41 @@ class Numpy:
         return solve_triangular(a, b, lower=True)
 
 
-NUMPY = Numpy()
+NUMPY = NumpyAlgebra()
 
 
-class Chain(NamedTuple):
-    """A Gaussian process in time as a Markov chain of small states, the first entry of which it is.
+class MarkovChain(NamedTuple):
+    """A Gaussian process over time in state-space form.
 
-    ``start`` (s, s) is the covariance of the first state, ``move`` (T - 1, s, s) takes a state to
-    the next, and ``noise`` (T - 1, s, s) is the covariance of what is added.
+    The first of the s entries of a state x_t is the value of the process. With transition A_t and
+    noise covariance N_t the states are x_{t+1} = A_t x_t + w_t, w_t ~ Normal(0, N_t).
     """
 
-    start: Floats
-    move: Floats
-    noise: Floats
+    initial_covariance: Floats  # (s, s)
+    transition: Floats  # (T - 1, s, s)
+    noise_covariance: Floats  # (T - 1, s, s)
 
 
-class Gaussian(Protocol):
+class GaussianPrior(Protocol):
     """A prior under which log-utilities are Gaussian, given hyperparameters.
 
     With z standard normal of shape (K, n - 1), the utilities at T times are
-    ``mu = factor(times, hyper) @ z @ helmert(n).T``.
+    ``mu = factor(times, hyper) @ z @ helmert_basis(n).T``.
     """
 
     @property
     def warp(self) -> Warp:
-        """How time is seen."""
+        """The scale of the time axis."""
         ...
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """The hyperparameters and their distributions."""
+        """Return the distributions of the hyperparameters, by name."""
         ...
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """A square root (T, K) of the covariance over times, which lie on [0, 1]."""
+        """Return a square root (T, K) of the covariance over times on [0, 1]."""
         ...
 
-    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:
-        """The same prior as a Markov chain, if it is one."""
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:
+        """Return the prior as a Markov chain, or None if it has no such form."""
         ...

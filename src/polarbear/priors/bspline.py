@@ -1,4 +1,4 @@
-"""B-splines over time with independent Gaussian coefficients."""
+"""B-spline prior over time with independent Gaussian coefficients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import interpolate
 
-from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
+from polarbear.priors.base import NUMPY, Algebra, MarkovChain, Warp
 from polarbear.priors.hyper import Hyper, LogNormal
 
 Floats = NDArray[np.float64]
@@ -16,9 +16,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BSpline:
-    """Splines of a ``degree`` with knots at quantiles of the times.
+    """Utilities are splines of a ``degree`` over time, with knots at quantiles of the times.
 
-    By default half as many basis functions as times, and at least ``degree + 1``.
+    ``number`` is the number of basis functions: by default half the number of times, and at least
+    ``degree + 1``.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
@@ -32,11 +33,11 @@ class BSpline:
     warp: Warp = "auto"
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """The size of the coefficients."""
+        """Return the distribution of ``scale``, the standard deviation of the coefficients."""
         return {"scale": self.scale}
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:  # noqa: ARG002
-        """The basis, scaled."""
+        """Return the values of the basis functions (T, K), times the scale."""
         degree = min(self.degree, len(times) - 1)
         number = max(self.number or len(times) // 2, degree + 1)
         if len(times) == 1:
@@ -45,6 +46,6 @@ class BSpline:
         knots = np.concatenate([np.repeat(inner[0], degree), inner, np.repeat(inner[-1], degree)])
         return hyper["scale"] * interpolate.BSpline.design_matrix(times, knots, degree).toarray()
 
-    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:  # noqa: ARG002
-        """Not a Markov chain."""
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:  # noqa: ARG002
+        """Return None: splines are not a Markov chain."""
         return None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from polarbear.priors.hyper import Exponential, Hyper, positive
+from polarbear.priors.hyper import Exponential, Hyper, check_positive
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Dirichlet:
     """Ratings at each time are Dirichlet(alpha, ..., alpha), independently (paper, 3.2.1).
 
     In log-utilities the density is proportional to the product of theta_i ** alpha: it acts as
-    ``alpha`` first places for each algorithm. ``alpha=1`` is uniform over all ratings.
+    ``alpha`` first places of each algorithm. ``alpha=1`` is uniform over all ratings.
 
     >>> Dirichlet(alpha=0.5).concentration({}, n=3)
     0.5
@@ -21,14 +21,14 @@ class Dirichlet:
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        positive(alpha=self.alpha)
+        check_positive(alpha=self.alpha)
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """None."""
+        """Return no distributions: this prior has no hyperparameters."""
         return {}
 
     def concentration(self, hyper: Mapping[str, Any], n: int) -> Any:  # noqa: ARG002
-        """The parameter of the Dirichlet distribution for each of n algorithms."""
+        """Return the Dirichlet parameter of each of n algorithms."""
         return self.alpha
 
 
@@ -43,12 +43,12 @@ class HierarchicalDirichlet:
     kappa: Hyper = field(default=Exponential(0.1))
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """How many first places the prior is worth, in all."""
+        """Return the distribution of ``kappa``, the prior's weight in first places."""
         return {"kappa": self.kappa}
 
     def concentration(self, hyper: Mapping[str, Any], n: int) -> Any:
-        """The parameter of the Dirichlet distribution for each of n algorithms."""
+        """Return the Dirichlet parameter of each of n algorithms."""
         return hyper["kappa"] / n
 
 
-Independent = Dirichlet | HierarchicalDirichlet
+IndependentPrior = Dirichlet | HierarchicalDirichlet

@@ -1,4 +1,4 @@
-"""Gaussian processes: exact, with inducing points, and in a Hilbert-space basis."""
+"""Gaussian process priors: exact, with inducing points, and in a Hilbert-space basis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,20 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.errors import DataError
-from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
-from polarbear.priors.hyper import Hyper, InverseGamma, LogNormal, positive
-from polarbear.priors.kernels import BASIS_RULES, Name, covariance, markov, spectral_density
+from polarbear.priors.base import NUMPY, Algebra, MarkovChain, Warp
+from polarbear.priors.hyper import Hyper, InverseGamma, LogNormal, check_positive
+from polarbear.priors.kernels import (
+    BASIS_RULES,
+    KernelName,
+    kernel_covariance,
+    matern_chain,
+    spectral_density,
+)
 
 Floats = NDArray[np.float64]
 
-MOST_FUNCTIONS = 1000
+MAX_BASIS_FUNCTIONS = 1000
 
 
 @dataclass(frozen=True)
-class _Process:
-    """A stationary process with an amplitude ``scale`` and a ``length`` in units of the range."""
+class _StationaryProcess:
+    """A stationary process with amplitude ``scale`` and ``length`` scale, for times on [0, 1]."""
 
-    kernel: Name = "matern32"
+    kernel: KernelName = "matern32"
     scale: Hyper = field(default=LogNormal(0.0, 0.5))
     length: Hyper = field(default=InverseGamma(5.0, 2.0))
     warp: Warp = "auto"
@@ -31,26 +37,28 @@ class _Process:
             raise DataError(f"no kernel {self.kernel!r}; there are {', '.join(BASIS_RULES)}")
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """Amplitude and length."""
+        """Return the distributions of the amplitude ``scale`` and the ``length`` scale."""
         return {"scale": self.scale, "length": self.length}
 
-    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:  # noqa: ARG002
-        """Only the exact process can be a Markov chain."""
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:  # noqa: ARG002
+        """Return None: only the exact process can be a Markov chain."""
         return None
 
     def _covariance(
         self, times: Floats, others: Floats, hyper: Mapping[str, Any], algebra: Algebra
     ) -> Any:
-        return covariance(self.kernel, times, others, hyper["scale"], hyper["length"], algebra)
+        return kernel_covariance(
+            self.kernel, times, others, hyper["scale"], hyper["length"], algebra
+        )
 
     def _root(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra) -> Any:
-        # The squared exponential is singular to rounding: a share of its own variance mends that.
-        steady = 1e-10 * hyper["scale"] ** 2 * np.eye(len(times))
-        return algebra.cholesky(self._covariance(times, times, hyper, algebra) + steady)
+        # The squared exponential is singular up to rounding, so a share of its variance is added.
+        jitter = 1e-10 * hyper["scale"] ** 2 * np.eye(len(times))
+        return algebra.cholesky(self._covariance(times, times, hyper, algebra) + jitter)
 
 
 @dataclass(frozen=True)
-class GP(_Process):
+class GP(_StationaryProcess):
     """Exact Gaussian process over time (paper, 3.2.2).
 
     >>> import polarbear as pb
@@ -60,17 +68,17 @@ class GP(_Process):
     """
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """The Cholesky factor of the covariance."""
+        """Return the Cholesky factor (T, T) of the covariance."""
         return self._root(times, hyper, algebra)
 
-    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain | None:
-        """Matern kernels are Markov, which makes the cost linear in the number of times."""
-        return markov(self.kernel, times, hyper["scale"], hyper["length"])
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:
+        """Return the Markov form of a Matern kernel; its cost is linear in the number of times."""
+        return matern_chain(self.kernel, times, hyper["scale"], hyper["length"])
 
 
 @dataclass(frozen=True)
-class SparseGP(_Process):
-    """Gaussian process through inducing points at quantiles of the times (DTC).
+class SparseGP(_StationaryProcess):
+    """Gaussian process with ``inducing`` points at quantiles of the times (DTC approximation).
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
@@ -82,20 +90,21 @@ class SparseGP(_Process):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(inducing=self.inducing)
+        check_positive(inducing=self.inducing)
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """Covariance with the inducing points, whitened by theirs."""
+        """Return K_tu L^-T with L L' = K_uu, for times t and inducing points u."""
         points = np.quantile(times, np.linspace(0, 1, min(self.inducing, len(times))))
         root = self._root(points, hyper, algebra)
         return algebra.solve_lower(root, self._covariance(points, times, hyper, algebra)).T
 
 
 @dataclass(frozen=True)
-class HSGP(_Process):
-    """Gaussian process in a Hilbert-space basis; by default as many functions as it needs.
+class HSGP(_StationaryProcess):
+    """Gaussian process in a Hilbert-space basis (Riutort-Mayol et al. 2022).
 
-    Boundary and number follow the rules of Riutort-Mayol et al. for the central 90 % of lengths.
+    By default the boundary factor and the number of basis functions follow the rules given there,
+    for the central 90 % of length scales.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
@@ -107,25 +116,25 @@ class HSGP(_Process):
     boundary: float | None = None
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """Eigenfunctions of the Laplacian, scaled by the spectral density."""
+        """Return Laplacian eigenfunctions (T, K), scaled by the root of the spectral density."""
         half, centred = 0.5, times - 0.5
         boundary, number = self.basis()
-        edge = boundary * half
-        frequency = np.arange(1.0, number + 1) * (np.pi / (2 * edge))
-        basis = np.sin(frequency * (centred[:, None] + edge)) / np.sqrt(edge)
+        limit = boundary * half
+        frequency = np.arange(1.0, number + 1) * (np.pi / (2 * limit))
+        basis = np.sin(frequency * (centred[:, None] + limit)) / np.sqrt(limit)
         density = spectral_density(self.kernel, frequency, hyper["scale"], hyper["length"], algebra)
         return basis * density**0.5
 
     def basis(self) -> tuple[float, int]:
-        """Boundary factor and number of basis functions."""
+        """Return the boundary factor and the number of basis functions."""
         rule, half = BASIS_RULES[self.kernel], 0.5
         short, long = self.length.quantile(0.05), self.length.quantile(0.95)
         boundary = self.boundary or max(1.2, rule.boundary * long / half)
         number = self.number or int(np.ceil(rule.number * boundary * half / short))
-        if boundary < 1 or number > MOST_FUNCTIONS:
+        if boundary < 1 or number > MAX_BASIS_FUNCTIONS:
             raise DataError(
                 f"lengths from {short:.2g} to {long:.2g} take {number:,} basis functions and a "
-                f"boundary of {boundary:.3g}: at most {MOST_FUNCTIONS} and at least 1 are allowed; "
-                "choose a narrower distribution of the length, or another prior"
+                f"boundary of {boundary:.3g}: at most {MAX_BASIS_FUNCTIONS} and at least 1 are "
+                "allowed; choose a narrower distribution of the length, or another prior"
             )
         return boundary, number

@@ -1,7 +1,7 @@
-"""Distributions of positive hyperparameters, as densities of their logarithm.
+"""Distributions of positive hyperparameters.
 
-Engines work with the logarithm u of a hyperparameter x, so ``log_density`` is that of u: the
-density of x plus u, for dx = x du.
+Engines work with the logarithm u of a hyperparameter x, so ``log_density`` is the log-density of u.
+Since dx = x du, it is the log-density of x plus u.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from scipy import special
 from polarbear.errors import DataError
 
 
-def positive(**values: float) -> None:
-    """Refuse what is not a positive number.
+def check_positive(**values: float) -> None:
+    """Raise DataError for values that are not positive and finite.
 
-    >>> positive(sd=0.0)
+    >>> check_positive(sd=0.0)
     Traceback (most recent call last):
     polarbear.errors.DataError: sd=0.0: expected a positive number
     """
@@ -27,7 +27,7 @@ def positive(**values: float) -> None:
 
 @dataclass(frozen=True)
 class LogNormal:
-    """The logarithm is normal with ``mean`` and ``sd``.
+    """Log-normal distribution: the logarithm is normal with ``mean`` and ``sd``.
 
     >>> LogNormal(0.0, 0.5).quantile(0.5)
     1.0
@@ -37,20 +37,20 @@ class LogNormal:
     sd: float = 1.0
 
     def __post_init__(self) -> None:
-        positive(sd=self.sd)
+        check_positive(sd=self.sd)
 
     def log_density(self, u: float) -> float:
-        """Log-density of the logarithm u."""
+        """Return the log-density of the logarithm u."""
         return -0.5 * ((u - self.mean) / self.sd) ** 2 - log(self.sd) - 0.5 * log(2 * pi)
 
     def quantile(self, p: float) -> float:
-        """The value below which lies the share p."""
+        """Return the quantile at probability p."""
         return float(np.exp(self.mean + self.sd * special.ndtri(p)))
 
 
 @dataclass(frozen=True)
 class InverseGamma:
-    """The inverse is gamma with ``shape`` and rate ``scale``.
+    """Inverse gamma distribution: 1/x is gamma with ``shape`` and rate ``scale``.
 
     >>> round(InverseGamma(5, 2).quantile(0.5), 3)
     0.428
@@ -60,21 +60,21 @@ class InverseGamma:
     scale: float
 
     def __post_init__(self) -> None:
-        positive(shape=self.shape, scale=self.scale)
+        check_positive(shape=self.shape, scale=self.scale)
 
     def log_density(self, u: float) -> float:
-        """Log-density of the logarithm u."""
+        """Return the log-density of the logarithm u."""
         a, b = self.shape, self.scale
         return float(a * log(b) - lgamma(a) - a * u - b * np.exp(-u))
 
     def quantile(self, p: float) -> float:
-        """The value below which lies the share p."""
+        """Return the quantile at probability p."""
         return float(self.scale / special.gammaincinv(self.shape, 1 - p))
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """Exponential with a ``rate``, so the mean is 1 / rate.
+    """Exponential distribution with a ``rate``: the mean is 1 / rate.
 
     >>> round(Exponential(0.5).quantile(0.5), 3)
     1.386
@@ -83,14 +83,14 @@ class Exponential:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
-        positive(rate=self.rate)
+        check_positive(rate=self.rate)
 
     def log_density(self, u: float) -> float:
-        """Log-density of the logarithm u."""
+        """Return the log-density of the logarithm u."""
         return float(log(self.rate) - self.rate * np.exp(u) + u)
 
     def quantile(self, p: float) -> float:
-        """The value below which lies the share p."""
+        """Return the quantile at probability p."""
         return float(-np.log1p(-p) / self.rate)
 
 

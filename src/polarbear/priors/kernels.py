@@ -1,4 +1,4 @@
-"""Stationary kernels: covariance, spectral density, Markov chain, and the heuristics of HSGP."""
+"""Stationary kernels: covariance, spectral density, Markov form, and basis rules of HSGP."""
 
 from dataclasses import dataclass
 from math import gamma, pi, sqrt
@@ -8,19 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from polarbear.priors.base import NUMPY, Algebra, Chain
+from polarbear.priors.base import NUMPY, Algebra, MarkovChain
 
 Floats = NDArray[np.float64]
-Name = Literal["matern32", "matern52", "squared-exponential"]
+KernelName = Literal["matern32", "matern52", "squared-exponential"]
 
-FINEST: dict[Name, float] = {"matern32": 1e-4, "matern52": 4e-3}
-"""The shortest gap in time at which a chain's noise does not drown in rounding."""
+MIN_GAP: dict[KernelName, float] = {"matern32": 1e-4, "matern52": 4e-3}
+"""The shortest gap in time at which the noise of a Markov chain exceeds rounding errors."""
 
 
-def covariance(
-    kernel: Name, times: Floats, others: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
+def kernel_covariance(
+    kernel: KernelName,
+    times: Floats,
+    others: Floats,
+    scale: Any,
+    length: Any,
+    algebra: Algebra = NUMPY,
 ) -> Any:
-    """Covariance between two sets of times (paper, eq. 12)."""
+    """Return the covariance between two sets of times (paper, eq. 12)."""
     distance = np.abs(times[:, None] - others[None, :]) / length
     if kernel == "squared-exponential":
         return scale**2 * algebra.exp(-0.5 * distance**2)
@@ -32,9 +37,9 @@ def covariance(
 
 
 def spectral_density(
-    kernel: Name, frequency: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
+    kernel: KernelName, frequency: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
 ) -> Any:
-    """Spectral density at angular frequencies, for the basis of a Hilbert-space GP."""
+    """Return the spectral density at angular frequencies (Riutort-Mayol et al. 2022, sec. 2)."""
     if kernel == "squared-exponential":
         return scale**2 * sqrt(2 * pi) * length * algebra.exp(-0.5 * (length * frequency) ** 2)
     nu = 1.5 if kernel == "matern32" else 2.5
@@ -44,34 +49,37 @@ def spectral_density(
 
 @dataclass(frozen=True)
 class BasisRule:
-    """How wide and how fine a Hilbert-space basis must be (Riutort-Mayol et al. 2022, sec. 4)."""
+    """Constants for the size of a Hilbert-space basis (Riutort-Mayol et al. 2022, sec. 4)."""
 
     boundary: float  # c >= boundary * length / S, for the longest length
     number: float  # m >= number * c * S / length, for the shortest
 
 
-BASIS_RULES: dict[Name, BasisRule] = {
+BASIS_RULES: dict[KernelName, BasisRule] = {
     "matern32": BasisRule(4.5, 3.42),
     "matern52": BasisRule(4.1, 2.65),
     "squared-exponential": BasisRule(3.2, 1.75),
 }
 
 
-def markov(kernel: Name, times: Floats, scale: float, length: float) -> Chain | None:
-    """A Matern process as a Markov chain of value and derivatives; ``None`` if it is none.
+def matern_chain(
+    kernel: KernelName, times: Floats, scale: float, length: float
+) -> MarkovChain | None:
+    """Return a Matern process as a Markov chain of its value and derivatives, or None.
 
-    On a grid so fine that its noise would be lost in rounding, it is not used as one.
+    None for other kernels, and on grids so fine that rounding exceeds the chain's noise. The form
+    is that of Hartikainen and Sarkka (2010).
     """
     gap = np.diff(times)
-    if gap.min(initial=1.0) < FINEST.get(kernel, np.inf):
+    if gap.min(initial=1.0) < MIN_GAP.get(kernel, np.inf):
         return None
     if kernel == "matern32":
         rate = sqrt(3) / length
         x = rate * gap
         rows = [[1 + x, gap], [-rate * x, 1 - x]]
         start = np.diag([1.0, rate**2])
-        # How a push moves the state, some time later: polynomials in that time, without exp(-x).
-        push = np.array([[0.0, 1.0], [1.0, -rate]])
+        # Response of the state to white noise after a time u: polynomials in u, without exp(-x).
+        response = np.array([[0.0, 1.0], [1.0, -rate]])
         power = 4 * rate**3
     else:
         rate = sqrt(5) / length
@@ -83,29 +91,30 @@ def markov(kernel: Name, times: Floats, scale: float, length: float) -> Chain | 
         ]
         kappa = rate**2 / 3
         start = np.array([[1.0, 0.0, -kappa], [0.0, kappa, 0.0], [-kappa, 0.0, rate**4]])
-        push = np.array([[0.0, 0.0, 0.5], [0.0, 1.0, -rate / 2], [1.0, -2 * rate, rate**2 / 2]])
+        response = np.array([[0.0, 0.0, 0.5], [0.0, 1.0, -rate / 2], [1.0, -2 * rate, rate**2 / 2]])
         power = 16 * rate**5 / 3
-    # The exponential of the drift, in closed form; shape (T - 1, s, s).
-    move = np.exp(-x)[:, None, None] * np.moveaxis(np.array(rows), -1, 0)
-    return Chain(scale**2 * start, move, scale**2 * power * _pushed(push, rate, gap))
+    # The matrix exponential of the drift in closed form: (T - 1, s, s).
+    transition = np.exp(-x)[:, None, None] * np.moveaxis(np.array(rows), -1, 0)
+    noise = scale**2 * power * _noise_covariance(response, rate, gap)
+    return MarkovChain(scale**2 * start, transition, noise)
 
 
-def _pushed(push: Floats, rate: float, gap: Floats) -> Floats:
-    """The covariance of what white noise adds during each gap: shape (T - 1, s, s).
+def _noise_covariance(response: Floats, rate: float, gap: Floats) -> Floats:
+    """Return the covariance (T - 1, s, s) that unit white noise adds to the state in each gap.
 
-    The integral of exp(-2 rate u) p_i(u) p_j(u) over the gap. Over short gaps it is tiny, and the
-    difference of two covariances, which is the same, would be rounding.
+    It is the integral of exp(-2 rate u) p_i(u) p_j(u) over the gap, with response polynomials p.
+    Over short gaps the equal difference of two covariances would be lost in rounding.
     """
-    order = len(push)
+    order = len(response)
     integral = np.stack(
         [
             gamma(k + 1) * gammainc(k + 1, 2 * rate * gap) / (2 * rate) ** (k + 1)
             for k in range(2 * order - 1)
         ]
     )
-    found = np.zeros((len(gap), order, order))
+    covariance = np.zeros((len(gap), order, order))
     for i in range(order):
         for j in range(order):
-            product = np.convolve(push[i], push[j])
-            found[:, i, j] = product @ integral
-    return found
+            product = np.convolve(response[i], response[j])
+            covariance[:, i, j] = product @ integral
+    return covariance

@@ -1,6 +1,6 @@
-"""What ``prior=`` may be."""
+"""``Prior``: the union of all types of priors."""
 
-from polarbear.priors.base import Gaussian
-from polarbear.priors.dirichlet import Independent
+from polarbear.priors.base import GaussianPrior
+from polarbear.priors.dirichlet import IndependentPrior
 
-Prior = Independent | Gaussian
+Prior = IndependentPrior | GaussianPrior

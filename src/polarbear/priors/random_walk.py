@@ -1,4 +1,4 @@
-"""Gaussian random walk over time."""
+"""Gaussian random walk prior over time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.priors.base import NUMPY, Algebra, Chain, Warp
-from polarbear.priors.hyper import Hyper, LogNormal, positive
+from polarbear.priors.base import NUMPY, Algebra, MarkovChain, Warp
+from polarbear.priors.hyper import Hyper, LogNormal, check_positive
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class RandomWalk:
-    """Utilities move by independent steps with variance ``scale**2`` times the gap in time.
+    """Utilities follow a random walk: steps have the variance ``scale**2`` times the gap in time.
 
     ``start`` is the standard deviation at the first time.
 
@@ -30,19 +30,19 @@ class RandomWalk:
     warp: Warp = "auto"
 
     def __post_init__(self) -> None:
-        positive(start=self.start)
+        check_positive(start=self.start)
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """The size of the steps."""
+        """Return the distribution of ``scale``, the standard deviation of a step over unit time."""
         return {"scale": self.scale}
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:  # noqa: ARG002
-        """Sums of scaled steps."""
+        """Return the cumulated steps: a lower triangular root (T, T) of the covariance."""
         first = np.eye(1, len(times))[0] * self.start
         step = np.sqrt(np.diff(times, prepend=times[0]))
         return np.tri(len(times)) * (first + hyper["scale"] * step)
 
-    def chain(self, times: Floats, hyper: Mapping[str, float]) -> Chain:
-        """The walk itself."""
+    def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain:
+        """Return the walk as a Markov chain of its values."""
         noise = hyper["scale"] ** 2 * np.diff(times)[:, None, None]
-        return Chain(np.array([[self.start**2]]), np.ones_like(noise), noise)
+        return MarkovChain(np.array([[self.start**2]]), np.ones_like(noise), noise)

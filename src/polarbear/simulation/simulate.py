@@ -15,7 +15,7 @@ from polarbear.data.rankings import Rankings, compute_positions
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.priors.base import unit_times
+from polarbear.priors.base import scale_times
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def draw_persistent_noise(
     rng = np.random.default_rng(seed)
     if persistence == 0:
         return rng.gumbel(size=(len(times), *size))
-    gap = np.diff(unit_times(np.asarray(times, dtype=np.float64)))
+    gap = np.diff(scale_times(np.asarray(times, dtype=np.float64)))
     normal = rng.standard_normal((len(times), *size))
     for t, keep in enumerate(np.exp(-gap / persistence), start=1):
         normal[t] = keep * normal[t - 1] + np.sqrt(1 - keep**2) * normal[t]

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.priors.base import helmert, unit_times
+from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.bspline import BSpline
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet, Independent
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet, IndependentPrior
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import InverseGamma
 from polarbear.priors.prior import Prior
@@ -41,11 +41,11 @@ def draw_truth(
     """
     rng = np.random.default_rng(seed)
     hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
-    if isinstance(prior, Independent):
+    if isinstance(prior, IndependentPrior):
         alpha = prior.concentration(hyper, n)
         # The logarithm of a gamma variable, also where that itself would be 0.
         raw = np.log(rng.gamma(alpha + 1, size=(len(times), n)))
         raw += np.log(rng.random((len(times), n))) / alpha
         return raw - raw.mean(axis=1, keepdims=True), hyper
-    factor = prior.factor(unit_times(times, prior.warp), hyper)
-    return factor @ rng.standard_normal((factor.shape[1], n - 1)) @ helmert(n).T, hyper
+    factor = prior.factor(scale_times(times, prior.warp), hyper)
+    return factor @ rng.standard_normal((factor.shape[1], n - 1)) @ helmert_basis(n).T, hyper

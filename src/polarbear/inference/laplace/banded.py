@@ -1,11 +1,11 @@
-"""The posterior given hyperparameters, where its precision is a band: cost is linear in times.
+"""The Laplace approximation where the posterior precision is banded: cost is linear in times.
 
-``chain`` works with the states of a Markov prior, ``local`` with coefficients each of which only
-matters for a while, as those of splines.
+``fit_markov`` works with the states of a Markov prior, ``fit_local`` with basis coefficients of
+local support, such as those of splines.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cached_property
 from itertools import product
 from typing import Protocol
 
@@ -14,245 +14,306 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.sparse import csr_array
 
-from polarbear.inference.laplace.conditional import Conditional, Step, damped_newton, remainder
-from polarbear.inference.plackett_luce.likelihood import Choices
-from polarbear.priors.base import Chain, helmert
+from polarbear.inference.laplace.conditional import (
+    ConditionalGaussian,
+    Mode,
+    NewtonStep,
+    damped_newton,
+    expand_likelihood,
+)
+from polarbear.inference.plackett_luce.likelihood import Likelihood
+from polarbear.priors.base import MarkovChain, helmert_basis
 
 Floats = NDArray[np.float64]
 
-NARROW = 4
-"""A factor counts as local if the whole is at least this many times wider than its rows."""
+MIN_WIDTH_RATIO = 4
+"""A factor counts as local if it has at least this many times more columns than a row spans."""
 
-LEAST_BLOCK = 32
-"""Products of smaller blocks take as long."""
+MIN_BLOCK_SIZE = 32
+"""Products of smaller blocks are no faster."""
 
 
-class _Problem(Protocol):
-    """The log-posterior of a vector x that is Gaussian before the data, with a banded precision."""
+def fit_markov(
+    likelihood: Likelihood, prior: MarkovChain, n: int, start: Floats | None
+) -> "BandedGaussian":
+    """Fit the Laplace approximation in the states (T, s, n - 1) of a Markov prior.
 
-    data: Choices
-    basis: Floats  # (n, n - 1)
-    band: Floats  # the lower band of the precision before the data
-    log_det: float  # of that
+    ``start`` is a mode for other hyperparameters, with or without derivatives.
+    """
+    coordinates = _MarkovStates(prior, n)
+    begin = np.zeros((coordinates.n_times, coordinates.state_size))
+    if start is not None:
+        start = start.reshape(coordinates.n_times, -1)[:, : coordinates.state_size]
+        begin[:, : start.shape[1]] = start
+    return _fit_banded(likelihood, coordinates, n, begin.ravel())
+
+
+def fit_local(
+    likelihood: Likelihood, factor: Floats, n: int, start: Floats | None
+) -> "BandedGaussian | None":
+    """Fit the Laplace approximation in whitened coefficients (K, n - 1) of local support.
+
+    None if the rows of the factor (T, K) span too many columns. ``start`` (T, n - 1) is a mode for
+    other hyperparameters.
+    """
+    width = _max_row_span(factor)
+    if width * MIN_WIDTH_RATIO > factor.shape[1]:
+        return None
+    coordinates = _LocalCoefficients(factor, width, n)
+    begin = np.zeros(coordinates.prior_precision.shape[1])
+    if start is not None:
+        # Least squares, with a small ridge for coefficients that no time observes.
+        identity = np.repeat(np.eye(n - 1)[None], len(factor), axis=0)
+        gram = coordinates.pull_back_curvature(identity)
+        gram[0] += 1e-8 * gram[0].max()
+        root = cholesky_banded(gram, lower=True, check_finite=False)
+        right = coordinates.pull_back(start.reshape(len(factor), -1))
+        begin = cho_solve_banded((root, True), right)
+    return _fit_banded(likelihood, coordinates, n, begin)
+
+
+def _fit_banded(
+    likelihood: Likelihood, coordinates: "_Coordinates", n: int, begin: Floats
+) -> "BandedGaussian":
+    posterior = _BandedPosterior(likelihood, coordinates, n)
+    mode = damped_newton(begin[None], posterior.value, posterior.step)
+    return BandedGaussian(posterior, mode)
+
+
+class _Coordinates(Protocol):
+    """A vector x with a banded Gaussian prior, and the linear map from x to utilities.
+
+    Utilities (T, n) are those with coordinates (T, n - 1) in the Helmert basis.
+    """
+
+    prior_precision: Floats  # lower band
+    prior_log_det: float  # of that precision
 
     def values(self, x: Floats) -> Floats:
-        """The coordinates (..., T, n - 1) of utilities in the basis."""
+        """Map x to the coordinates (..., T, n - 1) of utilities."""
         ...
 
-    def back(self, pull: Floats) -> Floats:
-        """What a slope (..., T, n - 1) in those coordinates is for x."""
+    def pull_back(self, gradient: Floats) -> Floats:
+        """Map gradients by these coordinates (..., T, n - 1) to gradients by x."""
         ...
 
-    def seen(self, curvature: Floats) -> Floats:
-        """What curvatures (T, n - 1, n - 1) in those coordinates are for x: a lower band."""
+    def pull_back_curvature(self, curvature: Floats) -> Floats:
+        """Map curvatures by these coordinates (T, n - 1, n - 1) to a lower band for x."""
         ...
 
     def covariance(self, lower: Floats) -> Floats:
-        """Covariances (T, n - 1, n - 1) of those coordinates, from the Cholesky factor for x."""
+        """Return covariances (T, n - 1, n - 1) from the Cholesky factor of x's precision."""
         ...
 
-    def state(self, x: Floats) -> Floats:
-        """What to keep of a mode for another to start from."""
+    def warm_start(self, x: Floats) -> Floats:
+        """Return a mode in the form from which a fit with other hyperparameters starts."""
         ...
 
 
-def chain(data: Choices, prior: Chain, n: int, start: Floats | None) -> Conditional:
-    """Laplace in the states x (T, s, n - 1) of a Markov prior.
+class _BandedPosterior:
+    """The log-posterior of a vector x with a banded Gaussian prior."""
 
-    ``start`` is a mode found with other hyperparameters, with or without derivatives.
-    """
-    problem = _States(data, prior, n)
-    begin = np.zeros((problem.n_times, problem.block))
-    if start is not None:
-        start = start.reshape(problem.n_times, -1)[:, : problem.block]
-        begin[:, : start.shape[1]] = start
-    return _banded(problem, begin.ravel())
+    def __init__(self, likelihood: Likelihood, coordinates: _Coordinates, n: int) -> None:
+        self.likelihood, self.coordinates = likelihood, coordinates
+        self.basis = helmert_basis(n)
+        self.prior_precision = coordinates.prior_precision
+        # Most diagonals of the prior's band may be empty.
+        self._diagonals = np.flatnonzero(np.abs(self.prior_precision).max(axis=1))
 
+    def utilities(self, x: Floats) -> Floats:
+        return self.coordinates.values(x) @ self.basis.T
 
-def local(data: Choices, factor: Floats, n: int, start: Floats | None) -> Conditional | None:
-    """Laplace in whitened coefficients z (K, n - 1), if each row of the factor has few entries.
+    def value(self, x: Floats) -> Floats:
+        """Return the log-posterior of the only block: (1, size) -> (1,)."""
+        prior = x[0] @ _multiply_symmetric_band(self.prior_precision, self._diagonals, x[0])
+        return np.array([self.likelihood.value(self.utilities(x[0])).sum() - 0.5 * prior])
 
-    ``start`` is a mode found with other hyperparameters: (T, n - 1).
-    """
-    width = _width(factor)
-    if width * NARROW > factor.shape[1]:
-        return None
-    problem = _Coefficients(data, factor, width, n)
-    begin = np.zeros(problem.band.shape[1])
-    if start is not None:
-        # Least squares, with just enough of a ridge for coefficients that no time sees.
-        square = problem.seen(np.repeat(np.eye(n - 1)[None], len(factor), axis=0))
-        square[0] += 1e-8 * square[0].max()
-        root = cholesky_banded(square, lower=True, check_finite=False)
-        begin = cho_solve_banded((root, True), problem.back(start.reshape(len(factor), -1)))
-    return _banded(problem, begin)
+    def gradient(self, x: Floats) -> Floats:
+        gradient = self.pull_back(self.likelihood.gradient(self.utilities(x)))
+        return gradient - _multiply_symmetric_band(self.prior_precision, self._diagonals, x)
 
+    def pull_back(self, gradient: Floats) -> Floats:
+        """Map gradients by utilities (..., T, n) to gradients by x."""
+        return self.coordinates.pull_back(gradient @ self.basis)
 
-def _banded(problem: _Problem, begin: Floats) -> Conditional:
-    data, basis = problem.data, problem.basis
-    rows = np.flatnonzero(np.abs(problem.band).max(axis=1))  # most may be empty
+    def precision_root(self, x: Floats) -> Floats:
+        """Return the Cholesky factor L of the posterior precision, as a lower band."""
+        curvature = self.basis.T @ self.likelihood.curvature(self.utilities(x)) @ self.basis
+        precision = self.prior_precision + self.coordinates.pull_back_curvature(curvature)
+        return cholesky_banded(precision, lower=True, check_finite=False)
 
-    def utilities(x: Floats) -> Floats:
-        return problem.values(x) @ basis.T
-
-    def value(x: Floats) -> Floats:
-        prior = x[0] @ _times(problem.band, rows, x[0])
-        return np.array([data.value(utilities(x[0])).sum() - 0.5 * prior])
-
-    def slope(x: Floats) -> Floats:
-        pull = problem.back(data.gradient(utilities(x)) @ basis)
-        return pull - _times(problem.band, rows, x)
-
-    def root(x: Floats) -> Floats:
-        seen = problem.seen(basis.T @ data.curvature(utilities(x)) @ basis)
-        return cholesky_banded(problem.band + seen, lower=True, check_finite=False)
-
-    def step(x: Floats) -> Step:
-        pull = slope(x[0])
-        direction = cho_solve_banded((root(x[0]), True), pull, check_finite=False)[None]
-        reach = np.ptp(utilities(direction), axis=-1).max(axis=-1)
-        return Step(direction, direction @ pull, reach)
-
-    top = damped_newton(begin[None], value, step)
-    mode = top.state[0]
-    lower, mean = root(mode), utilities(mode)
-    evidence = float(top.value[0]) + 0.5 * problem.log_det - np.log(lower[0]).sum()
-
-    @cache
-    def solver() -> _Root:
-        return _Root(lower)
-
-    @cache
-    def beyond() -> Callable[[Floats], Floats]:
-        return remainder(data, mean)
-
-    def away(noise: Floats) -> Floats:
-        return mode + solver().solve(noise[:, 0])
-
-    def back(slope: Floats) -> Floats:
-        return solver().solve_transposed(slope)[:, None]
-
-    @cache
-    def prior_root() -> Floats:
-        return cholesky_banded(problem.band, lower=True)
-
-    return Conditional(
-        evidence=evidence,
-        mean=mean,
-        find_covariance=lambda: basis @ problem.covariance(lower) @ basis.T,
-        shape=(1, begin.size),
-        place=lambda noise: utilities(away(noise)),
-        ratio=lambda _, mu: beyond()(mu).sum(axis=-1, keepdims=True),
-        slope=lambda noise: back(slope(away(noise))),
-        pull=lambda slope: back(problem.back(slope @ basis)),
-        unseen=lambda noise: back(_lower_times(prior_root(), noise[:, 0])),
-        state=problem.state(mode),
-        decrement=top.decrement,
-    )
+    def step(self, x: Floats) -> NewtonStep:
+        """Return the Newton step of the only block (1, size)."""
+        gradient, root = self.gradient(x[0]), self.precision_root(x[0])
+        direction = cho_solve_banded((root, True), gradient, check_finite=False)[None]
+        utility_range = np.ptp(self.utilities(direction), axis=-1).max(axis=-1)
+        return NewtonStep(direction, direction @ gradient, utility_range)
 
 
-class _States:
-    """The states x of a chain, value before derivatives, time by time."""
+class BandedGaussian(ConditionalGaussian):
+    """The Gaussian around the mode of a vector with a banded precision, in a single block."""
 
-    def __init__(self, data: Choices, prior: Chain, n: int) -> None:
-        self.data, self.basis, self.q = data, helmert(n), n - 1
-        self.n_times, self.block = len(prior.move) + 1, len(prior.start) * (n - 1)
-        self.band = _prior_band(prior, n - 1)
-        each = np.linalg.slogdet(prior.start)[1] + np.linalg.slogdet(prior.noise)[1].sum()
-        self.log_det = -self.q * float(each)
+    def __init__(self, posterior: _BandedPosterior, mode: Mode) -> None:
+        coordinates = posterior.coordinates
+        self._posterior, self._mode = posterior, mode.state[0]
+        self._lower = posterior.precision_root(self._mode)
+        log_root_det = np.log(self._lower[0]).sum()
+        self.log_evidence = float(mode.value[0]) + 0.5 * coordinates.prior_log_det - log_root_det
+        self.mean = posterior.utilities(self._mode)
+        self.shape = (1, len(self._mode))
+        self.warm_start = coordinates.warm_start(self._mode)
+        self.decrement = mode.decrement
+
+    @cached_property
+    def _solver(self) -> "_BlockTriangular":
+        return _BlockTriangular(self._lower)
+
+    @cached_property
+    def _prior_root(self) -> Floats:
+        return cholesky_banded(self._posterior.prior_precision, lower=True)
+
+    @cached_property
+    def _remainder(self) -> Callable[[Floats], Floats]:
+        return expand_likelihood(self._posterior.likelihood, self.mean)
+
+    def _compute_covariance(self) -> Floats:
+        basis = self._posterior.basis
+        return basis @ self._posterior.coordinates.covariance(self._lower) @ basis.T
+
+    def _from_noise(self, noise: Floats) -> Floats:
+        """Map noise (D, 1, size) to vectors x (D, size)."""
+        return self._mode + self._solver.solve(noise[:, 0])
+
+    def to_utilities(self, noise: Floats) -> Floats:
+        """Map noise (D, 1, size) to utilities (D, T, n)."""
+        return self._posterior.utilities(self._from_noise(noise))
+
+    def log_ratio(self, noise: Floats, utilities: Floats) -> Floats:  # noqa: ARG002
+        """Return the log-ratio (D, 1) of the posterior to the approximation."""
+        return self._remainder(utilities).sum(axis=-1, keepdims=True)
+
+    def gradient(self, noise: Floats) -> Floats:
+        """Return the gradient (D, 1, size) of the log-posterior by the noise."""
+        gradient = self._posterior.gradient(self._from_noise(noise))
+        return self._solver.solve_transposed(gradient)[:, None]
+
+    def gradient_to_noise(self, gradient: Floats) -> Floats:
+        """Map gradients by utilities (D, T, n) to gradients by noise (D, 1, size)."""
+        return self._solver.solve_transposed(self._posterior.pull_back(gradient))[:, None]
+
+    def prior_to_noise(self, normal: Floats) -> Floats:
+        """Map standard normal (D, 1, size) to noise whose covariance is the prior's precision."""
+        scaled = _multiply_lower_band(self._prior_root, normal[:, 0])
+        return self._solver.solve_transposed(scaled)[:, None]
+
+
+class _MarkovStates:
+    """The states x of a Markov prior in order of time, each with the value before derivatives."""
+
+    def __init__(self, prior: MarkovChain, n: int) -> None:
+        self.q = n - 1
+        self.n_times = len(prior.transition) + 1
+        self.state_size = len(prior.initial_covariance) * self.q
+        self.prior_precision = _markov_precision(prior, self.q)
+        log_det = np.linalg.slogdet(prior.initial_covariance)[1]
+        log_det += np.linalg.slogdet(prior.noise_covariance)[1].sum()
+        self.prior_log_det = -self.q * float(log_det)
 
     def values(self, x: Floats) -> Floats:
-        return x.reshape(*x.shape[:-1], self.n_times, self.block)[..., : self.q]
+        return x.reshape(*x.shape[:-1], self.n_times, self.state_size)[..., : self.q]
 
-    def back(self, pull: Floats) -> Floats:
-        whole = np.zeros((*pull.shape[:-1], self.block))
-        whole[..., : self.q] = pull
-        return whole.reshape(*pull.shape[:-2], -1)
+    def pull_back(self, gradient: Floats) -> Floats:
+        whole = np.zeros((*gradient.shape[:-1], self.state_size))
+        whole[..., : self.q] = gradient
+        return whole.reshape(*gradient.shape[:-2], -1)
 
-    def seen(self, curvature: Floats) -> Floats:
-        band = np.zeros_like(self.band)
+    def pull_back_curvature(self, curvature: Floats) -> Floats:
+        band = np.zeros_like(self.prior_precision)
         for i in range(self.q):
             for j in range(i + 1):
-                band[i - j, j :: self.block] = curvature[:, i, j]
+                band[i - j, j :: self.state_size] = curvature[:, i, j]
         return band
 
     def covariance(self, lower: Floats) -> Floats:
-        return _marginals(lower, self.block)[:, : self.q, : self.q]
+        return _marginal_covariances(lower, self.state_size)[:, : self.q, : self.q]
 
-    def state(self, x: Floats) -> Floats:
+    def warm_start(self, x: Floats) -> Floats:
         return x
 
 
-class _Coefficients:
-    """Whitened coefficients x (K, n - 1), of which each row of a factor (T, K) sees a few."""
+class _LocalCoefficients:
+    """Whitened coefficients x (K, n - 1); each row of the factor (T, K) has few nonzero entries."""
 
-    def __init__(self, data: Choices, factor: Floats, width: int, n: int) -> None:
-        self.data, self.basis = data, helmert(n)
+    def __init__(self, factor: Floats, width: int, n: int) -> None:
         (n_times, k), q = factor.shape, n - 1
         self.shape, self.n_times = (k, q), n_times
-        self.band = np.zeros((width * q, k * q))
-        self.band[0] = 1.0
-        self.log_det = 0.0
+        self.prior_precision = np.zeros((width * q, k * q))
+        self.prior_precision[0] = 1.0
+        self.prior_log_det = 0.0
         self.factor = csr_array(factor)
         self.transposed = csr_array(factor.T)
-        # Products of the entries of a row, pairs so many columns apart after each other.
-        pairs = np.zeros((width, k, n_times))
+        # Products of the entries of a row that are m columns apart, for m = 0, 1, ....
+        products = np.zeros((width, k, n_times))
         for m in range(width):
-            pairs[m, : k - m] = (factor[:, m:] * factor[:, : k - m]).T
-        self.pairs = csr_array(pairs.reshape(width * k, n_times))
+            products[m, : k - m] = (factor[:, m:] * factor[:, : k - m]).T
+        self.products = csr_array(products.reshape(width * k, n_times))
         m, column, i, j = np.ogrid[:width, :k, :q, :q]
         row = np.broadcast_to(m * q + i - j, (width, k, q, q))
-        self.kept = row >= 0
-        place = row * (k * q) + column * q + j
-        self.place = place[self.kept]
+        self.in_band = row >= 0
+        cell = row * (k * q) + column * q + j
+        self.band_cell = cell[self.in_band]
 
     def values(self, x: Floats) -> Floats:
-        values = _apply(self.factor, x.reshape(-1, *self.shape))
+        values = _multiply_sparse(self.factor, x.reshape(-1, *self.shape))
         return values.reshape(*x.shape[:-1], *values.shape[1:])
 
-    def back(self, pull: Floats) -> Floats:
-        whole = _apply(self.transposed, pull.reshape(-1, *pull.shape[-2:]))
-        return whole.reshape(*pull.shape[:-2], -1)
+    def pull_back(self, gradient: Floats) -> Floats:
+        whole = _multiply_sparse(self.transposed, gradient.reshape(-1, *gradient.shape[-2:]))
+        return whole.reshape(*gradient.shape[:-2], -1)
 
-    def seen(self, curvature: Floats) -> Floats:
-        blocks = self.pairs @ curvature.reshape(self.n_times, -1)
-        band = np.zeros_like(self.band)
-        band.ravel()[self.place] = blocks.reshape(self.kept.shape)[self.kept]
+    def pull_back_curvature(self, curvature: Floats) -> Floats:
+        blocks = self.products @ curvature.reshape(self.n_times, -1)
+        band = np.zeros_like(self.prior_precision)
+        band.ravel()[self.band_cell] = blocks.reshape(self.in_band.shape)[self.in_band]
         return band
 
     def covariance(self, lower: Floats) -> Floats:
         q = self.shape[1]
         onto = np.kron(self.factor.toarray(), np.eye(q))
-        half = _Root(lower).solve_transposed(onto).reshape(self.n_times, q, -1)
+        half = _BlockTriangular(lower).solve_transposed(onto).reshape(self.n_times, q, -1)
         return half @ half.swapaxes(1, 2)
 
-    def state(self, x: Floats) -> Floats:
+    def warm_start(self, x: Floats) -> Floats:
         return self.values(x)
 
 
-def _width(factor: Floats) -> int:
-    """How many columns the entries of a row span, at most."""
-    some = factor != 0
-    last = factor.shape[1] - some[:, ::-1].argmax(axis=1)
-    return int((last - some.argmax(axis=1)).max())
+def _max_row_span(factor: Floats) -> int:
+    """Return the largest number of columns from the first to the last nonzero entry of a row."""
+    nonzero = factor != 0
+    end = factor.shape[1] - nonzero[:, ::-1].argmax(axis=1)
+    return int((end - nonzero.argmax(axis=1)).max())
 
 
-def _apply(matrix: csr_array, x: Floats) -> Floats:
-    """A sparse matrix (i, j) times each of some matrices: (D, j, q) -> (D, i, q)."""
+def _multiply_sparse(matrix: csr_array, x: Floats) -> Floats:
+    """Multiply a sparse matrix (i, j) by each of several matrices: (D, j, q) -> (D, i, q)."""
     draws, _, q = x.shape
     rows = x.transpose(1, 0, 2).reshape(x.shape[1], -1)
     return (matrix @ rows).reshape(-1, draws, q).transpose(1, 0, 2)
 
 
-def _prior_band(prior: Chain, q: int) -> Floats:
-    """Lower band of the precision of a chain of states, each entry for q processes."""
-    n_times, s = len(prior.move) + 1, len(prior.start)
-    gain = _inverse(prior.noise)
+def _markov_precision(prior: MarkovChain, q: int) -> Floats:
+    """Return the lower band of the precision of q independent Markov chains, ordered by time.
+
+    With transitions A_t and noise covariances N_t the precision is block tridiagonal: the diagonal
+    block at t is N_t^-1 + A_{t+1}' N_{t+1}^-1 A_{t+1}, and the block below is -N_{t+1}^-1 A_{t+1}.
+    """
+    n_times, s = len(prior.transition) + 1, len(prior.initial_covariance)
+    noise_precision = _invert_covariances(prior.noise_covariance)
     diagonal = np.zeros((n_times, s, s))
-    diagonal[0] += np.linalg.inv(prior.start)
-    diagonal[1:] += gain
-    diagonal[:-1] += np.swapaxes(prior.move, 1, 2) @ gain @ prior.move
-    below = -gain @ prior.move
+    diagonal[0] += np.linalg.inv(prior.initial_covariance)
+    diagonal[1:] += noise_precision
+    diagonal[:-1] += np.swapaxes(prior.transition, 1, 2) @ noise_precision @ prior.transition
+    below = -noise_precision @ prior.transition
     block = s * q
     band = np.zeros((2 * block if n_times > 1 else block, n_times * block))
     for i, j, k in product(range(s), range(s), range(q)):
@@ -264,53 +325,53 @@ def _prior_band(prior: Chain, q: int) -> Floats:
     return band
 
 
-def _inverse(covariance: Floats) -> Floats:
-    """Inverses of covariances whose entries differ by orders of magnitude."""
-    size = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
-    both = size[..., :, None] * size[..., None, :]
-    return np.linalg.inv(covariance / both) / both
+def _invert_covariances(covariance: Floats) -> Floats:
+    """Invert covariances (..., s, s) by way of correlations, as entries differ by magnitudes."""
+    sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+    scale = sd[..., :, None] * sd[..., None, :]
+    return np.linalg.inv(covariance / scale) / scale
 
 
-def _times(band: Floats, rows: NDArray[np.intp], x: Floats) -> Floats:
-    """A symmetric matrix, given by some rows of its lower band, times vectors (..., size)."""
+def _multiply_symmetric_band(band: Floats, diagonals: NDArray[np.intp], x: Floats) -> Floats:
+    """Multiply a symmetric matrix, given by diagonals of its lower band, by vectors (..., size)."""
     result = band[0] * x
-    for k in rows[1:]:
+    for k in diagonals[1:]:
         values = band[k, :-k]
         result[..., k:] += values * x[..., :-k]
         result[..., :-k] += values * x[..., k:]
     return result
 
 
-def _lower_times(lower: Floats, x: Floats) -> Floats:
-    """A lower banded matrix times vectors (..., size)."""
+def _multiply_lower_band(lower: Floats, x: Floats) -> Floats:
+    """Multiply a lower banded matrix by vectors (..., size)."""
     result = lower[0] * x
     for k in range(1, min(lower.shape)):
         result[..., k:] += lower[k, :-k] * x[..., :-k]
     return result
 
 
-class _Root:
-    """A lower banded matrix L in blocks, to be solved for many rows at the speed of products."""
+class _BlockTriangular:
+    """A lower banded matrix L in dense blocks, which solves for many right sides by products."""
 
     def __init__(self, lower: Floats) -> None:
         self.size = lower.shape[1]
-        diagonal, self.below = _blocks(lower, max(LEAST_BLOCK, len(lower)))
+        diagonal, self.below = _split_into_blocks(lower, max(MIN_BLOCK_SIZE, len(lower)))
         self.inverse = np.linalg.inv(diagonal)
 
     def solve(self, right: Floats) -> Floats:
-        """Rows x with x L = right: (rows, size)."""
+        """Return the rows x (rows, size) with x L = right."""
         x, block = right.copy(), self.inverse.shape[1]
         for k in reversed(range(len(self.inverse))):
             here, after = slice(k * block, (k + 1) * block), slice((k + 1) * block, None)
             if k + 1 < len(self.inverse):
-                late = x[:, after][:, :block]
-                x[:, here] -= late @ self.below[k, : late.shape[1]]
+                following = x[:, after][:, :block]
+                x[:, here] -= following @ self.below[k, : following.shape[1]]
             width = x[:, here].shape[1]
             x[:, here] = x[:, here] @ self.inverse[k, :width, :width]
         return x
 
     def solve_transposed(self, right: Floats) -> Floats:
-        """Rows x with x L' = right: (rows, size)."""
+        """Return the rows x (rows, size) with x L' = right."""
         x, block = right.copy(), self.inverse.shape[1]
         for k in range(len(self.inverse)):
             here = slice(k * block, (k + 1) * block)
@@ -321,26 +382,31 @@ class _Root:
         return x
 
 
-def _blocks(lower: Floats, block: int) -> tuple[Floats, Floats]:
-    """Diagonal blocks of a lower banded matrix, and those below each, filled up with ones.
+def _split_into_blocks(lower: Floats, block: int) -> tuple[Floats, Floats]:
+    """Return the diagonal blocks of a lower banded matrix, and the blocks below each.
 
-    The matrix has no entries beyond those.
+    Blocks are at least as large as the band, so there are no others. The last one is filled up
+    with the identity.
     """
     width, size = lower.shape
-    number = -(-size // block)
-    padded = np.zeros((width, number * block))
+    n_blocks = -(-size // block)
+    padded = np.zeros((width, n_blocks * block))
     padded[:, :size] = lower
     padded[0, size:] = 1.0
-    both = np.zeros((number, 2 * block, block))
+    both = np.zeros((n_blocks, 2 * block, block))
     for column in range(block):
         reach = min(width, 2 * block - column)
         both[:, column : column + reach, column] = padded[:reach, column::block].T
     return both[:, :block], both[:, block:]
 
 
-def _marginals(lower: Floats, block: int) -> Floats:
-    """Diagonal blocks of the inverse of a block tridiagonal matrix, from its Cholesky factor."""
-    diagonal, below = _blocks(lower, block)
+def _marginal_covariances(lower: Floats, block: int) -> Floats:
+    """Return the diagonal blocks of the inverse of a block tridiagonal matrix L L'.
+
+    With diagonal blocks D_t and blocks B_t below them in L, the backward recursion is
+    S_t = D_t^-T (I + B_t' S_{t+1} B_t) D_t^-1 (Takahashi's equations, Rue and Martino 2007).
+    """
+    diagonal, below = _split_into_blocks(lower, block)
     inverse = np.linalg.inv(diagonal)
     pull = below @ inverse
     covariance = np.swapaxes(inverse, 1, 2) @ inverse

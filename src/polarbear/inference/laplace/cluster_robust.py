@@ -1,11 +1,18 @@
-"""Instances as the units of evidence: a run that is looked at more often does not tell more.
+r"""Cluster-robust uncertainty: instances, not rankings at single times, are the units of evidence.
 
-The likelihood multiplies over times as if every time had runs of its own. In truth the same runs
-are compared at all times, so the scores of an instance go together over time, and the sum of their
-products over instances says how far (Godambe's sandwich, for composite likelihoods). Where times
-are independent in the model its posterior at each time is right, and the draws of different times
-are made to go together as the scores do. Where a prior ties times together, draws are spread by the
-scores of instances, not by the curvature, which counts every time as new.
+The likelihood multiplies over times as if every time had runs of its own. In fact the same runs are
+compared at all times, so the scores (gradients of the log-likelihood) of an instance are correlated
+over time. With s_p the score of instance p at all times, the covariance of the total score is
+estimated by J = sum_p s_p s_p', clustered by instance. The sandwich P^-1 (J + Q) P^-1 is the
+covariance of the estimate, with posterior precision P and prior precision Q (Godambe 1960; Liang
+and Zeger 1986; for composite likelihoods Varin, Reid and Firth 2011).
+
+- Where the prior treats times as independent, the posterior at each time is right. A Gaussian
+  copula over times then carries the autocorrelation of the scores (:func:`copula_noise`).
+- Where the prior connects times, draws have the covariance of the sandwich
+  (:func:`sandwich_noise`).
+
+Both work in the coordinates called noise, L' (x - mode) with P = L L'.
 """
 
 from collections.abc import Callable
@@ -15,141 +22,156 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import UNKNOWN, Rankings
-from polarbear.errors import FitError
-from polarbear.inference.laplace.conditional import Conditional
-from polarbear.inference.laplace.skew import per_block
-from polarbear.inference.plackett_luce.likelihood import Choices
-from polarbear.inference.plackett_luce.ranking_likelihood import Orders
-from polarbear.priors.base import helmert
+from polarbear.inference.laplace.conditional import ConditionalGaussian
+from polarbear.inference.laplace.skew import multiply_blocks
+from polarbear.inference.plackett_luce.likelihood import Likelihood
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.priors.base import helmert_basis
 
 Floats = NDArray[np.float64]
 
-MOST_INSTANCES = 1000
-"""The number of instances, drawn at random, from which the correlation of scores is estimated."""
+MAX_SCORE_INSTANCES = 1000
+"""The most instances, drawn at random, from which the covariance of scores is estimated."""
 
-DOUBT = 4.0
-"""Weight of the prior on the correlation of scores, in instances: few instances say little."""
-
-
-class Spread(NamedTuple):
-    """How to draw the noise of a component."""
-
-    width: int
-    noise: Callable[[Floats], Floats]  # standard normal (D, width) -> (D, blocks, size)
+PRIOR_INSTANCES = 4.0
+"""Weight, in instances, of the prior assumption that orders do not change over time."""
 
 
-def instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Generator) -> Floats:
-    """Scores of instances at utilities (T, n), centred: shape (instances, T, n).
+class NoiseTransform(NamedTuple):
+    """A map from independent standard normals to correlated noise."""
 
-    The sum of their products estimates the covariance of the score of all the data.
+    n_inputs: int
+    transform: Callable[[Floats], Floats]  # (D, n_inputs) -> (D, blocks, size)
+
+
+def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Generator) -> Floats:
+    """Return the centred scores (instances, T, n) of instances at utilities (T, n).
+
+    They are scaled so that the sum of their outer products estimates the covariance of the total
+    score, also if only a random part of the instances is used.
     """
-    compared = np.unique(rankings.instance)
-    total = len(compared)
-    if total > MOST_INSTANCES:
-        compared = np.sort(rng.choice(compared, MOST_INSTANCES, replace=False))
-        rankings, compared = rankings.take(compared), np.arange(MOST_INSTANCES)
-    code = np.searchsorted(compared, rankings.instance)
-    found = Orders.of(rankings).scores(mu, code, len(compared))
-    found -= found.mean(axis=0)
-    return found * np.sqrt(total / max(1, len(compared) - 1))
+    instances = np.unique(rankings.instance)
+    n_total = len(instances)
+    if n_total > MAX_SCORE_INSTANCES:
+        instances = np.sort(rng.choice(instances, MAX_SCORE_INSTANCES, replace=False))
+        rankings, instances = rankings.take(instances), np.arange(MAX_SCORE_INSTANCES)
+    code = np.searchsorted(instances, rankings.instance)
+    likelihood = RankingLikelihood.from_rankings(rankings)
+    scores = likelihood.instance_gradients(mu, code, len(instances))
+    scores -= scores.mean(axis=0)
+    return scores * np.sqrt(n_total / max(1, len(instances) - 1))
 
 
-def doubt_at_times(rankings: Rankings) -> Floats:
-    """How much at each time (T,) is not to be learnt from so few instances: from 0 to 1.
+def shrinkage_at_times(rankings: Rankings) -> Floats:
+    """Return the weight (T,), from 0 to 1, of the prior assumption against the observed scores.
 
-    Counted are instances of which at least two algorithms are known at a time.
+    With m instances that compare at least two algorithms at a time it is c / (c + m - 1), where c
+    is ``PRIOR_INSTANCES``.
     """
-    known = np.add.reduceat(rankings.position != UNKNOWN, rankings.offset[:-1], axis=1)
-    speaks = (known >= 2) & (rankings.weight > 0)
-    number = [len(np.unique(rankings.instance[row])) for row in speaks]
-    return DOUBT / (DOUBT + np.maximum(0, np.array(number) - 1))
+    n_known = np.add.reduceat(rankings.position != UNKNOWN, rankings.offset[:-1], axis=1)
+    compares = (n_known >= 2) & (rankings.weight > 0)
+    m = [len(np.unique(rankings.instance[row])) for row in compares]
+    return PRIOR_INSTANCES / (PRIOR_INSTANCES + np.maximum(0, np.array(m) - 1))
 
 
-def together(one: Conditional, scores: Floats, doubt: Floats) -> Spread:
-    """Noise of blocks that are times, standard normal at each, going together as the scores do.
+def copula_noise(
+    approximation: ConditionalGaussian, scores: Floats, shrinkage: Floats
+) -> NoiseTransform:
+    """Return a Gaussian copula over independent times with the autocorrelation of scores (P, T, n).
 
-    What scores do not explain goes together over time as they do on average over all directions,
-    and what they leave open altogether is luck that stays. ``doubt`` (T,) as of few instances.
+    The noise stays standard normal at each time. Let z_pt = L_t^-1 A' s_pt be the score in noise
+    coordinates, and lambda, v the eigenvalues and eigenvectors of sum_p z_pt z_pt'. The scores
+    explain the share e = (1 - shrinkage) min(lambda, 1) of the variance along v. The noise is
+
+        x_t = E_t^1/2 G_t^-1/2 sum_p z_pt epsilon_p + (I - E_t)^1/2 U_t' (R w)_t
+
+    with E_t and G_t the matrices of e and lambda, and epsilon, w standard normal. The second term
+    is what scores do not explain. It has the autocorrelation R R' of the scores averaged over all
+    directions, which are compared in coordinates common to all times by rotations U_t.
     """
-    n_times, q = one.shape
-    pulled = one.pull(scores)  # (P, T, q)
-    size, direction = np.linalg.eigh(np.einsum("pti,ptj->tij", pulled, pulled))
-    size = np.maximum(size, 0.0)
-    explained = (1 - doubt[:, None]) * np.minimum(size, 1.0)
-    shrink = np.sqrt(explained / np.maximum(size, 1e-300))
-    rows = _fewer(per_block(pulled, _symmetric(direction, shrink)).reshape(len(pulled), -1))
-    turn = _turns(one)
-    over_time = _persistence(per_block(pulled, turn), doubt)
-    rest = turn.swapaxes(1, 2) @ _symmetric(direction, np.sqrt(1 - explained))
+    n_times, q = approximation.shape
+    z = approximation.gradient_to_noise(scores)  # (P, T, q)
+    eigenvalue, direction = np.linalg.eigh(np.einsum("pti,ptj->tij", z, z))
+    eigenvalue = np.maximum(eigenvalue, 0.0)
+    explained = (1 - shrinkage[:, None]) * np.minimum(eigenvalue, 1.0)
+    scale = np.sqrt(explained / np.maximum(eigenvalue, 1e-300))
+    rows = _compress_rows(multiply_blocks(z, _from_eigen(direction, scale)).reshape(len(z), -1))
+    rotation = _common_rotations(approximation)
+    over_time = _autocorrelation_root(multiply_blocks(z, rotation), shrinkage)
+    unexplained = rotation.swapaxes(1, 2) @ _from_eigen(direction, np.sqrt(1 - explained))
 
-    def noise(normal: Floats) -> Floats:
-        known = (normal[:, : len(rows)] @ rows).reshape(-1, n_times, q)
-        left = normal[:, len(rows) :].reshape(len(normal), -1, q)
-        return known + per_block(over_time @ left, rest)
+    def transform(normal: Floats) -> Floats:
+        first = (normal[:, : len(rows)] @ rows).reshape(-1, n_times, q)
+        w = normal[:, len(rows) :].reshape(len(normal), -1, q)
+        return first + multiply_blocks(over_time @ w, unexplained)
 
-    return Spread(len(rows) + over_time.shape[1] * q, noise)
+    return NoiseTransform(len(rows) + over_time.shape[1] * q, transform)
 
 
-def sandwich(one: Conditional, data: Choices, scores: Floats, doubt: Floats) -> Spread:
-    """Noise of a prior that ties times together, as wide as the scores of instances make it.
+def sandwich_noise(
+    approximation: ConditionalGaussian, likelihood: Likelihood, scores: Floats, shrinkage: Floats
+) -> NoiseTransform:
+    """Return noise with the covariance L^-1 (J + Q) L^-T of the sandwich, for connected times.
 
-    In doubt (T,), for there are few instances, the width is that of runs whose order never changes.
+    J is shrunk, with the weights ``shrinkage`` (T,), towards the covariance of scores of runs whose
+    order never changes: H_s^1/2 H_t^1/2 between times s and t, with H the curvature at each time.
     """
-    unseen = one.unseen
-    if unseen is None:
-        raise FitError("a sandwich is for priors that tie times together")
-    n = one.mean.shape[1]
-    basis = helmert(n)
-    size, direction = np.linalg.eigh(basis.T @ data.curvature(one.mean) @ basis)
-    constant = _symmetric(direction, np.sqrt(np.maximum(size, 0.0))).swapaxes(0, 1) @ basis.T
-    sure, unsure = np.sqrt(1 - doubt)[:, None], np.sqrt(doubt)[:, None]
-    whole = np.concatenate([sure * scores, unsure * constant])
-    rows = _fewer(one.pull(whole)[:, 0])
+    basis = helmert_basis(approximation.mean.shape[1])
+    curvature = basis.T @ likelihood.curvature(approximation.mean) @ basis
+    eigenvalue, direction = np.linalg.eigh(curvature)
+    root = _from_eigen(direction, np.sqrt(np.maximum(eigenvalue, 0.0)))
+    constant_scores = root.swapaxes(0, 1) @ basis.T
+    observed, assumed = np.sqrt(1 - shrinkage)[:, None], np.sqrt(shrinkage)[:, None]
+    shrunk = np.concatenate([observed * scores, assumed * constant_scores])
+    rows = _compress_rows(approximation.gradient_to_noise(shrunk)[:, 0])
 
-    def noise(normal: Floats) -> Floats:
-        seen = (normal[:, : len(rows)] @ rows)[:, None]
-        return seen + unseen(normal[:, None, len(rows) :])
+    def transform(normal: Floats) -> Floats:
+        from_data = (normal[:, : len(rows)] @ rows)[:, None]
+        return from_data + approximation.prior_to_noise(normal[:, None, len(rows) :])
 
-    return Spread(len(rows) + one.shape[1], noise)
+    return NoiseTransform(len(rows) + approximation.shape[1], transform)
 
 
-def _symmetric(direction: Floats, size: Floats) -> Floats:
-    """Symmetric matrices (T, q, q) from their eigenvectors and eigenvalues."""
-    return (direction * size[:, None, :]) @ direction.swapaxes(1, 2)
+def _from_eigen(direction: Floats, eigenvalue: Floats) -> Floats:
+    """Return symmetric matrices (T, q, q) from their eigenvectors and eigenvalues."""
+    return (direction * eigenvalue[:, None, :]) @ direction.swapaxes(1, 2)
 
 
-def _fewer(rows: Floats) -> Floats:
-    """Rows of the same sum of products, no more of them than columns."""
+def _compress_rows(rows: Floats) -> Floats:
+    """Return at most as many rows as columns with the same sum of outer products."""
     if len(rows) <= rows.shape[1]:
         return rows
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
-def _turns(one: Conditional) -> Floats:
-    """Rotations (T, q, q) from the noise at each time to coordinates that all times share.
+def _common_rotations(approximation: ConditionalGaussian) -> Floats:
+    """Return rotations (T, q, q) from the noise at each time to coordinates common to all times.
 
-    Those in which noise becomes utilities by a symmetric matrix: nothing is turned on the way.
+    By the polar decomposition, noise in these coordinates becomes utilities by a symmetric matrix.
     """
-    n_times, q = one.shape
+    n_times, q = approximation.shape
     unit = np.repeat(np.eye(q)[:, None, :], n_times, axis=1)
-    away = (one.place(unit) - one.mean) @ helmert(one.mean.shape[1])
+    basis = helmert_basis(approximation.mean.shape[1])
+    away = (approximation.to_utilities(unit) - approximation.mean) @ basis
     left, _, right = np.linalg.svd(away.swapaxes(0, 1))
     return left @ right
 
 
-def _persistence(scores: Floats, doubt: Floats) -> Floats:
-    """A root (T, r) of the correlation over time of scores (P, T, q), over all directions.
+def _autocorrelation_root(z: Floats, shrinkage: Floats) -> Floats:
+    """Return a root R (T, r) of the autocorrelation of scores z (P, T, q), over all directions.
 
-    Scores are in units of the noise: where they are too small to make it, as after unanimous
-    rankings or with a single instance, the rest is luck that stays.
+    With f_t = sqrt((1 - shrinkage_t) / q) z_t as one vector over instances and directions, the
+    correlation of times s and t is f_s' f_t + l_s l_t, l_t = sqrt(1 - f_t' f_t). The second term
+    stands for the variance that scores do not explain, as after unanimous rankings or with a single
+    instance. It is taken as constant over time. Vectors longer than 1 are scaled to 1.
     """
-    flat = scores.swapaxes(0, 1).reshape(scores.shape[1], -1)
-    flat = flat * np.sqrt((1 - doubt) / scores.shape[2])[:, None]
-    size = np.sum(flat**2, axis=1)
-    flat = flat / np.sqrt(np.maximum(size, 1.0))[:, None]
-    left = np.sqrt(np.maximum(1 - size, 0.0))
-    correlation = flat @ flat.T + left[:, None] * left
-    size, direction = np.linalg.eigh(correlation)
-    kept = size > 1e-6 * size[-1]
-    root = direction[:, kept] * np.sqrt(size[kept])
+    flat = z.swapaxes(0, 1).reshape(z.shape[1], -1)
+    flat = flat * np.sqrt((1 - shrinkage) / z.shape[2])[:, None]
+    squared_norm = np.sum(flat**2, axis=1)
+    flat = flat / np.sqrt(np.maximum(squared_norm, 1.0))[:, None]
+    constant = np.sqrt(np.maximum(1 - squared_norm, 0.0))
+    correlation = flat @ flat.T + constant[:, None] * constant
+    eigenvalue, direction = np.linalg.eigh(correlation)
+    kept = eigenvalue > 1e-6 * eigenvalue[-1]
+    root = direction[:, kept] * np.sqrt(eigenvalue[kept])
     return root / np.linalg.norm(root, axis=1, keepdims=True)

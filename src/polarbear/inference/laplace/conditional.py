@@ -1,12 +1,12 @@
-"""The posterior given hyperparameters: its mode by Newton and the Gaussian around it.
+"""The Laplace approximation given hyperparameters: the posterior mode and the Gaussian around it.
 
-Given hyperparameters the log-posterior is concave, so damped Newton finds its mode. What differs is
-the algebra: ``dense.py`` serves any Gaussian prior, ``banded.py`` those whose precision is a band,
-``independent.py`` times that do not know of each other.
+Given hyperparameters the log-posterior is concave, so damped Newton steps reach its mode. Three
+kinds of linear algebra implement it: ``dense.py`` for any Gaussian prior, ``banded.py`` for priors
+with a banded precision, and ``independent.py`` for priors under which times are independent.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,62 +14,97 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.errors import FitError
-from polarbear.inference.laplace.skew import Skew, per_block
-from polarbear.inference.plackett_luce.likelihood import Choices
+from polarbear.inference.laplace.skew import SkewTransform, multiply_blocks
+from polarbear.inference.plackett_luce.likelihood import Likelihood
 
 Floats = NDArray[np.float64]
 
-DECREMENT = 1e-10
+CONVERGED_DECREMENT = 1e-10
 """A block is at its mode when a further Newton step would gain less than half of this."""
 
 MAX_DECREMENT = 1e-4
-"""Decrements up to this are close enough to the mode where rounding allows no better."""
+"""Decrements up to this are accepted where rounding allows no better."""
 
 RELATIVE_ROUNDING = 1e-13
 """Differences of log-densities below this, relative to their size, are rounding errors."""
 
-MAX_STEPS = 100
+MAX_NEWTON_STEPS = 100
 
 
-@dataclass(frozen=True)
-class Conditional:
+class ConditionalGaussian(ABC):
     """A Gaussian approximation of the posterior of utilities, given hyperparameters.
 
-    It is standard normal in coordinates called noise, of shape (draws, blocks, size). Blocks do
-    not know of each other: the times of an independent prior, or a single block for all.
+    In coordinates called noise, of shape (draws, blocks, size), it is standard normal. With a
+    posterior precision P = L L' of the parameters x and their mode m, noise is L' (x - m). Blocks
+    are independent: one for each time under an independent prior, else a single one.
+
+    Attributes
+    ----------
+    log_evidence
+        Laplace's approximation of the logarithm of the integral over x.
+    mean
+        The utilities at the mode (T, n).
+    shape
+        The number of blocks, and the size of each.
+    warm_start
+        The mode in the form that the same method accepts as a start.
+    decrement
+        The largest Newton decrement over the blocks.
+    skew
+        The directions along which noise is skewed, if any.
     """
 
-    evidence: float  # log of the integral, by Laplace
-    mean: Floats  # (T, n)
-    find_covariance: Callable[[], Floats]  # (T, n, n), at each time; not all are needed
-    shape: tuple[int, int]  # blocks, size
-    place: Callable[[Floats], Floats]  # noise -> utilities (D, T, n)
-    ratio: Callable[[Floats, Floats], Floats]  # noise, utilities -> log-ratio to it (D, B)
-    slope: Callable[[Floats], Floats]  # noise -> gradient of the log-posterior: (D, B, size)
-    pull: Callable[[Floats], Floats]  # gradients by utilities (D, T, n) -> by noise (D, B, size)
-    state: Floats  # the mode, for the same method to start from
+    log_evidence: float
+    mean: Floats
+    shape: tuple[int, int]
+    warm_start: Floats
     decrement: float
-    unseen: Callable[[Floats], Floats] | None = None  # noise -> the prior's share of it
-    skew: Skew | None = None  # directions in which to draw from something else than a Gaussian
+    skew: SkewTransform | None = None
 
     @cached_property
     def covariance(self) -> Floats:
-        """The covariance of the utilities at each time: (T, n, n)."""
-        return self.find_covariance()
+        """The covariance of the utilities at each time (T, n, n)."""
+        return self._compute_covariance()
+
+    @abstractmethod
+    def _compute_covariance(self) -> Floats: ...
+
+    @abstractmethod
+    def to_utilities(self, noise: Floats) -> Floats:
+        """Map noise (D, B, size) to utilities (D, T, n)."""
+
+    @abstractmethod
+    def log_ratio(self, noise: Floats, utilities: Floats) -> Floats:
+        """Return the log-ratio (D, B) of the posterior to the approximation, both unnormalised."""
+
+    @abstractmethod
+    def gradient(self, noise: Floats) -> Floats:
+        """Return the gradient (D, B, size) of the log-posterior by the noise."""
+
+    @abstractmethod
+    def gradient_to_noise(self, gradient: Floats) -> Floats:
+        """Map gradients by utilities (D, T, n) to gradients by noise (D, B, size): L^-1 A' g."""
+
+    def prior_to_noise(self, normal: Floats) -> Floats:  # noqa: ARG002
+        """Map standard normal (D, B, size) to noise whose covariance is the prior's precision.
+
+        With prior precision Q that is L^-1 Q^1/2 z, so its covariance is L^-1 Q L^-T.
+        """
+        raise FitError("a sandwich is for priors that tie times together")
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        """Utilities drawn from the approximation, and the log-ratios of posterior to it."""
+        """Draw utilities from the approximation, with log-ratios of the posterior to it."""
         noise = rng.standard_normal((size, *self.shape))
-        utilities = self.place(noise)
-        return utilities, self.ratio(noise, utilities)
+        utilities = self.to_utilities(noise)
+        return utilities, self.log_ratio(noise, utilities)
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     """A Newton step for each of B blocks."""
 
     direction: Floats  # (B, size)
     decrement: Floats  # (B,): g' H^-1 g, twice the gain of the quadratic model
-    reach: Floats  # (B,): the largest range over algorithms of the change in utilities
+    utility_range: Floats  # (B,): the largest range over algorithms of the change in utilities
 
 
 class Mode(NamedTuple):
@@ -81,7 +116,7 @@ class Mode(NamedTuple):
 
 
 def damped_newton(
-    state: Floats, value: Callable[[Floats], Floats], step: Callable[[Floats], Step]
+    state: Floats, value: Callable[[Floats], Floats], step: Callable[[Floats], NewtonStep]
 ) -> Mode:
     """Maximise the log-posterior of each block of ``state`` (B, size) by damped Newton steps.
 
@@ -94,49 +129,51 @@ def damped_newton(
     (generalised self-concordance, Sun and Tran-Dinh 2019). A Gaussian prior has no third
     derivative, and a Dirichlet prior is a Plackett-Luce likelihood.
     """
-    at = value(state)
-    before, stopped = np.full(len(at), np.inf), np.zeros(len(at), dtype=bool)
-    for _ in range(MAX_STEPS):
-        direction, decrement, reach = step(state)
-        if not np.all(decrement > -DECREMENT):
+    current = value(state)
+    previous, stopped = np.full(len(current), np.inf), np.zeros(len(current), dtype=bool)
+    for _ in range(MAX_NEWTON_STEPS):
+        direction, decrement, utility_range = step(state)
+        if not np.all(decrement > -CONVERGED_DECREMENT):
             raise np.linalg.LinAlgError("the curvature is not positive definite")
         # Near the mode a step squares the error. One that does not even halve it is rounding.
-        stopped |= (decrement < MAX_DECREMENT) & ~(decrement < 0.5 * before)
-        stopped |= decrement < DECREMENT
-        before = decrement
+        stopped |= (decrement < MAX_DECREMENT) & ~(decrement < 0.5 * previous)
+        stopped |= decrement < CONVERGED_DECREMENT
+        previous = decrement
         if stopped.all():
             break
         full = value(state + direction)
-        enough = full >= at + 0.25 * decrement - RELATIVE_ROUNDING * (1 + np.abs(at))
-        size = np.where(enough, 1.0, np.log1p(reach) / np.maximum(reach, 1e-300))
+        gains = full >= current + 0.25 * decrement - RELATIVE_ROUNDING * (1 + np.abs(current))
+        damped = np.log1p(utility_range) / np.maximum(utility_range, 1e-300)
+        size = np.where(gains, 1.0, damped)
         state = np.where(stopped[:, None], state, state + size[:, None] * direction)
-        at = np.where(stopped, at, full) if (enough | stopped).all() else value(state)
-    largest = float(before.max(initial=0.0))
+        current = np.where(stopped, current, full) if (gains | stopped).all() else value(state)
+    largest = float(previous.max(initial=0.0))
     if not largest <= MAX_DECREMENT:
         raise FitError(
-            f"Newton's method did not converge in {MAX_STEPS} steps (decrement {largest:.2g})"
+            f"Newton's method did not converge in {MAX_NEWTON_STEPS} steps "
+            f"(decrement {largest:.2g})"
         )
-    return Mode(state, at, largest)
+    return Mode(state, current, largest)
 
 
-def remainder(data: Choices, mode: Floats) -> Callable[[Floats], Floats]:
-    """What a second-order expansion around the mode (T, n) leaves of the log-likelihood.
+def expand_likelihood(likelihood: Likelihood, mode: Floats) -> Callable[[Floats], Floats]:
+    """Return the remainder of the log-likelihood after its second-order expansion at the mode.
 
-    The prior is Gaussian and the approximation matches it and the likelihood to second order, so
-    this is the log-ratio of posterior to approximation: utilities (D, T, n) -> (D, T).
+    The result maps utilities (D, T, n) to remainders (D, T). A Gaussian prior is expanded exactly,
+    so the sum of the remainders over times is the log-ratio of posterior to approximation.
     """
-    light = data.single()
-    number = np.float64 if light is data else np.float32
-    near: Any = mode[None].astype(number)
-    top = light.value(near)[0]
-    slope, half_bend = data.gradient(mode), 0.5 * data.curvature(mode)
-    slope, half_bend = slope.astype(number), half_bend.astype(number)
+    fast = likelihood.to_single_precision()
+    dtype = np.float64 if fast is likelihood else np.float32
+    centre: Any = mode[None].astype(dtype)
+    top = fast.value(centre)[0]
+    gradient, half_curvature = likelihood.gradient(mode), 0.5 * likelihood.curvature(mode)
+    gradient, half_curvature = gradient.astype(dtype), half_curvature.astype(dtype)
 
-    def beyond(mu: Any) -> Floats:
-        mu = mu.astype(number, copy=False)
-        away = mu - near
-        bent = per_block(away, half_bend) - slope
-        left = light.value(mu) - top + np.einsum("dtn,dtn->dt", bent, away)
-        return left.astype(np.float64)
+    def remainder(mu: Any) -> Floats:
+        mu = mu.astype(dtype, copy=False)
+        away = mu - centre
+        slope = multiply_blocks(away, half_curvature) - gradient
+        rest = fast.value(mu) - top + np.einsum("dtn,dtn->dt", slope, away)
+        return rest.astype(np.float64)
 
-    return beyond
+    return remainder

@@ -1,79 +1,97 @@
-"""The posterior given hyperparameters, in the whitened coefficients of any Gaussian prior."""
+"""The Laplace approximation in whitened coefficients, for any Gaussian prior."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, get_lapack_funcs, solve_triangular
 
-from polarbear.inference.laplace.conditional import Conditional, Step, damped_newton, remainder
-from polarbear.inference.plackett_luce.likelihood import Choices
-from polarbear.priors.base import helmert
+from polarbear.inference.laplace.conditional import (
+    ConditionalGaussian,
+    Mode,
+    NewtonStep,
+    damped_newton,
+    expand_likelihood,
+)
+from polarbear.inference.plackett_luce.likelihood import Likelihood
+from polarbear.priors.base import helmert_basis
 
 Floats = NDArray[np.float64]
 
 
-def dense(data: Choices, factor: Floats, n: int, start: Floats | None) -> Conditional:
-    """Laplace in whitened coefficients z (K, n - 1): mu = factor @ z @ helmert(n).T.
+def fit_dense(
+    likelihood: Likelihood, factor: Floats, n: int, start: Floats | None
+) -> "DenseGaussian":
+    """Fit the Laplace approximation in coefficients z (K, n - 1): mu = factor @ z @ helmert.T.
 
-    ``start`` is a mode found with other hyperparameters: (T, n - 1), or the states of a chain.
+    ``start`` is a mode for other hyperparameters: (T, n - 1), or the states of a Markov prior.
     """
-    left, spread = _principal(factor)
-    white = _Whitened(data, left * spread, n)
-    n_times, q = len(left), n - 1
-    begin = np.zeros(len(spread) * q)
+    direction, sd = _principal_components(factor)
+    posterior = _WhitenedPosterior(likelihood, direction * sd, n)
+    begin = np.zeros(len(sd) * (n - 1))
     if start is not None:
-        shrink = spread / (spread**2 + 1e-2 * spread[0] ** 2)
-        begin = (shrink[:, None] * (left.T @ start.reshape(n_times, -1)[:, :q])).ravel()
-    top = damped_newton(begin[None], white.value, white.step)
-    mode = top.state[0]
-    lower = white.root(mode)
-    log_det = 2 * np.log(np.diag(lower)).sum()
-    mean, size = white.utilities(mode), len(begin)
-
-    @cache
-    def inverse() -> Floats:
-        return solve_triangular(lower, np.eye(size), lower=True, check_finite=False)
-
-    @cache
-    def beyond() -> Callable[[Floats], Floats]:
-        return remainder(data, mean)
-
-    def covariance() -> Floats:
-        half = (inverse() @ np.kron(white.factor, np.eye(q)).T).reshape(-1, n_times, q)
-        half = half.transpose(1, 2, 0)
-        return white.basis @ (half @ half.swapaxes(1, 2)) @ white.basis.T
-
-    def place(noise: Floats) -> Floats:
-        return white.utilities(mode + noise[:, 0] @ inverse())
-
-    def slope(noise: Floats) -> Floats:
-        return unseen(white.slope(mode + noise[:, 0] @ inverse())[:, None])
-
-    def unseen(noise: Floats) -> Floats:
-        return noise @ inverse().T  # coefficients are standard normal before the data
-
-    return Conditional(
-        evidence=float(top.value[0]) - 0.5 * log_det,
-        mean=mean,
-        find_covariance=covariance,
-        shape=(1, size),
-        place=place,
-        ratio=lambda _, mu: beyond()(mu).sum(axis=-1, keepdims=True),
-        slope=slope,
-        pull=lambda slope: unseen(white.back(slope)[:, None]),
-        unseen=unseen,
-        state=mean @ white.basis,
-        decrement=top.decrement,
-    )
+        ridge = sd / (sd**2 + 1e-2 * sd[0] ** 2)
+        values = start.reshape(len(direction), -1)[:, : n - 1]
+        begin = (ridge[:, None] * (direction.T @ values)).ravel()
+    return DenseGaussian(posterior, damped_newton(begin[None], posterior.value, posterior.step))
 
 
-class _Whitened:
-    """The log-posterior of coefficients z that are standard normal before the data."""
+class DenseGaussian(ConditionalGaussian):
+    """The Gaussian around the mode of whitened coefficients, in a single block."""
 
-    def __init__(self, data: Choices, factor: Floats, n: int) -> None:
-        self.data, self.factor, self.basis = data, factor, helmert(n)
+    def __init__(self, posterior: "_WhitenedPosterior", mode: Mode) -> None:
+        self._posterior, self._mode = posterior, mode.state[0]
+        self._lower = posterior.precision_root(self._mode)
+        log_det = 2 * np.log(np.diag(self._lower)).sum()
+        self.log_evidence = float(mode.value[0]) - 0.5 * log_det
+        self.mean = posterior.utilities(self._mode)
+        self.shape = (1, len(self._mode))
+        self.warm_start = self.mean @ posterior.basis
+        self.decrement = mode.decrement
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        identity = np.eye(len(self._mode))
+        return solve_triangular(self._lower, identity, lower=True, check_finite=False)
+
+    @cached_property
+    def _remainder(self) -> Callable[[Floats], Floats]:
+        return expand_likelihood(self._posterior.likelihood, self.mean)
+
+    def _compute_covariance(self) -> Floats:
+        basis, q = self._posterior.basis, self._posterior.shape[1]
+        onto = np.kron(self._posterior.factor, np.eye(q))
+        half = (self._inverse @ onto.T).reshape(-1, len(self.mean), q).transpose(1, 2, 0)
+        return basis @ (half @ half.swapaxes(1, 2)) @ basis.T
+
+    def to_utilities(self, noise: Floats) -> Floats:
+        """Map noise (D, 1, size) to utilities (D, T, n)."""
+        return self._posterior.utilities(self._mode + noise[:, 0] @ self._inverse)
+
+    def log_ratio(self, noise: Floats, utilities: Floats) -> Floats:  # noqa: ARG002
+        """Return the log-ratio (D, 1) of the posterior to the approximation."""
+        return self._remainder(utilities).sum(axis=-1, keepdims=True)
+
+    def gradient(self, noise: Floats) -> Floats:
+        """Return the gradient (D, 1, size) of the log-posterior by the noise."""
+        gradient = self._posterior.gradient(self._mode + noise[:, 0] @ self._inverse)
+        return self.prior_to_noise(gradient[:, None])
+
+    def gradient_to_noise(self, gradient: Floats) -> Floats:
+        """Map gradients by utilities (D, T, n) to gradients by noise (D, 1, size)."""
+        return self.prior_to_noise(self._posterior.pull_back(gradient)[:, None])
+
+    def prior_to_noise(self, normal: Floats) -> Floats:
+        """Map standard normal (D, 1, size) by L^-1, since the prior precision is the identity."""
+        return normal @ self._inverse.T
+
+
+class _WhitenedPosterior:
+    """The log-posterior of coefficients z (K, n - 1), which are standard normal a priori."""
+
+    def __init__(self, likelihood: Likelihood, factor: Floats, n: int) -> None:
+        self.likelihood, self.factor, self.basis = likelihood, factor, helmert_basis(n)
         self.shape = (factor.shape[1], n - 1)
         self.outer = (factor[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
 
@@ -81,52 +99,52 @@ class _Whitened:
         return self.factor @ z.reshape(*z.shape[:-1], *self.shape) @ self.basis.T
 
     def value(self, z: Floats) -> Floats:
-        """The log-posterior of the only block: (1, size) -> (1,)."""
-        return np.array([self.data.value(self.utilities(z[0])).sum() - 0.5 * z[0] @ z[0]])
+        """Return the log-posterior of the only block: (1, size) -> (1,)."""
+        return np.array([self.likelihood.value(self.utilities(z[0])).sum() - 0.5 * z[0] @ z[0]])
 
-    def slope(self, z: Floats) -> Floats:
-        return self.back(self.data.gradient(self.utilities(z))) - z
+    def gradient(self, z: Floats) -> Floats:
+        return self.pull_back(self.likelihood.gradient(self.utilities(z))) - z
 
-    def back(self, slope: Floats) -> Floats:
-        """Slopes by utilities (..., T, n) as slopes by coefficients."""
-        return (self.factor.T @ (slope @ self.basis)).reshape(*slope.shape[:-2], -1)
+    def pull_back(self, gradient: Floats) -> Floats:
+        """Map gradients by utilities (..., T, n) to gradients by coefficients."""
+        return (self.factor.T @ (gradient @ self.basis)).reshape(*gradient.shape[:-2], -1)
 
-    def root(self, z: Floats) -> Floats:
-        """The Cholesky factor of the curvature."""
+    def precision_root(self, z: Floats) -> Floats:
+        """Return the Cholesky factor L of the posterior precision."""
         k, q = self.shape
-        seen = self.basis.T @ self.data.curvature(self.utilities(z)) @ self.basis
-        precision = (self.outer.T @ seen.reshape(-1, q * q)).reshape(k, k, q, q)
+        curvature = self.basis.T @ self.likelihood.curvature(self.utilities(z)) @ self.basis
+        precision = (self.outer.T @ curvature.reshape(-1, q * q)).reshape(k, k, q, q)
         precision = precision.swapaxes(1, 2).reshape(k * q, k * q)
         precision[np.diag_indices(k * q)] += 1.0
         return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
 
-    def step(self, z: Floats) -> Step:
-        """Newton's step for the only block (1, size)."""
-        lower = self.root(z[0])
-        half = solve_triangular(lower, self.slope(z[0]), lower=True, check_finite=False)
+    def step(self, z: Floats) -> NewtonStep:
+        """Return the Newton step of the only block (1, size)."""
+        lower = self.precision_root(z[0])
+        half = solve_triangular(lower, self.gradient(z[0]), lower=True, check_finite=False)
         direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)[None]
-        reach = np.ptp(self.utilities(direction), axis=-1).max(axis=-1)
-        return Step(direction, np.array([half @ half]), reach)
+        utility_range = np.ptp(self.utilities(direction), axis=-1).max(axis=-1)
+        return NewtonStep(direction, np.array([half @ half]), utility_range)
 
 
-def _principal(factor: Floats) -> tuple[Floats, Floats]:
-    """Principal directions (T, K) and standard deviations (K,) of the covariance of a factor.
+def _principal_components(factor: Floats) -> tuple[Floats, Floats]:
+    """Return principal directions (T, K) and standard deviations (K,) of factor @ factor.T.
 
-    Coefficients of next to no variance cost as much as others: what is left out has less than a
-    millionth of the largest variance.
+    Components below a millionth of the largest variance are left out, to save time.
     """
-    left, spread, _ = np.linalg.svd(_narrow(factor), full_matrices=False)
-    kept = spread > 1e-3 * spread[0]
-    return left[:, kept], spread[kept]
+    direction, sd, _ = np.linalg.svd(_reduce_columns(factor), full_matrices=False)
+    kept = sd > 1e-3 * sd[0]
+    return direction[:, kept], sd[kept]
 
 
-def _narrow(factor: Floats) -> Floats:
-    """A factor of the same covariance with few columns, if it has few of consequence."""
+def _reduce_columns(factor: Floats) -> Floats:
+    """Return a factor of the same covariance with fewer columns, by pivoted Cholesky."""
     if factor.shape[1] <= 64:
         return factor
     covariance = factor @ factor.T
-    (pivoted,) = get_lapack_funcs(["pstrf"], [covariance])
-    root, pivot, rank, _ = pivoted(covariance, lower=1, tol=1e-8 * covariance.diagonal().max())
-    narrow = np.empty((len(root), rank))
-    narrow[pivot - 1] = np.tril(root)[:, :rank]
-    return narrow
+    (pivoted_cholesky,) = get_lapack_funcs(["pstrf"], [covariance])
+    tolerance = 1e-8 * covariance.diagonal().max()
+    root, pivot, rank, _ = pivoted_cholesky(covariance, lower=1, tol=tolerance)
+    reduced = np.empty((len(root), rank))
+    reduced[pivot - 1] = np.tril(root)[:, :rank]
+    return reduced

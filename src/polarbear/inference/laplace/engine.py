@@ -1,9 +1,10 @@
-"""The fast engine: nested Laplace, certified and corrected by importance sampling.
+"""The fast engine: nested Laplace approximations, checked and corrected by importance sampling.
 
-Given hyperparameters the posterior is log-concave and nearly Gaussian; its evidence weighs the
-points of a small grid over them, and the posterior is the mixture. Draws of the mixture, weighted
-by importance, certify and correct it, and are moved by Hamiltonian Monte Carlo where the
-certificate fails.
+Given hyperparameters the posterior is log-concave and nearly Gaussian. The evidence of the Laplace
+approximation weights the points of a small grid over the hyperparameters, and the posterior is the
+mixture (INLA: Rue, Martino and Chopin 2009). Importance weights of draws from the mixture correct
+it, and their k-hat diagnoses it. Where the weights are unreliable, the draws are moved by
+Hamiltonian Monte Carlo.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,69 +17,73 @@ from numpy.typing import NDArray
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
-from polarbear.inference.draws import even, matched, moments
-from polarbear.inference.laplace.banded import chain, local
+from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
+from polarbear.inference.laplace.banded import fit_local, fit_markov
 from polarbear.inference.laplace.cluster_robust import (
-    Spread,
-    doubt_at_times,
-    instance_scores,
-    sandwich,
-    together,
+    NoiseTransform,
+    compute_instance_scores,
+    copula_noise,
+    sandwich_noise,
+    shrinkage_at_times,
 )
-from polarbear.inference.laplace.conditional import MAX_DECREMENT, Conditional
-from polarbear.inference.laplace.dense import dense
-from polarbear.inference.laplace.hypergrid import integrate
-from polarbear.inference.laplace.independent import independent
+from polarbear.inference.laplace.conditional import MAX_DECREMENT, ConditionalGaussian
+from polarbear.inference.laplace.dense import fit_dense
+from polarbear.inference.laplace.hypergrid import build_hypergrid
+from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.laplace.mixture import (
-    FORGOTTEN,
-    KEEP,
-    Chains,
-    Company,
-    Parts,
-    Sample,
-    evidence_left,
-    move,
-    respread,
-    shares,
-    shifts,
-    weigh,
-    weighed,
+    KEPT_SWEEPS,
+    MAX_START_CORRELATION,
+    CoupledBlocks,
+    GridMixture,
+    HmcDraws,
+    ImportanceSample,
+    component_shares,
+    compute_log_shifts,
+    evidence_correction,
+    importance_sample,
+    move_by_hmc,
+    resample_noise,
+    sample_mixture,
 )
 from polarbear.inference.pair_probabilities import Mixture
-from polarbear.inference.plackett_luce.likelihood import Choices, choices
+from polarbear.inference.plackett_luce.likelihood import Likelihood, build_likelihood
 from polarbear.inference.posterior import Evidence, Posterior
-from polarbear.inference.psis import ENOUGH
+from polarbear.inference.psis import MAX_K_HAT
 from polarbear.inference.threads import one_thread
-from polarbear.priors.base import helmert, unit_times
-from polarbear.priors.dirichlet import Independent
+from polarbear.priors.base import helmert_basis, scale_times
+from polarbear.priors.dirichlet import IndependentPrior
 from polarbear.priors.hyper import Hyper
 from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
-At = Callable[[Mapping[str, float], Conditional | None], Conditional]
+Bools = NDArray[np.bool_]
+FitConditional = Callable[[Mapping[str, float], ConditionalGaussian | None], ConditionalGaussian]
 
-FEW, MANY, MOST = 1000, 6000, 16_000
-"""How many draws: few where times are independent, there is much data to go through for each draw,
-and the weights leave little to correct."""
+MIN_DRAWS, USUAL_DRAWS, MAX_DRAWS = 1000, 6000, 16_000
+"""Numbers of draws. The least is for independent times with large data and even weights."""
 
-CHEAP = 1e7
-"""Terms of the likelihood up to which draws are not spared."""
+CHEAP_TERMS = 1e7
+"""Terms of the likelihood over all draws up to which more draws cost little."""
 
-PRECISE, USABLE = 0.006, 0.009
-"""The standard error of a probability, at worst, below which there are enough draws, and above
-which weights are no use. Less is wrong in the end, for corrections are shrunk by their noise."""
+TARGET_STANDARD_ERROR, MAX_STANDARD_ERROR = 0.006, 0.009
+"""Standard errors of a corrected probability: below the first there are enough draws, above the
+second weights are not used. The final error is smaller, as corrections are shrunk by their noise.
+"""
 
-WORK = 1e9
-"""Terms of the likelihood beyond which no more draws are made to be more precise."""
+MAX_TERMS = 1e9
+"""Terms of the likelihood over all draws beyond which no draws are added for precision."""
 
-KERNEL = 0.45
-"""How far draws of hyperparameters are spread around the points of the grid, in its steps."""
+KERNEL_WIDTH = 0.45
+"""The standard deviation of the kernel around grid points of hyperparameters, in grid steps."""
 
-EDGE = 0.01
-"""The mass that may lie beyond the grid of hyperparameters."""
+MAX_BOUNDARY_MASS = 0.01
+"""The most mass that may lie at the boundary of the grid of hyperparameters."""
+
+KEPT_SWEEPS_AT_TIMES = 4
+"""Sweeps whose states are kept where only the draws at some times are moved."""
 
 
-def laplace(
+def fit_laplace(
     rankings: Rankings,
     prior: Prior,
     *,
@@ -87,367 +92,448 @@ def laplace(
     start: Posterior | None = None,
     draws: int | None = None,
 ) -> Posterior:
-    """Fit by nested Laplace.
+    """Fit the posterior by nested Laplace approximations.
 
     Parameters
     ----------
     rankings, prior, seed
-        What to fit. The same seed gives the same draws.
+        The data, the prior and the seed. The same seed gives the same draws.
     evidence
-        What is new evidence: "instances", or "rankings" at every time, as in the paper.
+        The units of evidence: "instances", or "rankings" at every time, as in the paper.
     start
         An earlier posterior to start from, of some of the same algorithms and times.
     draws
-        How many draws; by default from 1000 to 16,000, as many as it takes to be precise.
+        The number of draws; by default from 1000 to 16,000, as precision requires.
     """
     if draws is not None and not (isinstance(draws, int | np.integer) and draws >= 100):
         raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
     with one_thread():
         rng = np.random.default_rng(seed)
-        once = evidence == "instances" and len(rankings.times) > 1
-        model = _model(rankings, prior, start)
-        found, sample, moved = _fitted(rankings, prior, model, start, draws, rng, once)
-        diagnostics, mixture = _diagnostics(found, sample, moved), None
-        if once and found.components[0].shape[0] == 1:
-            sample = _spread_by_instances(rankings, model.data, found, sample, rng)
+        by_instance = evidence == "instances" and len(rankings.times) > 1
+        model = _build_model(rankings, prior, start)
+        grid, sample, moved = _fit_draws(rankings, prior, model, start, draws, rng, by_instance)
+        diagnostics, mixture = _diagnose(grid, sample, moved), None
+        if by_instance and grid.components[0].shape[0] == 1:
+            sample = _apply_sandwich(rankings, model.likelihood, grid, sample, rng)
         else:
-            mixture = _mixture(found, sample, moved)
+            mixture = _closed_form_mixture(grid, sample, moved)
+        resampled = systematic_resample(sample.weight.mean(axis=1))
         return Posterior(
             rankings.algorithms,
             rankings.times,
             sample.utilities.astype(np.float32),
             sample.weight.astype(np.float32),
             mixture,
-            _hyper_draws(found, sample.component[even(sample.weight.mean(axis=1))], rng),
+            _draw_hyperparameters(grid, sample.component[resampled], rng),
             diagnostics,
             repr(prior),
             "laplace",
             rankings.clock,
-            independent=_independent(found) and not once,
+            independent=_has_independent_times(grid) and not by_instance,
             evidence=evidence,
             instances=len(np.unique(rankings.instance[rankings.weight > 0])),
         )
 
 
-def _fitted(
+class Model(NamedTuple):
+    """The likelihood, the hyperparameters, and the fit given values of the hyperparameters."""
+
+    hypers: Mapping[str, Hyper]
+    fit: FitConditional  # (hyperparameters, an earlier fit to start from) -> fit
+    likelihood: Likelihood
+
+    @property
+    def n_terms(self) -> int:
+        """The number of terms of the likelihood, which is the cost of one draw."""
+        return self.likelihood.n_terms
+
+
+class GridApproximation(NamedTuple):
+    """Gaussian approximations at the points of a grid over the hyperparameters."""
+
+    mixture: GridMixture
+    hyper: Mapping[str, Floats]  # the value of each hyperparameter at each point
+    boundary_mass: float
+    steps: Floats  # the steps of the grid as columns, in logarithms
+    is_boundary: Bools  # (G,): whether a neighbour of the point is left out
+
+    @property
+    def components(self) -> Sequence[ConditionalGaussian]:
+        """The Gaussian approximation at each point."""
+        return self.mixture.components
+
+
+class _HmcCorrection(NamedTuple):
+    times: Bools  # (T,): where draws were moved
+    draws: HmcDraws
+
+
+class _Fit(NamedTuple):
+    """The approximation, its draws, and their correction by HMC, if any."""
+
+    grid: GridApproximation
+    sample: ImportanceSample
+    moved: _HmcCorrection | None = None
+
+
+def _fit_draws(
     rankings: Rankings,
     prior: Prior,
-    model: "Model",
+    model: Model,
     start: Posterior | None,
     draws: int | None,
     rng: np.random.Generator,
-    once: bool,
-) -> tuple["Approximation", Sample, "_Moved | None"]:
-    """Draws that are certified; ``once``: those of independent times go together."""
-    found = _approximate(model, start, None)
-    found = _together(rankings, found, rng) if once else found
-    sample = _drawn(found, model.terms, draws, rng)
-    if _off_the_grid(found, sample) > EDGE:
-        # Laplace's evidence is so far off that the grid lies in the wrong place.
-        found = _approximate(model, start, int(rng.integers(2**63)))
-        found = _together(rankings, found, rng) if once else found
-        sample = _drawn(found, model.terms, draws, rng)
-    failed = ~(sample.k <= ENOUGH)
-    if model.terms * MOST <= WORK:  # else the weights are right but the draws few: it is said
-        failed |= ~(_errors(sample) <= USABLE)
-    if not failed.any():
-        return found, sample, None
-    if len(failed) > 1:
-        sample, moved = _moved_times(rankings, prior, found, sample, failed, rng)
-    else:
-        chains = max(1, len(sample.component) // KEEP)
-        share = shares(sample.component, sample.weight, len(found.components))
-        moved = move(
-            found.parts, sample, rng, share=share, chains=chains, keep=KEEP, jump=bool(found.hyper)
-        )
-        alike = np.full((len(moved.component), 1), 1 / len(moved.component))
-        sample = Sample(moved.component, sample.noise, moved.utilities, alike, sample.k, None)
-        failed = np.ones(len(rankings.times), dtype=bool)
-    return found, sample, _Moved(failed, moved)
+    by_instance: bool,
+) -> _Fit:
+    """Return draws that are reliable: by importance weights, or moved by HMC."""
+
+    def approximate_and_sample(pilot_seed: int | None) -> _Fit:
+        grid = _approximate(model, start, pilot_seed)
+        if by_instance:
+            grid = _correlate_times(rankings, grid, rng)
+        return _Fit(grid, _sample_until_precise(grid, model.n_terms, draws, rng))
+
+    fit = approximate_and_sample(None)
+    if _boundary_share(fit.grid, fit.sample) > MAX_BOUNDARY_MASS:
+        # Laplace's evidence is inaccurate, and the grid lies in the wrong place: correct it.
+        fit = approximate_and_sample(int(rng.integers(2**63)))
+    unreliable = _unreliable_blocks(fit.sample, model.n_terms)
+    if not unreliable.any():
+        return fit
+    if len(unreliable) > 1:
+        return _move_times(rankings, prior, fit, unreliable, rng)
+    return _move_all(fit, len(rankings.times), rng)
 
 
-class Model(NamedTuple):
-    """The hyperparameters, and the posterior given them, started from another if there is one."""
-
-    hypers: Mapping[str, Hyper]
-    at: At
-    data: Choices
-
-    @property
-    def terms(self) -> int:
-        """Of the likelihood: what one draw costs."""
-        return self.data.terms
+def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
+    """Return which blocks (B,) have weights that cannot be used."""
+    unreliable = ~(sample.k_hat <= MAX_K_HAT)
+    if n_terms * MAX_DRAWS <= MAX_TERMS:  # for larger data too few draws are only reported
+        unreliable |= ~(_standard_errors(sample) <= MAX_STANDARD_ERROR)
+    return unreliable
 
 
-class Approximation(NamedTuple):
-    """Gaussians at the points of a grid over hyperparameters."""
-
-    parts: Parts
-    hyper: Mapping[str, Floats]  # the value of each at each point
-    edge: float
-    cell: Floats  # the steps of the grid, in logarithms
-    rim: NDArray[np.bool_]  # which points have a neighbour that was left out
-
-    @property
-    def components(self) -> Sequence[Conditional]:
-        """The Gaussians."""
-        return self.parts.components
-
-
-class _Moved(NamedTuple):
-    times: NDArray[np.bool_]
-    chains: Chains
-
-
-def _model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
-    data = choices(rankings)
+def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
+    """Choose the algebra for a prior: independent, Markov, local or dense."""
+    likelihood = build_likelihood(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
-    begin = np.zeros((n_times, n)) if start is None else _utilities(start, rankings)
-    if isinstance(prior, Independent):
+    utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
+    if isinstance(prior, IndependentPrior):
 
-        def at(hyper: Mapping[str, float], warm: Conditional | None) -> Conditional:
-            alpha, first = prior.concentration(hyper, n), begin if warm is None else warm.mean
-            return independent(data, alpha, n_times, n, first)
+        def fit_times(
+            hyper: Mapping[str, float], warm: ConditionalGaussian | None
+        ) -> ConditionalGaussian:
+            begin = utilities if warm is None else warm.mean
+            return fit_independent(likelihood, prior.concentration(hyper, n), n_times, n, begin)
 
-        return Model(prior.hypers(), at, data)
+        return Model(prior.hypers(), fit_times, likelihood)
 
-    times = unit_times(rankings.times, prior.warp)
-    mode = begin @ helmert(n)
+    times = scale_times(rankings.times, prior.warp)
+    coordinates = utilities @ helmert_basis(n)
 
-    def gaussian(hyper: Mapping[str, float], warm: Conditional | None) -> Conditional:
-        states, first = prior.chain(times, hyper), mode if warm is None else warm.state
-        if states is not None:
+    def fit_gaussian(
+        hyper: Mapping[str, float], warm: ConditionalGaussian | None
+    ) -> ConditionalGaussian:
+        chain, begin = prior.chain(times, hyper), coordinates if warm is None else warm.warm_start
+        if chain is not None:
             try:
-                return chain(data, states, n, first)
+                return fit_markov(likelihood, chain, n, begin)
             except np.linalg.LinAlgError:
-                pass  # times too close for this length: the chain drowned in rounding
+                pass  # times too close for this length scale: rounding dominates the chain
         factor = prior.factor(times, hyper)
-        return local(data, factor, n, first) or dense(data, factor, n, first)
+        local = fit_local(likelihood, factor, n, begin)
+        return local or fit_dense(likelihood, factor, n, begin)
 
-    return Model(prior.hypers(), gaussian, data)
+    return Model(prior.hypers(), fit_gaussian, likelihood)
 
 
-def _utilities(start: Posterior, rankings: Rankings) -> Floats:
-    """Mean utilities of an earlier posterior, for the algorithms and times of these rankings."""
+def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:
+    """Return the mean utilities (T, n) of an earlier posterior, for these algorithms and times."""
     mean = start.utilities.mean(axis=0, dtype=np.float64)
     row = np.minimum(np.searchsorted(start.times, rankings.times), len(start.times) - 1)
     column = {name: k for k, name in enumerate(start.algorithms)}
-    found = np.zeros((len(rankings.times), len(rankings.algorithms)))
+    utilities = np.zeros((len(rankings.times), len(rankings.algorithms)))
     for k, name in enumerate(rankings.algorithms):
         if name in column:
-            found[:, k] = mean[row, column[name]]
-    return found - found.mean(axis=1, keepdims=True)
+            utilities[:, k] = mean[row, column[name]]
+    return utilities - utilities.mean(axis=1, keepdims=True)
 
 
-def _approximate(model: Model, start: Posterior | None, pilot: int | None) -> Approximation:
-    """Lay the grid over the hyperparameters, by Laplace's evidence or by one that is corrected.
+class _GridFit(NamedTuple):
+    conditional: ConditionalGaussian
+    log_correction: float
 
-    ``pilot`` is the seed of the draws that correct it, the same for all points.
+
+def _approximate(
+    model: Model, start: Posterior | None, pilot_seed: int | None
+) -> GridApproximation:
+    """Build the grid over the hyperparameters, by Laplace's evidence or by a corrected one.
+
+    ``pilot_seed`` is the seed of the draws that correct the evidence, the same for all points.
     """
     hypers = model.hypers
     if not hypers:
-        only = Parts([model.at({}, None)], np.ones(1), np.zeros(1), np.zeros((1, 0)))
-        return Approximation(only, {}, 0.0, np.empty((0, 0)), np.zeros(1, dtype=bool))
+        only = GridMixture([model.fit({}, None)], np.ones(1), np.zeros(1), np.zeros((1, 0)))
+        return GridApproximation(only, {}, 0.0, np.empty((0, 0)), np.zeros(1, dtype=bool))
 
-    def log_density(u: Floats, warm: _Point | None) -> tuple[float, _Point]:
+    def log_density(u: Floats, warm: _GridFit | None) -> tuple[float, _GridFit]:
         values = dict(zip(hypers, np.exp(u), strict=True))
-        found = model.at(values, None if warm is None else warm.conditional)
-        weight = sum(h.log_density(x) for h, x in zip(hypers.values(), u, strict=True))
-        left = 0.0
-        if pilot is not None:
-            left = float(evidence_left(found, np.random.default_rng(pilot)).sum())
-        return found.evidence + weight + left, _Point(found, left)
+        conditional = model.fit(values, None if warm is None else warm.conditional)
+        log_prior = sum(h.log_density(x) for h, x in zip(hypers.values(), u, strict=True))
+        correction = 0.0
+        if pilot_seed is not None:
+            rng = np.random.default_rng(pilot_seed)
+            correction = float(evidence_correction(conditional, rng).sum())
+        log_posterior = conditional.log_evidence + log_prior + correction
+        return log_posterior, _GridFit(conditional, correction)
 
     earlier = {} if start is None else start.hyper
     first = [
         float(np.log(earlier[name]).mean() if name in earlier else np.log(hyper.quantile(0.5)))
         for name, hyper in hypers.items()
     ]
-    grid = integrate(log_density, first)
-    values = np.exp(grid.point).T
-    named = dict(zip(hypers, values, strict=True))
-    components = [point.conditional for point in grid.found]
-    corrected = np.array([point.corrected for point in grid.found])
-    parts = Parts(components, grid.weight, corrected, grid.point)
-    return Approximation(parts, named, grid.edge, grid.cell, grid.rim)
+    grid = build_hypergrid(log_density, first)
+    mixture = GridMixture(
+        [fit.conditional for fit in grid.fits],
+        grid.weight,
+        np.array([fit.log_correction for fit in grid.fits]),
+        grid.point,
+    )
+    values = dict(zip(hypers, np.exp(grid.point).T, strict=True))
+    return GridApproximation(mixture, values, grid.boundary_mass, grid.steps, grid.is_boundary)
 
 
-class _Point(NamedTuple):
-    conditional: Conditional
-    corrected: float
+def _scores_at_mean(
+    rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
+) -> Floats:
+    """Return instance scores at the mean over the grid, so that all components share them."""
+    modes = np.stack([one.mean for one in grid.components])
+    probability = grid.mixture.probability
+    mean = np.tensordot(probability / probability.sum(), modes, 1)
+    return compute_instance_scores(rankings, mean, rng)
 
 
-def _scores(rankings: Rankings, found: Approximation, rng: np.random.Generator) -> Floats:
-    """Scores of instances, at the mean over the grid: one pass over the data serves all of it."""
-    modes = np.stack([one.mean for one in found.components])
-    mean = np.tensordot(found.parts.chance / found.parts.chance.sum(), modes, 1)
-    return instance_scores(rankings, mean, rng)
+def _correlate_times(
+    rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
+) -> GridApproximation:
+    """Correlate the noise of independent times by a copula; other grids are returned as is."""
+    if grid.components[0].shape[0] == 1:
+        return grid
+    scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
+    transforms = [copula_noise(one, scores, shrinkage) for one in grid.components]
+    return grid._replace(mixture=grid.mixture._replace(noise_transforms=transforms))
 
 
-def _together(rankings: Rankings, found: Approximation, rng: np.random.Generator) -> Approximation:
-    """Let the noise of independent times go together as the scores of instances do."""
-    if found.components[0].shape[0] == 1:
-        return found
-    scores, doubt = _scores(rankings, found, rng), doubt_at_times(rankings)
-    spreads = [together(one, scores, doubt) for one in found.components]
-    return found._replace(parts=found.parts._replace(spreads=spreads))
-
-
-def _spread_by_instances(
+def _apply_sandwich(
     rankings: Rankings,
-    data: Choices,
-    found: Approximation,
-    sample: Sample,
+    likelihood: Likelihood,
+    grid: GridApproximation,
+    sample: ImportanceSample,
     rng: np.random.Generator,
-) -> Sample:
-    """Draws as far apart as instances, not times, make them; centred and shaped like the sample."""
-    scores, doubt = _scores(rankings, found, rng), doubt_at_times(rankings)
+) -> ImportanceSample:
+    """Replace the draws by draws with the sandwich covariance.
+
+    The affine map that takes the moments of the Gaussian mixture to those of the weighted sample is
+    applied to them as well, so that the importance weights' correction is kept.
+    """
+    scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
     used = np.unique(sample.component)
-    spreads = {g: sandwich(found.components[g], data, scores, doubt) for g in used.tolist()}
-    all_of_them = [spreads.get(g, Spread(0, np.asarray)) for g in range(len(found.components))]
-    parts = found.parts._replace(spreads=all_of_them)
-    even_component = np.sort(sample.component[even(sample.weight[:, 0])])
-    wide = respread(parts, even_component, rng)
-    chance = np.bincount(even_component, minlength=len(found.components))[used]
-    chance = chance / chance.sum()
-    modes = np.stack([found.components[g].mean for g in used])
-    around = np.stack([found.components[g].covariance for g in used])
-    plain = moments(modes, chance)
-    plain = plain._replace(covariance=plain.covariance + np.tensordot(chance, around, 1))
-    utilities = matched(wide, plain, moments(sample.utilities, sample.weight[:, 0]))
-    alike = np.full((len(utilities), 1), 1 / len(utilities))
-    return sample._replace(component=even_component, utilities=utilities, weight=alike)
+    transforms = [NoiseTransform(0, np.asarray)] * len(grid.components)
+    for g in used.tolist():
+        transforms[g] = sandwich_noise(grid.components[g], likelihood, scores, shrinkage)
+    mixture = grid.mixture._replace(noise_transforms=transforms)
+    component = np.sort(sample.component[systematic_resample(sample.weight[:, 0])])
+    wide = resample_noise(mixture, component, rng)
+    share = np.bincount(component, minlength=len(grid.components))[used]
+    share = share / share.sum()
+    between = compute_moments(np.stack([grid.components[g].mean for g in used]), share)
+    within = np.stack([grid.components[g].covariance for g in used])
+    gaussian = between._replace(covariance=between.covariance + np.tensordot(share, within, 1))
+    utilities = match_moments(
+        wide, gaussian, compute_moments(sample.utilities, sample.weight[:, 0])
+    )
+    return sample._replace(
+        component=component, utilities=utilities, weight=_equal_weights(len(utilities))
+    )
 
 
-def _off_the_grid(found: Approximation, sample: Sample) -> float:
-    """How much of the mass, as the draws weigh it, lies at the rim of the grid."""
-    share = shares(sample.component, sample.weight, len(found.components))
-    return float(share[found.rim].sum() / share.sum())
+def _equal_weights(draws: int) -> Floats:
+    """Return equal weights (D, 1) that sum to 1."""
+    return np.full((draws, 1), 1 / draws)
 
 
-def _drawn(found: Approximation, terms: int, draws: int | None, rng: np.random.Generator) -> Sample:
-    """As many weighted draws as it takes for the correction to be precise."""
+def _boundary_share(grid: GridApproximation, sample: ImportanceSample) -> float:
+    """Return the weighted share of draws from points at the boundary of the grid."""
+    share = component_shares(sample.component, sample.weight, len(grid.components))
+    return float(share[grid.is_boundary].sum() / share.sum())
+
+
+def _sample_until_precise(
+    grid: GridApproximation, n_terms: int, draws: int | None, rng: np.random.Generator
+) -> ImportanceSample:
+    """Draw from the mixture, with more draws until the importance weights are precise enough."""
     if draws is not None:
-        return weigh(found.parts, draws, rng)
-    # Where times hang together, statements about all of them at once can only count draws.
-    alone = _independent(found) and not found.parts.spreads
-    alone |= len(found.components[0].mean) == 1
-    few = FEW if alone or terms * MANY > WORK else MANY
-    few = max(few, min(MANY, int(CHEAP / max(1, terms))))
-    sample = weigh(found.parts, few, rng)
-    for more in (MANY, MOST):
-        enough = _errors(sample).max() <= PRECISE and sample.k.max() <= ENOUGH
-        if enough or terms * more > WORK:
+        return sample_mixture(grid.mixture, draws, rng)
+    # Where times are correlated, joint statements over all times can only count draws.
+    has_correlated_times = not _has_independent_times(grid) or grid.mixture.noise_transforms
+    needs_few = not has_correlated_times or len(grid.components[0].mean) == 1
+    size = MIN_DRAWS if needs_few or n_terms * USUAL_DRAWS > MAX_TERMS else USUAL_DRAWS
+    size = max(size, min(USUAL_DRAWS, int(CHEAP_TERMS / max(1, n_terms))))
+    sample = sample_mixture(grid.mixture, size, rng)
+    for more in (USUAL_DRAWS, MAX_DRAWS):
+        is_precise = _standard_errors(sample).max() <= TARGET_STANDARD_ERROR
+        if (is_precise and sample.k_hat.max() <= MAX_K_HAT) or n_terms * more > MAX_TERMS:
             break
         if more > len(sample.component):
-            sample = weigh(found.parts, more, rng)
+            sample = sample_mixture(grid.mixture, more, rng)
     return sample
 
 
-def _independent(found: Approximation) -> bool:
-    """Whether times do not know of each other at all, not even through a hyperparameter."""
-    return found.components[0].shape[0] > 1 and len(found.components) == 1
+def _has_independent_times(grid: GridApproximation) -> bool:
+    """Whether times are independent, without a hyperparameter that connects them."""
+    return grid.components[0].shape[0] > 1 and len(grid.components) == 1
 
 
-def _errors(sample: Sample) -> Floats:
-    """The standard error of a probability that weights correct, at worst: one for each block."""
-    spread = np.sum(sample.weight**2, axis=0) - 1 / len(sample.weight)
-    return 0.5 * np.sqrt(np.maximum(spread, 0.0))
+def _standard_errors(sample: ImportanceSample) -> Floats:
+    """Return the largest standard error (B,) of a probability corrected by weights, per block.
 
-
-def _moved_times(
-    rankings: Rankings,
-    prior: Prior,
-    found: Approximation,
-    sample: Sample,
-    failed: NDArray[np.bool_],
-    rng: np.random.Generator,
-) -> tuple[Sample, Chains]:
-    """Replace the draws at the times whose weights fail; times do not know of each other."""
-    part = replace(rankings, times=rankings.times[failed], position=rankings.position[failed])
-    model = _model(part, prior, None)
-    there = [
-        model.at({name: float(values[g]) for name, values in found.hyper.items()}, None)
-        for g in range(len(found.components))
-    ]
-    those = sample._replace(noise=sample.noise[:, failed], weight=sample.weight[:, failed])
-    parts = found.parts._replace(components=there)
-    # What the times with sound weights say of the hyperparameters, if there are any.
-    sound = sample.weight if failed.all() else sample.weight[:, ~failed]
-    share = shares(sample.component, sound, len(there))
-    chains = -(-len(sample.weight) // 4)
-    spreads = found.parts.spreads
-    company = Company(failed, sample, spreads) if spreads else None
-    moved = move(parts, those, rng, share=share, chains=chains, keep=4, jump=False, company=company)
-    # Draws are sorted by component, so that those of one row have one at all times.
-    order = np.argsort(moved.component, kind="stable")[: len(sample.weight)]
-    if company is not None:
-        noise = np.zeros_like(sample.noise)
-        noise[:, ~failed] = moved.company[order]
-        shift = shifts(found.parts, rng)
-        k = sample.k
-        sample = weighed(found.parts, moved.component[order], noise, shift)._replace(k=k)
-    utilities, weight = sample.utilities.copy(), sample.weight.copy()
-    utilities[:, failed] = moved.utilities[order]
-    weight[:, failed] = 1 / len(weight)
-    return sample._replace(utilities=utilities, weight=weight), moved
-
-
-def _hyper_draws(
-    found: Approximation, component: NDArray[np.intp], rng: np.random.Generator
-) -> dict[str, Floats]:
-    """Hyperparameters of draws, spread smoothly over what the points of the grid stand for.
-
-    A kernel is added, and the points are drawn together so that the spread stays the same.
+    With weights w it is sqrt(sum w^2 - 1/D) / 2, that of a probability of one half.
     """
-    if not found.hyper:
+    excess = np.sum(sample.weight**2, axis=0) - 1 / len(sample.weight)
+    return 0.5 * np.sqrt(np.maximum(excess, 0.0))
+
+
+def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
+    """Move the draws of a single block, which holds all times, by HMC."""
+    grid, sample = fit.grid, fit.sample
+    draws = move_by_hmc(
+        grid.mixture,
+        sample,
+        rng,
+        share=component_shares(sample.component, sample.weight, len(grid.components)),
+        n_chains=max(1, len(sample.component) // KEPT_SWEEPS),
+        n_kept=KEPT_SWEEPS,
+        jumps=bool(grid.hyper),
+    )
+    weight = _equal_weights(len(draws.component))
+    moved = ImportanceSample(
+        draws.component, sample.noise, draws.utilities, weight, sample.k_hat, None
+    )
+    return _Fit(grid, moved, _HmcCorrection(np.ones(n_times, dtype=bool), draws))
+
+
+def _move_times(
+    rankings: Rankings, prior: Prior, fit: _Fit, unreliable: Bools, rng: np.random.Generator
+) -> _Fit:
+    """Move the draws at unreliable times (T,) by HMC; given hyperparameters times are independent.
+
+    Hyperparameters keep the distribution that the reliable times give them.
+    """
+    grid, sample = fit.grid, fit.sample
+    transforms = grid.mixture.noise_transforms
+    coupled = CoupledBlocks(unreliable, sample, transforms) if transforms else None
+    reliable_weight = sample.weight if unreliable.all() else sample.weight[:, ~unreliable]
+    draws = move_by_hmc(
+        _restrict_mixture(rankings, prior, grid, unreliable),
+        sample._replace(noise=sample.noise[:, unreliable], weight=sample.weight[:, unreliable]),
+        rng,
+        share=component_shares(sample.component, reliable_weight, len(grid.components)),
+        n_chains=-(-len(sample.weight) // KEPT_SWEEPS_AT_TIMES),
+        n_kept=KEPT_SWEEPS_AT_TIMES,
+        jumps=False,
+        coupled=coupled,
+    )
+    # Sorted by component like the sample, so that a draw has one component at all times.
+    order = np.argsort(draws.component, kind="stable")[: len(sample.weight)]
+    if coupled is not None:
+        # The reliable times were rotated along with the moved ones: weight them anew.
+        noise = np.zeros_like(sample.noise)
+        noise[:, ~unreliable] = draws.coupled_noise[order]
+        log_shift = compute_log_shifts(grid.mixture, rng)
+        rotated = importance_sample(grid.mixture, draws.component[order], noise, log_shift)
+        sample = rotated._replace(k_hat=sample.k_hat)
+    utilities, weight = sample.utilities.copy(), sample.weight.copy()
+    utilities[:, unreliable] = draws.utilities[order]
+    weight[:, unreliable] = 1 / len(weight)
+    moved = sample._replace(utilities=utilities, weight=weight)
+    return _Fit(grid, moved, _HmcCorrection(unreliable, draws))
+
+
+def _restrict_mixture(
+    rankings: Rankings, prior: Prior, grid: GridApproximation, times: Bools
+) -> GridMixture:
+    """Return the mixture for some of the times (T,), with the same hyperparameters."""
+    part = replace(rankings, times=rankings.times[times], position=rankings.position[times])
+    model = _build_model(part, prior, None)
+    components = [
+        model.fit({name: float(values[g]) for name, values in grid.hyper.items()}, None)
+        for g in range(len(grid.components))
+    ]
+    return grid.mixture._replace(components=components)
+
+
+def _draw_hyperparameters(
+    grid: GridApproximation, component: NDArray[np.intp], rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Draw hyperparameters (D,) by a smoothed bootstrap over the grid points of the components.
+
+    A Gaussian kernel is added, and the points are shrunk towards their mean so that the variance
+    stays the same (Silverman and Young 1987).
+    """
+    if not grid.hyper:
         return {}
-    point = np.log(np.stack(list(found.hyper.values()), axis=1))[component]
+    point = np.log(np.stack(list(grid.hyper.values()), axis=1))[component]
     mean = point.mean(axis=0)
-    steps = np.linalg.solve(found.cell, (point - mean).T).T
-    together = np.sqrt(np.maximum(1 - KERNEL**2 / np.maximum(steps.var(axis=0), 1e-12), 0.0))
-    steps = together * steps + KERNEL * rng.standard_normal(steps.shape)
-    drawn = np.exp(mean + steps @ found.cell.T)
-    return dict(zip(found.hyper, drawn.T, strict=True))
+    steps = np.linalg.solve(grid.steps, (point - mean).T).T
+    variance = np.maximum(steps.var(axis=0), 1e-12)
+    shrink = np.sqrt(np.maximum(1 - KERNEL_WIDTH**2 / variance, 0.0))
+    steps = shrink * steps + KERNEL_WIDTH * rng.standard_normal(steps.shape)
+    values = np.exp(mean + steps @ grid.steps.T)
+    return dict(zip(grid.hyper, values.T, strict=True))
 
 
-def _mixture(found: Approximation, sample: Sample, moved: _Moved | None) -> Mixture | None:
-    """The Gaussians that the draws are of, unless all of them were moved."""
-    n_times = len(found.components[0].mean)
+def _closed_form_mixture(
+    grid: GridApproximation, sample: ImportanceSample, moved: _HmcCorrection | None
+) -> Mixture | None:
+    """Return the Gaussians behind the draws, unless all draws were moved by HMC."""
+    n_times = len(grid.components[0].mean)
     holds = np.ones(n_times, dtype=bool) if moved is None else ~moved.times
     if not holds.any():
         return None
     used, count = np.unique(sample.component, return_counts=True)
     return Mixture(
         count / count.sum(),
-        np.stack([found.components[g].mean for g in used]),
-        np.stack([found.components[g].covariance for g in used]),
+        np.stack([grid.components[g].mean for g in used]),
+        np.stack([grid.components[g].covariance for g in used]),
         holds,
-        np.zeros((1, 1, 1), np.float32) if sample.bent is None else sample.bent,
+        np.zeros((1, 1, 1), np.float32) if sample.skew_shift is None else sample.skew_shift,
     )
 
 
-def _diagnostics(found: Approximation, sample: Sample, moved: _Moved | None) -> Diagnostics:
-    decrement = max(component.decrement for component in found.components)
-    measured = {"k-hat": float(sample.k.max()), "error": float(_errors(sample).max())}
-    measured["Newton decrement"] = decrement
+def _diagnose(
+    grid: GridApproximation, sample: ImportanceSample, moved: _HmcCorrection | None
+) -> Diagnostics:
+    """Return measured figures, and what they say against the posterior."""
+    decrement = max(component.decrement for component in grid.components)
+    error = float(_standard_errors(sample).max())
+    measured = {"k-hat": float(sample.k_hat.max()), "error": error, "Newton decrement": decrement}
     problems, notes = [], []
-    if found.hyper:
-        beyond = max(found.edge, _off_the_grid(found, sample))
+    if grid.hyper:
+        beyond = max(grid.boundary_mass, _boundary_share(grid, sample))
         measured["hyper-grid edge"] = beyond
-        if not beyond <= 2 * EDGE:
+        if not beyond <= 2 * MAX_BOUNDARY_MASS:
             problems.append(f"{beyond:.0%} of the hyperparameters may lie beyond the grid")
-    error = measured["error"]
-    if moved is None and error > USABLE:
+    if moved is None and error > MAX_STANDARD_ERROR:
         effective = int(1 / np.max(np.sum(sample.weight**2, axis=0)))
-        said = f"the draws are worth only {effective} (standard error {error:.3f}): ask for more"
-        (problems if error > 0.02 else notes).append(said)
+        message = f"the draws are worth only {effective} (standard error {error:.3f}): ask for more"
+        (problems if error > 0.02 else notes).append(message)
     if not decrement <= MAX_DECREMENT:
         problems.append("Newton's method stopped before the mode")
     if moved is not None:
-        measured |= {"acceptance": moved.chains.acceptance, "memory": moved.chains.memory}
+        acceptance, memory = moved.draws.acceptance, moved.draws.start_correlation
+        measured |= {"acceptance": acceptance, "memory": memory}
         times = f"at {moved.times.sum()} of {len(moved.times)} times"
         notes.append(f"weights were not enough {times}: draws there were moved by HMC")
-        if not (moved.chains.acceptance >= 0.4 and moved.chains.memory <= FORGOTTEN):
+        if not (acceptance >= 0.4 and memory <= MAX_START_CORRELATION):
             problems.append("importance weights fail and HMC did not mix: use method='nuts'")
     return Diagnostics(measured, tuple(problems), tuple(notes))

@@ -1,7 +1,8 @@
-"""Integrate over one or two hyperparameters on a small grid that finds its own place.
+"""Numerical integration over one or two hyperparameters on an adaptive grid.
 
-Coordinates are logarithms. The grid is laid around the mode along the axes of the curvature there,
-in steps of about one standard deviation, and grows until its edge carries almost no mass.
+Coordinates are logarithms. The grid lies around the mode along the principal axes of the curvature
+there, in steps of one standard deviation. It grows until its boundary carries almost no mass (as
+the grid of INLA: Rue, Martino and Chopin 2009, sec. 3.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,88 +14,127 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
-Found = TypeVar("Found")
+Fit = TypeVar("Fit")
+Node = tuple[int, ...]
 
-STEP = 1.0
+STEP_SD = 1.0
 """The step of the grid in standard deviations."""
 
-DROP = 6.0
-"""A point whose log-density lies so much below the best has its neighbours left out."""
+MAX_LOG_DROP = 6.0
+"""The grid does not grow beyond points whose log-density is this much below the mode."""
 
-MOST_POINTS = 400
+MAX_POINTS = 400
 
 
-class Grid(NamedTuple, Generic[Found]):
-    """Points with normalised weights, and what was found at each."""
+class HyperGrid(NamedTuple, Generic[Fit]):
+    """Grid points (G, dimension) with normalised weights (G,), and the fit at each point."""
 
     point: Floats
     weight: Floats
-    found: list[Found]
-    edge: float  # the largest share of the mass that may lie beyond the grid
-    cell: Floats  # (dimension, dimension): the steps from point to point, as columns
-    rim: NDArray[np.bool_]  # which points have a neighbour that was left out
+    fits: list[Fit]
+    boundary_mass: float  # an upper bound on the share of the mass beyond the grid
+    steps: Floats  # (dimension, dimension): the steps from point to point, as columns
+    is_boundary: NDArray[np.bool_]  # (G,): whether a neighbour of the point is left out
 
 
-def integrate(
-    log_density: Callable[[Floats, Found | None], tuple[float, Found]], start: Sequence[float]
-) -> Grid[Found]:
-    """Explore a log-density whose evaluation also finds something, warm from another point."""
+def build_hypergrid(
+    log_density: Callable[[Floats, Fit | None], tuple[float, Fit]], start: Sequence[float]
+) -> HyperGrid[Fit]:
+    """Build the grid for a log-density whose evaluation also returns a fit.
+
+    ``log_density`` takes a point and an earlier fit, from which it may start.
+    """
     dimension = len(start)
-    cache: dict[tuple[float, ...], tuple[float, Found]] = {}
-    best: list[Found] = []
+    cache: dict[tuple[float, ...], tuple[float, Fit]] = {}
+    latest: list[Fit] = []
 
-    def value(u: Floats) -> float:
-        key = tuple(np.round(u, 12))
+    def evaluate(u: Floats) -> float:
+        key = _cache_key(u)
         if key not in cache:
-            cache[key] = log_density(u, best[0] if best else None)
-            best[:] = [cache[key][1]]
+            cache[key] = log_density(u, latest[0] if latest else None)
+            latest[:] = [cache[key][1]]
         return cache[key][0]
 
-    begin = np.array(start, dtype=np.float64)
-    simplex = np.vstack([begin, begin + 0.7 * np.eye(dimension)])
-    options = {"xatol": 0.1, "fatol": 0.1, "maxfev": 120, "initial_simplex": simplex}
-    mode = minimize(lambda u: -value(u), begin, method="Nelder-Mead", options=options).x
-    axes = _axes(value, mode)
-    top = value(mode)
-    seen: dict[tuple[int, ...], float] = {}
-    waiting = [(0,) * dimension]
-    steps = [step for step in product((-1, 0, 1), repeat=dimension) if sum(map(abs, step)) == 1]
-    cut = False
-    while waiting:
-        node = waiting.pop(0)
-        if node in seen:
-            continue
-        if len(seen) >= MOST_POINTS:
-            cut = True
-            break
-        seen[node] = value(mode + STEP * axes @ np.array(node))
-        if seen[node] > top - DROP:
-            waiting += [tuple(np.add(node, step).tolist()) for step in steps]
-    nodes = list(seen)
-    density = np.array([seen[node] for node in nodes])
-    keep = density > density.max() - DROP - 3.0
-    weight = np.exp(density - density.max()) * keep
+    mode = _find_mode(evaluate, np.array(start, dtype=np.float64))
+    steps = STEP_SD * _principal_axes(evaluate, mode)
+
+    def locate(node: Node) -> Floats:
+        return mode + steps @ np.array(node)
+
+    moves = [move for move in product((-1, 0, 1), repeat=dimension) if sum(map(abs, move)) == 1]
+    top = evaluate(mode)
+    nodes, densities, is_complete = _grow(lambda node: evaluate(locate(node)), top, moves)
+    density = np.array(densities)
+    kept = np.flatnonzero(density > density.max() - MAX_LOG_DROP - 3.0)
+    weight = np.zeros(len(nodes))
+    weight[kept] = np.exp(density[kept] - density.max())
     weight /= weight.sum()
-    points = np.array([mode + STEP * axes @ np.array(node) for node in nodes])
-    kept = np.flatnonzero(keep)
-    found = [cache[tuple(np.round(points[i], 12))][1] for i in kept]
-    edge = 1.0 if cut else float(weight[density <= top - DROP].sum())
+    outer = density <= top - MAX_LOG_DROP
+    points = np.array([locate(node) for node in nodes])
     inside = {nodes[i] for i in kept}
-    rim = [any(tuple(np.add(nodes[i], step)) not in inside for step in steps) for i in kept]
-    return Grid(points[kept], weight[kept], found, edge, STEP * axes, np.array(rim))
+    is_boundary = [any(_shift(nodes[i], move) not in inside for move in moves) for i in kept]
+    return HyperGrid(
+        points[kept],
+        weight[kept],
+        [cache[_cache_key(points[i])][1] for i in kept],
+        float(weight[outer].sum()) if is_complete else 1.0,
+        steps,
+        np.array(is_boundary),
+    )
 
 
-def _axes(value: Callable[[Floats], float], mode: Floats) -> Floats:
-    """Directions and standard deviations from the curvature at the mode, kept within reason."""
+def _cache_key(u: Floats) -> tuple[float, ...]:
+    """Return a point without its rounding errors, as a key."""
+    return tuple(np.round(u, 12))
+
+
+def _shift(node: Node, move: Node) -> Node:
+    """Return the neighbour of a node of the grid."""
+    return tuple(np.add(node, move).tolist())
+
+
+def _find_mode(evaluate: Callable[[Floats], float], start: Floats) -> Floats:
+    """Return the maximum of a log-density to about a tenth, by the Nelder-Mead method."""
+    simplex = np.vstack([start, start + 0.7 * np.eye(len(start))])
+    options = {"xatol": 0.1, "fatol": 0.1, "maxfev": 120, "initial_simplex": simplex}
+    return minimize(lambda u: -evaluate(u), start, method="Nelder-Mead", options=options).x
+
+
+def _grow(
+    evaluate: Callable[[Node], float], top: float, moves: Sequence[Node]
+) -> tuple[list[Node], list[float], bool]:
+    """Return nodes in breadth-first order, their log-densities, and whether all were visited.
+
+    The neighbours of a node are visited if its log-density is close to ``top``, that of the mode.
+    """
+    visited: dict[Node, float] = {}
+    queue: list[Node] = [(0,) * len(moves[0])]
+    while queue:
+        node = queue.pop(0)
+        if node in visited:
+            continue
+        if len(visited) >= MAX_POINTS:
+            return list(visited), list(visited.values()), False
+        visited[node] = evaluate(node)
+        if visited[node] > top - MAX_LOG_DROP:
+            queue += [_shift(node, move) for move in moves]
+    return list(visited), list(visited.values()), True
+
+
+def _principal_axes(evaluate: Callable[[Floats], float], mode: Floats) -> Floats:
+    """Return the principal axes at the mode as columns, each of one standard deviation.
+
+    The curvature comes from finite differences. Standard deviations are limited to 0.05 to 1.4.
+    """
     dimension, h = len(mode), 0.15
     eye = h * np.eye(dimension)
-    top = value(mode)
+    top = evaluate(mode)
     curvature = np.empty((dimension, dimension))
     for i in range(dimension):
-        curvature[i, i] = -(value(mode + eye[i]) - 2 * top + value(mode - eye[i])) / h**2
+        curvature[i, i] = -(evaluate(mode + eye[i]) - 2 * top + evaluate(mode - eye[i])) / h**2
         for j in range(i):
-            mixed = value(mode + eye[i] + eye[j]) - value(mode + eye[i] - eye[j])
-            mixed -= value(mode - eye[i] + eye[j]) - value(mode - eye[i] - eye[j])
+            mixed = evaluate(mode + eye[i] + eye[j]) - evaluate(mode + eye[i] - eye[j])
+            mixed -= evaluate(mode - eye[i] + eye[j]) - evaluate(mode - eye[i] - eye[j])
             curvature[i, j] = curvature[j, i] = -mixed / (4 * h**2)
-    scale, direction = np.linalg.eigh(curvature)
-    return direction / np.sqrt(np.clip(scale, 0.5, 400.0))
+    eigenvalue, direction = np.linalg.eigh(curvature)
+    return direction / np.sqrt(np.clip(eigenvalue, 0.5, 400.0))

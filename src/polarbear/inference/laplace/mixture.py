@@ -1,8 +1,8 @@
-"""From Gaussian approximations at points of a hyper-grid to weighted draws that can be trusted.
+"""Weighted draws from a mixture of Gaussian approximations over a grid of hyperparameters.
 
-Draws of the mixture are weighted by importance, and their Pareto k-hat says whether that is
-enough. Where it is not, the draws are moved by Hamiltonian Monte Carlo, whose coordinates are those
-in which the approximation is standard normal.
+Draws of the mixture get importance weights, whose Pareto k-hat tells whether they are reliable.
+Otherwise the draws are moved by Hamiltonian Monte Carlo, in the coordinates in which the
+approximation is standard normal.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,341 +13,407 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from polarbear.inference.draws import even
-from polarbear.inference.laplace.cluster_robust import Spread
-from polarbear.inference.laplace.conditional import Conditional
-from polarbear.inference.laplace.hmc import Target, sweep, tuned
-from polarbear.inference.psis import smooth
+from polarbear.inference.draws import systematic_resample
+from polarbear.inference.laplace.cluster_robust import NoiseTransform
+from polarbear.inference.laplace.conditional import ConditionalGaussian
+from polarbear.inference.laplace.hmc import Target, adjust_step, hmc_sweep
+from polarbear.inference.psis import smooth_weights
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.intp]
 
-PILOT = 200
+PILOT_DRAWS = 200
 """The number of draws, the same for all components, that correct the evidence of each."""
 
-AT_ONCE = 500
-"""The most draws placed at once, which bounds memory."""
+MAX_DRAWS_AT_ONCE = 500
+"""The most draws transformed at once, which bounds memory."""
 
-BURN, BURN_JUMPING, MOST_BURN, KEEP = 10, 30, 60, 16
-"""Sweeps in which chains forget where they started, at least (more if they also jump) and at most,
-and those to keep."""
+MIN_BURN_IN, MIN_BURN_IN_JUMPING, MAX_BURN_IN = 10, 30, 60
+"""Sweeps of burn-in: the least without and with jumps between components, and the most."""
 
-JUMPS = 4
-"""The number of proposed jumps to another component in a sweep of a chain."""
+KEPT_SWEEPS = 16
+"""The number of sweeps whose states are kept."""
 
-FORGOTTEN = 0.1
-"""Chains have forgotten their start when no coordinate has a correlation with it above this."""
+JUMPS_PER_SWEEP = 4
+"""The number of proposed jumps to another component in a sweep."""
 
-
-class Parts(NamedTuple):
-    """Gaussians at the points of a grid over hyperparameters, and the chance of each."""
-
-    components: Sequence[Conditional]
-    chance: Floats
-    corrected: Floats  # the correction of its evidence that is in the chance
-    point: Floats  # (components, hyperparameters): logarithms
-    spreads: Sequence[Spread] = ()  # how to draw their noise, if not independently
+MAX_START_CORRELATION = 0.1
+"""Burn-in ends when no coordinate has a larger correlation with its starting value."""
 
 
-class Sample(NamedTuple):
-    """Draws with weights: one weight per draw and block."""
+class GridMixture(NamedTuple):
+    """A mixture of G Gaussian approximations, one for each grid point of the hyperparameters."""
 
-    component: Ints  # (D,)
+    components: Sequence[ConditionalGaussian]
+    probability: Floats  # (G,): unnormalised
+    log_correction: Floats  # (G,): the correction of the log-evidence within the probability
+    log_hyper: Floats  # (G, hyperparameters)
+    noise_transforms: Sequence[NoiseTransform] = ()  # of each component; () for independent noise
+
+
+class ImportanceSample(NamedTuple):
+    """Draws with an importance weight for each draw and block."""
+
+    component: Ints  # (D,): increasing
     noise: Singles  # (D, B, size)
     utilities: Singles  # (D, T, n)
     weight: Floats  # (D, B), each block summing to 1
-    k: Floats  # (B,)
-    bent: Singles | None  # (D, T, n): by how much the draws are not those of the Gaussians
+    k_hat: Floats  # (B,)
+    skew_shift: Singles | None  # (D, T, n): change of utilities by the skew transformation
 
 
-def weigh(parts: Parts, draws: int, rng: np.random.Generator) -> Sample:
-    """Draw from the mixture of components with these chances, and weigh the draws."""
-    components = parts.components
-    log_shift = shifts(parts, rng)
-    component = spread(parts.chance, draws)
-    blocks, size = components[0].shape[0], max(c.shape[1] for c in components)
-    noise = np.empty((draws, blocks, size), dtype=np.float32)
-    for g, rows in _groups(component):
-        _fill(noise[rows], parts, g, rng)
-    return weighed(parts, component, noise, log_shift)
+def sample_mixture(mixture: GridMixture, draws: int, rng: np.random.Generator) -> ImportanceSample:
+    """Draw from the mixture and compute importance weights."""
+    components = mixture.components
+    log_shift = compute_log_shifts(mixture, rng)
+    component = allocate_draws(mixture.probability, draws)
+    n_blocks, size = components[0].shape[0], max(c.shape[1] for c in components)
+    noise = np.empty((draws, n_blocks, size), dtype=np.float32)
+    for g, rows in _iterate_components(component):
+        _fill_noise(noise[rows], mixture, g, rng)
+    return importance_sample(mixture, component, noise, log_shift)
 
 
-def weighed(parts: Parts, component: Ints, noise: Singles, log_shift: Floats) -> Sample:
-    """Noise (D, blocks, size) of draws, sorted by component, placed and weighed."""
-    components, draws = parts.components, len(noise)
-    utilities = np.empty((draws, *components[0].mean.shape), dtype=np.float32)
+def importance_sample(
+    mixture: GridMixture, component: Ints, noise: Singles, log_shift: Floats
+) -> ImportanceSample:
+    """Map noise (D, B, size), sorted by component, to utilities with importance weights."""
+    components = mixture.components
+    utilities = np.empty((len(noise), *components[0].mean.shape), dtype=np.float32)
     log_ratio = np.empty(noise.shape[:2])
-    skewed = any(one.skew is not None for one in components)
-    bent = np.zeros_like(utilities) if skewed else None
-    for g, rows in _groups(component):
-        drawn = _drawn(components[g], noise[rows].astype(np.float64))
-        utilities[rows], log_ratio[rows] = drawn.utilities, drawn.log_ratio
-        if bent is not None:
-            bent[rows] = drawn.bent
+    has_skew = any(one.skew is not None for one in components)
+    skew_shift = np.zeros_like(utilities) if has_skew else None
+    for g, rows in _iterate_components(component):
+        mapped = _map_noise(components[g], noise[rows].astype(np.float64))
+        utilities[rows], log_ratio[rows] = mapped.utilities, mapped.log_ratio
+        if skew_shift is not None:
+            skew_shift[rows] = mapped.skew_shift
     log_ratio += log_shift[component]
-    weight, k = smooth(log_ratio)
-    return Sample(component, noise, utilities, weight, k, bent)
+    weight, k_hat = smooth_weights(log_ratio)
+    return ImportanceSample(component, noise, utilities, weight, k_hat, skew_shift)
 
 
-def _fill(noise: NDArray[Any], parts: Parts, g: int, rng: np.random.Generator) -> None:
-    """Standard normal noise, every draw with its mirror image: they err on opposite sides."""
-    half, spread = -(-len(noise) // 2), parts.spreads[g] if parts.spreads else None
-    if spread is None:
-        drawn = rng.standard_normal((half, *noise.shape[1:]))
+def resample_noise(mixture: GridMixture, component: Ints, rng: np.random.Generator) -> Singles:
+    """Return utilities (D, T, n) from fresh noise for draws that are sorted by component."""
+    mean = mixture.components[0].mean
+    utilities = np.empty((len(component), *mean.shape), dtype=np.float32)
+    for g, rows in _iterate_components(component):
+        one = mixture.components[g]
+        noise = np.empty((rows.stop - rows.start, *one.shape))
+        _fill_noise(noise, mixture, g, rng)
+        utilities[rows] = one.to_utilities(noise)
+    return utilities
+
+
+def _fill_noise(
+    noise: NDArray[Any], mixture: GridMixture, g: int, rng: np.random.Generator
+) -> None:
+    """Fill an array (D, B, size) with noise of component g, in antithetic pairs."""
+    half = -(-len(noise) // 2)
+    if mixture.noise_transforms:
+        correlate = mixture.noise_transforms[g]
+        drawn = correlate.transform(rng.standard_normal((half, correlate.n_inputs)))
     else:
-        drawn = spread.noise(rng.standard_normal((half, spread.width)))
+        drawn = rng.standard_normal((half, *noise.shape[1:]))
     noise[:half] = drawn
     np.negative(drawn[: len(noise) - half], out=noise[half:], casting="same_kind")
 
 
-def respread(parts: Parts, component: Ints, rng: np.random.Generator) -> Singles:
-    """Utilities (D, T, n) of draws, sorted by component, with noise as spread as it should be."""
-    mean = parts.components[0].mean
-    utilities = np.empty((len(component), *mean.shape), dtype=np.float32)
-    for g, rows in _groups(component):
-        one = parts.components[g]
-        noise = np.empty((rows.stop - rows.start, *one.shape))
-        _fill(noise, parts, g, rng)
-        utilities[rows] = one.place(noise)
-    return utilities
+class _MappedNoise(NamedTuple):
+    utilities: Floats  # (D, T, n)
+    log_ratio: Floats  # (D, B): posterior to proposal
+    skew_shift: Floats | float  # (D, T, n), or 0
 
 
-class _Drawn(NamedTuple):
-    utilities: Floats
-    log_ratio: Floats
-    bent: Floats | float
-
-
-def _drawn(one: Conditional, noise: Floats) -> _Drawn:
-    """Place standard normal noise, bent where the component is skewed."""
+def _map_noise(one: ConditionalGaussian, noise: Floats) -> _MappedNoise:
+    """Map standard normal noise to utilities, through the skew transformation if there is one."""
     if one.skew is None:
         noise = noise[..., : one.shape[1]]
-        utilities = one.place(noise)
-        return _Drawn(utilities, one.ratio(noise, utilities), 0.0)
-    there = one.skew.bend(noise)
-    utilities = one.place(there.noise)
-    log_ratio = one.ratio(there.noise, utilities) + there.log_ratio
-    return _Drawn(utilities, log_ratio, there.moved)
+        utilities = one.to_utilities(noise)
+        return _MappedNoise(utilities, one.log_ratio(noise, utilities), 0.0)
+    skewed = one.skew.transform(noise)
+    utilities = one.to_utilities(skewed.noise)
+    log_ratio = one.log_ratio(skewed.noise, utilities) + skewed.log_ratio
+    return _MappedNoise(utilities, log_ratio, skewed.utility_shift)
 
 
-def spread(chance: Floats, draws: int) -> Ints:
-    """Which component each draw comes from: as even as whole numbers allow, in order.
+def _map_mixed_noise(
+    components: Sequence[ConditionalGaussian], component: Ints, noise: Floats
+) -> tuple[Floats, Floats]:
+    """Return utilities (D, T, n) and log-ratios (D, B) of draws from several components."""
+    utilities = np.empty((len(noise), *components[0].mean.shape))
+    log_ratio = np.empty(noise.shape[:2])
+    for g in np.unique(component):
+        mine = component == g
+        utilities[mine], log_ratio[mine] = _map_noise(components[g], noise[mine])[:2]
+    return utilities, log_ratio
 
-    >>> spread(np.array([0.5, 0.25, 0.25]), 4)
+
+def allocate_draws(probability: Floats, draws: int) -> Ints:
+    """Return the component of each draw (D,), in order, as proportional as integers allow.
+
+    >>> allocate_draws(np.array([0.5, 0.25, 0.25]), 4)
     array([0, 0, 1, 2])
     """
-    edges = np.round(np.cumsum(chance) / np.sum(chance) * draws).astype(np.intp)
-    return np.repeat(np.arange(len(chance)), np.diff(edges, prepend=0))
+    ends = np.round(np.cumsum(probability) / np.sum(probability) * draws).astype(np.intp)
+    return np.repeat(np.arange(len(probability)), np.diff(ends, prepend=0))
 
 
-def evidence_left(component: Conditional, rng: np.random.Generator) -> Floats:
-    """What Laplace's evidence leaves out, in logs, for each block: estimated with a few draws."""
-    noise = rng.standard_normal((PILOT, *component.shape))
-    return logsumexp(_drawn(component, noise).log_ratio, axis=0) - np.log(PILOT)
+def evidence_correction(component: ConditionalGaussian, rng: np.random.Generator) -> Floats:
+    """Estimate the log of exact to Laplace evidence of each block (B,), by importance sampling."""
+    noise = rng.standard_normal((PILOT_DRAWS, *component.shape))
+    return logsumexp(_map_noise(component, noise).log_ratio, axis=0) - np.log(PILOT_DRAWS)
 
 
-def shifts(parts: Parts, rng: np.random.Generator) -> Floats:
-    """What to add to the log-ratios (components, blocks) so that each block is weighed by itself.
+def compute_log_shifts(mixture: GridMixture, rng: np.random.Generator) -> Floats:
+    """Return the shifts (G, B) of log-ratios that make each block's weights its own.
 
-    Given the hyperparameters blocks are independent, so a draw of one block should not carry the
-    ratios of the others, only what all the blocks together say of its component: the evidence,
-    corrected with draws that are the same for all components, so that most of the noise cancels.
-    With a single block, or a single component, the ratios say it themselves.
+    Given hyperparameters blocks are independent. A draw of one block should therefore not carry the
+    ratios of the other blocks, only their evidence for its component. That evidence is corrected
+    with draws that are the same for all components, so that most of the noise cancels. With a
+    single block, or a single component, the ratios contain it already.
     """
-    components, blocks = parts.components, parts.components[0].shape[0]
-    shift = np.repeat(-parts.corrected[:, None], blocks, axis=1)
-    if len(components) > 1 and blocks > 1:
-        seed = int(rng.integers(2**63))  # the same draws for all, so that most noise cancels
+    components, n_blocks = mixture.components, mixture.components[0].shape[0]
+    shift = np.repeat(-mixture.log_correction[:, None], n_blocks, axis=1)
+    if len(components) > 1 and n_blocks > 1:
+        seed = int(rng.integers(2**63))
         for g, component in enumerate(components):
-            own = evidence_left(component, np.random.default_rng(seed))
+            own = evidence_correction(component, np.random.default_rng(seed))
             shift[g] += own.sum() - own
     return shift - shift.max()
 
 
-def _groups(component: Ints) -> Iterator[tuple[int, slice]]:
-    """Ranges of draws of one component each, for draws sorted by component."""
-    edges = np.flatnonzero(np.diff(component, prepend=-1, append=-1))
-    for start, stop in pairwise(edges):
-        for begin in range(start, stop, AT_ONCE):
-            yield int(component[start]), slice(begin, min(begin + AT_ONCE, stop))
+def _iterate_components(component: Ints) -> Iterator[tuple[int, slice]]:
+    """Yield components and bounded slices of their draws, for draws sorted by component."""
+    ends = np.flatnonzero(np.diff(component, prepend=-1, append=-1))
+    for start, stop in pairwise(ends):
+        for begin in range(start, stop, MAX_DRAWS_AT_ONCE):
+            yield int(component[start]), slice(begin, min(begin + MAX_DRAWS_AT_ONCE, stop))
 
 
-def _place(
-    components: Sequence[Conditional], component: Ints, noise: Floats
-) -> tuple[Floats, Floats]:
-    """Utilities and log-ratios of draws from several components."""
-    mean = components[0].mean
-    utilities = np.empty((len(noise), *mean.shape))
-    log_ratio = np.empty(noise.shape[:2])
-    for g in np.unique(component):
-        mine = component == g
-        utilities[mine], log_ratio[mine] = _drawn(components[g], noise[mine])[:2]
-    return utilities, log_ratio
+class CoupledBlocks(NamedTuple):
+    """Blocks that stay correlated while some of them are moved by HMC.
+
+    The others are standard normal. They rotate by the same angle with the same momentum, which
+    leaves the normal distribution and the correlation with the moved blocks unchanged.
+    """
+
+    is_moved: NDArray[np.bool_]  # (B,)
+    sample: ImportanceSample
+    noise_transforms: Sequence[NoiseTransform]
+
+    def draw_momentum(self, component: Ints, rng: np.random.Generator) -> Floats:
+        """Draw a momentum (D, B, size) with the correlation of the noise between blocks."""
+        momentum = np.empty((len(component), *self.sample.noise.shape[1:]))
+        for g in np.unique(component):
+            mine = np.flatnonzero(component == g)
+            correlate = self.noise_transforms[g]
+            normal = rng.standard_normal((len(mine), correlate.n_inputs))
+            momentum[mine] = correlate.transform(normal)
+        return momentum
+
+    def select_draws(self, share: Floats, draws: int) -> tuple[Ints, Floats]:
+        """Return components and noise (draws, B, size) of whole draws, by component shares (G,)."""
+        sample = self.sample
+        available = np.bincount(sample.component, minlength=len(share))
+        component = allocate_draws(share * (available > 0), draws)
+        first = np.searchsorted(sample.component, component)
+        wanted = np.bincount(component, minlength=len(share))
+        offset = np.concatenate(
+            [np.arange(k) * m // max(k, 1) for k, m in zip(wanted, available, strict=True)]
+        )
+        return component, sample.noise[first + offset].astype(np.float64)
 
 
-class Chains(NamedTuple):
-    """Draws that were moved: they weigh the same."""
+class HmcDraws(NamedTuple):
+    """Draws of equal weight that were moved by HMC."""
 
     component: Ints
     utilities: Singles
     acceptance: float
-    memory: float  # the largest correlation of a coordinate with where it started
-    company: Singles  # (D, blocks, size): the noise of blocks that went along
+    start_correlation: float  # the largest of a coordinate with its starting value
+    coupled_noise: Singles  # (D, blocks, size): noise of the coupled blocks that were not moved
 
 
-def move(
-    parts: Parts,
-    sample: Sample,
+def move_by_hmc(
+    mixture: GridMixture,
+    sample: ImportanceSample,
     rng: np.random.Generator,
     *,
     share: Floats,
-    chains: int,
-    keep: int,
-    jump: bool,
-    company: "Company | None" = None,
-) -> Chains:
-    """Move draws until they have forgotten where they came from, and go on for ``keep`` sweeps.
+    n_chains: int,
+    n_kept: int,
+    jumps: bool,
+    coupled: CoupledBlocks | None = None,
+) -> HmcDraws:
+    """Move draws by HMC until they are independent of their start; keep the last ``n_kept`` sweeps.
 
-    ``share`` says how many draws each component has to begin with. Where the sample is all there
-    is, they ``jump`` from component to component: one is proposed by its chance while the noise
-    stays, so that the utilities move along and most proposals are accepted.
+    ``share`` (G,) is the share of draws that start in each component. With ``jumps`` they also move
+    between components: a component is proposed by its probability while the noise stays the same.
+    The utilities then move along, and most proposals are accepted.
     """
-    components = parts.components
-    if company is None:
-        component, noise = resampled(sample, share, chains, rng)
-        beside = np.empty((chains, 0, noise.shape[-1]))
+    if coupled is None:
+        component, noise = resample_blocks(sample, share, n_chains, rng)
+        chains = _Chains(mixture, component, noise, jumps, rng)
     else:
-        component, whole = _in_company(company, share, chains)
-        noise, beside = whole[:, company.moved], whole[:, ~company.moved]
+        component, noise = coupled.select_draws(share, n_chains)
+        chains = _CoupledChains(mixture, component, noise, jumps, rng, coupled)
+    step, start_correlation = _burn_in(chains)
+    kept, acceptance = [], []
+    for _ in range(n_kept):
+        acceptance.append(chains.sweep(step))
+        utilities, _ = _map_mixed_noise(mixture.components, chains.component, chains.noise)
+        utilities, still = utilities.astype(np.float32), chains.still_noise.astype(np.float32)
+        kept.append((chains.component, utilities, still))
+    component, utilities, still = (np.concatenate(values) for values in zip(*kept, strict=True))
+    return HmcDraws(component, utilities, float(np.mean(acceptance)), start_correlation, still)
 
-    def moved(step: float) -> float:
-        nonlocal component, noise, beside
-        target = _target(components, component)
-        if company is None:
-            noise, acceptance, _ = sweep(target, noise, step, rng)
-        else:
-            momentum = company.momentum(component, rng)
-            own, other = momentum[:, company.moved], momentum[:, ~company.moved]
-            noise, acceptance, path = sweep(target, noise, step, rng, own)
-            beside = np.cos(path) * beside + np.sin(path) * other
-        for _ in range(JUMPS if jump else 0):
-            component = _jump(parts, component, noise, rng)
+
+def _burn_in(chains: "_Chains") -> tuple[float, float]:
+    """Sweep until the chains are independent of their start; return step and start correlation."""
+    start, step, correlation = chains.coordinates(), 1.2 * chains.noise.shape[-1] ** -0.25, 1.0
+    least = MIN_BURN_IN_JUMPING if chains.jumps else MIN_BURN_IN
+    for k in range(MAX_BURN_IN):
+        acceptance = chains.sweep(step)
+        step = adjust_step(step, acceptance, *chains.acceptance_range)
+        correlation = _max_start_correlation(start, chains.coordinates())
+        if k >= least and correlation <= MAX_START_CORRELATION:
+            break
+    return step, correlation
+
+
+class _Chains:
+    """The state of many HMC chains over the noise, and over components if they jump."""
+
+    acceptance_range = (0.7, 0.9)
+
+    def __init__(
+        self,
+        mixture: GridMixture,
+        component: Ints,
+        noise: Floats,
+        jumps: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        self.mixture, self.component, self.noise = mixture, component, noise
+        self.jumps, self.rng = jumps, rng
+        self.still_noise = np.empty((len(noise), 0, noise.shape[-1]))
+
+    def sweep(self, step: float) -> float:
+        """Move all chains once; return the mean acceptance probability."""
+        acceptance = self._move_noise(_build_target(self.mixture.components, self.component), step)
+        for _ in range(JUMPS_PER_SWEEP if self.jumps else 0):
+            self.component = _jump(self.mixture, self.component, self.noise, self.rng)
         return acceptance
 
-    def coordinates() -> Floats:
-        flat = noise.reshape(len(noise), -1)
-        return np.hstack([flat, parts.point[component]]) if jump else flat
+    def coordinates(self) -> Floats:
+        """Return everything that moves (chains, coordinates)."""
+        flat = self.noise.reshape(len(self.noise), -1)
+        return np.hstack([flat, self.mixture.log_hyper[self.component]]) if self.jumps else flat
 
-    start, step, memory = coordinates(), 1.2 * noise.shape[-1] ** -0.25, 1.0
-    for k in range(MOST_BURN):
-        acceptance = moved(step)
-        # Who is refused falls behind those that turn along: in company that must be rare.
-        limits = (0.7, 0.9) if company is None or company.moved.all() else (0.95, 0.99)
-        step, memory = tuned(step, acceptance, *limits), _correlation(start, coordinates())
-        if k >= (BURN_JUMPING if jump else BURN) and memory <= FORGOTTEN:
-            break
-    kept, accepted = [], []
-    for _ in range(keep):
-        accepted.append(moved(step))
-        utilities, _ = _place(components, component, noise)
-        kept.append((component, utilities.astype(np.float32), beside.astype(np.float32)))
-    found = [np.concatenate(one) for one in zip(*kept, strict=True)]
-    return Chains(found[0], found[1], float(np.mean(accepted)), memory, found[2])
+    def _move_noise(self, target: Target, step: float) -> float:
+        self.noise, acceptance, _ = hmc_sweep(target, self.noise, step, self.rng)
+        return acceptance
 
 
-class Company(NamedTuple):
-    """Blocks that are to go on together, some of which are moved.
+class _CoupledChains(_Chains):
+    """HMC chains over some blocks, with other blocks that rotate along and stay correlated."""
 
-    The others are standard normal as they are. They turn by as much and with the same momentum, so
-    that all of them still go together when they have forgotten where they started.
-    """
+    def __init__(
+        self,
+        mixture: GridMixture,
+        component: Ints,
+        noise: Floats,
+        jumps: bool,
+        rng: np.random.Generator,
+        coupled: CoupledBlocks,
+    ) -> None:
+        super().__init__(mixture, component, noise[:, coupled.is_moved], jumps, rng)
+        self.coupled, self.still_noise = coupled, noise[:, ~coupled.is_moved]
+        if not coupled.is_moved.all():
+            # A rejected proposal desynchronises coupled blocks, so rejections must be rare.
+            self.acceptance_range = (0.95, 0.99)
 
-    moved: NDArray[np.bool_]  # (B,)
-    sample: Sample
-    spreads: Sequence[Spread]
-
-    def momentum(self, component: Ints, rng: np.random.Generator) -> Floats:
-        """Momentum (D, B, size) that goes together over blocks."""
-        found = np.empty((len(component), *self.sample.noise.shape[1:]))
-        for g in np.unique(component):
-            mine = np.flatnonzero(component == g)
-            one = self.spreads[g]
-            found[mine] = one.noise(rng.standard_normal((len(mine), one.width)))
-        return found
-
-
-def _in_company(company: Company, share: Floats, draws: int) -> tuple[Ints, Floats]:
-    """Draws with all their blocks, so many of each component."""
-    sample = company.sample
-    drawn = np.bincount(sample.component, minlength=len(share))
-    component = spread(share * (drawn > 0), draws)
-    first = np.searchsorted(sample.component, component)
-    count = np.bincount(component, minlength=len(share))
-    place = np.concatenate(
-        [np.arange(k) * d // max(k, 1) for k, d in zip(count, drawn, strict=True)]
-    )
-    return component, sample.noise[first + place].astype(np.float64)
+    def _move_noise(self, target: Target, step: float) -> float:
+        momentum = self.coupled.draw_momentum(self.component, self.rng)
+        moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
+        self.noise, acceptance, path = hmc_sweep(target, self.noise, step, self.rng, moved)
+        # For a standard normal, Hamilton's equations are a rotation of noise and momentum.
+        self.still_noise = np.cos(path) * self.still_noise + np.sin(path) * still
+        return acceptance
 
 
-def _target(components: Sequence[Conditional], component: Ints) -> Target:
-    """The posterior of the noise of draws, given the component of each."""
-    return Target(
-        lambda noise: _place(components, component, noise)[1] - 0.5 * np.sum(noise**2, axis=-1),
-        lambda noise: _slope(components, component, noise),
-    )
+def _build_target(components: Sequence[ConditionalGaussian], component: Ints) -> Target:
+    """Return the posterior density of the noise of draws, given the component of each."""
+
+    def log_density(noise: Floats) -> Floats:
+        log_ratio = _map_mixed_noise(components, component, noise)[1]
+        return log_ratio - 0.5 * np.sum(noise**2, axis=-1)
+
+    return Target(log_density, lambda noise: _compute_gradient(components, component, noise))
 
 
-def shares(component: Ints, weight: Floats, number: int) -> Floats:
-    """The share of each component in draws with weights (D, B)."""
-    return np.bincount(component, weight.mean(axis=1), minlength=number).astype(np.float64)
+def component_shares(component: Ints, weight: Floats, n_components: int) -> Floats:
+    """Return the share of each component (G,) in draws with weights (D, B)."""
+    return np.bincount(component, weight.mean(axis=1), minlength=n_components).astype(np.float64)
 
 
-def resampled(
-    sample: Sample, share: Floats, draws: int, rng: np.random.Generator
+def resample_blocks(
+    sample: ImportanceSample, share: Floats, draws: int, rng: np.random.Generator
 ) -> tuple[Ints, Floats]:
-    """Draws that weigh the same; each block by itself, among the draws of a component."""
-    drawn = np.bincount(sample.component, minlength=len(share)) > 0
-    component = spread(share * drawn, draws)
-    _, blocks, size = sample.noise.shape
-    noise = np.empty((draws, blocks, size))
+    """Resample each block separately by its weights, among the draws of a component.
+
+    Returns components (draws,) and noise (draws, B, size) of equal weight.
+    """
+    available = np.bincount(sample.component, minlength=len(share)) > 0
+    component = allocate_draws(share * available, draws)
+    _, n_blocks, size = sample.noise.shape
+    noise = np.empty((draws, n_blocks, size))
     for g in np.unique(component):
         mine, rows = np.flatnonzero(component == g), np.flatnonzero(sample.component == g)
-        for b in range(blocks):
-            chosen = rows[even(sample.weight[rows, b], len(mine), rng.random())]
-            noise[mine, b] = sample.noise[rng.permutation(chosen), b]
+        for b in range(n_blocks):
+            index = systematic_resample(sample.weight[rows, b], len(mine), rng.random())
+            noise[mine, b] = sample.noise[rng.permutation(rows[index]), b]
     return component, noise
 
 
-def _slope(components: Sequence[Conditional], component: Ints, noise: Floats) -> Floats:
-    # Coordinates that a component does not have are standard normal.
-    slope = -noise
+def _compute_gradient(
+    components: Sequence[ConditionalGaussian], component: Ints, noise: Floats
+) -> Floats:
+    """Return the gradient (D, B, size) of the log-posterior by the noise of mixed draws."""
+    gradient = -noise  # coordinates that a component does not have are standard normal
     for g in np.unique(component):
         mine, one = component == g, components[g]
         if one.skew is None:
-            slope[mine, :, : one.shape[1]] = one.slope(noise[mine][..., : one.shape[1]])
+            gradient[mine, :, : one.shape[1]] = one.gradient(noise[mine][..., : one.shape[1]])
         else:
-            bent = one.skew.bend(noise[mine])
-            slope[mine] = one.skew.pull(bent, one.slope(bent.noise))
-    return slope
+            skewed = one.skew.transform(noise[mine])
+            gradient[mine] = one.skew.pull_back_gradient(skewed, one.gradient(skewed.noise))
+    return gradient
 
 
-def _jump(parts: Parts, component: Ints, noise: Floats, rng: np.random.Generator) -> Ints:
-    chance = parts.chance / parts.chance.sum()
-    proposed = rng.choice(len(chance), size=len(component), p=chance)
-    here, there = (_place(parts.components, at, noise)[1][:, 0] for at in (component, proposed))
-    gain = there - here - parts.corrected[proposed] + parts.corrected[component]
+def _jump(mixture: GridMixture, component: Ints, noise: Floats, rng: np.random.Generator) -> Ints:
+    """Return components (D,) after one Metropolis proposal each, with the noise unchanged."""
+    probability = mixture.probability / mixture.probability.sum()
+    proposed = rng.choice(len(probability), size=len(component), p=probability)
+    current_ratio, proposed_ratio = (
+        _map_mixed_noise(mixture.components, at, noise)[1][:, 0] for at in (component, proposed)
+    )
+    correction = mixture.log_correction
+    gain = proposed_ratio - current_ratio - correction[proposed] + correction[component]
     return np.where(np.log(rng.random(len(gain))) < gain, proposed, component)
 
 
-def _correlation(before: Floats, after: Floats) -> float:
-    """The largest correlation of a coordinate with its start, beyond what chance alone does.
+def _max_start_correlation(before: Floats, after: Floats) -> float:
+    """Return the largest correlation of a coordinate with its start, beyond that of pure noise.
 
-    Coordinates that do not vary, or have not moved at all, count as remembering everything.
+    Of K noise correlations over D draws the largest is about sqrt(2 log(2 K) / D), which is
+    subtracted. Coordinates that do not vary have the correlation 1.
     """
     if np.any(np.ptp(after, axis=0) == 0) or np.any(np.ptp(before, axis=0) == 0):
         return 1.0
     before, after = before - before.mean(axis=0), after - after.mean(axis=0)
-    own = np.sqrt(np.sum(before**2, axis=0) * np.sum(after**2, axis=0))
-    chance = np.sqrt(2 * np.log(2 * own.size) / len(before))  # the largest of so many is near it
-    return float(np.max(np.abs(np.sum(before * after, axis=0) / own)) - chance)
+    scale = np.sqrt(np.sum(before**2, axis=0) * np.sum(after**2, axis=0))
+    from_noise = np.sqrt(2 * np.log(2 * scale.size) / len(before))
+    return float(np.max(np.abs(np.sum(before * after, axis=0) / scale)) - from_noise)

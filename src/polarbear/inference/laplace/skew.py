@@ -1,9 +1,12 @@
-"""Bend a Gaussian along the directions in which the posterior is most skewed.
+"""Skewed marginals for a Gaussian approximation, along the most skewed directions.
 
-After an algorithm has won or lost everything, its utility has an exponential tail on one side, and
-weights that take a Gaussian there have no variance to speak of: a sweep is the one thing Laplace
-is bad at. Along such a direction the noise is replaced by the logarithm of a gamma variable with
-the same mode, curvature and third derivative, which is what the posterior of a sweep is.
+When an algorithm has won or lost all comparisons, the posterior of its utility has an exponential
+tail on one side. Importance weights with a Gaussian proposal then have a huge variance. Along such
+a direction the normal coordinate is therefore replaced by the logarithm of a gamma variable with
+the same mode, curvature and third derivative, which is the posterior of such a sweep.
+
+With third derivative d, the shape of the gamma variable g is a = d^-2, and the coordinate is
+sqrt(a) log(g / a), mirrored if d > 0. It has mode 0, curvature 1 and third derivative -1 / sqrt(a).
 """
 
 from collections.abc import Callable
@@ -16,120 +19,133 @@ from scipy.special import gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
 
 Floats = NDArray[np.float64]
 
-LEAST = 0.15
-"""Directions of which the third derivative is smaller stay as they are."""
+MIN_THIRD_DERIVATIVE = 0.15
+"""Directions with a smaller third derivative stay Gaussian."""
 
-NODES = np.linspace(-7.0, 7.0, 141)
-"""Where the bending is worked out exactly; hardly any noise lies beyond."""
+QUANTILE_NODES = np.linspace(-7.0, 7.0, 141)
+"""Normal quantiles at which the transformation is exact; it is interpolated between them."""
 
-MOST_SKEWED = 6
-"""The most directions that are looked at."""
+MAX_SKEW_DIRECTIONS = 6
+"""The most directions that are examined in each block."""
 
 
-class Skew(NamedTuple):
-    """Orthonormal directions for each block, and how skewed the posterior is along them."""
+class SkewTransform(NamedTuple):
+    """A map from normal to skewed noise along r orthonormal directions of each of B blocks."""
 
     direction: Floats  # (B, r, size)
-    line: Floats  # (B, r, n): the same in utilities
-    third: Floats  # (B, r): third derivatives of the log-posterior, 0 for none
+    utility_direction: Floats  # (B, r, n): the same directions in utilities
+    third_derivative: Floats  # (B, r): of the log-posterior; 0 leaves a direction Gaussian
 
-    def bend(self, noise: Floats) -> "Bent":
-        """Move noise (D, B, size) along the directions."""
-        mapped = self._mapped(noise)
-        extra = (_log_normal(mapped.there) - mapped.log_density).sum(axis=-1)
-        shift = mapped.there - mapped.along
-        moved = noise + per_block(shift, self.direction)
-        return Bent(moved, per_block(shift, self.line), extra, mapped)
+    def transform(self, noise: Floats) -> "SkewedNoise":
+        """Map standard normal noise (D, B, size) to skewed noise."""
+        mapped = self._map_coordinates(noise)
+        log_ratio = (_log_normal_density(mapped.skewed) - mapped.log_density).sum(axis=-1)
+        shift = mapped.skewed - mapped.normal
+        return SkewedNoise(
+            noise + multiply_blocks(shift, self.direction),
+            multiply_blocks(shift, self.utility_direction),
+            log_ratio,
+            mapped,
+        )
 
-    def pull(self, bent: "Bent", slope: Floats) -> Floats:
-        """The slope of the log-density of noise before it was bent, from the slope where it is."""
-        mapped = bent.mapped
-        stretch = np.exp(_log_normal(mapped.along) - mapped.log_density)
-        turn = -mapped.along - mapped.slope * stretch
-        onto = per_block(slope, self.direction.swapaxes(1, 2))
-        return slope + per_block((stretch - 1) * onto + turn, self.direction)
+    def pull_back_gradient(self, skewed: "SkewedNoise", gradient: Floats) -> Floats:
+        """Return the gradient by the normal noise, given that by the skewed noise (D, B, size)."""
+        mapped = skewed.mapped
+        jacobian = np.exp(_log_normal_density(mapped.normal) - mapped.log_density)
+        log_jacobian_slope = -mapped.normal - mapped.slope * jacobian
+        along = multiply_blocks(gradient, self.direction.swapaxes(1, 2))
+        change = (jacobian - 1) * along + log_jacobian_slope
+        return gradient + multiply_blocks(change, self.direction)
 
-    def _mapped(self, noise: Floats) -> "_Mapped":
-        # The draws of a direction side by side: each is worked on by itself.
-        along = self.direction @ np.ascontiguousarray(noise.transpose(1, 2, 0))
-        there, log_density, slope = along.copy(), _log_normal(along), -along
-        for b, r in zip(*np.nonzero(self.third), strict=True):
-            found = _log_gamma(along[b, r], float(self.third[b, r]))
-            there[b, r], log_density[b, r], slope[b, r] = found
-        return _Mapped(*(one.transpose(2, 0, 1) for one in (along, there, log_density, slope)))
-
-
-class _Mapped(NamedTuple):
-    along: Floats  # (D, B, r): where the noise is along each direction
-    there: Floats  # where it is bent to
-    log_density: Floats  # of what it is bent to, there
-    slope: Floats  # of that
+    def _map_coordinates(self, noise: Floats) -> "_MappedCoordinates":
+        # Draws of one direction are contiguous, because each direction has its own gamma shape.
+        normal = self.direction @ np.ascontiguousarray(noise.transpose(1, 2, 0))
+        skewed, log_density, slope = normal.copy(), _log_normal_density(normal), -normal
+        for b, r in zip(*np.nonzero(self.third_derivative), strict=True):
+            mapped = _map_to_log_gamma(normal[b, r], float(self.third_derivative[b, r]))
+            skewed[b, r], log_density[b, r], slope[b, r] = mapped
+        coordinates = (normal, skewed, log_density, slope)
+        return _MappedCoordinates(*(values.transpose(2, 0, 1) for values in coordinates))
 
 
-class Bent(NamedTuple):
-    """Noise that was moved."""
+class _MappedCoordinates(NamedTuple):
+    """Coordinates (D, B, r) along the directions, before and after the transformation."""
+
+    normal: Floats
+    skewed: Floats
+    log_density: Floats  # of the skewed coordinate
+    slope: Floats  # derivative of that log-density
+
+
+class SkewedNoise(NamedTuple):
+    """Noise after the transformation, with its density."""
 
     noise: Floats  # (D, B, size)
-    moved: Floats  # (D, B, n): by how much, in utilities
-    log_ratio: Floats  # (D, B): of the normal density there to that of what was drawn from
-    mapped: _Mapped
+    utility_shift: Floats  # (D, B, n): the change in utilities
+    log_ratio: Floats  # (D, B): normal density to skewed density at the transformed noise
+    mapped: _MappedCoordinates
 
 
-def find(third_along: Callable[[Floats], Floats], candidates: Floats, away: Floats) -> Skew | None:
-    """The most skewed of some directions (B, c, size), one after the other, orthonormal.
+def find_skew(
+    third_derivative: Callable[[Floats], Floats], candidates: Floats, noise_to_utilities: Floats
+) -> SkewTransform | None:
+    """Choose the most skewed directions greedily from candidates (B, c, size); None if none is.
 
-    ``third_along`` gives third derivatives (B, c) of the log-posterior along unit directions, and
-    ``away`` (B, size, n) what noise is in utilities.
+    ``third_derivative`` maps unit directions (B, c, size) to third derivatives (B, c) of the
+    log-posterior along them. ``noise_to_utilities`` is (B, size, n). Chosen directions are made
+    orthonormal.
     """
     blocks, _, size = candidates.shape
+    rows = np.arange(blocks)
     direction, third = np.zeros((blocks, 0, size)), np.zeros((blocks, 0))
     for _ in range(candidates.shape[1]):
-        inside = candidates @ direction.swapaxes(1, 2) @ direction
-        left = candidates - inside
-        norm = np.linalg.norm(left, axis=-1, keepdims=True)
-        unit = left / np.maximum(norm, 1e-300) * (norm > 1e-6)
-        found = third_along(unit) * (norm[..., 0] > 1e-6)
-        best = np.abs(found).argmax(axis=1)
-        rows = np.arange(blocks)
-        chosen = found[rows, best]
+        # Gram-Schmidt: what a candidate has beyond the directions chosen before.
+        rest = candidates - candidates @ direction.swapaxes(1, 2) @ direction
+        norm = np.linalg.norm(rest, axis=-1, keepdims=True)
+        unit = rest / np.maximum(norm, 1e-300) * (norm > 1e-6)
+        along = third_derivative(unit) * (norm[..., 0] > 1e-6)
+        best = np.abs(along).argmax(axis=1)
+        largest = along[rows, best]
         direction = np.concatenate([direction, unit[rows, best][:, None]], axis=1)
-        third = np.concatenate([third, chosen[:, None]], axis=1)
-        if np.abs(chosen).max() < LEAST:
+        third = np.concatenate([third, largest[:, None]], axis=1)
+        if np.abs(largest).max() < MIN_THIRD_DERIVATIVE:
             break
-    third = np.where(np.abs(third) < LEAST, 0.0, third)
-    return Skew(direction, direction @ away, third) if third.any() else None
+    third = np.where(np.abs(third) < MIN_THIRD_DERIVATIVE, 0.0, third)
+    return SkewTransform(direction, direction @ noise_to_utilities, third) if third.any() else None
 
 
-def per_block(rows: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
-    """Rows (D, B, i) times a matrix (B, i, j) for each block."""
+def multiply_blocks(rows: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
+    """Multiply rows (D, B, i) by one matrix (B, i, j) for each block."""
     return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
 
 
-def _log_normal(x: Floats) -> Floats:
+def _log_normal_density(x: Floats) -> Floats:
+    """Return the logarithm of the standard normal density."""
     return -0.5 * x**2 - 0.5 * np.log(2 * np.pi)
 
 
-def _log_gamma(normal: Floats, third: float) -> tuple[Floats, Floats, Floats]:
-    """Where a normal variable is mapped, the log-density there, and its slope."""
-    shape = third**-2
-    side = -np.sign(third)  # a negative third derivative: the long tail is below
-    log_value = (_log_quantile if len(normal) <= len(NODES) else _between_nodes)(
-        side * normal, shape
-    )
+def _map_to_log_gamma(normal: Floats, third_derivative: float) -> tuple[Floats, Floats, Floats]:
+    """Map normal variates to the scaled log-gamma distribution of equal rank.
+
+    Returns the mapped values, the log-density there, and its slope.
+    """
+    shape = third_derivative**-2
+    side = -np.sign(third_derivative)  # a negative third derivative: the long tail is below
+    few = len(normal) <= len(QUANTILE_NODES)
+    log_value = (_log_gamma_quantile if few else _interpolate_quantile)(side * normal, shape)
     value = np.exp(log_value)
-    # Mode 0 and curvature 1: sqrt(shape) * log(gamma / shape).
     log_density = shape * log_value - value - gammaln(shape) - 0.5 * np.log(shape)
     slope = side * (shape - value) / np.sqrt(shape)
     return side * np.sqrt(shape) * (log_value - np.log(shape)), log_density, slope
 
 
-def _log_quantile(z: Floats, shape: float) -> Floats:
-    """The logarithm of the gamma variable at the place in its distribution where z is in its."""
+def _log_gamma_quantile(z: Floats, shape: float) -> Floats:
+    """Return the logarithm of the gamma quantile at the normal probability of z."""
     lower = z < 0
     value = np.empty_like(z)
     value[lower] = gammaincinv(shape, ndtr(z[lower]))
     value[~lower] = gammainccinv(shape, ndtr(-z[~lower]))
-    # The smallest values underflow; there the distribution function is a power.
+    # The smallest values underflow; there the distribution function is x^a / Gamma(a + 1).
     small = value < 1e-12
     log_value = np.log(np.where(small, 1.0, value))
     log_value[small] = (log_ndtr(z[small]) + gammaln(shape + 1)) / shape
@@ -137,23 +153,24 @@ def _log_quantile(z: Floats, shape: float) -> Floats:
 
 
 @lru_cache(4096)
-def _at_nodes(shape: float) -> tuple[Floats, Floats]:
-    """The same at the nodes, and its slope; kept, for draws come in parts."""
-    at = _log_quantile(NODES, shape)
-    return at, np.exp(_log_normal(NODES) - (shape * at - np.exp(at) - gammaln(shape)))
+def _quantiles_at_nodes(shape: float) -> tuple[Floats, Floats]:
+    """Return log-gamma quantiles at the nodes, and their slopes; cached, as draws come in parts."""
+    quantile = _log_gamma_quantile(QUANTILE_NODES, shape)
+    log_density = shape * quantile - np.exp(quantile) - gammaln(shape)
+    return quantile, np.exp(_log_normal_density(QUANTILE_NODES) - log_density)
 
 
-def _between_nodes(z: Floats, shape: float) -> Floats:
-    """The same to 1e-6, for many: exact at some nodes, cubic between them."""
-    at, slope = _at_nodes(shape)
-    step = NODES[1] - NODES[0]
-    k = np.clip((z - NODES[0]) // step, 0, len(NODES) - 2).astype(np.intp)
-    u = (z - NODES[k]) / step
+def _interpolate_quantile(z: Floats, shape: float) -> Floats:
+    """Return log-gamma quantiles of many z to 1e-6, by cubic Hermite interpolation."""
+    quantile, slope = _quantiles_at_nodes(shape)
+    step = QUANTILE_NODES[1] - QUANTILE_NODES[0]
+    k = np.clip((z - QUANTILE_NODES[0]) // step, 0, len(QUANTILE_NODES) - 2).astype(np.intp)
+    u = (z - QUANTILE_NODES[k]) / step
     v = 1 - u
-    # Hermite's cubic, by hand: scipy's takes longer to import than a fit takes.
-    found = v * v * ((1 + 2 * u) * at[k] + u * step * slope[k])
-    found += u * u * ((1 + 2 * v) * at[k + 1] - v * step * slope[k + 1])
-    beyond = np.abs(z) > NODES[-1]
+    # Written out, because importing scipy.interpolate takes longer than a fit.
+    log_value = v * v * ((1 + 2 * u) * quantile[k] + u * step * slope[k])
+    log_value += u * u * ((1 + 2 * v) * quantile[k + 1] - v * step * slope[k + 1])
+    beyond = np.abs(z) > QUANTILE_NODES[-1]
     if beyond.any():
-        found[beyond] = _log_quantile(z[beyond], shape)
-    return found
+        log_value[beyond] = _log_gamma_quantile(z[beyond], shape)
+    return log_value

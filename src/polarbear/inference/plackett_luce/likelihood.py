@@ -1,43 +1,43 @@
-"""What the likelihood is made of, in the representation that suits the number of algorithms."""
+"""The interface of the Plackett-Luce likelihood, and the choice of its representation."""
 
 from typing import Protocol, Self
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.plackett_luce.ordered_rankings import Floats
-from polarbear.inference.plackett_luce.ranking_likelihood import Orders
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 
-MOST_FOR_TABLE = 12
-"""The most algorithms whose sets are added up in a table, of at most 2^12 sets."""
+MAX_SUBSET_ALGORITHMS = 12
+"""The most algorithms for which choices are counted by subset: at most 2^12 subsets."""
 
 
-class Choices(Protocol):
-    """Rankings at T times of n algorithms, as the likelihood needs them."""
+class Likelihood(Protocol):
+    """The log-likelihood of rankings of n algorithms at T times."""
 
-    def single(self) -> Self:
-        """The same in single precision where that is enough: for the value of many draws."""
+    def to_single_precision(self) -> Self:
+        """Return a single-precision copy if it is accurate enough, else the likelihood itself."""
         ...
 
     @property
-    def terms(self) -> int:
-        """How many logarithms the likelihood has: what an evaluation costs."""
+    def n_terms(self) -> int:
+        """The number of logarithms in one evaluation, a measure of its cost."""
         ...
 
     def value(self, mu: Floats) -> Floats:
-        """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
         ...
 
     def gradient(self, mu: Floats) -> Floats:
-        """Its gradient: of the shape of mu."""
+        """Return the gradient of the log-likelihood, in the shape of mu."""
         ...
 
     def curvature(self, mu: Floats) -> Floats:
-        """Minus its Hessian: shape (T, n, n), positive semidefinite, with null vector 1."""
+        """Return minus the Hessian (T, n, n): positive semidefinite, with null vector 1."""
         ...
 
 
-def choices(rankings: Rankings) -> SetTable | Orders:
-    """The representation that suits the number of algorithms."""
-    if len(rankings.algorithms) <= MOST_FOR_TABLE:
-        return SetTable.of(rankings)
-    return Orders.of(rankings)
+def build_likelihood(rankings: Rankings) -> SubsetLikelihood | RankingLikelihood:
+    """Return the likelihood of rankings in the faster representation for their algorithms."""
+    if len(rankings.algorithms) <= MAX_SUBSET_ALGORITHMS:
+        return SubsetLikelihood.from_rankings(rankings)
+    return RankingLikelihood.from_rankings(rankings)

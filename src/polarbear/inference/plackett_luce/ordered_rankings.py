@@ -1,4 +1,4 @@
-"""Rankings sorted best first, and the sets from which tied algorithms are chosen."""
+"""Rankings sorted best first, subsets of tied groups, and exponentials of utilities."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -14,101 +14,116 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
 EXACT_TIES = 12
-"""The most tied algorithms of which all subsets are counted; of more, those of sampled orders."""
+"""The largest tied group of which all subsets are counted; larger ones use sampled orders."""
 
 SAMPLED_ORDERS = 20
-"""The number of random orders, each in all its rotations, that stand for a larger tied group."""
+"""The number of random orders, each in all its rotations, that represent a larger tied group."""
 
-PRECISE_ENOUGH = 10_000.0
-"""The most choices at a time for which single precision gets the log-likelihood right to 0.001."""
+MAX_SINGLE_PRECISION_CHOICES = 10_000.0
+"""Up to this many choices at a time, single precision errs in the log-likelihood by below 0.001."""
 
-_CELLS_AT_ONCE = 1 << 21
+_MAX_CELLS = 1 << 21
 
 
-class Part(NamedTuple):
-    """Rankings of one length, best first, those not known last: shapes (T, rankings, length)."""
+class SortedRankings(NamedTuple):
+    """Rankings of one length, best first and unknown ones last: shapes (T, rankings, length)."""
 
     algorithm: Ints
     known: NDArray[np.bool_]
-    opens: NDArray[np.bool_]  # whether a group of tied algorithms begins here
-    size: Ints  # how many are in the group that begins here
-    weight: Floats
-    comparison: Ints  # (rankings,): which they are
+    starts_group: NDArray[np.bool_]  # whether a group of tied algorithms begins at this place
+    group_size: Ints  # the size of the group that begins here, else 0
+    weight: Floats  # (rankings,)
+    comparison: Ints  # (rankings,): index of the comparison in the rankings
 
 
-def sorted_parts(rankings: Rankings) -> Iterator[Part]:
-    """All rankings of two algorithms or more, those of one length together."""
+def iterate_sorted_rankings(rankings: Rankings) -> Iterator[SortedRankings]:
+    """Yield all rankings of at least two algorithms in parts of one length, sorted best first."""
     lengths = np.diff(rankings.offset)
     for length in np.unique(lengths[lengths > 1]):
-        comparisons = np.flatnonzero(lengths == length)
-        for rows in slices(len(comparisons), length * len(rankings.times)):
-            some = comparisons[rows]
-            entry = rankings.offset[some][:, None] + np.arange(length)
+        of_length = np.flatnonzero(lengths == length)
+        for rows in bounded_slices(len(of_length), length * len(rankings.times)):
+            comparison = of_length[rows]
+            entry = rankings.offset[comparison][:, None] + np.arange(length)
             position = rankings.position[:, entry].astype(np.int64)
             position[position == UNKNOWN] = length
             order = np.argsort(position, axis=-1, kind="stable")
             position = np.take_along_axis(position, order, axis=-1)
-            algorithm = rankings.algorithm[entry][np.arange(len(some))[:, None], order]
+            algorithm = rankings.algorithm[entry][np.arange(len(comparison))[:, None], order]
             known = position < length
-            # A position counts those ahead, so a group opens where it equals the place.
-            opens = position == np.arange(length)
-            size = np.zeros(position.shape, dtype=np.int64)
-            end = known.sum(axis=-1)
-            for place in range(length - 1, -1, -1):
-                size[..., place] = np.where(opens[..., place], end - place, 0)
-                end = np.where(opens[..., place], place, end)
-            yield Part(algorithm, known, opens, size, rankings.weight[some], some)
+            # A position counts the algorithms ahead, so a group starts where it equals the place.
+            starts_group = position == np.arange(length)
+            yield SortedRankings(
+                algorithm,
+                known,
+                starts_group,
+                _group_sizes(known, starts_group),
+                rankings.weight[comparison],
+                comparison,
+            )
 
 
-class Subsets(NamedTuple):
-    """Nonempty subsets of a tied group of a size, and how much each weighs."""
+def _group_sizes(known: NDArray[np.bool_], starts_group: NDArray[np.bool_]) -> Ints:
+    """Return the size of the tied group that starts at each place (..., length), else 0."""
+    size = np.zeros(known.shape, dtype=np.int64)
+    group_end = known.sum(axis=-1)
+    for place in range(known.shape[-1] - 1, -1, -1):
+        starts = starts_group[..., place]
+        size[..., place] = np.where(starts, group_end - place, 0)
+        group_end = np.where(starts, place, group_end)
+    return size
 
-    member: Floats  # (subsets, size)
+
+class TieSubsets(NamedTuple):
+    """The nonempty subsets of a tied group and their weights (subsets,)."""
+
+    member: Floats  # (subsets, group size): 1 for members, else 0
     weight: Floats
 
 
 @cache
-def subsets(size: int) -> Subsets:
-    """From which subsets of a tied group somebody is chosen, in the mean over all orders.
+def tie_subsets(size: int) -> TieSubsets:
+    """Return the subsets of a tied group from which choices are made, averaged over all orders.
 
-    >>> member, weight = subsets(2)
+    An m-subset of a group of size k has the weight 1 / C(k, m).
+
+    >>> member, weight = tie_subsets(2)
     >>> member.tolist(), weight.tolist()
     ([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0.5, 0.5, 1.0])
     """
     if size <= EXACT_TIES:
-        number = np.arange(1, 1 << size)
-        member = (number[:, None] >> np.arange(size) & 1).astype(np.float64)
+        code = np.arange(1, 1 << size)
+        member = (code[:, None] >> np.arange(size) & 1).astype(np.float64)
         weight = np.array([1.0 / comb(size, m) for m in range(1, size + 1)])
-        return Subsets(member, weight[member.sum(axis=1).astype(int) - 1])
+        return TieSubsets(member, weight[member.sum(axis=1).astype(int) - 1])
     rng = np.random.default_rng(size)
     # All rotations of an order give every algorithm every place equally often.
     base = [rng.permutation(size) for _ in range(SAMPLED_ORDERS)]
     orders = np.stack([(order + k) % size for order in base for k in range(size)])
     member = (orders[:, None, :] >= np.arange(size)[None, :, None]).reshape(-1, size)
-    return Subsets(member.astype(np.float64), np.full(len(member), 1.0 / len(orders)))
+    return TieSubsets(member.astype(np.float64), np.full(len(member), 1.0 / len(orders)))
 
 
-def centred(mu: Floats) -> Floats:
-    """Utilities below their largest, cut at -300, so that no square of exp(mu) underflows."""
+def subtract_maximum(mu: Floats) -> Floats:
+    """Shift utilities to a maximum of 0, and clip at -300 so that exp(mu)^2 cannot underflow."""
     return np.maximum(mu - mu.max(axis=-1, keepdims=True), -300.0)
 
 
-def exponentials(mu: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Utilities (draws, T, n) within the range of their precision, and exp(mu) as (T, n, draws)."""
-    if np.ptp(mu) > 80.0:  # else no exponential is out of the range even of single precision
-        mu = np.maximum(centred(mu), -80.0) if mu.itemsize < 8 else centred(mu)
+def exponentiate_utilities(mu: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return utilities (draws, T, n), shifted if exp would overflow, and exp(mu) (T, n, draws)."""
+    if np.ptp(mu) > 80.0:  # a smaller range fits even into single precision
+        mu = np.maximum(subtract_maximum(mu), -80.0) if mu.itemsize < 8 else subtract_maximum(mu)
     return mu, np.exp(np.ascontiguousarray(mu.transpose(1, 2, 0)))
 
 
-def tails(values: NDArray[Any]) -> NDArray[Any]:
-    """Sums from each place to the end, and the empty sum behind it."""
+def suffix_sums(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums from each place to the end, followed by the empty sum 0."""
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=values.dtype)
     sums[..., :-1] = np.cumsum(values[..., ::-1], axis=-1)[..., ::-1]
     return sums
 
 
-def slices(rows: int, cells_per_row: int) -> Iterator[slice]:
-    """Ranges of rows with a bounded number of cells."""
-    step = max(1, _CELLS_AT_ONCE // max(1, cells_per_row))
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
+def bounded_slices(n_rows: int, cells_per_row: int) -> Iterator[slice]:
+    """Yield consecutive slices of rows, each with a bounded number of cells."""
+    step = max(1, _MAX_CELLS // max(1, cells_per_row))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))

@@ -1,6 +1,9 @@
-"""Choices ranking by ranking, for many algorithms."""
+"""The Plackett-Luce likelihood evaluated ranking by ranking, for many algorithms.
 
-from collections.abc import Iterator
+A place in a ranking is a choice from the algorithms at this place and behind it. The suffix sums of
+exp(mu) along a ranking are therefore the normalisers of all of its choices.
+"""
+
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,28 +12,28 @@ from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.plackett_luce.ordered_rankings import (
-    PRECISE_ENOUGH,
+    MAX_SINGLE_PRECISION_CHOICES,
     Floats,
     Ints,
-    Subsets,
-    centred,
-    exponentials,
-    slices,
-    sorted_parts,
-    subsets,
-    tails,
+    TieSubsets,
+    bounded_slices,
+    exponentiate_utilities,
+    iterate_sorted_rankings,
+    subtract_maximum,
+    suffix_sums,
+    tie_subsets,
 )
 
-_DRAWS, _RANKINGS = 512, 128
-"""The number worked on at a time: they stay in the processor's cache."""
+_DRAWS_AT_ONCE, _RANKINGS_AT_ONCE = 512, 128
+"""Chunk sizes that fit into the processor's cache."""
 
 
 @dataclass(frozen=True)
-class Orders:
-    """Choices ranking by ranking: cost linear in the length of the rankings.
+class RankingLikelihood:
+    """The likelihood evaluated ranking by ranking: its cost is linear in the rankings' length.
 
-    Rankings of one length lie together in a ``_Block``; ``wins`` as in :class:`SetTable`, except
-    that the last of a ranking is counted as chosen from itself alone.
+    Rankings of one length share a ``_Block``. ``wins`` is that of :class:`SubsetLikelihood`, except
+    that the last place of a ranking counts as a choice from a single algorithm.
     """
 
     n_times: int
@@ -39,23 +42,23 @@ class Orders:
     blocks: tuple["_Block", ...]
 
     @classmethod
-    def of(cls, rankings: Rankings) -> "Orders":
-        """Sort the rankings, of any number of algorithms."""
+    def from_rankings(cls, rankings: Rankings) -> "RankingLikelihood":
+        """Sort the rankings and group them by length."""
         n, n_times = len(rankings.algorithms), len(rankings.times)
         wins = np.zeros(n_times * n)
         blocks = []
-        for part in sorted_parts(rankings):
+        for part in iterate_sorted_rankings(rankings):
             times = np.arange(n_times)[:, None, None]
             item = np.where(part.known, times * n + part.algorithm, n_times * n)
             weight = np.where(part.known, part.weight[None, :, None], 0.0)
             wins += np.bincount(item.ravel(), weight.ravel(), minlength=len(wins) + 1)[:-1]
             length = part.known.shape[-1]
             flat = (-1, length)
-            block = _block(
+            block = _build_block(
                 item.reshape(flat),
                 part.known.reshape(flat),
-                part.opens.reshape(flat),
-                part.size.reshape(flat),
+                part.starts_group.reshape(flat),
+                part.group_size.reshape(flat),
                 np.tile(part.weight, n_times),
                 np.tile(part.comparison, n_times),
             )
@@ -63,265 +66,297 @@ class Orders:
         return cls(n_times, n, wins.reshape(n_times, n), tuple(blocks))
 
     @property
-    def terms(self) -> int:
-        """How many logarithms the likelihood has."""
+    def n_terms(self) -> int:
+        """The number of logarithms in one evaluation."""
         tied = sum(len(t.row) * len(t.subsets.weight) for block in self.blocks for t in block.ties)
         return tied + sum(block.item.size for block in self.blocks)
 
-    def single(self) -> "Orders":
-        """The same in single precision, if that is enough for the value; for many draws."""
-        if self.wins.sum(axis=1).max(initial=0.0) > PRECISE_ENOUGH:
+    def to_single_precision(self) -> "RankingLikelihood":
+        """Return a single-precision copy if it is accurate enough, else the likelihood itself."""
+        if self.wins.sum(axis=1).max(initial=0.0) > MAX_SINGLE_PRECISION_CHOICES:
             return self
         wins: Any = self.wins.astype(np.float32)
         return replace(self, wins=wins)
 
     def value(self, mu: Floats) -> Floats:
-        """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
-            parts = range(0, len(mu), _DRAWS)
-            return np.concatenate([self._values(mu[k : k + _DRAWS]) for k in parts])
+            starts = range(0, len(mu), _DRAWS_AT_ONCE)
+            return np.concatenate(
+                [self._value_of_draws(mu[k : k + _DRAWS_AT_ONCE]) for k in starts]
+            )
         return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
-        """Its gradient: of the shape of mu."""
+        """Return the gradient of the log-likelihood, in the shape of mu."""
         if mu.ndim > 2:
-            return np.concatenate([self._gradient(mu[some]) for some in self._some(len(mu))])
+            chunks = bounded_slices(len(mu), 4 * self.n_terms)
+            return np.concatenate([self._gradient(mu[rows]) for rows in chunks])
         return self._gradient(mu)
 
     def curvature(self, mu: Floats) -> Floats:
-        """Minus its Hessian: shape (T, n, n)."""
-        mu = centred(mu)
+        """Return minus the Hessian of the log-likelihood (T, n, n).
+
+        Its entry for i != j is -theta_i theta_j times the sum of weight / total^2 over the sets
+        that contain both. These sums are the ``both`` below.
+        """
+        mu = subtract_maximum(mu)
         both = np.zeros((self.n_times, self.n, self.n))
         for block in self.blocks:
-            theta, tail = self._tails(mu, block)
-            # Rates grow from place to place, so the sets that two are in are those of the earlier.
-            rate = np.where(block.known, block.rates(theta, tail, 2), 0.0)
+            theta, suffix = self._suffix_sums(mu, block)
+            # An algorithm is in all sets of the places before it, so the rates increase along a
+            # ranking, and the sets that contain two algorithms are those of the earlier one.
+            rate = np.where(block.known, block.cumulative_rates(theta, suffix, 2), 0.0)
             if 2 * rate.shape[1] > self.n:
-                self._add_dense(both, block, rate)
+                self._add_pairs_dense(both, block, rate)
             else:
-                self._add_sparse(both, block, rate)
+                self._add_pairs_sparse(both, block, rate)
             for ties in block.ties:
-                self._add_tied(both, block, ties, theta, tail)
+                self._correct_tied_pairs(both, block, ties, theta, suffix)
         theta = np.exp(mu)
         curvature = -both * theta[:, :, None] * theta[:, None, :]
-        curvature[:, range(self.n), range(self.n)] += self._pull(mu)
+        curvature[:, range(self.n), range(self.n)] += self._expected_wins(mu)
         return curvature
 
-    def scores(self, mu: Floats, instance: Ints, instances: int) -> Floats:
-        """The gradient of each instance by itself, for mu (T, n): shape (instances, T, n).
+    def instance_gradients(self, mu: Floats, instance: Ints, n_instances: int) -> Floats:
+        """Return the gradient (instances, T, n) of each instance's rankings at utilities (T, n).
 
-        ``instance`` says which one each comparison is of.
+        ``instance`` holds the number of the instance of each comparison.
         """
-        mu, width = centred(mu), self.n_times * self.n + 1
-        flat = np.zeros(instances * width)
+        mu, width = subtract_maximum(mu), self.n_times * self.n + 1
+        flat = np.zeros(n_instances * width)
         for block in self.blocks:
-            theta, tail = self._tails(mu, block)
+            theta, suffix = self._suffix_sums(mu, block)
             won = np.where(block.known, block.weight[:, None], 0.0)
-            left = won - theta * block.rates(theta, tail, 1)
+            residual = won - theta * block.cumulative_rates(theta, suffix, 1)
             cell = instance[block.comparison].astype(np.int64)[:, None] * width + block.item
-            flat += np.bincount(cell.ravel(), left.ravel(), len(flat))
-        return flat.reshape(instances, width)[:, :-1].reshape(instances, self.n_times, self.n)
-
-    def _some(self, draws: int) -> Iterator[slice]:
-        return slices(draws, 4 * self.terms)
+            flat += np.bincount(cell.ravel(), residual.ravel(), len(flat))
+        by_instance = flat.reshape(n_instances, width)[:, :-1]
+        return by_instance.reshape(n_instances, self.n_times, self.n)
 
     def _value(self, mu: Floats) -> Floats:
-        mu = centred(mu)
+        mu = subtract_maximum(mu)
         value = np.sum(self.wins * mu, axis=-1)
         for block in self.blocks:
-            theta, tail = self._tails(mu, block)
-            total = np.log(np.where(block.strict > 0, tail[..., :-1], 1.0))
-            lost = np.einsum("rl,...rl->...r", block.strict, total)
+            theta, suffix = self._suffix_sums(mu, block)
+            log_total = np.log(np.where(block.untied_weight > 0, suffix[..., :-1], 1.0))
+            normaliser = np.einsum("rl,...rl->...r", block.untied_weight, log_total)
             for ties in block.ties:
-                mine = ties.weight * (np.log(ties.totals(theta, tail)) @ ties.subsets.weight)
-                np.add.at(lost, (..., ties.row), mine)  # pyright: ignore[reportArgumentType]
-            value -= lost.reshape(*mu.shape[:-1], -1).sum(axis=-1)
+                mine = ties.weight * (np.log(ties.totals(theta, suffix)) @ ties.subsets.weight)
+                np.add.at(normaliser, (..., ties.row), mine)  # pyright: ignore[reportArgumentType]
+            value -= normaliser.reshape(*mu.shape[:-1], -1).sum(axis=-1)
         return value
 
-    def _values(self, mu: Floats) -> Floats:
-        """The same for many draws, with those of one algorithm side by side: (draws, T)."""
-        mu, theta = exponentials(mu)
-        nobody = np.zeros((1, len(mu)), dtype=theta.dtype)
-        theta = np.concatenate([theta.reshape(-1, len(mu)), nobody])
-        lost = np.zeros((self.n_times, len(mu)))
-        factors = _factors(theta[:-1], self.n)
+    def _value_of_draws(self, mu: Floats) -> Floats:
+        """Return the log-likelihood (draws, T) of many draws, which are contiguous in memory."""
+        mu, theta = exponentiate_utilities(mu)
+        unknown = np.zeros((1, len(mu)), dtype=theta.dtype)
+        theta = np.concatenate([theta.reshape(-1, len(mu)), unknown])
+        normaliser = np.zeros((self.n_times, len(mu)))
+        n_factors = _max_factors(theta[:-1], self.n)
         for block in self.blocks:
-            each = len(block.item) // self.n_times
+            per_time = len(block.item) // self.n_times
             for t in range(self.n_times):
-                for k in range(t * each, (t + 1) * each, _RANKINGS):
-                    lost[t] += block.lost(theta, k, min(k + _RANKINGS, (t + 1) * each), factors)
-        return np.einsum("tn,dtn->dt", self.wins, mu, dtype=np.float64) - lost.T
+                end = (t + 1) * per_time
+                for start in range(t * per_time, end, _RANKINGS_AT_ONCE):
+                    rows = block.slice_rankings(start, min(start + _RANKINGS_AT_ONCE, end))
+                    normaliser[t] += rows.log_normaliser(theta, n_factors)
+        return np.einsum("tn,dtn->dt", self.wins, mu, dtype=np.float64) - normaliser.T
 
     def _gradient(self, mu: Floats) -> Floats:
-        return self.wins - self._pull(centred(mu))
+        return self.wins - self._expected_wins(subtract_maximum(mu))
 
-    def _add_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add the smaller rate of each pair, for rankings of most algorithms."""
-        placed = np.zeros((len(rate), self.n + 1))  # the last column is for nobody
-        np.put_along_axis(placed, np.where(block.known, block.item % self.n, self.n), rate, axis=1)
-        for t, rows in enumerate(placed[:, :-1].reshape(self.n_times, -1, self.n)):
-            for some in slices(len(rows), self.n**2):
+    def _add_pairs_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
+        """Add the smaller rate of each pair to ``both``, for rankings of most algorithms."""
+        by_algorithm = np.zeros((len(rate), self.n + 1))  # the last column is for unknown ones
+        column = np.where(block.known, block.item % self.n, self.n)
+        np.put_along_axis(by_algorithm, column, rate, axis=1)
+        for t, rows in enumerate(by_algorithm[:, :-1].reshape(self.n_times, -1, self.n)):
+            for some in bounded_slices(len(rows), self.n**2):
                 both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
 
-    def _add_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add the smaller rate of each pair, for rankings of few of many algorithms."""
+    def _add_pairs_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
+        """Add the smaller rate of each pair to ``both``, for rankings of few of many algorithms."""
         flat = both.reshape(-1)
-        for some in slices(len(rate), rate.shape[1] ** 2):
+        for some in bounded_slices(len(rate), rate.shape[1] ** 2):
             smaller = np.minimum(rate[some, :, None], rate[some, None, :])
-            self._scatter(flat, block.item[some], smaller)
+            self._scatter_pairs(flat, block.item[some], smaller)
 
-    def _add_tied(
-        self, both: Floats, block: "_Block", ties: "_Ties", theta: Floats, tail: Floats
+    def _correct_tied_pairs(
+        self, both: Floats, block: "_Block", ties: "_Ties", theta: Floats, suffix: Floats
     ) -> None:
-        """Two of one tied group share fewer sets than either is in: correct for that."""
+        """Correct ``both`` for pairs in a tied group, which share fewer sets than either has."""
         member, flat = ties.subsets.member, both.reshape(-1)
-        for some in slices(len(ties.row), member.size):
+        for some in bounded_slices(len(ties.row), member.size):
             part = _Ties(ties.row[some], ties.place[some], ties.weight[some], ties.subsets)
-            each = part.shares(theta, tail, 2)
-            own, together = each @ member, (each[:, None, :] * member.T) @ member
-            excess = together - np.minimum(own[:, :, None], own[:, None, :])
-            self._scatter(flat, block.item[part.row[:, None], part.columns], excess)
+            rate = part.inverse_totals(theta, suffix, 2)
+            own, shared = rate @ member, (rate[:, None, :] * member.T) @ member
+            excess = shared - np.minimum(own[:, :, None], own[:, None, :])
+            self._scatter_pairs(flat, block.item[part.row[:, None], part.columns], excess)
 
-    def _scatter(self, flat: Floats, item: Ints, pairs: Floats) -> None:
-        """Add a value for each pair of items; whoever is not known has the value 0."""
+    def _scatter_pairs(self, flat: Floats, item: Ints, pairs: Floats) -> None:
+        """Add a value for each pair of items to a flat (T, n, n); unknown ones have the value 0."""
         cell = np.minimum(item, self.n_times * self.n - 1)[:, :, None] * self.n
         cell = cell + (item % self.n)[:, None, :]
         flat += np.bincount(cell.ravel(), pairs.ravel(), minlength=len(flat))
 
-    def _pull(self, mu: Floats) -> Floats:
-        """For each algorithm the expected number of times it is chosen."""
+    def _expected_wins(self, mu: Floats) -> Floats:
+        """Return the expected number of choices of each algorithm, in the shape of mu."""
         width, draws = self.n_times * self.n + 1, mu[..., 0, 0].size
-        pull = np.zeros(draws * width)
+        expected = np.zeros(draws * width)
         for block in self.blocks:
-            theta, tail = self._tails(mu, block)
+            theta, suffix = self._suffix_sums(mu, block)
+            probability = theta * block.cumulative_rates(theta, suffix, 1)
             item = np.arange(draws)[:, None] * width + block.item.ravel()
-            pull += np.bincount(
-                item.ravel(), (theta * block.rates(theta, tail, 1)).ravel(), len(pull)
-            )
-        return pull.reshape(draws, width)[:, :-1].reshape(mu.shape)
+            expected += np.bincount(item.ravel(), probability.ravel(), len(expected))
+        return expected.reshape(draws, width)[:, :-1].reshape(mu.shape)
 
-    def _tails(self, mu: Floats, block: "_Block") -> tuple[Floats, Floats]:
-        """Of each ranking: exp(mu) from place to place, and the sums from each place on."""
+    def _suffix_sums(self, mu: Floats, block: "_Block") -> tuple[Floats, Floats]:
+        """Return exp(mu) along each ranking of a block, and its suffix sums."""
         theta = np.zeros((*mu.shape[:-2], self.n_times * self.n + 1))
         theta[..., :-1] = np.exp(mu).reshape(*mu.shape[:-2], -1)
         theta = theta[..., block.item]
-        return theta, tails(theta)
+        return theta, suffix_sums(theta)
 
 
 class _Ties(NamedTuple):
-    """All tied groups of one size in a block."""
+    """All tied groups of one size in a block: arrays (groups,)."""
 
-    row: Ints
-    place: Ints
+    row: Ints  # the ranking of each group, increasing
+    place: Ints  # its first place in the ranking
     weight: Floats
-    subsets: Subsets
+    subsets: TieSubsets
 
     @property
     def columns(self) -> Ints:
-        return self.place[:, None] + np.arange(self.subsets.member.shape[1])
+        """The places of the members of each group (groups, size)."""
+        return self.place[:, None] + np.arange(self.size)
 
-    def totals(self, theta: Floats, tail: Floats) -> Floats:
-        """The total of each subset together with those behind the group."""
-        size = self.subsets.member.shape[1]
+    @property
+    def size(self) -> int:
+        """The number of algorithms in each group."""
+        return self.subsets.member.shape[1]
+
+    def totals(self, theta: Floats, suffix: Floats) -> Floats:
+        """Return the sum of theta over each subset and all algorithms behind its group."""
         mine = theta[..., self.row[:, None], self.columns]
-        return mine @ self.subsets.member.T + tail[..., self.row, self.place + size][..., None]
+        behind = suffix[..., self.row, self.place + self.size][..., None]
+        return mine @ self.subsets.member.T + behind
 
-    def among(self, start: int, stop: int) -> "_Ties":
-        """Those of a range of rankings, counted from its start."""
+    def slice_rankings(self, start: int, stop: int) -> "_Ties":
+        """Return the groups of a range of rankings, numbered from its start."""
         some = slice(*np.searchsorted(self.row, [start, stop]))
         return _Ties(self.row[some] - start, self.place[some], self.weight[some], self.subsets)
 
-    def lost(self, theta: Floats, item: Ints, behind: Floats) -> Floats:
-        """What a choice from each subset costs, for each draw; ``behind`` (groups, draws)."""
-        found = np.zeros(theta.shape[1])
-        member, share = (part.astype(theta.dtype) for part in self.subsets)
-        for some in slices(len(self.row), member.shape[0] * theta.shape[1]):
+    def log_normaliser(self, theta: Floats, item: Ints, behind: Floats) -> Floats:
+        """Return the weighted sum of log totals over all subsets, for each draw (draws,).
+
+        ``theta`` is (items, draws). ``behind`` (groups, draws) is the sum behind each group.
+        """
+        log_normaliser = np.zeros(theta.shape[1])
+        member, share = (array.astype(theta.dtype) for array in self.subsets)
+        for some in bounded_slices(len(self.row), member.shape[0] * theta.shape[1]):
             mine = theta[item[self.row[some, None], self.columns[some]]]
             total = member @ mine + behind[some, None]
-            found += self.weight[some] @ (share @ np.log(total, out=total))
-        return found
+            log_normaliser += self.weight[some] @ (share @ np.log(total, out=total))
+        return log_normaliser
 
-    def shares(self, theta: Floats, tail: Floats, power: int) -> Floats:
-        """For each group and subset, weight / total ** power."""
-        return self.weight[:, None] * self.subsets.weight / self.totals(theta, tail) ** power
+    def inverse_totals(self, theta: Floats, suffix: Floats, power: int) -> Floats:
+        """Return weight / total^power for each group and subset."""
+        return self.weight[:, None] * self.subsets.weight / self.totals(theta, suffix) ** power
 
 
 class _Block(NamedTuple):
     """Rankings of one length, best first."""
 
-    item: Ints  # (rankings, length): time * n + algorithm, or one beyond all for nobody
+    item: Ints  # (rankings, length): time * n + algorithm, or T * n for unknown ones
     known: NDArray[np.bool_]
-    strict: Floats  # the weight of the choice at a place, 0 where it is tied or unknown
+    untied_weight: Floats  # weight of the choice at a place, 0 where it is tied or unknown
     ties: tuple[_Ties, ...]
     weight: Floats  # (rankings,)
-    comparison: Ints  # (rankings,): which of all the comparisons each is of
+    comparison: Ints  # (rankings,): index of the comparison in the rankings
 
-    def lost(self, theta: Floats, start: int, stop: int, factors: int) -> Floats:
-        """What the choices in a range of rankings cost, for each draw: theta is (items, draws).
+    def slice_rankings(self, start: int, stop: int) -> "_Block":
+        """Return a range of the rankings."""
+        rows = slice(start, stop)
+        ties = [some for ties in self.ties if len((some := ties.slice_rankings(start, stop)).row)]
+        return _Block(
+            self.item[rows],
+            self.known[rows],
+            self.untied_weight[rows],
+            tuple(ties),
+            self.weight[rows],
+            self.comparison[rows],
+        )
 
-        The logarithm of a product is taken once for so many ``factors``, not of each.
+    def log_normaliser(self, theta: Floats, n_factors: int) -> Floats:
+        """Return the weighted sum of the logarithms of all choice totals, for each draw (draws,).
+
+        ``theta`` is (items, draws). Totals are multiplied over ``n_factors`` places before the
+        logarithm is taken, because a product costs far less than a logarithm.
         """
-        item, strict = self.item[start:stop], self.strict[start:stop] > 0
-        chosen = np.count_nonzero(strict, axis=0)
-        weight = self.weight[start:stop].astype(theta.dtype)
-        tail = np.zeros((len(item), theta.shape[1]), dtype=theta.dtype)
-        product = np.ones_like(tail)
-        tied = [some for ties in self.ties if len((some := ties.among(start, stop)).row)]
-        behind = [tail[ties.row] for ties in tied]
-        found = np.zeros(theta.shape[1])
-        for place in range(item.shape[1] - 1, -1, -1):
-            for ties, rest in zip(tied, behind, strict=True):
-                ends = ties.place + ties.subsets.member.shape[1] == place + 1
-                rest[ends] = tail[ties.row[ends]]
-            tail += theta[item[:, place]]
-            if chosen[place] == len(strict):
-                product *= tail
-            elif chosen[place]:
-                product[strict[:, place]] *= tail[strict[:, place]]
-            if place % factors == 0:
-                found += weight @ np.log(product)
+        untied = self.untied_weight > 0
+        n_untied = np.count_nonzero(untied, axis=0)
+        weight = self.weight.astype(theta.dtype)
+        total = np.zeros((len(self.item), theta.shape[1]), dtype=theta.dtype)
+        product = np.ones_like(total)
+        behind = [total[ties.row] for ties in self.ties]
+        log_normaliser = np.zeros(theta.shape[1])
+        # From the last place to the first, ``total`` is the sum over this place and those behind.
+        for place in range(self.item.shape[1] - 1, -1, -1):
+            for ties, rest in zip(self.ties, behind, strict=True):
+                ends_here = ties.place + ties.size == place + 1
+                rest[ends_here] = total[ties.row[ends_here]]
+            total += theta[self.item[:, place]]
+            if n_untied[place] == len(untied):
+                product *= total
+            elif n_untied[place]:
+                product[untied[:, place]] *= total[untied[:, place]]
+            if place % n_factors == 0:
+                log_normaliser += weight @ np.log(product)
                 product[:] = 1.0
-        for ties, rest in zip(tied, behind, strict=True):
-            found += ties.lost(theta, item, rest)
-        return found
+        for ties, rest in zip(self.ties, behind, strict=True):
+            log_normaliser += ties.log_normaliser(theta, self.item, rest)
+        return log_normaliser
 
-    def rates(self, theta: Floats, tail: Floats, power: int) -> Floats:
-        """For each place, the sum over the sets it is in of weight / total ** power."""
+    def cumulative_rates(self, theta: Floats, suffix: Floats, power: int) -> Floats:
+        """Return, for each place, the sum of weight / total^power over the sets that contain it."""
         rate = np.zeros(theta.shape)
-        np.divide(self.strict, tail[..., :-1] ** power, out=rate, where=self.strict > 0)
-        inside = []
+        has_choice = self.untied_weight > 0
+        np.divide(self.untied_weight, suffix[..., :-1] ** power, out=rate, where=has_choice)
+        within_groups = []
         for ties in self.ties:
-            each = ties.shares(theta, tail, power)
-            size = ties.subsets.member.shape[1]
-            # Those behind the group are in all of its sets.
-            rate[..., ties.row, ties.place + size - 1] = each.sum(axis=-1)
-            inside.append(each @ ties.subsets.member)
-        summed = np.cumsum(rate, axis=-1)
-        before = np.concatenate([np.zeros((*rate.shape[:-1], 1)), summed], axis=-1)
-        for ties, mine in zip(self.ties, inside, strict=True):
+            inverse = ties.inverse_totals(theta, suffix, power)
+            # The algorithms behind a group are in all of its sets.
+            rate[..., ties.row, ties.place + ties.size - 1] = inverse.sum(axis=-1)
+            within_groups.append(inverse @ ties.subsets.member)
+        cumulative = np.cumsum(rate, axis=-1)
+        before = np.concatenate([np.zeros((*rate.shape[:-1], 1)), cumulative], axis=-1)
+        for ties, within in zip(self.ties, within_groups, strict=True):
             base = before[..., ties.row, ties.place][..., None]
-            summed[..., ties.row[:, None], ties.columns] = base + mine
-        return summed
+            cumulative[..., ties.row[:, None], ties.columns] = base + within
+        return cumulative
 
 
-def _factors(theta: Floats, n: int) -> int:
-    """How many sums of up to n of these can be multiplied without leaving their precision."""
-    room = 0.9 * np.log(float(np.finfo(theta.dtype).max))
-    widest = max(np.log(n * float(theta.max())), -np.log(float(theta.min())), 1.0)
-    return max(1, int(room / widest))
+def _max_factors(theta: Floats, n: int) -> int:
+    """Return how many sums of up to n entries can be multiplied without over- or underflow."""
+    log_limit = 0.9 * np.log(float(np.finfo(theta.dtype).max))
+    log_factor = max(np.log(n * float(theta.max())), -np.log(float(theta.min())), 1.0)
+    return max(1, int(log_limit / log_factor))
 
 
-def _block(
+def _build_block(
     item: Ints,
     known: NDArray[np.bool_],
-    opens: NDArray[np.bool_],
-    size: Ints,
+    starts_group: NDArray[np.bool_],
+    group_size: Ints,
     weight: Floats,
     comparison: Ints,
 ) -> _Block:
-    strict = np.where(opens & (size == 1), weight[:, None], 0.0)
+    """Return a block of sorted rankings, with tied groups collected by size."""
+    untied_weight = np.where(starts_group & (group_size == 1), weight[:, None], 0.0)
     ties = []
-    for k in np.unique(size[size > 1]):
-        row, place = np.nonzero(size == k)
-        ties.append(_Ties(row, place, weight[row], subsets(int(k))))
-    return _Block(item, known, strict, tuple(ties), weight, comparison)
+    for size in np.unique(group_size[group_size > 1]):
+        row, place = np.nonzero(group_size == size)
+        ties.append(_Ties(row, place, weight[row], tie_subsets(int(size))))
+    return _Block(item, known, untied_weight, tuple(ties), weight, comparison)

@@ -1,4 +1,4 @@
-"""Choices added up by set, for few algorithms."""
+"""The Plackett-Luce likelihood with choices counted by subset, for few algorithms."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,24 +8,25 @@ import numpy as np
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.plackett_luce.ordered_rankings import (
-    PRECISE_ENOUGH,
+    MAX_SINGLE_PRECISION_CHOICES,
     Floats,
     Ints,
-    centred,
-    exponentials,
-    slices,
-    sorted_parts,
-    subsets,
-    tails,
+    bounded_slices,
+    exponentiate_utilities,
+    iterate_sorted_rankings,
+    subtract_maximum,
+    suffix_sums,
+    tie_subsets,
 )
 
 
 @dataclass(frozen=True)
-class SetTable:
-    """Choices added up by set: cost independent of the number of rankings.
+class SubsetLikelihood:
+    """The likelihood of choices counted by subset: its cost is independent of the rankings' number.
 
-    ``member`` (S, n) says which algorithms are in which set, ``count`` (T, S) how often a set was
-    chosen from, ``wins`` (T, n) who was chosen how often from a set of at least two.
+    ``member`` (S, n) is 1 where an algorithm belongs to a subset. ``count`` (T, S) is the weight of
+    choices from each subset, ``wins`` (T, n) that of choices of each algorithm, both from subsets
+    of at least two algorithms.
     """
 
     member: Floats
@@ -33,58 +34,58 @@ class SetTable:
     wins: Floats
 
     @classmethod
-    def of(cls, rankings: Rankings) -> "SetTable":
-        """Add up the choices in rankings of few algorithms."""
+    def from_rankings(cls, rankings: Rankings) -> "SubsetLikelihood":
+        """Count the choices in rankings by subset."""
         n, n_times = len(rankings.algorithms), len(rankings.times)
         count, wins = np.zeros(n_times << n), np.zeros(n_times * n)
-        for part in sorted_parts(rankings):
+        for part in iterate_sorted_rankings(rankings):
             bit = np.where(part.known, 1 << part.algorithm, 0)
-            tail = tails(bit)  # the set of all from a place on
-            t, row, place = np.nonzero(part.opens)
-            weight, size = part.weight[row], part.size[t, row, place]
-            rest = tail[t, row, place + size]
-            group = tail[t, row, place] - rest
-            _count_sets(count, n, t, rest, group, size, weight)
+            suffix = suffix_sums(bit)  # the set of all algorithms from a place on, as a bit mask
+            t, row, place = np.nonzero(part.starts_group)
+            weight, size = part.weight[row], part.group_size[t, row, place]
+            behind = suffix[t, row, place + size]
+            group = suffix[t, row, place] - behind
+            _add_group_choices(count, n, t, behind, group, size, weight)
             t, row, place = np.nonzero(part.known)
             winner = t * n + part.algorithm[t, row, place]
             wins += np.bincount(winner, part.weight[row], minlength=len(wins))
         count, wins = count.reshape(n_times, 1 << n), wins.reshape(n_times, n)
-        single = 1 << np.arange(n)
-        wins -= count[:, single]  # to be chosen from oneself alone says nothing
-        count[:, single] = 0.0
+        singleton = 1 << np.arange(n)
+        wins -= count[:, singleton]  # a choice from a single algorithm has probability 1
+        count[:, singleton] = 0.0
         used = np.flatnonzero(count.any(axis=0))
         member = (used[:, None] >> np.arange(n) & 1).astype(np.float64)
         return cls(member, count[:, used], wins)
 
     @property
-    def terms(self) -> int:
-        """How many logarithms the likelihood has."""
+    def n_terms(self) -> int:
+        """The number of logarithms in one evaluation."""
         return self.count.size
 
-    def single(self) -> "SetTable":
-        """The same in single precision, if that is enough for the value; for many draws."""
-        if self.wins.sum(axis=1).max(initial=0.0) > PRECISE_ENOUGH:
+    def to_single_precision(self) -> "SubsetLikelihood":
+        """Return a single-precision copy if it is accurate enough, else the likelihood itself."""
+        if self.wins.sum(axis=1).max(initial=0.0) > MAX_SINGLE_PRECISION_CHOICES:
             return self
-        parts: list[Any] = [
-            part.astype(np.float32) for part in (self.member, self.count, self.wins)
+        arrays: list[Any] = [
+            array.astype(np.float32) for array in (self.member, self.count, self.wins)
         ]
-        return SetTable(*parts)
+        return SubsetLikelihood(*arrays)
 
     def value(self, mu: Floats) -> Floats:
-        """Log-likelihood at each time, for mu of shape (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
         if mu.ndim > 2:
-            return self._chunked(self._values, mu)
+            return self._in_chunks(self._value_of_draws, mu)
         return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
-        """Its gradient: of the shape of mu."""
+        """Return the gradient of the log-likelihood, in the shape of mu."""
         if mu.ndim > 2:
-            return self._chunked(self._gradient, mu)
+            return self._in_chunks(self._gradient, mu)
         return self._gradient(mu)
 
     def curvature(self, mu: Floats) -> Floats:
-        """Minus its Hessian: shape (T, n, n)."""
-        mu, total = self._totals(mu)
+        """Return minus the Hessian of the log-likelihood (T, n, n)."""
+        mu, total = self._subset_totals(mu)
         theta, n = np.exp(mu), mu.shape[-1]
         pairs = (self.member[:, :, None] * self.member[:, None, :]).reshape(-1, n * n)
         both = (self.count / total**2 @ pairs).reshape(-1, n, n)
@@ -93,63 +94,68 @@ class SetTable:
         return curvature
 
     def _value(self, mu: Floats) -> Floats:
-        mu, total = self._totals(mu)
+        mu, total = self._subset_totals(mu)
         chosen = np.sum(self.wins * mu, axis=-1)
         return chosen - np.einsum("ts,...ts->...t", self.count, np.log(total, out=total))
 
-    def _values(self, mu: Floats) -> Floats:
-        """The same for many draws, with an array for each set: (draws, T)."""
+    def _value_of_draws(self, mu: Floats) -> Floats:
+        """Return the log-likelihood (draws, T) of many draws, with one array for each subset."""
         n = mu.shape[-1]
-        mu, theta = exponentials(mu)
-        each = theta.swapaxes(0, 1).reshape(n, -1)  # all times and draws in one row: long loops
-        total = np.empty((1 << n, each.shape[1]), dtype=theta.dtype)
+        mu, theta = exponentiate_utilities(mu)
+        theta_rows = theta.swapaxes(0, 1).reshape(n, -1)  # times and draws in one row: long loops
+        total = np.empty((1 << n, theta_rows.shape[1]), dtype=theta.dtype)
         total[0] = 0.0
-        for k in range(n):  # the sets with k are those without it, and theta[k] more
-            np.add(total[: 1 << k], each[k], out=total[1 << k : 2 << k])
+        for k in range(n):  # a subset with algorithm k is one without it plus theta[k]
+            np.add(total[: 1 << k], theta_rows[k], out=total[1 << k : 2 << k])
         count, used = self.count, (self.member @ (1 << np.arange(n))).astype(np.intp)
-        if 2 * len(used) > len(total):  # a few logarithms in vain cost less than a copy
+        if 2 * len(used) > len(total):  # superfluous logarithms cost less than a copy
             total[0] = 1.0
             count = np.zeros((len(count), len(total)), dtype=count.dtype)
             count[:, used] = self.count
         else:
             total = total[used]
         logs = np.log(total, out=total).reshape(-1, len(theta), len(mu))
-        lost = (count[:, None, :] @ logs.transpose(1, 0, 2))[:, 0].T
-        return np.einsum("tn,dtn->dt", self.wins, mu) - lost
+        log_normaliser = (count[:, None, :] @ logs.transpose(1, 0, 2))[:, 0].T
+        return np.einsum("tn,dtn->dt", self.wins, mu) - log_normaliser
 
     def _gradient(self, mu: Floats) -> Floats:
-        mu, total = self._totals(mu)
+        mu, total = self._subset_totals(mu)
         return self.wins - np.exp(mu) * (np.divide(self.count, total, out=total) @ self.member)
 
-    def _chunked(self, function: Callable[[Floats], Floats], mu: Floats) -> Floats:
-        """Some draws at a time: bounds memory, and stays in the processor's cache."""
-        parts = slices(len(mu), 4 * self.count.size)
-        return np.concatenate([function(mu[some]) for some in parts])
+    def _in_chunks(self, function: Callable[[Floats], Floats], mu: Floats) -> Floats:
+        """Apply a function to some draws at a time, to bound memory and to stay in the cache."""
+        chunks = bounded_slices(len(mu), 4 * self.count.size)
+        return np.concatenate([function(mu[rows]) for rows in chunks])
 
-    def _totals(self, mu: Floats) -> tuple[Floats, Floats]:
-        mu = centred(mu)
+    def _subset_totals(self, mu: Floats) -> tuple[Floats, Floats]:
+        """Return shifted utilities (..., T, n), and sums of exp(mu) over subsets (..., T, S)."""
+        mu = subtract_maximum(mu)
         # One flat product: a stack of small ones would be several times slower.
         flat = np.exp(mu).reshape(-1, mu.shape[-1]) @ self.member.T
         return mu, flat.reshape(*mu.shape[:-1], -1)
 
 
-def _count_sets(
-    count: Floats, n: int, time: Ints, rest: Ints, group: Ints, size: Ints, weight: Floats
+def _add_group_choices(
+    count: Floats, n: int, time: Ints, behind: Ints, group: Ints, size: Ints, weight: Floats
 ) -> None:
-    """Add to ``count``, by time and set, the sets from which tied groups were chosen."""
-    alone = size == 1
-    cell = (time[alone] << n) + rest[alone] + group[alone]
-    count += np.bincount(cell, weight[alone], minlength=len(count))
-    key = ((time[~alone] << n) + rest[~alone] << n) + group[~alone]
+    """Add the choices made in groups to ``count``, a flat array over times and subsets.
+
+    ``group`` and ``behind`` are bit masks of a group and of the algorithms ranked behind it.
+    """
+    untied = size == 1
+    cell = (time[untied] << n) + behind[untied] + group[untied]
+    count += np.bincount(cell, weight[untied], minlength=len(count))
+    # Equal tied groups are summed before they are split into subsets.
+    key = ((time[~untied] << n) + behind[~untied] << n) + group[~untied]
     key, same = np.unique(key, return_inverse=True)
-    tied = np.bincount(same, weight[~alone], minlength=len(key))
+    tied_weight = np.bincount(same, weight[~untied], minlength=len(key))
     cell, group = key >> n, key & (1 << n) - 1
     bits = group[:, None] >> np.arange(n) & 1
     for members in np.unique(bits.sum(axis=1)):
         mine = bits.sum(axis=1) == members
         _, algorithm = np.nonzero(bits[mine])
-        chosen = subsets(int(members))
-        masks = (1 << algorithm.reshape(-1, members)) @ chosen.member.T.astype(np.int64)
+        subsets = tie_subsets(int(members))
+        masks = (1 << algorithm.reshape(-1, members)) @ subsets.member.T.astype(np.int64)
         cells = cell[mine][:, None] + masks
-        weights = tied[mine][:, None] * chosen.weight
+        weights = tied_weight[mine][:, None] * subsets.weight
         count += np.bincount(cells.ravel(), weights.ravel(), minlength=len(count))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
 from polarbear.errors import require
-from polarbear.inference.plackett_luce.likelihood import choices
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
-from polarbear.priors.base import Gaussian, helmert, unit_times
-from polarbear.priors.dirichlet import Independent
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.priors.base import GaussianPrior, helmert_basis, scale_times
+from polarbear.priors.dirichlet import IndependentPrior
 from polarbear.priors.hyper import Exponential, Hyper, InverseGamma, LogNormal
 from polarbear.priors.prior import Prior
 
@@ -34,12 +34,12 @@ def pymc_model(rankings: Rankings, prior: Prior) -> Any:
     """
     pm, pt = require("pymc", extra="pymc"), require("pytensor.tensor", extra="pymc")
     n, n_times = len(rankings.algorithms), len(rankings.times)
-    basis = helmert(n)
-    data = choices(rankings)
+    basis = helmert_basis(n)
+    data = build_likelihood(rankings)
     coords = {"time": rankings.times, "algorithm": list(rankings.algorithms)}
     with pm.Model(coords=coords) as model:
         hyper = {name: _hyper(pm, name, h) for name, h in prior.hypers().items()}
-        if isinstance(prior, Independent):
+        if isinstance(prior, IndependentPrior):
             alpha = pt.as_tensor_variable(prior.concentration(hyper, n))
             eta = pm.Flat("eta", shape=(n_times, n - 1))
             mu = pm.Deterministic("mu", eta @ basis.T, dims=("time", "algorithm"))
@@ -47,13 +47,13 @@ def pymc_model(rankings: Rankings, prior: Prior) -> Any:
             normaliser = pt.gammaln(n * alpha) - n * pt.gammaln(alpha) + 0.5 * np.log(n)
             pm.Potential("prior", alpha * log_theta.sum() + n_times * normaliser)
         else:
-            times = unit_times(rankings.times, prior.warp)
+            times = scale_times(rankings.times, prior.warp)
             factor = prior.factor(times, hyper, _Pytensor(pt))
             width = _width(prior, times)
             z = pm.Normal("z", shape=(width, n - 1))
             mu = pm.Deterministic("mu", factor @ z @ basis.T, dims=("time", "algorithm"))
         log_likelihood = (
-            _table(pt, data, mu) if isinstance(data, SetTable) else _orders(pt, data, mu)
+            _table(pt, data, mu) if isinstance(data, SubsetLikelihood) else _orders(pt, data, mu)
         )
         pm.Potential("rankings", log_likelihood)
     return model
@@ -95,7 +95,7 @@ def _hyper(pm: Any, name: str, prior: Hyper) -> Any:
             return pm.Exponential(name, exact(rate))
 
 
-def _width(prior: Gaussian, times: Any) -> int:
+def _width(prior: GaussianPrior, times: Any) -> int:
     """How many coefficients a prior has: as many whatever its hyperparameters."""
     return prior.factor(times, {name: h.quantile(0.5) for name, h in prior.hypers().items()}).shape[
         1
@@ -119,8 +119,8 @@ def _orders(pt: Any, data: Any, mu: Any) -> Any:
         tail = pt.concatenate(
             [pt.cumsum(theta[:, ::-1], axis=1)[:, ::-1], np.zeros((len(block.item), 1))], axis=1
         )
-        row, place = np.nonzero(block.strict)
-        value -= (block.strict[row, place] * pt.log(tail[row, place])).sum()
+        row, place = np.nonzero(block.untied_weight)
+        value -= (block.untied_weight[row, place] * pt.log(tail[row, place])).sum()
         for ties in block.ties:
             members = ties.subsets.member
             mine = theta[ties.row[:, None], ties.columns]

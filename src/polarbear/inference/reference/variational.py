@@ -14,7 +14,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.errors import require
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.psis import ENOUGH, smooth
+from polarbear.inference.psis import MAX_K_HAT, smooth_weights
 from polarbear.inference.reference.chains import from_chains
 from polarbear.inference.reference.pymc_model import drawn, pymc_model
 from polarbear.priors.prior import Prior
@@ -105,10 +105,10 @@ def advi(
 
 def _certified(measured: dict[str, float], problems: Sequence[str] = ()) -> Diagnostics:
     found = list(problems)
-    if not measured["k-hat"] <= ENOUGH:
+    if not measured["k-hat"] <= MAX_K_HAT:
         found.append(
             f"the approximation is too far from the posterior (k-hat {measured['k-hat']:.2f}, "
-            f"should be below {ENOUGH}): use method='laplace' or 'nuts'"
+            f"should be below {MAX_K_HAT}): use method='laplace' or 'nuts'"
         )
     elif measured.get("total variation", 0.0) > FAR:
         found.append(
@@ -140,6 +140,6 @@ def _distance(
             for name, part, shape in zip(names, parts, shapes, strict=True)
         }
         ratio.append(float(log_density(values)) + 0.5 * row @ row)
-    weight, (k,) = smooth(np.array(ratio)[:, None])
+    weight, (k,) = smooth_weights(np.array(ratio)[:, None])
     variation = 0.5 * np.abs(weight - 1 / CERTIFY).sum()
     return {"k-hat": float(k), "total variation": float(variation)}

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError, FitError
 from polarbear.inference.diagnostics import Diagnostics
-from polarbear.inference.plackett_luce.likelihood import MOST_FOR_TABLE
-from polarbear.inference.plackett_luce.subset_likelihood import SetTable
+from polarbear.inference.plackett_luce.likelihood import MAX_SUBSET_ALGORITHMS
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.psis import ENOUGH, smooth
+from polarbear.inference.psis import MAX_K_HAT, smooth_weights
 from polarbear.inference.reference.chains import from_chains, judge
 from polarbear.inference.reference.stan.compiler import program
-from polarbear.priors.base import unit_times
+from polarbear.priors.base import scale_times
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.gp import GP
 from polarbear.priors.hyper import Exponential, Hyper, InverseGamma, LogNormal
@@ -129,17 +129,17 @@ def _settings(algorithm: str, chains: int, tune: int, draws: int) -> _Settings:
 def _described(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
     """The name of Stan's model for a prior, and its data."""
     n = len(rankings.algorithms)
-    if not 2 <= n <= MOST_FOR_TABLE:
+    if not 2 <= n <= MAX_SUBSET_ALGORITHMS:
         raise DataError(
             f"{n} algorithms: the models in Stan count the sets that were chosen from, which is "
-            f"for 2 to {MOST_FOR_TABLE} algorithms; use the default engine"
+            f"for 2 to {MAX_SUBSET_ALGORITHMS} algorithms; use the default engine"
         )
     if isinstance(prior, Dirichlet):
         model, special = "dirichlet", {"alpha": float(prior.alpha)}
     elif isinstance(prior, HierarchicalDirichlet):
         model, special = "hierarchical", _hyper("kappa", prior.kappa)
     elif isinstance(prior, GP):
-        times = unit_times(rankings.times, prior.warp).tolist()
+        times = scale_times(rankings.times, prior.warp).tolist()
         special = {"times": times, "kernel": KERNELS[prior.kernel]}
         special |= _hyper("scale", prior.scale) | _hyper("length", prior.length)
         model = "gp"
@@ -148,7 +148,7 @@ def _described(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
             f"there is no model in Stan for the prior {prior!r}, only for Dirichlet, "
             "HierarchicalDirichlet and GP; use the default engine"
         )
-    table = SetTable.of(rankings)
+    table = SubsetLikelihood.from_rankings(rankings)
     member, count = table.member, table.count
     if len(member) == 0:  # nobody was compared: a set that was never chosen from says the same
         member, count = np.ones((1, n)), np.zeros((len(rankings.times), 1))
@@ -262,10 +262,12 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
         return Diagnostics(found.measured, found.problems, (*found.notes, *warnings))
     ratios = [run.log_ratio for run in runs]
     finite = [np.where(np.isfinite(ratio), ratio, -np.inf) for ratio in ratios]
-    k = max(float(smooth(ratio[:, None]).k[0]) for ratio in finite)
+    k = max(float(smooth_weights(ratio[:, None]).k_hat[0]) for ratio in finite)
     problems = []
-    if k > ENOUGH:
-        problems.append(f"k-hat is above {ENOUGH}: the approximation is poor, try algorithm='nuts'")
+    if k > MAX_K_HAT:
+        problems.append(
+            f"k-hat is above {MAX_K_HAT}: the approximation is poor, try algorithm='nuts'"
+        )
     # Out of range, the weight of a draw can be none; Stan's resampling takes that for the highest.
     lost = sum(int(np.isnan(ratio).sum()) for ratio in ratios)
     if lost:
