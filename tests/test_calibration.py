@@ -141,7 +141,7 @@ def test_the_error_of_a_change_is_what_new_data_show():
 
     def gap(seed):
         pool = simulate_rankings(truth, 200, seed)
-        (account,) = (one for one in odds._thirds(pool) if one.without == "a3")
+        (account,) = (one for one in odds._leave_each_out(pool) if one.without == "a3")
         return account.other[0, 0] - account.model[0, 0], np.sqrt((account.influence**2).sum())
 
     found = np.array([gap(seed) for seed in range(200)])

@@ -336,7 +336,7 @@ def test_search_finds_what_trying_all_does_and_its_limit_holds(
     ratings = rated(n=7, draws=100, seed=3)
     ask = {"preference": PREFERENCES[name][0], "risk": risk, "size": size, "repeats": repeats}
     truth = pb.select(ratings, **ask)
-    monkeypatch.setattr(portfolios, "MOST_TRIED", 0)
+    monkeypatch.setattr(portfolios, "MAX_ENUMERATED", 0)
     found = pb.select(ratings, **ask)
     assert truth.exact
     assert found.limit >= truth.choice.score - 1e-12
@@ -392,7 +392,7 @@ def test_it_prints_a_table():
 
 
 def test_what_a_search_could_have_missed_is_printed(monkeypatch):
-    monkeypatch.setattr(portfolios, "MOST_TRIED", 0)
+    monkeypatch.setattr(portfolios, "MAX_ENUMERATED", 0)
     found = pb.select(rated(), risk=0.05, size=3, repeats=True)
     assert not found.exact
     assert f"no portfolio is above {found.limit:.3g}" in str(found)

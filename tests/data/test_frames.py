@@ -110,7 +110,7 @@ def test_object_columns_with_mixed_names():
 
 def test_a_frame_library_that_is_not_there_is_named():
     runs = Runs.from_records([], direction="minimize")
-    with pytest.raises(DataError, match="one of pandas, polars, pyarrow, not 'panda'"):
+    with pytest.raises(DataError, match="backend='panda': expected one of pandas, polars, pyarrow"):
         runs.to_frame("panda")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "polars", None)

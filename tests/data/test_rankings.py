@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from polarbear import DataError, Run, Runs, rank
 from polarbear.data import rankings as module
-from polarbear.data.rankings import _compare, compute_positions
+from polarbear.data.rankings import _form_comparisons, compute_positions
 from strategies import DIRECTIONS, GRIDS, VALUES, records
 
 TOLERANCES = st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1e-6), (0.5, 0.5)])
@@ -43,7 +43,7 @@ def test_work_in_small_pieces_changes_nothing(recorded, times):
     runs = Runs.from_records(recorded, direction="minimize")
     whole = rank(runs, times)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_CELLS_AT_ONCE", 3)
+        patch.setattr(module, "_CHUNK_CELLS", 3)
         assert rank(runs, times) == whole
 
 
@@ -153,7 +153,7 @@ class TestRepetitions:
         recorded = Runs.from_records(
             [*few, *[run("b", 2, repetition=k) for k in range(8)]], direction="minimize"
         )
-        entries = _compare(recorded, in_turn=True).entry
+        entries = _form_comparisons(recorded, in_turn=True).run
         assert np.bincount(entries[recorded.algorithm[entries] == 0])[:4].tolist() == [2, 2, 2, 2]
 
     def test_a_seed_that_two_share_by_chance_does_not_multiply_comparisons(self):
@@ -180,7 +180,9 @@ def test_weights_by_instance():
     assert rankings.weight.tolist() == [1.0, 3.0]
     assert rankings.win_rate("a", "b").tolist() == [0.25]
     for wrong in (-1.0, math.nan, math.inf):
-        with pytest.raises(DataError, match=f"weight {wrong} of instance 'j'"):
+        with pytest.raises(
+            DataError, match=f"weight of instance 'j': expected a number >= 0, got {wrong}"
+        ):
             compared(*runs, weights={"j": wrong})
     with pytest.raises(DataError, match="no instance named 'k'"):
         compared(*runs, weights={"k": 1.0})
@@ -220,7 +222,7 @@ def test_no_value_yet_ranks_last_and_tied():
     rankings = rank(runs, [1, 5])
     assert rankings.order("i", 1) == [[("c",), ("a", "b")]]
     assert rankings.order("i", 5) == [[("a",), ("c",), ("b",)]]
-    with pytest.raises(DataError, match="2 is not a time of the grid; the nearest is 1, and rank"):
+    with pytest.raises(DataError, match="2 is not a time of the grid: the nearest is 1; rank"):
         rankings.order("i", 2)
 
 

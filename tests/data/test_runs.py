@@ -77,8 +77,8 @@ def test_the_table_of_others_is_neither_shared_nor_locked():
         (np.array(["2020-01-01"], dtype="datetime64[D]"), "is not a number"),
         ([1 + 2j], "is not a number"),
         (["1_0"], "'1_0' is not a number"),
-        ("5", "expected a column of values, found '5'"),
-        (5, "expected a column of values, found '5'"),
+        ("5", "expected a column of values, got '5'"),
+        (5, "expected a column of values, got '5'"),
         ({1}, "expected a column of values"),
         ([[1, 2]], "is not a number"),
         (np.ma.masked_array([1.0], [True]), "nan is not a value"),
@@ -181,7 +181,7 @@ def test_a_missing_column_names_those_there_are():
 
 
 def test_unequal_columns_and_directions_are_refused():
-    with pytest.raises(DataError, match="differ in length"):
+    with pytest.raises(DataError, match="columns must have the same length"):
         Runs.from_frame({"algorithm": ["a"], "instance": []}, direction="minimize")
     with pytest.raises(DataError, match="direction must be 'minimize' or 'maximize', not 'up'$"):
         Runs.from_frame(table(), direction="up")
@@ -336,7 +336,7 @@ class TestUntil:
     def test_no_row_may_lie_behind_it(self):
         with pytest.raises(
             DataError,
-            match="column 'time', row 1: 3 is after the time until which",
+            match="column 'time', row 1: 3 is after the end of the run, until=2",
         ):
             minimize(*self.ROWS, until=2)
 
@@ -413,7 +413,7 @@ def test_single_runs_by_index():
         runs[1]
     with pytest.raises(DataError, match="the repetition 1.5 is not a whole number"):
         Runs.from_records([runs[0]._replace(repetition=1.5)], direction="minimize")
-    with pytest.raises(DataError, match="expected a list of Run records, found str"):
+    with pytest.raises(DataError, match="expected a list of Run records, got str"):
         Runs.from_records(["a"], direction="minimize")
 
 

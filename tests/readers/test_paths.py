@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polarbear import DataError, DataWarning, Run, Runs, Status, rank, read
-from polarbear.readers.paths import PathPattern, propose
+from polarbear.readers.paths import PathPattern, propose_pattern
 
 NAMES = "runs/{algorithm}/{instance}_s{repetition}.csv"
 
@@ -156,7 +156,7 @@ def test_a_column_that_matters_must_be_in_all_files(tmp_path):
     ],
 )  # fmt: skip
 def test_layouts_that_are_recognised(files, names):
-    assert propose(files, ["algorithm", "instance"]) == names
+    assert propose_pattern(files, ["algorithm", "instance"]) == names
 
 
 def test_patterns_that_are_refused(runs_folder):

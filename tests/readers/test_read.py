@@ -84,7 +84,7 @@ def test_a_column_of_seeds_in_capitals_is_not_overlooked(tmp_path):
     with pytest.raises(DataError, match="time='Seconds', value='Cost', repetition='Seed'$"):
         read(path, direction="minimize")
     names = {"algorithm": "Solver", "instance": "Problem", "time": "Seconds", "value": "Cost"}
-    with pytest.warns(DataWarning, match="name the one that does with repetition='Seed'"):
+    with pytest.warns(DataWarning, match="name it with repetition='Seed'"):
         read(path, direction="minimize", **names)
 
 
@@ -189,7 +189,7 @@ def test_what_is_not_there_and_what_is_broken(tmp_path):
 
 
 def test_archives_cannot_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("polarbear.readers.source.MOST_BYTES", 1000)
+    monkeypatch.setattr("polarbear.readers.source.MAX_UNPACKED_BYTES", 1000)
     bomb = LONG + "x" * 2000
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.csv", bomb)
@@ -203,7 +203,7 @@ def test_archives_cannot_fill_the_memory(tmp_path, monkeypatch):
 
 
 def test_the_bound_on_unpacking_is_for_all_files_together(tmp_path, monkeypatch):
-    monkeypatch.setattr("polarbear.readers.source.MOST_BYTES", 100_000)
+    monkeypatch.setattr("polarbear.readers.source.MAX_UNPACKED_BYTES", 100_000)
     rows = LONG + "CSA,f1,90,0.5\n" * 4000  # 56 kB each
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in "ab":

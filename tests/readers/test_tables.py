@@ -150,7 +150,9 @@ def test_our_parquet_knows_its_direction(tmp_path):
     read(file(tmp_path, LONG + "a,i,1,2\n"), direction="minimize").to_parquet(
         tmp_path / "r.parquet"
     )
-    with pytest.raises(DataError, match="the file says minimize, but direction='maximize'"):
+    with pytest.raises(
+        DataError, match="direction='maximize': the file was written with direction='minimize'"
+    ):
         read(tmp_path / "r.parquet", direction="maximize")
 
 

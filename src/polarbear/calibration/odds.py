@@ -26,19 +26,19 @@ from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikeliho
 
 Floats = NDArray[np.float64]
 
-ALPHA = 0.1
+WEAK_CONCENTRATION = 0.1
 """A weak prior: just enough for whoever never wins to have a finite utility."""
 
-NEGLIGIBLE = 0.01
+NEGLIGIBLE_DIFFERENCE = 0.01
 """Differences of a probability to win that are of no interest, added to the error of each."""
 
-EFFECTIVE = 10.0
+MIN_EFFECTIVE_INSTANCES = 10.0
 """The least number of instances behind a difference for its error to be known."""
 
-LEAST = 30
+MIN_INSTANCES = 30
 """With fewer instances in all, chance makes larger changes than these errors say: no check."""
 
-CHANCES = 999
+N_MULTIPLIER_DRAWS = 999
 """The number of random samples of the largest change by chance."""
 
 
@@ -96,15 +96,15 @@ def check_irrelevant_alternatives(rankings: Rankings, seed: int = 0) -> OddsChec
     >>> check_irrelevant_alternatives(broken).p_value < 0.01
     True
     """
-    return _checked(rankings, _thirds, seed)
+    return _test_comparisons(rankings, _leave_each_out, seed)
 
 
 def check_win_rates(rankings: Rankings, seed: int = 0) -> OddsCheck:
     """Are the model's odds of a pair those with which the two beat each other?"""
-    return _checked(rankings, _rates, seed)
+    return _test_comparisons(rankings, _compare_with_win_rates, seed)
 
 
-class _Account(NamedTuple):
+class _OddsComparison(NamedTuple):
     """Probabilities to win, by the model and otherwise, at times and pairs: (T, pairs)."""
 
     row: NDArray[np.intp]
@@ -115,7 +115,7 @@ class _Account(NamedTuple):
     without: str
 
 
-class _Fit(NamedTuple):
+class _UtilityFit(NamedTuple):
     utilities: Floats  # (T, n)
     influence: Floats  # (instances, T, n)
 
@@ -126,36 +126,36 @@ class _Fit(NamedTuple):
         return wins, wins * (1 - wins) * (change[..., row] - change[..., column])
 
 
-def _fit(rankings: Rankings) -> _Fit:
+def _fit_with_influence(rankings: Rankings) -> _UtilityFit:
     n_times, n = len(rankings.times), len(rankings.algorithms)
-    found = fit_independent(build_likelihood(rankings), ALPHA, n_times, n)
+    found = fit_independent(build_likelihood(rankings), WEAK_CONCENTRATION, n_times, n)
     number = len(rankings.instances)
     score = RankingLikelihood.from_rankings(rankings).instance_gradients(
         found.mean, rankings.instance, number
     )
     score = score - score.mean(axis=0)
-    return _Fit(found.mean, np.einsum("itn,tnm->itm", score, found.covariance))
+    return _UtilityFit(found.mean, np.einsum("itn,tnm->itm", score, found.covariance))
 
 
-def _thirds(rankings: Rankings) -> Iterator[_Account]:
+def _leave_each_out(rankings: Rankings) -> Iterator[_OddsComparison]:
     n = len(rankings.algorithms)
-    whole = _fit(rankings)
+    whole = _fit_with_influence(rankings)
     for third in range(n) if n > 2 else ():
         rest = [k for k in range(n) if k != third]
         first, second = np.triu_indices(n - 1, 1)
         row, column = np.array(rest)[first], np.array(rest)[second]
         model, before = whole.odds(row, column)
-        other, after = _fit(select_algorithms(rankings, rest)).odds(first, second)
+        other, after = _fit_with_influence(select_algorithms(rankings, rest)).odds(first, second)
         name = rankings.algorithms[third]
-        yield _Account(row, column, model, other, after - before, name)
+        yield _OddsComparison(row, column, model, other, after - before, name)
 
 
-def _rates(rankings: Rankings) -> Iterator[_Account]:
+def _compare_with_win_rates(rankings: Rankings) -> Iterator[_OddsComparison]:
     n = len(rankings.algorithms)
     if n < 3:  # of two alone the model counts wins and nothing else
         return
     row, column = np.triu_indices(n, 1)
-    model, before = _fit(rankings).odds(row, column)
+    model, before = _fit_with_influence(rankings).odds(row, column)
     position = to_dense_positions(rankings)
     mine, theirs = position[..., row], position[..., column]
     known = (mine != UNKNOWN) & (theirs != UNKNOWN)
@@ -167,24 +167,24 @@ def _rates(rankings: Rankings) -> Iterator[_Account]:
     np.add.at(total, rankings.instance, weight * won.swapaxes(0, 1))
     seen = np.maximum(number.sum(axis=0), 1e-300)
     rate = total.sum(axis=0) / seen
-    yield _Account(row, column, model, rate, (total - rate * number) / seen - before, "")
+    yield _OddsComparison(row, column, model, rate, (total - rate * number) / seen - before, "")
 
 
-def _checked(
-    rankings: Rankings, accounts: Callable[[Rankings], Iterator[_Account]], seed: int
+def _test_comparisons(
+    rankings: Rankings, accounts: Callable[[Rankings], Iterator[_OddsComparison]], seed: int
 ) -> OddsCheck:
     instances = len(rankings.instances)
-    luck = np.random.default_rng(seed).standard_normal((CHANCES, instances))
+    luck = np.random.default_rng(seed).standard_normal((N_MULTIPLIER_DRAWS, instances))
     luck -= luck.mean(axis=1, keepdims=True)
     open_ = find_contested_pairs(rankings)
-    by_chance, found = np.zeros(CHANCES), []
-    for account in accounts(rankings) if instances >= LEAST else ():
+    by_chance, found = np.zeros(N_MULTIPLIER_DRAWS), []
+    for account in accounts(rankings) if instances >= MIN_INSTANCES else ():
         asked = open_[:, account.row, account.column]
         influence = account.influence[:, asked]
         square = np.sum(influence**2, axis=0)
-        error = np.sqrt(square * instances / max(1, instances - 1) + NEGLIGIBLE**2)
+        error = np.sqrt(square * instances / max(1, instances - 1) + NEGLIGIBLE_DIFFERENCE**2)
         # What hangs on a handful of instances has an error that nobody knows.
-        some = square**2 >= EFFECTIVE * np.sum(influence**4, axis=0)
+        some = square**2 >= MIN_EFFECTIVE_INSTANCES * np.sum(influence**4, axis=0)
         if some.any():
             largest = np.abs(luck @ (influence[:, some] / error[some])).max(axis=1)
             by_chance = np.maximum(by_chance, largest)
@@ -205,7 +205,7 @@ def _checked(
         return OddsCheck(np.nan, np.nan, np.nan, np.nan, 0, ())
     gap = np.array([change.other - change.model for change in found])
     standard = np.abs(gap) / np.array([change.error for change in found])
-    p_value = (1 + np.sum(by_chance >= standard.max())) / (1 + CHANCES)
+    p_value = (1 + np.sum(by_chance >= standard.max())) / (1 + N_MULTIPLIER_DRAWS)
     flipped = np.mean([(c.other - 0.5) * (c.model - 0.5) < 0 for c in found])
     return OddsCheck(
         float(p_value),
@@ -213,11 +213,11 @@ def _checked(
         float(np.abs(gap).max()),
         float(flipped),
         len(found),
-        tuple(_each_pair_once([found[k] for k in np.argsort(-standard)], 5)),
+        tuple(_keep_first_of_pairs([found[k] for k in np.argsort(-standard)], 5)),
     )
 
 
-def _each_pair_once(changes: list[OddsDifference], most: int) -> list[OddsDifference]:
+def _keep_first_of_pairs(changes: list[OddsDifference], most: int) -> list[OddsDifference]:
     first: dict[tuple[str, str], OddsDifference] = {}
     for change in changes:
         first.setdefault((change.a, change.b), change)

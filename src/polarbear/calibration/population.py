@@ -12,7 +12,7 @@ from polarbear.inference.plackett_luce.likelihood import build_likelihood
 
 Floats = NDArray[np.float64]
 
-CONTESTED = 5.0
+MIN_WINS_OF_EACH = 5.0
 """The number of instances that each of two must have won for their odds to be known."""
 
 
@@ -83,5 +83,5 @@ def find_contested_pairs(rankings: Rankings) -> NDArray[np.bool_]:
     How rare a win is that was never seen, nobody can tell from a pool.
     """
     won = count_wins(rankings)
-    both = np.minimum(won, won.swapaxes(1, 2)) >= CONTESTED
+    both = np.minimum(won, won.swapaxes(1, 2)) >= MIN_WINS_OF_EACH
     return both & ~np.eye(both.shape[1], dtype=bool)

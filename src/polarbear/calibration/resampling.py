@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import escape_text, format_count, format_range, format_time
 from polarbear.calibration.odds import (
-    LEAST,
+    MIN_INSTANCES,
     OddsCheck,
     OddsDifference,
     check_irrelevant_alternatives,
@@ -25,22 +25,22 @@ from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
 
-LEAST_INSTANCES = 10
+MIN_POOL_INSTANCES = 10
 """Fewer instances cannot stand for all the others."""
 
-TOLERATED = 0.02
+TOLERATED_MISCOVERAGE = 0.02
 """By how much coverage may miss 95 % before anybody should care."""
 
-SURPRISING = 0.01
+SIGNIFICANCE_LEVEL = 0.01
 """Below this p-value the assumption of the model is said not to hold."""
 
-MISFIT = 0.05
+MISFIT_DIFFERENCE = 0.05
 """The difference between a win probability of the model and a win rate that is a misfit."""
 
-FEWEST = 10
+MIN_REPLICATES = 10
 """The least number of data sets for a verdict."""
 
-VERDICTS = {
+VERDICT_TEXTS = {
     "unknown": "too few data sets, or too few pairs whose odds are known, to tell: ask for more "
     "replicates",
     "honest": "calibrated: on data like these certainty can be taken at its word",
@@ -48,7 +48,7 @@ VERDICTS = {
     "a higher probability, or use another prior",
     "too timid": "underconfident: on data like these the posterior is less sure than it could be",
 }
-CALIBRATED_FOR_THE_MODEL = "calibrated for the fitted model, but the model misfits these data"
+MISFIT_TEXT = "calibrated for the fitted model, but the model misfits these data"
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,15 @@ class Calibration:
         claims = self.tally.claims(0.95)
         slack = 2 * np.nan_to_num(held.error)
         surplus = claims.claimed - claims.true.value - 2 * np.nan_to_num(claims.true.error)
-        if held.value + slack < 0.95 - TOLERATED or surplus > TOLERATED:
+        if held.value + slack < 0.95 - TOLERATED_MISCOVERAGE or surplus > TOLERATED_MISCOVERAGE:
             return "too sure"
-        if len(self.tally) < FEWEST or not held.cases or not held.error <= 2 * TOLERATED:
+        if (
+            len(self.tally) < MIN_REPLICATES
+            or not held.cases
+            or not held.error <= 2 * TOLERATED_MISCOVERAGE
+        ):
             return "unknown"
-        return "too timid" if held.value - slack > 0.95 + TOLERATED else "honest"
+        return "too timid" if held.value - slack > 0.95 + TOLERATED_MISCOVERAGE else "honest"
 
     @property
     def assumption_holds(self) -> bool | None:
@@ -101,7 +105,7 @@ class Calibration:
         """
         if not self.thirds.cases:
             return None
-        return min(self.thirds.p_value, self.rates.p_value) >= SURPRISING
+        return min(self.thirds.p_value, self.rates.p_value) >= SIGNIFICANCE_LEVEL
 
     @property
     def misfit(self) -> OddsDifference | None:
@@ -109,10 +113,10 @@ class Calibration:
 
         That is a difference of more than 0.05, where differences are beyond chance (1 %).
         """
-        if not self.rates.cases or self.rates.p_value >= SURPRISING:
+        if not self.rates.cases or self.rates.p_value >= SIGNIFICANCE_LEVEL:
             return None
         widest = max(self.rates.worst, key=lambda change: abs(change.other - change.model))
-        return widest if abs(widest.other - widest.model) > MISFIT else None
+        return widest if abs(widest.other - widest.model) > MISFIT_DIFFERENCE else None
 
     def __str__(self) -> str:
         first, last = float(self.times[0]), float(self.times[-1])
@@ -140,7 +144,7 @@ class Calibration:
         held = self.tally.coverage
         if not held.cases:
             return "no two algorithms have both won often enough to know their odds"
-        return f"95 % intervals of log-odds held the truth in {_estimate(held)} of cases"
+        return f"95 % intervals of log-odds held the truth in {_format_estimate(held)} of cases"
 
     def _claims(self, low: float, high: float, kind: str, what: str) -> str:
         found = self.tally.claims(low, high, kind)
@@ -150,15 +154,15 @@ class Calibration:
             return f"no claim of {what} was made with {size}"
         wrong = self.tally.wrong(low, high, kind)
         return (
-            f"of claims of {what} made with {size}, {_estimate(wrong)} were wrong; "
-            f"{_percent(1 - found.claimed)} expected if calibrated"
+            f"of claims of {what} made with {size}, {_format_estimate(wrong)} were wrong; "
+            f"{_format_percent(1 - found.claimed)} expected if calibrated"
         )
 
     def _verdict(self) -> str:
-        verdict, misfit = VERDICTS[self.verdict], self.misfit
+        verdict, misfit = VERDICT_TEXTS[self.verdict], self.misfit
         if misfit is not None:
             if self.verdict == "honest":
-                verdict = CALIBRATED_FOR_THE_MODEL
+                verdict = MISFIT_TEXT
             else:
                 verdict += "; and the model misfits these data"
             verdict += (
@@ -171,7 +175,7 @@ class Calibration:
             )
         distrust = 1 - self.tally.trusted.mean()
         if distrust:
-            verdict += f" ({_percent(distrust)} of posteriors did not trust themselves)"
+            verdict += f" ({_format_percent(distrust)} of posteriors did not trust themselves)"
         return verdict
 
     def _largest(self) -> float:
@@ -183,14 +187,14 @@ class Calibration:
             return "there is no third algorithm to leave out"
         if not check.cases:
             return (
-                f"to test independence of irrelevant alternatives takes {LEAST} instances, and "
-                "pairs of which both have won"
+                f"to test independence of irrelevant alternatives takes {MIN_INSTANCES} instances, "
+                "and pairs of which both have won"
             )
         size = (
             f"a win probability changes by {check.mean:.3f} in the mean and {check.largest:.2f} "
             "at most"
         )
-        if check.p_value >= SURPRISING:
+        if check.p_value >= SIGNIFICANCE_LEVEL:
             return (
                 "independence of irrelevant alternatives: leaving out a third algorithm changes "
                 f"the odds of two no more than chance does (p = {check.p_value:.2g}): {size}"
@@ -199,7 +203,7 @@ class Calibration:
         return (
             "no independence of irrelevant alternatives: the odds of two depend on who else takes "
             f"part (p = {check.p_value:.2g}): {size}, and who is ahead in "
-            f"{_percent(check.flipped)} of cases. Clearest: {worst.a} beats {worst.b} with "
+            f"{_format_percent(check.flipped)} of cases. Clearest: {worst.a} beats {worst.b} with "
             f"{worst.model:.2f} at {format_time(worst.time, self.clock)}, and with "
             f"{worst.other:.2f} if "
             f"{worst.without} is left out. Leave out algorithms that are not in question"
@@ -210,11 +214,11 @@ class Calibration:
         if not found.cases:
             return "not compared"
         worst = found.worst[0]
-        chance = "no more than" if found.p_value >= SURPRISING else "more than"
+        chance = "no more than" if found.p_value >= SIGNIFICANCE_LEVEL else "more than"
         return (
             f"the model's win probabilities differ from plain win rates by {found.mean:.3f} in the "
             f"mean and {found.largest:.2f} at most, {chance} by chance (p = {found.p_value:.2g}), "
-            f"and in who wins more often in {_percent(found.flipped)} of cases. Clearest: "
+            f"and in who wins more often in {_format_percent(found.flipped)} of cases. Clearest: "
             f"{worst.a} against {worst.b} at {format_time(worst.time, self.clock)}, "
             f"{worst.model:.2f} by the model, {worst.other:.2f} by counting"
         )
@@ -260,10 +264,10 @@ def calibrate(
     columns, options = apart(options)
     rankings = as_rankings(data, times, direction, columns)
     pool = len(rankings.instances)
-    if pool < LEAST_INSTANCES:
+    if pool < MIN_POOL_INSTANCES:
         raise DataError(
             f"{format_count(pool, 'instance')} cannot stand for others like them: to judge "
-            f"certainty takes at least {LEAST_INSTANCES}"
+            f"certainty takes at least {MIN_POOL_INSTANCES}"
         )
     if len(rankings.algorithms) < 2:
         raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
@@ -295,9 +299,9 @@ def calibrate(
     )
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _estimate(found: Estimate) -> str:
-    return f"{_percent(found.value)} (±{100 * np.nan_to_num(found.error):.1f})"
+def _format_estimate(found: Estimate) -> str:
+    return f"{_format_percent(found.value)} (±{100 * np.nan_to_num(found.error):.1f})"

@@ -12,13 +12,13 @@ from polarbear.inference.posterior import Posterior
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.95
+INTERVAL_PROBABILITY = 0.95
 """Of the intervals that are checked."""
 
-AHEAD = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+AHEAD_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Bins of P(A ahead of B at a time), of whichever of the two is more likely ahead."""
 
-EVERYWHERE = (0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
+EVERYWHERE_EDGES = (0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
 """Bins of P(A ahead of B at all times)."""
 
 
@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
         return f"{self.value:.3f}±{self.error:.3f}" if self.error >= 0 else f"{self.value:.3f}"
 
 
-class Bin(NamedTuple):
+class ClaimBin(NamedTuple):
     """Claims of about one size: what they claimed in the mean, and how often they were true."""
 
     low: float
@@ -88,14 +88,18 @@ class Tally(FrozenRecord):
         """The mean standard deviation of a log-ratio: being right by being vague shows here."""
         return float(self.intervals[:, 2].sum() / max(1.0, self.intervals[:, 1].sum()))
 
-    def curve(self, kind: str = "ahead") -> list[Bin]:
+    def curve(self, kind: str = "ahead") -> list[ClaimBin]:
         """Claimed against true, bin by bin, for claims "ahead" at a time or "everywhere"."""
-        counts, edges = (self.ahead, AHEAD) if kind == "ahead" else (self.everywhere, EVERYWHERE)
+        counts, edges = (
+            (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
+        )
         return [self._bin(counts, edges, k, k + 1) for k in range(len(edges) - 1)]
 
-    def claims(self, low: float, high: float = 1.0, kind: str = "ahead") -> Bin:
+    def claims(self, low: float, high: float = 1.0, kind: str = "ahead") -> ClaimBin:
         """Claims with a probability from ``low`` to ``high``, which must be edges of bins."""
-        counts, edges = (self.ahead, AHEAD) if kind == "ahead" else (self.everywhere, EVERYWHERE)
+        counts, edges = (
+            (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
+        )
         return self._bin(counts, edges, edges.index(low), edges.index(high))
 
     def wrong(self, low: float, high: float = 1.0, kind: str = "ahead") -> Estimate:
@@ -104,10 +108,10 @@ class Tally(FrozenRecord):
         return true._replace(value=1 - true.value)
 
     @staticmethod
-    def _bin(counts: Floats, edges: Sequence[float], first: int, last: int) -> Bin:
+    def _bin(counts: Floats, edges: Sequence[float], first: int, last: int) -> ClaimBin:
         asked, claimed, true = counts[:, first:last].sum(axis=1).T
         mean = float(claimed.sum() / asked.sum()) if asked.sum() else np.nan
-        return Bin(edges[first], edges[last], mean, estimate_ratio(true, asked))
+        return ClaimBin(edges[first], edges[last], mean, estimate_ratio(true, asked))
 
 
 def tally_claims(
@@ -134,35 +138,35 @@ def tally_claims(
         drawn = draws[:, :, a] - draws[:, :, b]
         below[:, k] = (drawn < gap[:, k]).mean(axis=0)
         spread[:, k] = drawn.std(axis=0)
-    held = (below >= 0.5 - LEVEL / 2) & (below <= 0.5 + LEVEL / 2)
+    held = (below >= 0.5 - INTERVAL_PROBABILITY / 2) & (below <= 0.5 + INTERVAL_PROBABILITY / 2)
     ahead = posterior.better_matrix()
     claimed = ahead[:, row, column]
     surer, right = np.maximum(claimed, 1 - claimed), np.where(claimed >= 0.5, gap, -gap)
     return Tally(
         np.array([[(held & known).sum(), known.sum(), spread[known].sum()]]),
-        _binned(surer, _truth(right), AHEAD)[None],
-        _everywhere(posterior, ahead, truth)[None],
+        _count_by_bin(surer, _is_first_ahead(right), AHEAD_EDGES)[None],
+        _count_everywhere(posterior, ahead, truth)[None],
         np.array([posterior.diagnostics.trusted]),
     )
 
 
-def _everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Floats:
+def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Floats:
     names = posterior.algorithms
     # To be ahead everywhere is never more likely than to be ahead at the worst time.
-    likely = ahead.min(axis=0) >= EVERYWHERE[0]
+    likely = ahead.min(axis=0) >= EVERYWHERE_EDGES[0]
     np.fill_diagonal(likely, False)
     pairs = np.argwhere(likely)
     claimed = [posterior.better_everywhere(names[a], names[b]) for a, b in pairs]
     true = [float(np.all(truth[:, a] > truth[:, b])) for a, b in pairs]
-    return _binned(np.array(claimed), np.array(true), EVERYWHERE)
+    return _count_by_bin(np.array(claimed), np.array(true), EVERYWHERE_EDGES)
 
 
-def _truth(gap: Floats) -> Floats:
+def _is_first_ahead(gap: Floats) -> Floats:
     """Whether the first is ahead; of two that are even, a claim is as right as wrong."""
     return 0.5 * (np.sign(gap) + 1)
 
 
-def _binned(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
+def _count_by_bin(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
     """Counts (bins, 3): claims, the sum of what they claimed, how many were true."""
     claimed, true = claimed.ravel(), true.ravel()
     inside = claimed >= edges[0]

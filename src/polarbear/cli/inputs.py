@@ -107,9 +107,9 @@ def source_of(wanted: argparse.Namespace) -> str:
 
 
 def _example() -> Path:
-    from polarbear.readers.source import EXAMPLE  # here, for it loads numbers
+    from polarbear.readers.source import EXAMPLE_PATH  # here, for it loads numbers
 
-    return EXAMPLE
+    return EXAMPLE_PATH
 
 
 def given_sources(wanted: argparse.Namespace) -> list[str]:

@@ -1,4 +1,4 @@
-"""What records of arrays share: nobody changes them by accident, and equal content is equal."""
+"""``FrozenRecord``: the base class of records whose fields are arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class FrozenRecord:
-    """A frozen dataclass whose fields may be arrays."""
+    """A frozen dataclass that makes its arrays read-only and compares them by content."""
 
     def __post_init__(self) -> None:
         for value in self._values():

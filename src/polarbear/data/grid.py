@@ -1,7 +1,6 @@
-"""Grids: the times at which one asks who is ahead.
+"""Grids: increasing arrays of the times at which runs are compared.
 
-A grid is an increasing array of times. Refining it asks more questions of the same runs; it does
-not add evidence.
+A finer grid asks more questions of the same runs; it does not add evidence.
 """
 
 import numpy as np
@@ -10,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 
-MOST_RECORDED = 200
-"""The most distinct times in the data for which these times are the grid."""
+MAX_RECORDED_TIMES = 200
+"""Runs recorded at no more distinct times than this are compared at these times."""
 
 
 def linear(start: float, stop: float, n: int = 50) -> NDArray[np.float64]:
-    """``n`` evenly spaced times.
+    """Return ``n`` evenly spaced times.
 
     >>> linear(10, 50, 5)
     array([10., 20., 30., 40., 50.])
@@ -24,9 +23,9 @@ def linear(start: float, stop: float, n: int = 50) -> NDArray[np.float64]:
 
 
 def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArray[np.float64]:
-    """``n`` times evenly spaced on a logarithmic scale; ``whole`` rounds them to whole numbers.
+    """Return ``n`` times evenly spaced on a logarithmic scale; ``whole`` rounds them.
 
-    Rounding can make early times coincide, which are then given once.
+    Rounding can make early times equal; equal times are returned once.
 
     >>> log(1, 1000, 4)
     array([   1.,   10.,  100., 1000.])
@@ -36,7 +35,7 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     if not start > 0:
         raise DataError(f"a logarithmic grid must start above 0, not at {start:g}")
     if not stop >= start:
-        raise DataError(f"a grid from {start:g} must end later, not at {stop:g}")
+        raise DataError(f"a grid from {start:g} must not end before it, at {stop:g}")
     times = np.geomspace(start, stop, n)
     return check_times(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
 
@@ -44,12 +43,12 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
 def from_runs(
     runs: Runs, n: int | None = None, *, start: float | None = None, stop: float | None = None
 ) -> NDArray[np.float64]:
-    """A grid that fits the runs.
+    """Choose a grid of times that suits the runs.
 
     If the runs were recorded at few distinct times (at most 200), these are the grid; give ``n``
-    to space times evenly instead. Either way it starts when half of the runs have a first value
-    and ends at the last time at which half of the runs are known: beyond it the few that were
-    watched longest would decide. ``start`` and ``stop`` say otherwise. Spaced times are
+    to space times evenly instead. The grid starts when half of the runs have a first value. It
+    ends at the last time at which half of the runs are known: later, the few runs with the
+    longest records would decide. ``start`` and ``stop`` override this. Spaced times are
     logarithmic if they span a factor of 100 or more, and whole numbers if all recorded times are
     (evaluations).
 
@@ -65,16 +64,16 @@ def from_runs(
     array([ 40., 900.])
     """
     if not len(runs.time):
-        raise DataError("no run has a value, so there are no times to choose from")
+        raise DataError("no run has a value, so a grid cannot be chosen: pass the times")
     first = np.full(len(runs), np.inf)
     has_value = np.diff(runs.offset) > 0
     first[has_value] = runs.time[runs.offset[:-1][has_value]]
     half = np.sort(first)[(len(runs) - 1) // 2]
     first_half = float(half if np.isfinite(half) else first[has_value].min())
-    start, stop = _range(runs, first_half, start, stop)
+    start, stop = _choose_range(runs, first_half, start, stop)
     ends = runs.until
     if n is None:
-        recorded = _few_distinct(np.concatenate([runs.time, ends]))
+        recorded = _find_few_distinct(np.concatenate([runs.time, ends]))
         if recorded is not None:
             recorded = recorded[(recorded >= start) & (recorded <= stop)]
             if len(recorded):
@@ -91,41 +90,47 @@ def from_runs(
     return check_times(np.unique(np.round(times) if whole else times))
 
 
-def _range(
+def _choose_range(
     runs: Runs, first_half: float, start: float | None, stop: float | None
 ) -> tuple[float, float]:
-    """Where a grid starts and stops: as asked for, or else where half of the runs are known."""
+    """Return the first and the last time: the given ones, else where half of the runs are known."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
         raise DataError(f"start={start:g}: expected a time from 0 to {last:g}, where runs end")
     if stop is not None and not 0 <= stop <= last:
         raise DataError(f"stop={stop:g}: expected a time from 0 to {last:g}, where runs end")
     begin = first_half if start is None else float(start)
-    end = max(begin, _half_are_known(runs)) if stop is None else float(stop)
+    end = max(begin, _find_half_known(runs)) if stop is None else float(stop)
     if end < begin:
         given = f"start={begin:g}" if start is not None else f"the first values are at {begin:g}"
         raise DataError(f"stop={end:g} is too early: {given}")
     return begin, end
 
 
-def _half_are_known(runs: Runs) -> float:
-    """The last time at which at least half of the runs are known; what ended by itself stays so."""
-    known = np.where(runs.cut, runs.until, np.inf)
-    half = np.sort(known)[len(runs) // 2]
+def _find_half_known(runs: Runs) -> float:
+    """Return the last time at which at least half of the runs are known.
+
+    A run that was not cut is known at all times, because it keeps its value after its end.
+    """
+    known_until = np.where(runs.cut, runs.until, np.inf)
+    half = np.sort(known_until)[len(runs) // 2]
     return float(half if np.isfinite(half) else runs.until.max())
 
 
-def _few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """The distinct times if they are few; a sample spares sorting millions of them in vain."""
-    for some in (times[:: max(1, len(times) // 10_000)], times):
-        distinct = np.unique(some)
-        if len(distinct) > MOST_RECORDED:
+def _find_few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the distinct times, or ``None`` if there are more than ``MAX_RECORDED_TIMES``."""
+    # A sample first: where that has too many, millions of times need not be sorted.
+    for part in (times[:: max(1, len(times) // 10_000)], times):
+        distinct = np.unique(part)
+        if len(distinct) > MAX_RECORDED_TIMES:
             return None
     return distinct
 
 
 def check_times(times: ArrayLike) -> NDArray[np.float64]:
-    """Check a grid: at least one time, all finite and not negative, strictly increasing.
+    """Return the times as a grid, or raise ``DataError`` if they do not increase strictly.
+
+    A grid has at least one time, and its times are finite and not negative.
 
     >>> check_times([1, 3, 2])
     Traceback (most recent call last):
@@ -133,7 +138,7 @@ def check_times(times: ArrayLike) -> NDArray[np.float64]:
     """
     grid = np.atleast_1d(np.array(times, dtype=np.float64))
     if grid.ndim != 1 or not len(grid):
-        raise DataError(f"times must be a list of at least one time, not of shape {grid.shape}")
+        raise DataError(f"times must be a list of at least one time, got shape {grid.shape}")
     bad = ~np.isfinite(grid) | (grid < 0)
     if bad.any():
         at = int(np.argmax(bad))

@@ -1,4 +1,4 @@
-"""Names of algorithms and instances: any text, numbered in one canonical order."""
+"""Names of algorithms and instances: their conversion, order, validation and lookup."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def to_name(value: object) -> str:
-    """A name as text: whole numbers have no point, so 3 and 3.0 are one name; "" if it is missing.
+    """Convert a cell to a name: 3 and 3.0 both give "3", a missing cell gives "".
 
     >>> to_name(3.0), to_name("CMA-ES"), to_name(7), to_name(None), to_name(float("nan"))
     ('3', 'CMA-ES', '7', '', '')
@@ -37,7 +37,7 @@ def to_name(value: object) -> str:
 
 
 def natural_sort_key(name: str) -> tuple[object, ...]:
-    """Sort key that counts digits as numbers and still tells any two names apart.
+    """Return a sort key that compares digits as numbers and differs for different names.
 
     >>> sorted(["f10", "f9", "f09"], key=natural_sort_key)
     ['f09', 'f9', 'f10']
@@ -53,7 +53,7 @@ def natural_sort_key(name: str) -> tuple[object, ...]:
 def renumber_names(
     codes: NDArray[np.integer], names: Sequence[str]
 ) -> tuple[Codes, tuple[str, ...]]:
-    """Renumber so that names are distinct, in use and in natural order, however they came.
+    """Sort the names that occur and renumber the codes, so that equal data have equal codes.
 
     >>> codes, names = renumber_names(np.array([0, 1, 2, 0]), ["b", "a10", "a9"])
     >>> codes.tolist(), names
@@ -70,16 +70,18 @@ def renumber_names(
 
 
 def check_name(name: str) -> str:
-    """Any text that can be written to a file is a name; half a character (a surrogate) is not."""
+    """Return the name, or raise ``DataError`` if it is not valid Unicode (a lone surrogate)."""
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"name {name!r}: character {error.start} is not valid Unicode") from None
+        raise DataError(
+            f"name {name!r}: character {error.start} is not valid Unicode; rename it"
+        ) from None
     return name
 
 
 def find_indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.intp]:
-    """Where the ``wanted`` names stand in ``names``; a stranger is an error with a guess.
+    """Return the indices of ``wanted`` in ``names``; an unknown name raises ``DataError``.
 
     >>> find_indices(["CSA"], ["CSA", "XNES"], "algorithm").tolist()
     [0]
@@ -90,16 +92,16 @@ def find_indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     place = {name: i for i, name in enumerate(names)}
-    found: list[int] = []
+    indices: list[int] = []
     for name in map(to_name, wanted):
         if name not in place:
             raise DataError(f"no {what} named {name!r}; {suggest_name(name, names)}")
-        found.append(place[name])
-    return np.array(found, dtype=np.intp)
+        indices.append(place[name])
+    return np.array(indices, dtype=np.intp)
 
 
 def suggest_name(name: str, names: Sequence[str]) -> str:
-    """What somebody may have meant who wrote ``name``.
+    """Suggest the known name most similar to ``name``, or list the known names.
 
     >>> suggest_name("csa", ["CSA", "XNES"])
     "did you mean 'CSA'?"
@@ -110,10 +112,10 @@ def suggest_name(name: str, names: Sequence[str]) -> str:
 
 
 def check_names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    """A list of names, none of which is empty."""
+    """Convert a list to names, and raise ``DataError`` if one of them is empty or invalid."""
     if isinstance(names, str):
         raise DataError(f"{what}={names!r}: expected a list of names")
-    found = tuple(check_name(to_name(name)) for name in names)
-    if "" in found:
-        raise DataError(f"{what}: a name is missing")
-    return found
+    checked = tuple(check_name(to_name(name)) for name in names)
+    if "" in checked:
+        raise DataError(f"{what}: name {checked.index('')} is missing")
+    return checked

@@ -1,4 +1,4 @@
-"""Parquet through pyarrow: columns read one at a time, and the long table of runs written."""
+"""Parquet files through pyarrow: ``ParquetColumns`` reads them, ``write_parquet`` writes them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Labels, checked, floats
+from polarbear.data.columns import Labels, check_labels, to_floats
 from polarbear.data.names import to_name
 from polarbear.errors import DataError, require
 
-_STAMP, _VERSION = "polarbear", 1
+_METADATA_KEY, _FORMAT_VERSION = "polarbear", 1
 
 
 class ParquetColumns:
-    """Columns of a Parquet file, each read from the file when asked for and not kept.
+    """The columns of a Parquet file; each call reads one column from the file.
 
-    One column at a time keeps the peak near the size of the result, and texts are read
+    One column at a time keeps the peak memory near the size of the result, and names are read
     as the file's own dictionary codes instead of one string per row.
     """
 
@@ -26,43 +26,43 @@ class ParquetColumns:
         self._arrow = require("pyarrow", extra="parquet")
         self._parquet = require("pyarrow.parquet", extra="parquet")
         self._source = source
-        self.where = "row {}".format
+        self.describe_row = "row {}".format
         with self._reading():
             file = self._parquet.ParquetFile(source)
             schema = self._schema = file.schema_arrow
             self._rows = file.metadata.num_rows
             self.names: Sequence[str] = schema.names
-            self.about = _about((schema.metadata or {}).get(_STAMP.encode()))
+            self.metadata = _parse_metadata((schema.metadata or {}).get(_METADATA_KEY.encode()))
         self._original: dict[str, str] = {}
         self._constant: dict[str, str] = {}
 
-    def amend(self, renamed: Mapping[str, str], constant: Mapping[str, str]) -> None:
-        """Call columns by other names, and add columns with one name for all rows."""
+    def amend_columns(self, renamed: Mapping[str, str], constant: Mapping[str, str]) -> None:
+        """Rename columns, and add columns that have the same name in all rows."""
         self._original = {new: old for old, new in renamed.items()}
         self._constant = dict(constant)
         self.names = [*(renamed.get(name, name) for name in self._schema.names), *constant]
 
-    def labels(self, name: str) -> Labels:
+    def read_labels(self, name: str) -> Labels:
         if name in self._constant:
             return Labels(np.zeros(self._rows, dtype=np.int32), [self._constant[name]])
-        place: dict[str, int] = {}
+        code_of: dict[str, int] = {}
         codes: list[NDArray[np.int32]] = []
         with self._reading():
             for chunk in self._read(name, as_dictionary=True).chunks:
                 if not self._arrow.types.is_dictionary(chunk.type):
                     chunk = chunk.dictionary_encode()
-                own = [to_name(value) for value in chunk.dictionary.to_pylist()]
+                names = [to_name(value) for value in chunk.dictionary.to_pylist()]
                 if chunk.null_count:
-                    own.append("")
-                new = np.array([place.setdefault(v, len(place)) for v in own], dtype=np.int32)
-                index = chunk.indices.fill_null(len(own) - 1).to_numpy(zero_copy_only=False)
+                    names.append("")
+                new = np.array([code_of.setdefault(n, len(code_of)) for n in names], dtype=np.int32)
+                index = chunk.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
                 if len(index) and not 0 <= index.min() <= index.max() < len(new):
                     raise DataError(f"column {name!r} refers to names that are not in the file")
                 codes.append(new[index])
-        labels = Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(place))
-        return checked(labels, name, self.where)
+        labels = Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(code_of))
+        return check_labels(labels, name, self.describe_row)
 
-    def numbers(self, name: str) -> NDArray[np.float64]:
+    def read_numbers(self, name: str) -> NDArray[np.float64]:
         with self._reading():
             column = self._read(name)
             types, kind = self._arrow.types, column.type
@@ -71,15 +71,15 @@ class ParquetColumns:
             if not (types.is_integer(kind) or types.is_floating(kind)):
                 raise DataError(f"column {name!r} holds {kind}, expected numbers")
             numbers = np.empty(len(column))
-            at = 0
+            start = 0
             for chunk in column.chunks:
-                own = chunk.to_numpy(zero_copy_only=False)
-                numbers[at : at + len(chunk)] = floats(own, name)
-                at += len(chunk)
+                part = chunk.to_numpy(zero_copy_only=False)
+                numbers[start : start + len(chunk)] = to_floats(part, name)
+                start += len(chunk)
         return numbers
 
-    def cell(self, name: str, row: int) -> str:  # noqa: ARG002
-        return "nan"  # the only number that messages are about
+    def format_cell(self, name: str, row: int) -> str:  # noqa: ARG002
+        return "nan"  # messages only ever show cells that are not numbers
 
     def _read(self, name: str, *, as_dictionary: bool = False) -> Any:
         nested = self._arrow.types.is_nested
@@ -95,7 +95,7 @@ class ParquetColumns:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn what pyarrow raises on damaged files into one error."""
+        """Raise ``DataError`` in place of the exceptions of pyarrow on damaged files."""
         try:
             yield
         except FileNotFoundError:
@@ -111,8 +111,8 @@ class ParquetColumns:
             raise DataError(f"damaged Parquet file: {error}") from None
 
 
-def write(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> None:
-    """Write columns, and what is to be said about all of them."""
+def write_parquet(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> None:
+    """Write columns to a Parquet file, with ``about`` as its metadata."""
     arrow = require("pyarrow", extra="parquet")
     parquet = require("pyarrow.parquet", extra="parquet")
     arrays = {
@@ -121,21 +121,22 @@ def write(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> 
         else arrow.array(column)
         for name, column in columns.items()
     }
-    stamp = json.dumps({"version": _VERSION, **about})
-    parquet.write_table(arrow.table(arrays).replace_schema_metadata({_STAMP: stamp}), target)
+    stamp = json.dumps({"version": _FORMAT_VERSION, **about})
+    parquet.write_table(arrow.table(arrays).replace_schema_metadata({_METADATA_KEY: stamp}), target)
 
 
-def _about(stamp: bytes | None) -> dict[str, Any]:
-    """What a file of ours says about itself; files are data, so anything may stand there."""
+def _parse_metadata(stamp: bytes | None) -> dict[str, Any]:
+    """Parse the metadata that ``write_parquet`` stores; ``{}`` if the file has none of it."""
     try:
-        about = json.loads(stamp or b"{}")
-    except (ValueError, RecursionError):
+        metadata = json.loads(stamp or b"{}")
+    except (ValueError, RecursionError):  # another program may have written anything here
         return {}
-    if not isinstance(about, dict):
+    if not isinstance(metadata, dict):
         return {}
-    version = about.get("version", _VERSION)
-    if version != _VERSION:
+    version = metadata.get("version", _FORMAT_VERSION)
+    if version != _FORMAT_VERSION:
         raise DataError(
-            f"the file has version {version} of this format, this package reads {_VERSION}"
+            f"the file has version {version} of this format, this package reads {_FORMAT_VERSION}: "
+            "install a newer PolarBear"
         )
-    return about
+    return metadata

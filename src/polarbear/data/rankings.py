@@ -1,9 +1,9 @@
-"""``Rankings``: who was ahead of whom, on each instance, at each time of a grid.
+"""``Rankings``: the order of the runs on each instance at each time of a grid, made by ``rank``.
 
-A *comparison* is a set of runs of different algorithms on one instance, one run each: who is ahead
-in it at a time is one ranking. Repetitions on an instance make several comparisons of that one
-instance. Instances are the independent units of evidence: the comparisons of one instance share
-its weight, and its rankings at different times are not independent of each other.
+A *comparison* is a set of runs of different algorithms on one instance, one run each; its order at
+a time is one ranking. Repetitions on an instance make several comparisons of that instance.
+Instances are the independent units of evidence: the comparisons of one instance share its weight,
+and its rankings at different times are not independent of each other.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.long_table import number_pairs
 from polarbear.data.names import Codes, find_indices, natural_sort_key
 from polarbear.data.runs import Runs, check_runs
-from polarbear.data.trajectories import Floats, Ints, costs_at, gather
+from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
 from polarbear.errors import DataError
 
 Positions = NDArray[np.signedinteger]
@@ -29,19 +29,19 @@ Positions = NDArray[np.signedinteger]
 UNKNOWN = -1
 """The position of a run that is not known at a time."""
 
-SMALL = 16
-"""The most runs in a comparison that are counted rather than sorted."""
+MAX_COUNTED_RUNS = 16
+"""Up to this number of runs, positions are found by counting, which is faster than sorting."""
 
-SLACK = 1e-9
-"""Tolerances are this much wider, so that 1.1 and 1.0 tie at 0.1 in spite of rounding."""
+TOLERANCE_SLACK = 1e-9
+"""Tolerances are widened by this factor, so that 1.1 and 1.0 tie at 0.1 despite rounding."""
 
-_CELLS_AT_ONCE = 1 << 21
-"""How many (time, run) cells are worked on at once: bounds memory, whatever the number of runs."""
+_CHUNK_CELLS = 1 << 21
+"""The number of (time, run) cells in memory at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings(FrozenRecord):
-    """Positions of runs within their comparisons, at each time of a grid.
+    """The positions of runs within their comparisons, at each time of a grid.
 
     Made by :func:`rank`. Entries are runs, those of one comparison next to each other.
 
@@ -52,18 +52,18 @@ class Rankings(FrozenRecord):
     times
         The grid.
     position
-        Shape (times, entries): how many runs of its comparison are ahead of an entry, so 0 is
-        first and tied runs are equal; -1 where the run is not known at that time.
+        Shape (times, entries): the number of runs of its comparison that are ahead of an entry.
+        0 is first, tied runs have equal positions, and -1 means not known at that time.
     algorithm
-        For each entry, which algorithm it is of.
+        Shape (entries,): the index of each entry's algorithm.
     offset
         Comparison c owns the entries ``offset[c]:offset[c + 1]``.
     instance
-        For each comparison, which instance it belongs to.
+        Shape (comparisons,): the index of each comparison's instance.
     weight
-        For each comparison, how much it counts. By default 1 per instance in total.
+        Shape (comparisons,): the weight of each comparison. By default 1 per instance in total.
     clock
-        What the times count.
+        The unit of the times.
 
     Examples
     --------
@@ -86,9 +86,9 @@ class Rankings(FrozenRecord):
     clock: str = "time"
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
-        """The rankings of an instance at a time of the grid: one per comparison, best first.
+        """Return the rankings of an instance at a time, one per comparison, best first.
 
-        Algorithms in one tuple are tied; algorithms not known there are left out.
+        Algorithms in one tuple are tied; algorithms that are not known then are left out.
 
         >>> runs = Runs.from_frame(
         ...     {"algorithm": ["a", "b", "c"], "instance": [1, 1, 1], "time": [1, 1, 1],
@@ -97,21 +97,21 @@ class Rankings(FrozenRecord):
         [[('b',), ('a', 'c')]]
         """
         (wanted,) = find_indices([instance], self.instances, "instance")
-        row = self._time(time)
-        found: list[list[tuple[str, ...]]] = []
+        row = self._find_time(time)
+        rankings: list[list[tuple[str, ...]]] = []
         for c in np.flatnonzero(self.instance == wanted):
             part = slice(self.offset[c], self.offset[c + 1])
             groups: dict[int, list[str]] = {}
             for position, code in zip(self.position[row, part], self.algorithm[part], strict=True):
                 if position != UNKNOWN:
                     groups.setdefault(int(position), []).append(self.algorithms[code])
-            found.append([tuple(groups[position]) for position in sorted(groups)])
-        return found
+            rankings.append([tuple(groups[position]) for position in sorted(groups)])
+        return rankings
 
     def win_rate(self, a: str, b: str) -> Floats:
-        """How often ``a`` was ahead of ``b`` at each time: a plain weighted count, ties half.
+        """Return the weighted share of instances on which ``a`` beat ``b``, at each time (times,).
 
-        ``nan`` at times at which the two were never known together.
+        Ties count half. ``nan`` at times at which no instance has both.
 
         >>> runs = Runs.from_frame(
         ...     {"algorithm": ["a", "b", "a", "b"], "instance": [1, 1, 2, 2], "time": [1, 1, 1, 1],
@@ -125,23 +125,24 @@ class Rankings(FrozenRecord):
         both, in_a, in_b = np.intersect1d(
             comparison[at_a], comparison[at_b], assume_unique=True, return_indices=True
         )
-        mine, theirs = self.position[:, at_a[in_a]], self.position[:, at_b[in_b]]
-        weight = self.weight[both] * ((mine != UNKNOWN) & (theirs != UNKNOWN))
-        won = weight * ((mine < theirs) + 0.5 * (mine == theirs))
+        position_a, position_b = self.position[:, at_a[in_a]], self.position[:, at_b[in_b]]
+        weight = self.weight[both] * ((position_a != UNKNOWN) & (position_b != UNKNOWN))
+        won = weight * ((position_a < position_b) + 0.5 * (position_a == position_b))
         instance = self.instance[both]
         total = np.bincount(self.instance, self.weight, minlength=len(self.instances))
-        rate = np.zeros((2, len(self.times)))
+        wins, weights = np.zeros((2, len(self.times)))
         for t in range(len(self.times)):
             # Each instance counts in full, with the mean over those of its comparisons known then.
             known = np.bincount(instance, weight[t], minlength=len(total))
-            wins = np.bincount(instance, won[t], minlength=len(total))
-            seen = known > 0
-            rate[:, t] = (wins[seen] / known[seen]) @ total[seen], total[seen].sum()
+            won_there = np.bincount(instance, won[t], minlength=len(total))
+            has_both = known > 0
+            wins[t] = (won_there[has_both] / known[has_both]) @ total[has_both]
+            weights[t] = total[has_both].sum()
         with np.errstate(invalid="ignore"):
-            return rate[0] / rate[1]
+            return wins / weights
 
     def take(self, instances: ArrayLike) -> "Rankings":
-        """The rankings of some instances, by number; those taken again count as new instances.
+        """Return the rankings of some instances, by index; a repeated one is a new instance.
 
         >>> runs = Runs.from_frame(
         ...     {"algorithm": ["a", "b"] * 2, "instance": ["x", "x", "y", "y"], "time": [1] * 4,
@@ -152,28 +153,28 @@ class Rankings(FrozenRecord):
         chosen = np.asarray(instances, dtype=np.intp)
         order = np.argsort(self.instance, kind="stable")
         first = np.searchsorted(self.instance[order], chosen)
-        number = np.searchsorted(self.instance[order], chosen, side="right") - first
-        comparison = order[_ranges(first, number)]
-        length = np.diff(self.offset)[comparison]
-        entry = _ranges(self.offset[comparison], length)
-        seen: Counter[int] = Counter()
+        n_comparisons = np.searchsorted(self.instance[order], chosen, side="right") - first
+        comparison = order[_concatenate_ranges(first, n_comparisons)]
+        size = np.diff(self.offset)[comparison]
+        entry = _concatenate_ranges(self.offset[comparison], size)
+        copies: Counter[int] = Counter()
         names = []
         for code in chosen.tolist():
-            seen[code] += 1
-            again = f" ({seen[code]})" if seen[code] > 1 else ""
-            names.append(f"{self.instances[code]}{again}")
+            copies[code] += 1
+            suffix = f" ({copies[code]})" if copies[code] > 1 else ""
+            names.append(f"{self.instances[code]}{suffix}")
         return replace(
             self,
             instances=tuple(names),
             position=self.position[:, entry],
             algorithm=self.algorithm[entry],
-            offset=np.concatenate([[0], np.cumsum(length)]),
-            instance=np.repeat(np.arange(len(chosen), dtype=np.int32), number),
+            offset=np.concatenate([[0], np.cumsum(size)]),
+            instance=np.repeat(np.arange(len(chosen), dtype=np.int32), n_comparisons),
             weight=self.weight[comparison],
         )
 
     def among(self, algorithms: Collection[str]) -> "Rankings":
-        """The rankings of some algorithms, as if the others had not taken part.
+        """Return the rankings of some algorithms, as if the others had not taken part.
 
         >>> runs = Runs.from_frame(
         ...     {"algorithm": ["a", "b", "c"], "instance": [1] * 3, "time": [1] * 3,
@@ -186,11 +187,12 @@ class Rankings(FrozenRecord):
         comparison = np.repeat(np.arange(len(self.instance)), np.diff(self.offset))
         position = self.position.copy()
         for code in np.flatnonzero(~kept).tolist():
-            entry = np.flatnonzero(self.algorithm == code)
-            size = np.diff(self.offset)[comparison[entry]]
-            theirs = _ranges(self.offset[comparison[entry]], size)
-            gone = np.repeat(self.position[:, entry], size, axis=1)
-            position[:, theirs] -= (gone != UNKNOWN) & (gone < self.position[:, theirs])
+            # The entries behind a removed one, in its comparison, move up by one position.
+            removed = np.flatnonzero(self.algorithm == code)
+            size = np.diff(self.offset)[comparison[removed]]
+            entry = _concatenate_ranges(self.offset[comparison[removed]], size)
+            ahead = np.repeat(self.position[:, removed], size, axis=1)
+            position[:, entry] -= (ahead != UNKNOWN) & (ahead < self.position[:, entry])
         stays = kept[self.algorithm]
         size = np.bincount(comparison[stays], minlength=len(self.instance))
         instance, codes = np.unique(self.instance[size > 0], return_inverse=True)
@@ -206,7 +208,7 @@ class Rankings(FrozenRecord):
         )
 
     def join(self, other: "Rankings") -> "Rankings":
-        """These rankings, and those of other instances at the same times.
+        """Return these rankings together with those of other instances at the same times.
 
         >>> def ranked(instance):
         ...     table = {"algorithm": ["a", "b"], "instance": [instance] * 2, "time": [1] * 2,
@@ -249,17 +251,17 @@ class Rankings(FrozenRecord):
 
     __repr__ = __str__
 
-    def _time(self, time: float) -> int:
+    def _find_time(self, time: float) -> int:
         row = int(np.argmin(np.abs(self.times - time)))
         if not np.isclose(self.times[row], time, rtol=1e-6, atol=0.0):
             raise DataError(
-                f"{time:g} is not a time of the grid; the nearest is {self.times[row]:.7g}, "
-                "and rank(runs, times) asks at any times"
+                f"{time:g} is not a time of the grid: the nearest is {self.times[row]:.7g}; "
+                "rank(runs, times) compares at other times"
             )
         return row
 
 
-def _ranges(start: Ints, length: Ints) -> Ints:
+def _concatenate_ranges(start: Ints, length: Ints) -> Ints:
     """Concatenate the ranges start[i] .. start[i] + length[i]."""
     before = np.cumsum(length) - length
     return np.arange(length.sum()) + np.repeat(start - before, length)
@@ -279,7 +281,7 @@ def rank(
     Parameters
     ----------
     runs
-        What happened.
+        The runs to compare.
     times
         The grid; by default :func:`polarbear.grid.from_runs` chooses one. Two numbers are two
         times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
@@ -287,18 +289,18 @@ def rank(
         A run is tied with the best of its group if their values differ by no more than
         ``max(abs_tol, rel_tol * the larger magnitude)``. By default only equal values tie.
     weights
-        How much each instance counts, by name; 1 where not named.
+        The weight of each instance, by name; 1 where not named.
     unit
-        What is independent. "instance": the repetitions of an instance share its weight, and
-        conclusions are about instances like these. "run": every repetition counts in full, and
-        conclusions are about new runs on these very instances.
+        The independent unit of evidence. "instance": the repetitions of an instance share its
+        weight, and conclusions are about instances like these. "run": every repetition counts in
+        full, and conclusions are about new runs on these very instances.
 
     Notes
     -----
     Repetitions with the same number are compared with each other. Where most numbers on an instance
-    differ (as seeds do), the first is compared with the first, and so on. With instances as units
-    an algorithm that has no run for a comparison takes part with its runs in turn, so that the
-    instance counts as much for it as for the others; with runs as units it is left out.
+    differ (as seeds do), the first is compared with the first, and so on. With instances as units,
+    an algorithm that has no run for a comparison takes part with its other runs in turn, so that
+    the instance has the same weight for all algorithms. With runs as units it is left out.
 
     Examples
     --------
@@ -318,11 +320,11 @@ def rank(
         times = grid.from_runs(runs)
     elif np.ndim(times) == 0:
         raise DataError(
-            f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n of them"
+            f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n times"
         )
     times = grid.check_times(times)
-    comparisons = _compare(runs, in_turn=unit == "instance")
-    weight = _weights(runs, weights)[comparisons.instance]
+    comparisons = _form_comparisons(runs, in_turn=unit == "instance")
+    weight = _instance_weights(runs, weights)[comparisons.instance]
     instances, instance = runs.instances, comparisons.instance
     if unit == "instance":
         weight = weight / np.bincount(instance)[instance]
@@ -336,8 +338,8 @@ def rank(
         runs.algorithms,
         instances,
         times,
-        _positions(runs, comparisons, times, abs_tol, rel_tol),
-        runs.algorithm[comparisons.entry],
+        _rank_entries(runs, comparisons, times, abs_tol, rel_tol),
+        runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
         weight,
@@ -346,102 +348,135 @@ def rank(
 
 
 def check_tolerances(abs_tol: float, rel_tol: float) -> None:
-    """Refuse tolerances that are negative, or by which everything would tie."""
+    """Raise ``DataError`` unless 0 <= ``abs_tol`` < inf and 0 <= ``rel_tol`` < 1."""
     if not (0 <= abs_tol < np.inf and 0 <= rel_tol < 1):
-        raise DataError("tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1")
+        raise DataError(
+            "tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1, "
+            f"got abs_tol={abs_tol!r} and rel_tol={rel_tol!r}"
+        )
 
 
 class _Comparisons(NamedTuple):
-    entry: Ints  # the runs, comparison by comparison
-    offset: NDArray[np.int64]
-    instance: Codes
-    slot: Ints  # which of its instance's comparisons it is
+    """The entries of C comparisons, comparison by comparison."""
+
+    run: Ints  # (entries,): the run that each entry is
+    offset: NDArray[np.int64]  # (C + 1,): comparison c owns entries offset[c]:offset[c + 1]
+    instance: Codes  # (C,)
+    slot: Ints  # (C,): the index of the comparison among those of its instance
 
 
-def _compare(runs: Runs, *, in_turn: bool) -> _Comparisons:
-    """Sort runs into comparisons of one run per algorithm.
+class _Pairs(NamedTuple):
+    """The P pairs (instance, algorithm) that have runs; runs are sorted by pair."""
 
-    ``in_turn``: an algorithm that lacks a run for a comparison of its instance takes part with its
-    runs in turn, rather than not at all.
+    of_run: Ints  # (R,): the pair of each run
+    first_run: Ints  # (P,)
+    n_runs: Ints  # (P,)
+    instance: Codes  # (P,)
+
+
+def _form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
+    """Group runs into comparisons: one run per algorithm, all on the same instance.
+
+    An instance has a number of slots, one comparison each, and every run has its slot. With
+    ``in_turn``, an algorithm that has no run for a slot fills it with its other runs in turn;
+    otherwise it does not take part in that comparison.
     """
-    # Runs are sorted by instance, algorithm, repetition: a pair is an algorithm on an instance.
-    opens = np.ones(len(runs), dtype=bool)
-    opens[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
-    pair, start = np.cumsum(opens) - 1, np.flatnonzero(opens)
-    size = np.diff(np.append(start, len(runs)))
-    number, numbers = _numbered(runs)
-    places = np.zeros(len(runs.instances), dtype=np.int64)
-    np.maximum.at(places, runs.instance[start], size)
-    # Numbers that hardly any two algorithms share (as with seeds) tell nothing: places will do.
-    shared = numbers < np.bincount(runs.instance, minlength=len(numbers))
-    by_number = shared & (numbers <= 2 * places)
-    slots = np.where(by_number, numbers, places)
+    pairs = _find_pairs(runs)
+    slot_of_run, n_slots = _assign_slots(runs, pairs)
 
-    # One entry for each pair and slot; a run has its own slot, and the others go round.
-    repeat = slots[runs.instance[start]]
-    first = np.concatenate([[0], np.cumsum(repeat)])
-    of_pair = np.repeat(np.arange(len(start)), repeat)
-    slot = np.arange(first[-1]) - first[of_pair]
-    place = np.arange(len(runs)) - start[pair]
-    own = first[pair] + np.where(by_number[runs.instance], number, place)
-    free = np.ones(first[-1], dtype=bool)
-    free[own] = False
-    before = np.concatenate([[0], np.cumsum(free)])
-    turn = before[:-1] - before[first[of_pair]]
-    entry = start[of_pair] + turn % size[of_pair]
-    entry[own] = np.arange(len(runs))
+    # One cell for each slot of each pair, pair by pair. A run fills the cell of its own slot.
+    n_cells = n_slots[pairs.instance]
+    first_cell = np.cumsum(n_cells) - n_cells
+    pair = np.repeat(np.arange(len(n_cells)), n_cells)
+    slot = np.arange(len(pair)) - first_cell[pair]
+    own_cell = first_cell[pairs.of_run] + slot_of_run
+    is_empty = np.ones(len(pair), dtype=bool)
+    is_empty[own_cell] = False
+
+    # The k-th empty cell of a pair takes its k-th run, starting again after the last one.
+    n_empty_before = np.cumsum(is_empty) - is_empty
+    k = n_empty_before - n_empty_before[first_cell[pair]]
+    run = pairs.first_run[pair] + k % pairs.n_runs[pair]
+    run[own_cell] = np.arange(len(runs))
     if not in_turn:
-        entry, slot = entry[~free], slot[~free]
+        run, slot = run[~is_empty], slot[~is_empty]
 
-    instance = runs.instance[entry]
-    order = np.lexsort((runs.algorithm[entry], slot, instance))
-    entry, slot, instance = entry[order], slot[order], instance[order]
-    comparison, (of_instance, of_slot) = number_pairs(instance, slot, int(slot.max(initial=0)) + 1)
-    offset = np.concatenate([[0], np.cumsum(np.bincount(comparison, minlength=len(of_slot)))])
-    return _Comparisons(entry, offset.astype(np.int64), of_instance.astype(np.int32), of_slot)
+    order = np.lexsort((runs.algorithm[run], slot, runs.instance[run]))
+    run, slot = run[order], slot[order]
+    n_slots_at_most = int(slot.max(initial=0)) + 1
+    comparison, (instance, own_slot) = number_pairs(runs.instance[run], slot, n_slots_at_most)
+    size = np.bincount(comparison, minlength=len(instance))
+    offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    return _Comparisons(run, offset, instance.astype(np.int32), own_slot)
 
 
-def _numbered(runs: Runs) -> tuple[Ints, Ints]:
-    """Which of the numbers on its instance each run has, and how many numbers an instance has."""
+def _find_pairs(runs: Runs) -> _Pairs:
+    """Find the runs of each algorithm on each instance, which are next to each other."""
+    is_first = np.ones(len(runs), dtype=bool)
+    is_first[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
+    first_run = np.flatnonzero(is_first)
+    n_runs = np.diff(np.append(first_run, len(runs)))
+    return _Pairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
+
+
+def _assign_slots(runs: Runs, pairs: _Pairs) -> tuple[Ints, Ints]:
+    """Return the slot of each run (R,), and the number of slots of each instance.
+
+    The slot is the run's repetition number, as counted within the instance. Where hardly any two
+    algorithms share a number, as with seeds, it is the place of the run among those of its pair.
+    """
+    number, n_numbers = _number_repetitions(runs)
+    place = np.arange(len(runs)) - pairs.first_run[pairs.of_run]
+    n_places = np.zeros(len(runs.instances), dtype=np.int64)
+    np.maximum.at(n_places, pairs.instance, pairs.n_runs)
+    n_runs = np.bincount(runs.instance, minlength=len(runs.instances))
+    by_number = (n_numbers < n_runs) & (n_numbers <= 2 * n_places)
+    slot = np.where(by_number[runs.instance], number, place)
+    return slot, np.where(by_number, n_numbers, n_places)
+
+
+def _number_repetitions(runs: Runs) -> tuple[Ints, Ints]:
+    """Number the distinct repetitions within each instance; return (R,) and their counts."""
     order = np.lexsort((runs.repetition, runs.instance))
     instance, repetition = runs.instance[order], runs.repetition[order]
-    index = np.arange(len(runs))
-    new_instance, new_number = np.ones((2, len(runs)), dtype=bool)
-    new_instance[1:] = instance[1:] != instance[:-1]
-    new_number[1:] = new_instance[1:] | (repetition[1:] != repetition[:-1])
-    counted = np.cumsum(new_number)
+    is_new = np.ones(len(runs), dtype=bool)
+    is_new[1:] = (instance[1:] != instance[:-1]) | (repetition[1:] != repetition[:-1])
+    n_numbers = np.bincount(instance[is_new], minlength=len(runs.instances))
+    first = np.cumsum(n_numbers) - n_numbers
     number = np.empty(len(runs), dtype=np.int64)
-    number[order] = counted - counted[np.maximum.accumulate(np.where(new_instance, index, 0))]
-    most = np.zeros(len(runs.instances), dtype=np.int64)
-    np.maximum.at(most, runs.instance, number + 1)
-    return number, most
+    number[order] = np.cumsum(is_new) - 1 - first[instance]
+    return number, n_numbers
 
 
-def _weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
+def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
     all_weights = np.ones(len(runs.instances))
     if weights is not None and not isinstance(weights, Mapping):
-        raise DataError("weights must be a mapping from names of instances to numbers")
+        raise DataError(
+            "weights must be a mapping from names of instances to numbers, "
+            f"got {type(weights).__name__}"
+        )
     if weights:
         all_weights[find_indices(weights, runs.instances, "instance")] = list(weights.values())
         bad = ~(np.isfinite(all_weights) & (all_weights >= 0))
         if bad.any():
             name, weight = runs.instances[int(np.argmax(bad))], all_weights[bad][0]
-            raise DataError(f"weight {weight} of instance {name!r} is not a number >= 0")
+            raise DataError(f"weight of instance {name!r}: expected a number >= 0, got {weight}")
     return all_weights
 
 
-def _positions(
+def _rank_entries(
     runs: Runs, comparisons: _Comparisons, times: Floats, abs_tol: float, rel_tol: float
 ) -> Positions:
-    entry, offset = comparisons.entry, comparisons.offset
+    """Rank the entries of all comparisons at all times (times, entries)."""
+    entry_run, offset = comparisons.run, comparisons.offset
     sizes = np.diff(offset)
     largest = int(sizes.max(initial=0))
     kind = np.int8 if largest < 128 else np.int16 if largest < 1 << 15 else np.int32
-    position = np.empty((len(times), len(entry)), dtype=kind)
+    position = np.empty((len(times), len(entry_run)), dtype=kind)
     cost, cut = runs.cost, runs.cut
-    for first, last in _chunks(offset, _CELLS_AT_ONCE // len(times)):
-        chosen = entry[offset[first] : offset[last]]
-        costs = costs_at(*gather(runs.offset, runs.time, cost, chosen), times)
+    for first, last in _split_comparisons(offset, _CHUNK_CELLS // len(times)):
+        chosen = entry_run[offset[first] : offset[last]]
+        costs = evaluate_costs(*gather_trajectories(runs.offset, runs.time, cost, chosen), times)
         costs[(times[:, None] > runs.until[chosen]) & cut[chosen]] = np.nan
         for size in np.unique(sizes[first:last]):
             starts = offset[first:last][sizes[first:last] == size]
@@ -451,8 +486,8 @@ def _positions(
     return position
 
 
-def _chunks(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Ranges of comparisons with about this number of entries, at least one comparison each."""
+def _split_comparisons(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
+    """Split comparisons into ranges of at most ``entries`` entries, or one comparison each."""
     first, n = 0, len(offset) - 1
     while first < n:
         last = int(np.searchsorted(offset, offset[first] + entries, side="right")) - 1
@@ -462,7 +497,7 @@ def _chunks(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]
 
 
 def compute_positions(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> Positions:
-    """Positions along the last axis: how many are ahead; tied ones are equal; nan is unknown.
+    """Count along the last axis how many costs are smaller; ties are equal, nan gives -1.
 
     >>> compute_positions(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
     array([ 1,  0, -1,  1,  3], dtype=int8)
@@ -470,22 +505,21 @@ def compute_positions(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0)
     array([0, 0, 2])
     """
     size = costs.shape[-1]
-    if size <= SMALL and abs_tol == 0 and rel_tol == 0:
-        # Counting is several times faster than sorting where there is little to sort.
+    if size <= MAX_COUNTED_RUNS and abs_tol == 0 and rel_tol == 0:
         ahead = np.zeros(costs.shape, dtype=np.int8)
         for place in range(size):
             ahead += costs[..., place, None] < costs
         return np.where(np.isnan(costs), np.int8(UNKNOWN), ahead)
     order = np.argsort(costs, axis=-1)
     ranked = np.take_along_axis(costs, order, axis=-1)
-    leads = np.ones(costs.shape, dtype=bool)  # whether it opens a new group of tied runs
+    leads = np.ones(costs.shape, dtype=bool)  # whether a cost is the first of a group of ties
     if abs_tol == 0 and rel_tol == 0:
         leads[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
     else:
         leader = ranked[..., 0].copy()
         for place in range(1, size):
             follower = ranked[..., place]
-            leads[..., place] = ~_close(leader, follower, abs_tol, rel_tol)
+            leads[..., place] = ~_is_tied(leader, follower, abs_tol, rel_tol)
             leader = np.where(leads[..., place], follower, leader)
     ahead = np.maximum.accumulate(np.where(leads, np.arange(size), 0), axis=-1)
     ahead[np.isnan(ranked)] = UNKNOWN
@@ -494,8 +528,8 @@ def compute_positions(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0)
     return position
 
 
-def _close(a: Floats, b: Floats, abs_tol: float, rel_tol: float) -> NDArray[np.bool_]:
+def _is_tied(a: Floats, b: Floats, abs_tol: float, rel_tol: float) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         tolerance = np.maximum(abs_tol, rel_tol * np.maximum(np.abs(a), np.abs(b)))
-        tolerance = tolerance * (1 + SLACK)
+        tolerance = tolerance * (1 + TOLERANCE_SLACK)
         return (a == b) | ((np.abs(a - b) <= tolerance) & np.isfinite(a) & np.isfinite(b))

@@ -1,10 +1,11 @@
-"""Records of single runs as arrays of all of them."""
+"""``RunColumns``: many runs as arrays, made of ``Run`` records."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count
 from polarbear.data.columns import Labels
@@ -12,63 +13,88 @@ from polarbear.data.names import Codes, to_name
 from polarbear.data.run import STATUSES, Run
 
 
-def columns_of_records(records: list[Run]) -> tuple[Any, ...]:
-    """Records as arrays, checked all at once; ``ValueError`` if something is wrong with one."""
-    times = [np.asarray(record.time, dtype=np.float64).ravel() for record in records]
-    values = [np.asarray(record.value, dtype=np.float64).ravel() for record in records]
-    lengths = np.array([len(time) for time in times], dtype=np.int64)
-    until = np.array([record.until for record in records], dtype=np.float64).reshape(len(records))
-    repetition = [record.repetition for record in records]
-    run = np.repeat(np.arange(len(records)), lengths)
-    time, value = (np.concatenate([np.empty(0), *parts]) for parts in (times, values))
-    sound = (
-        np.array_equal(lengths, [len(own) for own in values])
-        and np.isfinite(time).all()
-        and np.all(time >= 0)
-        and not np.isnan(value).any()
-        and np.isfinite(until).all()
-        and np.all(until >= 0)
-        and np.all(time <= until[run])
-        and all(isinstance(number, Integral) for number in repetition)
-        and all(to_name(record.algorithm) and to_name(record.instance) for record in records)
-    )
-    if not sound:
-        raise ValueError
-    return (
-        labels_of(record.algorithm for record in records),
-        labels_of(record.instance for record in records),
-        np.array(repetition, dtype=np.int64),
-        until,
+class RunColumns(NamedTuple):
+    """R runs and their rows as arrays, both in any order."""
+
+    algorithm: Labels  # (R,)
+    instance: Labels  # (R,)
+    repetition: NDArray[np.int64]  # (R,)
+    until: NDArray[np.float64]  # (R,)
+    status: NDArray[np.int8]  # (R,): the index of each run's status in STATUSES
+    run_of_row: NDArray[np.integer]  # (rows,): the run that a row belongs to
+    time: NDArray[np.float64]  # (rows,)
+    value: NDArray[np.float64]  # (rows,)
+
+
+def to_run_columns(records: Sequence[Run]) -> RunColumns:
+    """Convert records to arrays; raise ``ValueError`` or ``TypeError`` if one is invalid.
+
+    All records are checked at once, which is many times faster than one by one. The error does
+    not say which record is invalid: the caller finds it with ``run.check``.
+    """
+    times = [_to_vector(record.time) for record in records]
+    values = [_to_vector(record.value) for record in records]
+    n_rows = np.array([len(time) for time in times], dtype=np.int64)
+    if not np.array_equal(n_rows, [len(value) for value in values]):
+        raise ValueError("a run has more times than values, or fewer")
+    if not all(isinstance(record.repetition, Integral) for record in records):
+        raise ValueError("a repetition is not a whole number")
+    until = np.array([record.until for record in records], dtype=np.float64)
+    columns = RunColumns(
+        encode_names(record.algorithm for record in records),
+        encode_names(record.instance for record in records),
+        np.array([record.repetition for record in records], dtype=np.int64),
+        until.reshape(len(records)),
         np.array([STATUSES.index(record.status) for record in records], dtype=np.int8),
-        run,
-        time,
-        value,
+        np.repeat(np.arange(len(records)), n_rows),
+        np.concatenate([np.empty(0), *times]),
+        np.concatenate([np.empty(0), *values]),
     )
+    _check_columns(columns)
+    return columns
 
 
-def labels_of(names: Iterable[str]) -> Labels:
-    """Names as codes, by the order in which they come."""
-    place: dict[str, int] = {}
-    codes = [place.setdefault(to_name(name), len(place)) for name in names]
-    return Labels(np.array(codes, dtype=np.int32), list(place))
+def _to_vector(numbers: ArrayLike) -> NDArray[np.float64]:
+    return np.asarray(numbers, dtype=np.float64).ravel()
 
 
-def incomplete(
+def _check_columns(columns: RunColumns) -> None:
+    """Raise ``ValueError`` if a name is empty, or a time, a value or an end is out of range."""
+    time, until = columns.time, columns.until
+    if "" in columns.algorithm.names or "" in columns.instance.names:
+        raise ValueError("a name is missing")
+    if not np.all(np.isfinite(until) & (until >= 0)):
+        raise ValueError("until is not a finite time")
+    if not np.all((time >= 0) & (time <= until[columns.run_of_row])):
+        raise ValueError("a time is not between 0 and until")
+    if np.isnan(columns.value).any():
+        raise ValueError("a value is nan")
+
+
+def encode_names(names: Iterable[str]) -> Labels:
+    """Encode names as codes, numbered in the order in which they first occur."""
+    code_of: dict[str, int] = {}
+    codes = [code_of.setdefault(to_name(name), len(code_of)) for name in names]
+    return Labels(np.array(codes, dtype=np.int32), list(code_of))
+
+
+def describe_incomplete(
     algorithms: Sequence[str], algorithm: Codes, instance: Codes, n_instances: int
 ) -> list[str]:
-    """Which algorithms have not run on all instances, or less often than others, in words.
+    """List the algorithms that lack instances, or have fewer runs than others, with counts.
 
-    >>> incomplete(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0]), 2)
+    >>> describe_incomplete(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0]), 2)
     ['b ran on 1 of 2 instances']
     """
     pairs = np.unique(algorithm.astype(np.int64) * n_instances + instance)
     ran_on = np.bincount(pairs // max(n_instances, 1), minlength=len(algorithms)).tolist()
-    runs = np.bincount(algorithm, minlength=len(algorithms)).tolist()
-    most, several = max(runs, default=0), format_count(n_instances, "instance")
-    return [
-        f"{name} ran on {k:,} of {several}"
-        if k < n_instances
-        else f"{name} has {r:,} of {most:,} runs"
-        for name, k, r in zip(algorithms, ran_on, runs, strict=True)
-        if k < n_instances or r < most
-    ]
+    n_runs = np.bincount(algorithm, minlength=len(algorithms)).tolist()
+    max_runs = max(n_runs, default=0)
+    descriptions = []
+    for name, covered, n in zip(algorithms, ran_on, n_runs, strict=True):
+        if covered < n_instances:
+            total = format_count(n_instances, "instance")
+            descriptions.append(f"{name} ran on {covered:,} of {total}")
+        elif n < max_runs:
+            descriptions.append(f"{name} has {n:,} of {max_runs:,} runs")
+    return descriptions

@@ -1,4 +1,4 @@
-"""``Runs``: best-so-far trajectories of many runs; what one run means is said in ``run.py``."""
+"""``Runs``: the best-so-far trajectories of many runs; ``run.py`` defines a single run."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list, format_range
 from polarbear.data import parquet
-from polarbear.data.columns import Columns, Labels, columns_of, write_csv
+from polarbear.data.columns import Columns, Labels, to_columns, write_csv
 from polarbear.data.frozen import FrozenRecord
-from polarbear.data.long_table import ColumnNaming, long_table
+from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
-from polarbear.data.records import columns_of_records, incomplete, labels_of
+from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
 from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
-from polarbear.data.trajectories import Floats, Ints, costs_at, improvements
+from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError, require
 
 BACKENDS = ("pandas", "polars", "pyarrow")
@@ -25,30 +25,30 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Runs(FrozenRecord):
-    """Best-so-far trajectories of runs of several algorithms on several instances.
+    """The best-so-far trajectories of runs of several algorithms on several instances.
 
     Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
-    :func:`polarbear.read`. Whatever the order of the input, the content is in one canonical
-    order: names sorted naturally, runs by instance, then algorithm, then repetition.
+    :func:`polarbear.read`. The order of the input does not matter: names are in natural order,
+    and runs are sorted by instance, then algorithm, then repetition.
 
     Attributes
     ----------
     algorithms, instances
         The names.
     algorithm, instance
-        For each run, which of the names is its.
+        Shape (runs,): the index of each run's algorithm, and of its instance.
     repetition
-        For each run, the number (or seed) that tells repetitions on one instance apart.
+        Shape (runs,): the number (or seed) that distinguishes repetitions on one instance.
     until
-        For each run, until when it was watched.
+        Shape (runs,): the time until which each run was observed.
     status
-        For each run, how it ended, as a number into ``tuple(Status)``.
+        Shape (runs,): how each run ended, as an index into ``tuple(Status)``.
     offset, time, value
         The improvements: run r owns ``time[offset[r]:offset[r + 1]]`` and the same of ``value``.
     direction
         ``"minimize"`` or ``"maximize"``.
     clock
-        What ``time`` counts, for labels and sentences: "evaluations", "seconds", ...
+        The unit of ``time``, for labels and sentences: "evaluations", "seconds", ...
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Runs(FrozenRecord):
         missing: str = "error",
         clock: str = "time",
     ) -> Self:
-        """Runs from a long table: one row per thing seen of a run, in any order.
+        """Make runs of a long table: one row per observation of a run, in any order.
 
         Parameters
         ----------
@@ -112,18 +112,18 @@ class Runs(FrozenRecord):
             or "seed" is taken if there is one; without ``status`` a column "status" (see
             :class:`Status`), else all runs count as cut.
         until
-            Until when each run was watched: the name of a column, one number for all runs,
+            Until when each run was observed: the name of a column, one number for all runs,
             "last" (until its last row), or "instance" (until the latest row on its instance).
-            By default a column "until" if there is one; else "last" if some rows improve
+            By default a column "until" if there is one. Else "last" if some rows improve
             nothing and "instance" if all do, with a warning where this makes a difference.
         missing
-            Rows that lack a time or a value are refused ("error"), or left out ("drop"). A run
-            without any other row stays. A run that failed, by its status, may lack its value.
+            Rows that lack a time or a value raise an error ("error"), or are left out ("drop"). A
+            run without any other row stays. A run whose status is a failure may lack its value.
         clock
-            What time counts: "evaluations", "seconds", ...
+            The unit of time: "evaluations", "seconds", ...
         """
         naming = ColumnNaming(algorithm, instance, repetition, time, value, until, status, missing)
-        return cls.from_columns(columns_of(frame), naming, direction=direction, clock=clock)
+        return cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
 
     @classmethod
     def from_columns(
@@ -135,44 +135,44 @@ class Runs(FrozenRecord):
         clock: str = "time",
         surely_runs: bool = False,
     ) -> Self:
-        """Runs from the columns of a long table, for readers of files.
+        """Make runs of the columns of a long table, for readers of files.
 
-        ``surely_runs``: rows of one algorithm, instance and repetition are surely of one run, so
-        that no warning is due where they look like several.
+        With ``surely_runs``, rows of one algorithm, instance and repetition are certainly one run,
+        so there is no warning where they look like several.
 
         >>> table = {"algorithm": ["a"], "instance": ["x"], "time": [1], "value": [2.0]}
-        >>> len(Runs.from_columns(columns_of(table), ColumnNaming(until=9), direction="minimize"))
+        >>> len(Runs.from_columns(to_columns(table), ColumnNaming(until=9), direction="minimize"))
         1
         """
         sign = sign_of(direction)
-        table = long_table(columns, naming, sign, STATUSES, surely_runs=surely_runs)
+        table = read_long_table(columns, naming, sign, STATUSES, surely_runs=surely_runs)
         return cls(*table, direction, clock)
 
     @classmethod
     def from_records(
         cls, records: Iterable[Run], *, direction: Direction, clock: str = "time"
     ) -> Self:
-        """Runs from single :class:`Run` records.
+        """Make runs of single :class:`Run` records.
 
         >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
         >>> Runs.from_records([record], direction="minimize").at([8])
         array([[2.]])
         """
         records = list(records)
-        odd = next((r for r in records if not isinstance(r, Run)), None)
-        if odd is not None:
-            raise DataError(f"expected a list of Run records, found {type(odd).__name__}")
+        other = next((r for r in records if not isinstance(r, Run)), None)
+        if other is not None:
+            raise DataError(f"expected a list of Run records, got {type(other).__name__}")
         try:
-            columns = columns_of_records(records)
+            columns = to_run_columns(records)
         except (TypeError, ValueError, OverflowError):
             for record in records:
                 check(record)
             raise
-        return cls._assemble(*columns, direction=direction, clock=clock)
+        return cls._assemble(columns, direction, clock)
 
     @classmethod
     def concat(cls, parts: Iterable["Runs"]) -> Self:
-        """All runs of several ``Runs``; the same run in two of them is an error.
+        """Join several ``Runs``; a run that occurs in two of them raises ``DataError``.
 
         >>> parts = [Runs.from_records([Run(name, "x", [1], [2.0], 9)], direction="minimize")
         ...          for name in ("a", "b")]
@@ -190,9 +190,9 @@ class Runs(FrozenRecord):
                 f"with times in {' and '.join(sorted(clocks))}"
             )
         starts = np.cumsum([0, *(len(part) for part in parts)])
-        return cls._assemble(
-            labels_of(part.algorithms[code] for part in parts for code in part.algorithm),
-            labels_of(part.instances[code] for part in parts for code in part.instance),
+        columns = RunColumns(
+            encode_names(part.algorithms[code] for part in parts for code in part.algorithm),
+            encode_names(part.instances[code] for part in parts for code in part.instance),
             np.concatenate([part.repetition for part in parts]),
             np.concatenate([part.until for part in parts]),
             np.concatenate([part.status for part in parts]),
@@ -201,48 +201,37 @@ class Runs(FrozenRecord):
             ),
             np.concatenate([part.time for part in parts]),
             np.concatenate([part.value for part in parts]),
-            directions.pop(),
-            clocks.pop(),
         )
+        return cls._assemble(columns, directions.pop(), clocks.pop())
 
     @classmethod
-    def _assemble(
-        cls,
-        algorithm: Labels,
-        instance: Labels,
-        repetition: NDArray[np.int64],
-        until: Floats,
-        status: NDArray[np.int8],
-        run_of_row: Ints,
-        time: Floats,
-        value: Floats,
-        direction: Direction,
-        clock: str,
-    ) -> Self:
-        """Bring runs and their rows into canonical order."""
+    def _assemble(cls, columns: RunColumns, direction: Direction, clock: str) -> Self:
+        """Sort runs and their rows, and keep the improvements."""
         sign = sign_of(direction)
-        algorithm_codes, algorithms = renumber_names(*algorithm)
-        instance_codes, instances = renumber_names(*instance)
-        order = np.lexsort((repetition, algorithm_codes, instance_codes))
-        identity = np.stack([instance_codes, algorithm_codes, repetition])[:, order]
-        same = np.flatnonzero((identity[:, 1:] == identity[:, :-1]).all(axis=0))
-        if len(same):
-            i, a, r = identity[:, same[0]]
+        algorithm_codes, algorithms = renumber_names(*columns.algorithm)
+        instance_codes, instances = renumber_names(*columns.instance)
+        order = np.lexsort((columns.repetition, algorithm_codes, instance_codes))
+        identity = np.stack([instance_codes, algorithm_codes, columns.repetition])[:, order]
+        duplicates = np.flatnonzero((identity[:, 1:] == identity[:, :-1]).all(axis=0))
+        if len(duplicates):
+            i, a, r = identity[:, duplicates[0]]
             raise DataError(
                 f"repetition {r} of algorithm {algorithms[a]!r} on instance {instances[i]!r} "
                 "occurs twice; number the repetitions of an instance"
             )
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        flat = improvements(place[run_of_row], time, sign * value, len(order))
+        new_index = np.empty(len(order), dtype=np.int64)
+        new_index[order] = np.arange(len(order))
+        flat = extract_improvements(
+            new_index[columns.run_of_row], columns.time, sign * columns.value, len(order)
+        )
         return cls(
             algorithms,
             instances,
             algorithm_codes[order],
             instance_codes[order],
-            repetition[order],
-            until[order],
-            status[order],
+            columns.repetition[order],
+            columns.until[order],
+            columns.status[order],
             flat.offset,
             flat.time,
             sign * flat.cost,
@@ -258,7 +247,7 @@ class Runs(FrozenRecord):
     def __getitem__(self, run: int) -> Run:
         run = index(run)
         if not -len(self) <= run < len(self):
-            raise IndexError(f"there is no run {run} among {len(self)}")
+            raise IndexError(f"run {run}: there are {len(self)} runs")
         run %= len(self)
         part = slice(self.offset[run], self.offset[run + 1])
         return Run(
@@ -276,37 +265,37 @@ class Runs(FrozenRecord):
 
     @property
     def worst(self) -> float:
-        """The value that stands for "no value yet": ``inf`` when minimising, else ``-inf``."""
+        """The value that means "no value yet": ``inf`` when minimising, else ``-inf``."""
         return sign_of(self.direction) * np.inf
 
     @property
     def cost(self) -> Floats:
-        """The values with small ones good, whatever the direction."""
+        """The values as costs (improvements,): negated when maximising, so smaller is better."""
         return self.value if self.direction == "minimize" else -self.value
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """Whether each run was cut, so that nothing is known of it after ``until``."""
+        """Whether each run (runs,) was cut, so that it is not known after ``until``."""
         return self.status == STATUSES.index(Status.CUT)
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each run's best so far is known at each time: shape (runs, times).
+        """Return whether the best so far of each run is known at each time (runs, times).
 
         >>> Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize").known([5, 10])
         array([[ True, False]])
         """
-        times = _times(times)
+        times = _to_times(times)
         return (times[None, :] <= self.until[:, None]) | ~self.cut[:, None]
 
     def at(self, times: ArrayLike) -> Floats:
-        """Best so far of each run at each time: shape (runs, times).
+        """Return the best value so far of each run at each time (runs, times).
 
-        ``nan`` where the run is unknown (it was cut before), :attr:`worst` where it has no
-        value yet. Times may come in any order.
+        ``nan`` where the run is not known (it was cut before), :attr:`worst` where it has no
+        value yet. Times may be in any order.
         """
-        times = _times(times)
-        grid, place = np.unique(times, return_inverse=True)
-        cost = costs_at(self.offset, self.time, self.cost, grid).T[:, place]
+        times = _to_times(times)
+        grid, column = np.unique(times, return_inverse=True)
+        cost = evaluate_costs(self.offset, self.time, self.cost, grid).T[:, column]
         return np.where(self.known(times), sign_of(self.direction) * cost, np.nan)
 
     def filter(
@@ -316,7 +305,7 @@ class Runs(FrozenRecord):
         instances: Iterable[str] | None = None,
         where: ArrayLike | None = None,
     ) -> Self:
-        """The runs of these algorithms, on these instances, and where a mask over runs is true.
+        """Select the runs of these algorithms, on these instances, where a mask (runs,) is true.
 
         >>> runs = Runs.from_frame({"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1],
         ...                         "value": [2, 3]}, direction="minimize")
@@ -331,34 +320,38 @@ class Runs(FrozenRecord):
         if where is not None:
             mask = np.asarray(where)
             if mask.shape != keep.shape or mask.dtype != bool:
-                raise DataError(f"where must be a boolean mask over the {len(self)} runs")
+                raise DataError(
+                    f"where must be a boolean mask over the {len(self)} runs, "
+                    f"got {mask.dtype} of shape {mask.shape}"
+                )
             keep &= mask
         rows = keep[self._run_of_row()]
-        number = np.cumsum(keep) - 1
-        return self._assemble(
+        new_index = np.cumsum(keep) - 1
+        columns = RunColumns(
             Labels(self.algorithm[keep], self.algorithms),
             Labels(self.instance[keep], self.instances),
             self.repetition[keep],
             self.until[keep],
             self.status[keep],
-            number[self._run_of_row()[rows]],
+            new_index[self._run_of_row()[rows]],
             self.time[rows],
             self.value[rows],
-            self.direction,
-            self.clock,
         )
+        return self._assemble(columns, self.direction, self.clock)
 
     def fewer(self) -> list[str]:
-        """Which algorithms have not run on all instances, or less often than others, in words.
+        """List the algorithms that lack instances, or have fewer runs than others, with counts.
 
         >>> runs = [Run(a, i, [1], [2.0], 9) for a, i in ("ax", "ay", "bx")]
         >>> Runs.from_records(runs, direction="minimize").fewer()
         ['b ran on 1 of 2 instances']
         """
-        return incomplete(self.algorithms, self.algorithm, self.instance, len(self.instances))
+        return describe_incomplete(
+            self.algorithms, self.algorithm, self.instance, len(self.instances)
+        )
 
     def without_value(self) -> list[str]:
-        """The runs without any value, such as those that crashed early, in words.
+        """List the runs that have no value, such as those that crashed early.
 
         >>> run = Run("a", "x", [], [], until=0, repetition=3, status=Status.CRASHED)
         >>> Runs.from_records([run], direction="minimize").without_value()
@@ -370,10 +363,10 @@ class Runs(FrozenRecord):
     # Tables
 
     def columns(self) -> dict[str, Labels | NDArray[Any]]:
-        """The long table: a row per improvement, and one row for a run that has none.
+        """Return the long table: a row per improvement, and one row for a run that has none.
 
-        The row of a run without a value has the value :attr:`worst`, so nothing is lost and
-        :meth:`from_frame` gives the same ``Runs`` back.
+        The row of a run without a value has the value :attr:`worst`, so that :meth:`from_frame`
+        makes the same ``Runs`` of the table.
 
         >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
         >>> runs.columns()["value"], runs.columns()["until"]
@@ -382,8 +375,8 @@ class Runs(FrozenRecord):
         rows = np.maximum(np.diff(self.offset), 1)
         run = np.repeat(np.arange(len(self)), rows)
         time, value = np.zeros(len(run)), np.full(len(run), self.worst)
-        filled = np.repeat(np.diff(self.offset) > 0, rows)
-        time[filled], value[filled] = self.time, self.value
+        has_value = np.repeat(np.diff(self.offset) > 0, rows)
+        time[has_value], value[has_value] = self.time, self.value
         names = [str(status) for status in STATUSES]
         return {
             "algorithm": Labels(self.algorithm[run], self.algorithms),
@@ -396,7 +389,7 @@ class Runs(FrozenRecord):
         }
 
     def to_frame(self, backend: Any = "pandas") -> Any:
-        """The long table as a data frame of ``backend``: "pandas", "polars" or "pyarrow".
+        """Return the long table as a data frame of "pandas", "polars" or "pyarrow".
 
         >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
         >>> runs.to_frame("pyarrow").column_names
@@ -405,13 +398,13 @@ class Runs(FrozenRecord):
         import narwhals
 
         if backend not in BACKENDS:
-            raise DataError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
+            raise DataError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
         require(backend)
-        texts = {k: v.texts() if isinstance(v, Labels) else v for k, v in self.columns().items()}
+        texts = {k: v.to_list() if isinstance(v, Labels) else v for k, v in self.columns().items()}
         return narwhals.from_dict(texts, backend=backend).to_native()
 
     def to_parquet(self, path: Any) -> None:
-        """Write the long table with direction and clock, for :meth:`from_parquet` and others.
+        """Write the long table, its direction and its clock to a Parquet file.
 
         >>> import io
         >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
@@ -421,10 +414,10 @@ class Runs(FrozenRecord):
         True
         """
         about = {"direction": self.direction, "clock": self.clock}
-        parquet.write(path, self.columns(), about)
+        parquet.write_parquet(path, self.columns(), about)
 
     def to_csv(self, path: Any) -> None:
-        """Write the long table as CSV. Read it with the direction, which CSV has no place for.
+        """Write the long table as CSV, which does not store the direction and the clock.
 
         >>> import sys                                # sys.stdout, or a path
         >>> runs = Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize")
@@ -443,20 +436,23 @@ class Runs(FrozenRecord):
         clock: str | None = None,
         **columns: Any,
     ) -> Self:
-        """Runs from a Parquet file with a long table, by its path or opened already.
+        """Make runs of a Parquet file with a long table, given by its path or opened already.
 
-        A file written by :meth:`to_parquet` knows its direction and clock. For others give
+        A file written by :meth:`to_parquet` stores its direction and clock. For others give
         ``direction``, and the names of columns as in :meth:`from_frame`.
         """
-        opened = isinstance(path, parquet.ParquetColumns)
-        file = path if opened else parquet.ParquetColumns(path)
-        told = cast(Direction | None, file.about.get("direction"))
-        if direction and told and direction != told:
-            raise DataError(f"the file says {told}, but direction={direction!r} was asked for")
-        direction = direction or told
+        is_open = isinstance(path, parquet.ParquetColumns)
+        file = path if is_open else parquet.ParquetColumns(path)
+        stored = cast(Direction | None, file.metadata.get("direction"))
+        if direction and stored and direction != stored:
+            raise DataError(
+                f"direction={direction!r}: the file was written with direction={stored!r}; "
+                "leave the argument out"
+            )
+        direction = direction or stored
         if direction is None:
             raise DataError(NO_DIRECTION)
-        clock = clock or str(file.about.get("clock", "time"))
+        clock = clock or str(file.metadata.get("clock", "time"))
         return cls.from_columns(file, ColumnNaming(**columns), direction=direction, clock=clock)
 
     def __str__(self) -> str:
@@ -465,17 +461,15 @@ class Runs(FrozenRecord):
         head = f"{format_count(len(self), 'run')}: {algorithms} on {instances}, {self.direction}"
         if not len(self):
             return head
-        found, first = (
-            format_count(len(self.time), "improvement"),
-            float(self.time.min(initial=np.inf)),
-        )
+        improvements = format_count(len(self.time), "improvement")
+        first = float(self.time.min(initial=np.inf))
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
-        watched = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
+        observed = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
         return (
             f"{head}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
-            f"  time        {watched}, {found}\n"
+            f"  time        {observed}, {improvements}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
             + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
@@ -487,18 +481,18 @@ class Runs(FrozenRecord):
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
 
 
-def _times(times: ArrayLike) -> Floats:
-    found = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    if found.ndim > 1 or np.isnan(found).any():
-        raise DataError("expected a time or a list of times")
-    return found
+def _to_times(times: ArrayLike) -> Floats:
+    array = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    if array.ndim > 1 or np.isnan(array).any():
+        raise DataError(f"expected a time or a list of times, got {str(times)[:40]}")
+    return array
 
 
-def check_runs(found: object, verb: str) -> None:
-    """Refuse what is not runs, and say how runs are made of it."""
-    if isinstance(found, Runs):
+def check_runs(data: object, verb: str) -> None:
+    """Raise ``DataError`` unless the data are ``Runs``, with advice on how to make them."""
+    if isinstance(data, Runs):
         return
     how = "read it first with read(...)"
-    if isinstance(found, Mapping) or hasattr(found, "columns"):
+    if isinstance(data, Mapping) or hasattr(data, "columns"):
         how = "make them with Runs.from_frame(frame, direction='minimize')"
-    raise DataError(f"{verb} takes Runs, not {type(found).__name__}: {how}")
+    raise DataError(f"{verb} takes Runs, not {type(data).__name__}: {how}")

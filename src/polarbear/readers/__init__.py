@@ -12,8 +12,8 @@ from dataclasses import fields
 from os import PathLike
 from typing import Any, NamedTuple
 
-from polarbear.data.lacking import spell_call
 from polarbear.data.long_table import ColumnNaming, check_frame_complete
+from polarbear.data.missing_columns import format_call
 from polarbear.data.names import suggest_name
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -22,7 +22,7 @@ from polarbear.readers.coco import read_coco
 from polarbear.readers.ioh import read_ioh
 from polarbear.readers.logs import read_logs
 from polarbear.readers.nevergrad import read_nevergrad
-from polarbear.readers.source import EXAMPLE, NearlyRefused, Refused, Source, open_source
+from polarbear.readers.source import EXAMPLE_PATH, Refused, RefusedIncomplete, Source, open_source
 from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
 
 __all__ = ["FORMATS", "Format", "Refused", "Source", "example", "read"]
@@ -52,7 +52,7 @@ FORMATS = (
 )
 """The formats in the order in which they are tried."""
 
-OWN = (
+OWN_READER_HINT = (
     "Any other format: write a function of some lines that makes runs of it (in the documents: "
     "Write a reader), or make a table with the columns algorithm, instance, time, value"
 )
@@ -109,16 +109,18 @@ def read(
     (('CSA', 'RS'), ('sphere',), [1, 1])
     >>> import shutil; shutil.rmtree("runs")
     """
-    formats = _formats(format)
-    _check_names(options, formats)
+    formats = _select_formats(format)
+    _check_option_names(options, formats)
     if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
-        for name in set(options) - _takes(read_long_csv) | {"names", "columns"} & set(options):
+        for name in set(options) - _list_options(read_long_csv) | {"names", "columns"} & set(
+            options
+        ):
             raise DataError(f"a table takes no option {name!r}")
         columns = {name: value for name, value in options.items() if name != "direction"}
         check_frame_complete(source, "pb.read", options.get("direction"), columns)
-        return _some(Runs.from_frame(source, **options), "the table")
+        return _check_result(Runs.from_frame(source, **options), "the table")
     with closing(open_source(source)) as files:
         files.forced = format is not None
         return _read_first(files, formats, options)
@@ -131,19 +133,19 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     for row in formats:
         try:
             _check_options(row, options)
-            return _some(row.read(files, **options), files.label)
+            return _check_result(row.read(files, **options), files.label)
         except Refused as why:
             tried.append((row.name, why))
         except Exception as error:
             if own_reader:  # an error of the user's own reader, which may not name the file
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
-    nearly = [(name, why) for name, why in tried if isinstance(why, NearlyRefused)]
+    nearly = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
     call = ""
     if len(nearly) == 1:
-        call = spell_call("pb.read", repr(files.label), options, nearly[0][1].arguments)
+        call = format_call("pb.read", repr(files.label), options, nearly[0][1].arguments)
     reasons = "\n".join(f"  {name:10} {why}" for name, why in nearly or tried)
-    own = "" if nearly or own_reader else f"\n{OWN}"
+    own = "" if nearly or own_reader else f"\n{OWN_READER_HINT}"
     raise DataError(
         f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
     )
@@ -163,10 +165,10 @@ def example() -> Runs:
       time        100 to 10,000 evaluations, 7,411 improvements
       ended       420 cut
     """
-    return read(EXAMPLE, direction="minimize", clock="evaluations")
+    return read(EXAMPLE_PATH, direction="minimize", clock="evaluations")
 
 
-def _formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
+def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
     """What to try."""
     if wanted is None:
         return FORMATS
@@ -179,7 +181,7 @@ def _formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
     return found
 
 
-def _takes(reader: Callable[..., Runs]) -> set[str]:
+def _list_options(reader: Callable[..., Runs]) -> set[str]:
     _, *takes = inspect.signature(reader).parameters.values()  # the first is the source
     named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
     if len(named) < len(takes):  # the names of columns, whichever are given
@@ -187,22 +189,22 @@ def _takes(reader: Callable[..., Runs]) -> set[str]:
     return named
 
 
-def _check_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:
+def _check_option_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:
     rows = formats if formats[0] not in FORMATS else FORMATS
-    known = sorted(set().union(*(_takes(row.read) for row in rows)))
+    known = sorted(set().union(*(_list_options(row.read) for row in rows)))
     for name in options:
         if name not in known:
             raise DataError(f"no option {name!r}; {suggest_name(name, known)}")
 
 
 def _check_options(row: Format, options: dict[str, Any]) -> None:
-    takes = _takes(row.read)
+    takes = _list_options(row.read)
     for name in options:
         if name not in takes:
             raise Refused(f"takes no option {name!r}")
 
 
-def _some(runs: Runs, what: str) -> Runs:
+def _check_result(runs: Runs, what: str) -> Runs:
     if not isinstance(runs, Runs):
         raise DataError(f"{what}: a reader returns Runs, and not {type(runs).__name__}")
     if not len(runs):

@@ -6,10 +6,10 @@ from polarbear.data.columns import Columns, MappingColumns
 from polarbear.data.long_table import ColumnNaming
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.data.runs import Runs
-from polarbear.readers.source import Source, naming
-from polarbear.readers.tables import csv_columns, need, parquet_columns
+from polarbear.readers.source import Source, prefix_errors
+from polarbear.readers.tables import open_parquet_files, read_csv_columns, require_columns
 
-_NEEDED = ("solver_name", "objective_name", "idx_rep", "stop_val", "time")
+_REQUIRED_COLUMNS = ("solver_name", "objective_name", "idx_rep", "stop_val", "time")
 
 
 def read_benchopt(
@@ -27,39 +27,39 @@ def read_benchopt(
     """
     parts: list[Runs] = []
     if not any(name.lower().endswith((".parquet", ".pq")) for name in source.files):
-        parts.append(_runs(csv_columns(source), direction, clock, value))
+        parts.append(_read_columns(read_csv_columns(source), direction, clock, value))
     else:
-        for name, columns, _ in parquet_columns(source):
-            with naming(name):
-                parts.append(_runs(columns, direction, clock, value))
+        for name, columns, _ in open_parquet_files(source):
+            with prefix_errors(name):
+                parts.append(_read_columns(columns, direction, clock, value))
     return Runs.concat(parts)
 
 
-def _runs(columns: Columns, direction: Direction, clock: str, value: str) -> Runs:
+def _read_columns(columns: Columns, direction: Direction, clock: str, value: str) -> Runs:
     dataset = "dataset_name" if "dataset_name" in columns.names else "data_name"
-    need(columns, *_NEEDED, dataset, value)
-    solvers = columns.labels("solver_name").texts()
+    require_columns(columns, *_REQUIRED_COLUMNS, dataset, value)
+    solvers = columns.read_labels("solver_name").to_list()
     strategies = [""] * len(solvers)
     if "sampling_strategy" in columns.names:
-        strategies = [s.lower() for s in columns.labels("sampling_strategy").texts()]
+        strategies = [s.lower() for s in columns.read_labels("sampling_strategy").to_list()]
     # A solver that diverged has nan: no value, rather than one that cannot be ranked.
-    values, worst = columns.numbers(value), np.inf * sign_of(direction)
+    values, worst = columns.read_numbers(value), np.inf * sign_of(direction)
     table = {
         "algorithm": solvers,
         "instance": [
             f"{data} | {objective}"
             for data, objective in zip(
-                columns.labels(dataset).texts(),
-                columns.labels("objective_name").texts(),
+                columns.read_labels(dataset).to_list(),
+                columns.read_labels("objective_name").to_list(),
                 strict=True,
             )
         ],
-        "repetition": columns.labels("idx_rep").texts(),
-        "time": columns.numbers("time"),
+        "repetition": columns.read_labels("idx_rep").to_list(),
+        "time": columns.read_numbers("time"),
         "value": np.where(np.isnan(values), worst, values),
         "status": [str(Status.FINISHED if s == "run_once" else Status.CUT) for s in strategies],
     }
-    long = MappingColumns(table, columns.where)
+    long = MappingColumns(table, columns.describe_row)
     return Runs.from_columns(
         long, ColumnNaming(until="last"), direction=direction, clock=clock, surely_runs=True
     )

@@ -6,13 +6,13 @@ from collections import Counter
 from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.readers.info import Block, blocks
+from polarbear.readers.info import Block, parse_blocks
 from polarbear.readers.source import (
     Refused,
     Source,
-    naming,
     parse_number,
     parse_time,
+    prefix_errors,
     resolve_direction,
 )
 
@@ -32,14 +32,14 @@ def read_coco(
     records: list[Run] = []
     seen: Counter[tuple[str, str]] = Counter()
     for index in indices:
-        with naming(index):
+        with prefix_errors(index):
             lines = source.lines(index)
             if not re.search(r"\b(funcId|indicator)\s*=", lines[0]):
                 raise Refused(f"{index} does not begin with the description of a function")
             if re.search(r"\bindicator\s*=", lines[0]):
                 raise DataError("line 1: a bi-objective log; single-objective ones can be read")
-            for block in blocks(lines):
-                records += _runs(source, index, block, seen)
+            for block in parse_blocks(lines):
+                records += _read_block(source, index, block, seen)
     if not records:
         raise DataError(f"{source.label}: its indices list no run")
     return Runs.from_records(
@@ -47,17 +47,19 @@ def read_coco(
     )
 
 
-def _runs(source: Source, index: str, block: Block, seen: Counter[tuple[str, str]]) -> list[Run]:
+def _read_block(
+    source: Source, index: str, block: Block, seen: Counter[tuple[str, str]]
+) -> list[Run]:
     algorithm = block.about.get("algId") or block.need("algorithm")
     problem = f"f{block.need('funcId')} d{block.need('DIM')}"
     if suite := block.about.get("suite", ""):
         problem = f"{suite} {problem}"
     data = source.beside(index, block.file)
-    by_target = _tables(source, data)
+    by_target = _read_tables(source, data)
     by_time = [[] for _ in by_target]
     other = source.find(data.removesuffix(".gz").removesuffix(".dat") + ".tdat")
     if other:
-        by_time = _tables(source, other)
+        by_time = _read_tables(source, other)
     if not len(block.runs) == len(by_target) == len(by_time):
         raise DataError(
             f"line {block.line}: lists {len(block.runs)} runs, {data} holds {len(by_target)}"
@@ -82,7 +84,7 @@ def _runs(source: Source, index: str, block: Block, seen: Counter[tuple[str, str
     return records
 
 
-def _tables(source: Source, name: str) -> list[Rows]:
+def _read_tables(source: Source, name: str) -> list[Rows]:
     """The runs in a data file: each begins with a line that starts with ``%``."""
     tables: list[Rows] = []
     for i, line in enumerate(source.lines(name), start=1):

@@ -15,10 +15,10 @@ _PAIR = re.compile(r"\b(\w++)\s*+=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
 _RUN = re.compile(r"(-?[0-9]{1,18})(?::([0-9]{1,18})(?:\|.*)?)?")
 
 
-LONGEST_LINE = 1_000_000
+MAX_LINE_CHARACTERS = 1_000_000
 
 
-class Listed(NamedTuple):
+class ListedRun(NamedTuple):
     """A run as the index lists it."""
 
     instance: str
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
     about: dict[str, str]
     file: str
-    runs: list[Listed]
+    runs: list[ListedRun]
     line: int
 
     def need(self, key: str) -> str:
@@ -40,13 +40,13 @@ class Block(NamedTuple):
         return self.about[key]
 
 
-def blocks(lines: Sequence[str]) -> Iterator[Block]:
+def parse_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """The data files of an index, each with its runs."""
     about: dict[str, str] = {}
     for i, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("%"):
             continue
-        if len(line) > LONGEST_LINE:
+        if len(line) > MAX_LINE_CHARACTERS:
             raise DataError(f"line {i}: longer than any index should have")
         if re.match(r"\s*\w+\s*=", line):
             about = {key: "".join(values).strip() for key, *values in _PAIR.findall(line)}
@@ -55,7 +55,7 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
         for token in map(str.strip, line.split(",")):
             found = _RUN.fullmatch(token)
             if found and file:
-                runs.append(Listed(found[1], float(found[2]) if found[2] else None))
+                runs.append(ListedRun(found[1], float(found[2]) if found[2] else None))
             elif found or not token:
                 raise DataError(f"line {i}: expected a data file, found {token[:40]!r}")
             else:

@@ -11,16 +11,16 @@ import numpy as np
 from polarbear.data.run import Direction, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.readers.info import blocks
-from polarbear.readers.source import Refused, Source, naming, parse_number, parse_time
+from polarbear.readers.info import parse_blocks
+from polarbear.readers.source import Refused, Source, parse_number, parse_time, prefix_errors
 
 _CELL = re.compile(r'"[^"]*"|\S+')
-_TIMES = ("evaluations", "function evaluation")
+_TIME_COLUMNS = ("evaluations", "function evaluation")
 # The best so far where it is logged: the current value of an old log is shifted and scaled.
-_VALUES = ("raw_y_best", "raw_y", "best-so-far f(x)")
+_VALUE_COLUMNS = ("raw_y_best", "raw_y", "best-so-far f(x)")
 
 
-class _Listed(NamedTuple):
+class _ListedRun(NamedTuple):
     """A run as the index lists it."""
 
     algorithm: str
@@ -40,13 +40,13 @@ def read_ioh(
     """
     if direction is not None:
         sign_of(direction)
-    listed = dict[str, list[_Listed]]()
+    listed = dict[str, list[_ListedRun]]()
     indices = [n for n in source.ending(".json", ".info") if "IOHprofiler" in n.rsplit("/", 1)[-1]]
     if not indices:
         raise Refused("no IOHprofiler_*.json or IOHprofiler_*.info file")
     for index in indices:
-        with naming(index):
-            index_runs = _json_runs if ".json" in index.lower() else _info_runs
+        with prefix_errors(index):
+            index_runs = _list_json_runs if ".json" in index.lower() else _list_info_runs
             for file, run in index_runs(source, index):
                 listed.setdefault(file, []).append(run)
     directions: set[Direction] = {run.direction for runs in listed.values() for run in runs}
@@ -59,7 +59,7 @@ def read_ioh(
     records: list[Run] = []
     seen: Counter[tuple[str, str]] = Counter()
     for file, runs in listed.items():
-        for run, (time, value) in _with_tables(source, file, runs):
+        for run, (time, value) in _pair_with_tables(source, file, runs):
             if run.direction != direction:
                 continue
             if run.best is not None:
@@ -76,51 +76,55 @@ def read_ioh(
     return Runs.from_records(records, direction=direction, clock=clock)
 
 
-def _json_runs(source: Source, index: str) -> Iterator[tuple[str, _Listed]]:
+def _list_json_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRun]]:
     try:
         about = json.loads("\n".join(source.lines(index)))
     except json.JSONDecodeError as error:
         raise DataError(f"line {error.lineno}: not valid JSON: {error.msg}") from None
     except RecursionError:
         raise DataError("line 1: not valid JSON: nested too deeply") from None
-    algorithm = _member(_member(about, "algorithm", dict), "name", str)
-    function = f"f{_member(about, 'function_id', int)} {_member(about, 'function_name', str)}"
-    direction = "maximize" if _member(about, "maximization", bool) else "minimize"
-    for scenario in _member(about, "scenarios", list):
-        problem = f"{function} d{_member(scenario, 'dimension', int)}"
-        file = source.beside(index, _member(scenario, "path", str))
-        for run in _member(scenario, "runs", list):
-            instance = f"{problem} i{_member(run, 'instance', int)}"
-            evaluations = parse_time(str(_member(run, "evals", int)), "'evals'")
-            best = _member(run, "best", dict)
-            found = parse_time(str(_member(best, "evals", int)), "'evals'")
-            value = parse_number(str(_member(best, "y", int, float)), "'y'")
-            yield file, _Listed(algorithm, instance, direction, evaluations, (found, value))
+    algorithm = _get_member(_get_member(about, "algorithm", dict), "name", str)
+    function = (
+        f"f{_get_member(about, 'function_id', int)} {_get_member(about, 'function_name', str)}"
+    )
+    direction = "maximize" if _get_member(about, "maximization", bool) else "minimize"
+    for scenario in _get_member(about, "scenarios", list):
+        problem = f"{function} d{_get_member(scenario, 'dimension', int)}"
+        file = source.beside(index, _get_member(scenario, "path", str))
+        for run in _get_member(scenario, "runs", list):
+            instance = f"{problem} i{_get_member(run, 'instance', int)}"
+            evaluations = parse_time(str(_get_member(run, "evals", int)), "'evals'")
+            best = _get_member(run, "best", dict)
+            found = parse_time(str(_get_member(best, "evals", int)), "'evals'")
+            value = parse_number(str(_get_member(best, "y", int, float)), "'y'")
+            yield file, _ListedRun(algorithm, instance, direction, evaluations, (found, value))
 
 
-def _member(of: Any, key: str, *kinds: type) -> Any:
+def _get_member(of: Any, key: str, *kinds: type) -> Any:
     found = of.get(key) if isinstance(of, dict) else None
     if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
         raise DataError(f"expected {key!r} to be {kinds[-1].__name__}, found {str(found)[:40]!r}")
     return found
 
 
-def _info_runs(source: Source, index: str) -> Iterator[tuple[str, _Listed]]:
-    for block in blocks(source.lines(index)):
+def _list_info_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRun]]:
+    for block in parse_blocks(source.lines(index)):
         function = f"f{block.need('funcId')} {block.about.get('funcName', '')}".strip()
         direction = "maximize" if block.about.get("maximization", "F") == "T" else "minimize"
         file = source.beside(index, block.file)
         for run in block.runs:
             # What the index gives as evaluations and best is when the best was found, rescaled.
             problem = f"{function} d{block.need('DIM')} i{run.instance}"
-            yield file, _Listed(block.need("algId"), problem, direction)
+            yield file, _ListedRun(block.need("algId"), problem, direction)
 
 
 Table = tuple[list[float], list[float]]
 
 
-def _with_tables(source: Source, file: str, runs: list[_Listed]) -> Iterator[tuple[_Listed, Table]]:
-    tables = _tables(source, file)
+def _pair_with_tables(
+    source: Source, file: str, runs: list[_ListedRun]
+) -> Iterator[tuple[_ListedRun, Table]]:
+    tables = _read_tables(source, file)
     if len(tables) != len(runs):
         raise DataError(
             f"{file} holds {len(tables)} runs, its index lists {len(runs)}: "
@@ -129,7 +133,7 @@ def _with_tables(source: Source, file: str, runs: list[_Listed]) -> Iterator[tup
     yield from zip(runs, tables, strict=True)
 
 
-def _tables(source: Source, file: str) -> list[Table]:
+def _read_tables(source: Source, file: str) -> list[Table]:
     """The runs in a data file: each begins with a line that names the columns."""
     tables: list[Table] = []
     at_time = at_value = 0
@@ -137,7 +141,9 @@ def _tables(source: Source, file: str) -> list[Table]:
         where = f"{file}, line {i}"
         if '"' in line or line[:1].isalpha():
             header = [cell.strip('"') for cell in _CELL.findall(line)]
-            at_time, at_value = (_column(header, names, where) for names in (_TIMES, _VALUES))
+            at_time, at_value = (
+                _find_column(header, names, where) for names in (_TIME_COLUMNS, _VALUE_COLUMNS)
+            )
             tables.append(([], []))
         elif line.strip():
             cells = line.split()
@@ -148,7 +154,7 @@ def _tables(source: Source, file: str) -> list[Table]:
     return tables
 
 
-def _column(header: list[str], names: tuple[str, ...], where: str) -> int:
+def _find_column(header: list[str], names: tuple[str, ...], where: str) -> int:
     for name in names:
         if name in header:
             return header.index(name)

@@ -13,32 +13,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.lacking import REPETITION_COLUMNS
+from polarbear.data.missing_columns import REPETITION_COLUMNS
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
-from polarbear.readers.paths import name_files, propose
+from polarbear.readers.paths import parse_paths, propose_pattern
 from polarbear.readers.source import (
-    NearlyRefused,
     Refused,
+    RefusedIncomplete,
     Source,
-    naming,
     parse_number,
     parse_time,
+    prefix_errors,
 )
 
-LONGEST_LINE = 2_000
+MAX_LINE_CHARACTERS = 2_000
 """Longer lines are passed over: no incumbent needs them, and patterns may be slow on them."""
 
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_LONGEST_RUN = 1e8
-_MARKED = re.compile(r"(s|seed|r|run|rep|repetition|trial)[-_=]?\{repetition\}", re.IGNORECASE)
-_NO_VALUE = {"--", "-", ""}
-_STAMP = r"(?:(?:[0-9.]+/)?(?P<time>(?:[0-9]+:[0-9]+:)?[0-9]+(?:\.[0-9]+)?)[ \t]+)?"
+_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_MAX_RUN_SECONDS = 1e8
+_MARKED_REPETITION = re.compile(
+    r"(s|seed|r|run|rep|repetition|trial)[-_=]?\{repetition\}", re.IGNORECASE
+)
+_NO_VALUE_TEXTS = {"--", "-", ""}
+_TIME_STAMP = r"(?:(?:[0-9.]+/)?(?P<time>(?:[0-9]+:[0-9]+:)?[0-9]+(?:\.[0-9]+)?)[ \t]+)?"
 
 
 @dataclass(frozen=True)
-class Log:
+class LogFormat:
     """How to read the log of a solver: patterns are tried on single lines.
 
     ``incumbent`` patterns have a group ``value`` and mostly ``time``, perhaps ``unit`` (s, m, h,
@@ -56,8 +58,8 @@ class Log:
     solver: str | None = None  # the algorithm, where the path does not name one
 
 
-LOGS = (
-    Log(
+LOG_FORMATS = (
+    LogFormat(
         "HiGHS",
         recognise=re.compile(r"Running HiGHS .*"),
         incumbent=(
@@ -74,7 +76,7 @@ LOGS = (
         best=re.compile(r"  Primal bound\s+(?P<value>(?!-?inf)\S+)"),
         solver="HiGHS",
     ),
-    Log(
+    LogFormat(
         "SCIP",
         recognise=re.compile(r"SCIP (?:version|Status) .*| time \| node .*primalbound.*"),
         incumbent=(
@@ -96,14 +98,16 @@ LOGS = (
         best=re.compile(r"Primal Bound\s*: (?P<value>\S+) \((?!0 |objective limit).*"),
         solver="SCIP",
     ),
-    Log(
+    LogFormat(
         "o-lines",
-        recognise=re.compile(_STAMP + r"(?:o [-+]?[0-9]+|s (?:OPTIMUM|SAT|UNSAT|UNKNOWN).*)\s*"),
-        incumbent=(re.compile(_STAMP + r"o (?P<value>[-+]?[0-9]+)\s*"),),
+        recognise=re.compile(
+            _TIME_STAMP + r"(?:o [-+]?[0-9]+|s (?:OPTIMUM|SAT|UNSAT|UNKNOWN).*)\s*"
+        ),
+        incumbent=(re.compile(_TIME_STAMP + r"o (?P<value>[-+]?[0-9]+)\s*"),),
         ending={
-            re.compile(_STAMP + r"s (?:OPTIMUM FOUND|UNSATISFIABLE)\s*"): Status.FINISHED,
+            re.compile(_TIME_STAMP + r"s (?:OPTIMUM FOUND|UNSATISFIABLE)\s*"): Status.FINISHED,
         },
-        until=re.compile(_STAMP + r"\S.*"),
+        until=re.compile(_TIME_STAMP + r"\S.*"),
         direction="minimize",
     ),
 )
@@ -138,29 +142,31 @@ def read_logs(
     files = source.ending(".log", ".out", ".txt", ".stdout")
     if not files:
         raise Refused("no file ends in .log, .out, .txt or .stdout")
-    own = _own(pattern) if pattern is not None else None
-    fields_of = None if names is None else name_files(source, files, names)
+    own = _make_log_format(pattern) if pattern is not None else None
+    fields_of = None if names is None else parse_paths(source, files, names)
     files = files if fields_of is None else list(fields_of)
     # A text beside logs may well be something else; a .log is not.
     notes = [] if len(files) == 1 or own else [file for file in files if ".txt" in file.lower()]
-    read: list[tuple[_Read, tuple[str, str, int]]] = []
+    read: list[tuple[_ParsedLog, tuple[str, str, int]]] = []
     for file in files:
         lines = [line.rstrip() for line in source.lines(file)]
-        log = own or _recognised(lines)
+        log = own or _recognise_format(lines)
         if log is None and file in notes:
             continue
         if log is None:
-            known = ", ".join(log.name for log in LOGS)
-            raise NearlyRefused(f"{file} is not a log of {known}; give a pattern=... for others")
-        with naming(file):
+            known = ", ".join(log.name for log in LOG_FORMATS)
+            raise RefusedIncomplete(
+                f"{file} is not a log of {known}; give a pattern=... for others"
+            )
+        with prefix_errors(file):
             fields = fields_of[file] if fields_of is not None else None
-            read.append((_read(log, lines, until), _named(file, fields, log.solver)))
+            read.append((_parse_log(log, lines, until), _name_run(file, fields, log.solver)))
     if own and not any(len(one.value) for one, _ in read):
         raise DataError(f"{source.label}: the pattern '{pattern}' matches no line of any log")
     if not read:
         raise Refused("no file is a log of a known solver")
     if names is None:
-        _warn_of_repetitions(files, [name for _, name in read])
+        _warn_if_repetitions_missed(files, [name for _, name in read])
     told: set[Direction] = {one.direction for one, _ in read if one.direction}
     if direction is None and len(told) != 1:
         why = "some logs minimise and some maximise" if told else "the logs do not tell"
@@ -176,24 +182,26 @@ def read_logs(
     return Runs.from_records(records, direction=direction, clock=clock)
 
 
-def _own(pattern: str) -> Log:
+def _make_log_format(pattern: str) -> LogFormat:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
         raise DataError(f"pattern '{pattern}': {error}") from None
     if not {"time", "value"} <= set(compiled.groupindex):
         raise DataError(f"pattern '{pattern}' needs the groups (?P<time>...) and (?P<value>...)")
-    return Log("log", None, (compiled,))
+    return LogFormat("log", None, (compiled,))
 
 
-def _recognised(lines: list[str]) -> Log | None:
-    for log in LOGS:
-        if log.recognise and any(_match(log.recognise, line) for line in lines):
+def _recognise_format(lines: list[str]) -> LogFormat | None:
+    for log in LOG_FORMATS:
+        if log.recognise and any(_match_line(log.recognise, line) for line in lines):
             return log
     return None
 
 
-def _named(file: str, fields: Mapping[str, str] | None, solver: str | None) -> tuple[str, str, int]:
+def _name_run(
+    file: str, fields: Mapping[str, str] | None, solver: str | None
+) -> tuple[str, str, int]:
     """Algorithm, instance and repetition of a log, from its path."""
     if fields is not None:
         parts = [fields.get("algorithm", solver or ""), fields.get("instance", "")]
@@ -218,17 +226,19 @@ def _named(file: str, fields: Mapping[str, str] | None, solver: str | None) -> t
     return parts[0], parts[1], int(repetition)
 
 
-def _warn_of_repetitions(files: Sequence[str], named: Sequence[tuple[str, str, int]]) -> None:
+def _warn_if_repetitions_missed(
+    files: Sequence[str], named: Sequence[tuple[str, str, int]]
+) -> None:
     """Say so if paths seem to have repetitions in them that were taken as parts of instances."""
-    pattern = propose(files, ["algorithm", "instance"]) or ""
-    if _MARKED.search(pattern) and not any(repetition for _, _, repetition in named):
+    pattern = propose_pattern(files, ["algorithm", "instance"]) or ""
+    if _MARKED_REPETITION.search(pattern) and not any(repetition for _, _, repetition in named):
         warn(
             f"{files[0]} was taken as instance {named[0][1]!r}; if the files are repetitions on "
             f"instances, pass names={pattern!r}"
         )
 
 
-class _Read(NamedTuple):
+class _ParsedLog(NamedTuple):
     """What a log says."""
 
     time: NDArray[np.float64]
@@ -251,34 +261,38 @@ class _Read(NamedTuple):
         return np.append(self.time, self.last), np.append(value, self.best)
 
 
-def _read(log: Log, lines: list[str], until: float | None) -> _Read:
+def _parse_log(log: LogFormat, lines: list[str], until: float | None) -> _ParsedLog:
     incumbents: list[tuple[float, float]] = []
     stamps: list[float] = []
     best, status, direction = None, Status.CUT, log.direction
     for i, line in enumerate(lines, start=1):
         where = f"line {i}"
         for pattern in log.incumbent:
-            if found := _match(pattern, line, whole=log.recognise is not None):
-                time, value, bound = _incumbent(found.groupdict(), where)
+            if found := _match_line(pattern, line, whole=log.recognise is not None):
+                time, value, bound = _parse_incumbent(found.groupdict(), where)
                 stamps.append(time)
                 if value is not None:
                     incumbents.append((time, value))
-                    direction = direction or _told(value, bound)
-        if log.until and (found := _match(log.until, line)) and found["time"] is not None:
-            stamps.append(_seconds(found["time"], "s", where))
-        if log.best and (found := _match(log.best, line)):
+                    direction = direction or _infer_direction(value, bound)
+        if log.until and (found := _match_line(log.until, line)) and found["time"] is not None:
+            stamps.append(_parse_seconds(found["time"], "s", where))
+        if log.best and (found := _match_line(log.best, line)):
             best = parse_number(found["value"], where)
-        status = next((s for pattern, s in log.ending.items() if _match(pattern, line)), status)
+        status = next(
+            (s for pattern, s in log.ending.items() if _match_line(pattern, line)), status
+        )
     # Stamps count from the start of the run, or since 1970: then the log's first is the start.
     first = min(stamps, default=0.0)
-    zero = first if first > _LONGEST_RUN else 0.0
+    zero = first if first > _MAX_RUN_SECONDS else 0.0
     time, value = np.array(incumbents, dtype=np.float64).reshape(-1, 2).T
     last = max(stamps, default=0.0) - zero
     end = last if until is None else until
-    return _Read(time - zero, value, last, end, best, status, direction)
+    return _ParsedLog(time - zero, value, last, end, best, status, direction)
 
 
-def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float | None, str | None]:
+def _parse_incumbent(
+    groups: dict[str, str | None], where: str
+) -> tuple[float, float | None, str | None]:
     """Time, value (``None`` for none yet) and bound of a line."""
     if groups["time"] is None:
         raise DataError(
@@ -286,28 +300,28 @@ def _incumbent(groups: dict[str, str | None], where: str) -> tuple[float, float 
             "for instance with: solver ... | ts -s '%.s'"
         )
     unit = groups.get("unit") or "s"
-    if unit not in _UNITS:
-        raise DataError(f"{where}: the unit {unit!r} is not one of {', '.join(_UNITS)}")
-    time = _seconds(groups["time"], unit, where)
+    if unit not in _UNIT_SECONDS:
+        raise DataError(f"{where}: the unit {unit!r} is not one of {', '.join(_UNIT_SECONDS)}")
+    time = _parse_seconds(groups["time"], unit, where)
     text = (groups["value"] or "").rstrip("*")
-    value = None if text in _NO_VALUE else parse_number(text, where)
+    value = None if text in _NO_VALUE_TEXTS else parse_number(text, where)
     return time, value, groups.get("bound")
 
 
-def _match(pattern: Pattern[str], line: str, *, whole: bool = True) -> re.Match[str] | None:
-    if len(line) > LONGEST_LINE:
+def _match_line(pattern: Pattern[str], line: str, *, whole: bool = True) -> re.Match[str] | None:
+    if len(line) > MAX_LINE_CHARACTERS:
         return None
     return pattern.fullmatch(line) if whole else pattern.search(line)
 
 
-def _seconds(text: str, unit: str, where: str) -> float:
+def _parse_seconds(text: str, unit: str, where: str) -> float:
     seconds = 0.0
     for part in text.split(":"):
         seconds = 60.0 * seconds + parse_time(part, where)
-    return parse_time(repr(seconds * _UNITS[unit]), where)
+    return parse_time(repr(seconds * _UNIT_SECONDS[unit]), where)
 
 
-def _told(value: float, bound: str | None) -> Direction | None:
+def _infer_direction(value: float, bound: str | None) -> Direction | None:
     """The direction, from a solution and a bound on it that it has not reached."""
     try:
         limit = float(bound or "nan")

@@ -11,10 +11,10 @@ from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.readers.source import Source, resolve_direction
-from polarbear.readers.tables import csv_columns, need
+from polarbear.readers.tables import read_csv_columns, require_columns
 
-_NEEDED = ("optimizer_name", "budget", "loss", "elapsed_budget", "elapsed_time")
-_NOT_THE_PROBLEM = {*_NEEDED, "", "error", "seed", "pseudotime", "num_objectives"}
+_REQUIRED_COLUMNS = ("optimizer_name", "budget", "loss", "elapsed_budget", "elapsed_time")
+_OTHER_COLUMNS = {*_REQUIRED_COLUMNS, "", "error", "seed", "pseudotime", "num_objectives"}
 
 
 def read_nevergrad(
@@ -26,11 +26,11 @@ def read_nevergrad(
     optimiser at growing budgets are joined to one trajectory, k-th repetition with k-th
     repetition, so best-so-far is over the budgets up to a time. A run that failed has no value.
     """
-    columns = csv_columns(source)
-    need(columns, *_NEEDED)
+    columns = read_csv_columns(source)
+    require_columns(columns, *_REQUIRED_COLUMNS)
     cells = columns.table
     rows = range(len(cells["loss"]))
-    instances = _instances(cells, len(rows))
+    instances = _name_instances(cells, len(rows))
     seen: Counter[tuple[str, str, str]] = Counter()
     repetitions = [0] * len(rows)
     seeds = cells.get("seed", [""] * len(rows))
@@ -53,18 +53,16 @@ def read_nevergrad(
         "time": cells["budget"],
         "value": losses,
     }
-    long = MappingColumns(table, columns.where)
+    long = MappingColumns(table, columns.describe_row)
     direction = resolve_direction(direction, "minimize")
     return Runs.from_columns(
         long, ColumnNaming(until="last"), direction=direction, clock=clock, surely_runs=True
     )
 
 
-def _instances(cells: dict[str, list[str]], rows: int) -> list[str]:
+def _name_instances(cells: dict[str, list[str]], rows: int) -> list[str]:
     """The problem of each row: its function, and the descriptors that tell its variants apart."""
-    told = [
-        n for n in cells if n not in _NOT_THE_PROBLEM and not n.startswith(("info/", "Unnamed:"))
-    ]
+    told = [n for n in cells if n not in _OTHER_COLUMNS and not n.startswith(("info/", "Unnamed:"))]
     blank = [""] * rows
     functions = [
         name or kind or "problem"

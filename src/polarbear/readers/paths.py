@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from re import Pattern
 
 from polarbear._text import format_list
-from polarbear.data.lacking import REPETITION_COLUMNS
+from polarbear.data.missing_columns import REPETITION_COLUMNS
 from polarbear.errors import DataError, warn
-from polarbear.readers.source import NearlyRefused, Source
+from polarbear.readers.source import RefusedIncomplete, Source
 
 MAX_PATH_CHARACTERS = 1_000
 """Longer paths fit no pattern: matching takes time that grows faster than their length."""
@@ -60,7 +60,7 @@ class PathPattern:
         if greedy is None or lazy is None:
             return None
         if greedy.groupdict() != lazy.groupdict():
-            ways = " or ".join(_spell(way.groupdict()) for way in (lazy, greedy))
+            ways = " or ".join(_format_fields(way.groupdict()) for way in (lazy, greedy))
             raise DataError(
                 f"{name}: names={self.names!r} fits in more than one way: {ways}; pass a regular "
                 "expression, names=r'(?P<algorithm>...)(?P<instance>...)'"
@@ -68,14 +68,16 @@ class PathPattern:
         return greedy.groupdict()
 
 
-def name_files(source: Source, files: Sequence[str], names: str) -> dict[str, dict[str, str]]:
+def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, dict[str, str]]:
     """The fields of each file that the pattern fits, with a warning about the others."""
     pattern = PathPattern(names)
     fitting = {name: pattern.fields(source.path(name), name) for name in files}
     named = {name: fields for name, fields in fitting.items() if fields is not None}
     others = [name for name in files if name not in named]
     if not named:
-        raise NearlyRefused(f"no file fits names={names!r}: the first is {source.path(others[0])}")
+        raise RefusedIncomplete(
+            f"no file fits names={names!r}: the first is {source.path(others[0])}"
+        )
     if others:
         warn(
             f"{source.label}: {len(others):,} of {len(files):,} files do not fit names={names!r} "
@@ -84,7 +86,7 @@ def name_files(source: Source, files: Sequence[str], names: str) -> dict[str, di
     return named
 
 
-def propose(files: Sequence[str], wanted: Sequence[str]) -> str | None:
+def propose_pattern(files: Sequence[str], wanted: Sequence[str]) -> str | None:
     """A pattern that names all these files, with the ``wanted`` fields; None if there is none.
 
     Which part is the algorithm is a guess: the first that differs between files.
@@ -95,18 +97,20 @@ def propose(files: Sequence[str], wanted: Sequence[str]) -> str | None:
     if len(files) < 2 or len({name.count("/") for name in files}) > 1:
         return None
     for with_repetition in (True, False):
-        parts = [_Part(list(layer)) for layer in zip(*(f.split("/") for f in files), strict=True)]
+        parts = [
+            _PathPart(list(layer)) for layer in zip(*(f.split("/") for f in files), strict=True)
+        ]
         parts[-1].take_ending()
         if with_repetition and not any(part.take_repetition() for part in reversed(parts)):
             continue
         for slots in ([part for part in parts if len(set(part.texts)) > 1], parts):
-            template = _fill(parts, slots, wanted)
-            if template and _tells_apart(template, files):
+            template = _fill_template(parts, slots, wanted)
+            if template and _is_unambiguous(template, files):
                 return template
     return None
 
 
-class _Part:
+class _PathPart:
     """One folder or file name of each path: fixed text, or fields with text between them."""
 
     def __init__(self, texts: list[str]):
@@ -115,7 +119,7 @@ class _Part:
 
     def take_ending(self) -> None:
         """Take off what all names end in, such as .csv."""
-        endings = {name[_ending_of(name) :] for name in self.texts}
+        endings = {name[_find_ending(name) :] for name in self.texts}
         if len(endings) == 1:
             self.behind = endings.pop()
             self.texts = [name.removesuffix(self.behind) for name in self.texts]
@@ -141,7 +145,9 @@ class _Part:
         return None
 
 
-def _fill(parts: Sequence[_Part], slots: Sequence[_Part], wanted: Sequence[str]) -> str | None:
+def _fill_template(
+    parts: Sequence[_PathPart], slots: Sequence[_PathPart], wanted: Sequence[str]
+) -> str | None:
     """The template with a wanted field in each slot, and two in the last if one is left over."""
     fields = [f"{{{field}}}" for field in wanted]
     if slots and len(slots) == len(wanted) - 1 and (separator := slots[-1].separator()):
@@ -152,14 +158,14 @@ def _fill(parts: Sequence[_Part], slots: Sequence[_Part], wanted: Sequence[str])
     return "/".join(filled.get(id(part), part.texts[0]) + part.behind for part in parts)
 
 
-def _ending_of(name: str) -> int:
+def _find_ending(name: str) -> int:
     """Where the ending of a file name starts."""
     stem = name[:-3] if name.lower().endswith(".gz") else name
     dot = stem.rfind(".")
     return dot if dot > 0 and _ENDING.fullmatch(stem[dot:]) else len(stem)
 
 
-def _tells_apart(template: str, files: Sequence[str]) -> bool:
+def _is_unambiguous(template: str, files: Sequence[str]) -> bool:
     """Whether each file fits in one way, and no two are the same run."""
     pattern = PathPattern(template)
     try:
@@ -202,5 +208,5 @@ def _compile_template(names: str, laziness: str) -> Pattern[str]:
     return re.compile(text + re.escape(names[at:]) + r"(?:\.gz)?")
 
 
-def _spell(fields: dict[str, str]) -> str:
+def _format_fields(fields: dict[str, str]) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in fields.items())

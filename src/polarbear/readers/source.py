@@ -22,12 +22,12 @@ from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
-MOST_BYTES = 1 << 28
+MAX_UNPACKED_BYTES = 1 << 28
 """The most that all packed files of a source may unpack to together: not all of the memory."""
 
 TAR_HEADER_BYTES = 512
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
+EXAMPLE_PATH = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
 """The results that come with the package: seven algorithms on 60 problems."""
 
 
@@ -40,7 +40,7 @@ class Refused(Exception):  # noqa: N818 (an answer, not an error)
     """
 
 
-class NearlyRefused(Refused):
+class RefusedIncomplete(Refused):
     """The same, where the files look like the format: worth being said first.
 
     ``arguments`` are those of ``read`` that would supply what is lacking.
@@ -82,7 +82,7 @@ class Source:
         self.label = label
         self.root = root or label  # the folder that names are relative to
         self.close = close
-        shown = [name for name in load if not _hidden(name)] if names is None else names
+        shown = [name for name in load if not _is_hidden(name)] if names is None else names
         self.files = tuple(sorted(shown, key=natural_sort_key))
         self.forced = False  # whether the caller insists on a format, whatever files are called
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
@@ -97,8 +97,8 @@ class Source:
         if self.forced and len(self.files) == 1:
             return list(self.files)
         names = [name for name in self.files if name.lower().removesuffix(".gz").endswith(endings)]
-        with naming(self.label):
-            check_unpacked(sum(self._packed.get(name, 0) for name in names))
+        with prefix_errors(self.label):
+            check_unpacked_size(sum(self._packed.get(name, 0) for name in names))
         return names
 
     def path(self, name: str) -> str:
@@ -107,12 +107,12 @@ class Source:
 
     def content(self, name: str) -> bytes:
         """All bytes of a file, unpacked if it is a ``.gz``."""
-        with unpacking(name):
+        with wrap_archive_errors(name):
             self._count(name, self._packed.get(name, 0))
             content = self._load[name]()
             if name.lower().endswith(".gz"):
                 with gzip.open(io.BytesIO(content)) as file:
-                    content = file.read(MOST_BYTES + 1)
+                    content = file.read(MAX_UNPACKED_BYTES + 1)
                 self._count(name, len(content) + self._packed.get(name, 0))
         return content
 
@@ -120,7 +120,7 @@ class Source:
         """Add what a file unpacks to, once, and refuse a source that unpacks to too much."""
         self._total += max(size - self._unpacked.get(name, 0), 0)
         self._unpacked[name] = max(size, self._unpacked.get(name, 0))
-        check_unpacked(self._total)
+        check_unpacked_size(self._total)
 
     def handle(self, name: str) -> Path | io.BytesIO:
         """A file for libraries that read files themselves, and need not all of it."""
@@ -174,37 +174,39 @@ def open_source(path: str | PathLike[str]) -> Source:
             raise
         raise DataError(f"{path}: {error}") from None
     if not exists:
-        there = path.name == EXAMPLE.name
+        there = path.name == EXAMPLE_PATH.name
         hint = "; the example comes with the package: runs = pb.example()" if there else ""
         raise DataError(f"{path}: no such file or folder{hint}")
-    with unpacking(str(path)):
+    with wrap_archive_errors(str(path)):
         if folder:
-            source = _folder(path)
+            source = _open_folder(path)
         elif start == b"PK\x03\x04":
-            source = _zip(path)
+            source = _open_zip(path)
         elif packed:
-            source = _tar(path)
+            source = _open_tar(path)
         elif not start:
             raise DataError("the file is empty")
         else:
             # What a file refers to lies beside it: it can be opened, but is not read unasked.
             index = path.suffix.lower() in (".json", ".info")
             near = [*path.parent.glob("*"), *path.parent.glob("*/*")] if index else [path]
-            source = _files(_below(path.parent, near), path, path.parent, names=[path.name])
+            source = _open_files(
+                _relative_names(path.parent, near), path, path.parent, names=[path.name]
+            )
     if not source.files:
         raise DataError(f"{path}: holds no files")
     return source
 
 
-def _folder(path: Path) -> Source:
-    return _files(_below(path, path.rglob("*")), path, path)
+def _open_folder(path: Path) -> Source:
+    return _open_files(_relative_names(path, path.rglob("*")), path, path)
 
 
-def _below(folder: Path, files: Iterable[Path]) -> dict[str, Path]:
+def _relative_names(folder: Path, files: Iterable[Path]) -> dict[str, Path]:
     return {file.relative_to(folder).as_posix(): file for file in files if file.is_file()}
 
 
-def _files(
+def _open_files(
     paths: Mapping[str, Path], label: Path, root: Path, names: Iterable[str] | None = None
 ) -> Source:
     plain = {name: path for name, path in paths.items() if path.suffix != ".gz"}
@@ -212,7 +214,7 @@ def _files(
     return Source(str(label), load, plain, names, root=root.absolute().as_posix())
 
 
-def _zip(path: Path) -> Source:
+def _open_zip(path: Path) -> Source:
     archive = zipfile.ZipFile(path)  # opened once: its directory may list thousands of files
     members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
 
@@ -227,20 +229,20 @@ def _zip(path: Path) -> Source:
         str(path),
         {name: loader(info) for name, info in members.items()},
         {},
-        root=_without_ending(path),
+        root=_strip_archive_suffix(path),
         packed={name: info.file_size for name, info in members.items()},
         close=archive.close,
     )
 
 
-def _tar(path: Path) -> Source:
+def _open_tar(path: Path) -> Source:
     """All of it at once: to find a file in a packed tar, everything before it is unpacked."""
     contents: dict[str, bytes] = {}
     total = 0
     with tarfile.open(path) as archive:
         for member in archive:
             total += member.size + TAR_HEADER_BYTES
-            check_unpacked(total)
+            check_unpacked_size(total)
             if member.isfile() and (file := archive.extractfile(member)):
                 contents[member.name.removeprefix("./")] = file.read()
 
@@ -251,32 +253,32 @@ def _tar(path: Path) -> Source:
         str(path),
         {name: loader(name) for name in contents},
         {},
-        root=_without_ending(path),
+        root=_strip_archive_suffix(path),
         packed={name: len(content) for name, content in contents.items()},
     )
 
 
-def _without_ending(path: Path) -> str:
+def _strip_archive_suffix(path: Path) -> str:
     """The path of an archive as if it were a folder: runs.tar.gz is runs."""
     name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
     return path.absolute().with_name(name or path.name).as_posix()
 
 
-def check_unpacked(size: int) -> None:
+def check_unpacked_size(size: int) -> None:
     """Refuse what unpacks to more than the memory should hold."""
-    if size > MOST_BYTES:
-        raise DataError(f"unpacks to more than {MOST_BYTES >> 20} MiB; unpack it yourself")
+    if size > MAX_UNPACKED_BYTES:
+        raise DataError(f"unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; unpack it yourself")
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) for part in name.split("/"))
 
 
 @contextmanager
-def unpacking(name: str) -> Iterator[None]:
+def wrap_archive_errors(name: str) -> Iterator[None]:
     """Turn what the standard library raises on damaged archives into one error."""
     try:
-        with naming(name):
+        with prefix_errors(name):
             yield
     except DataError:
         raise
@@ -295,7 +297,7 @@ def unpacking(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
+def prefix_errors(name: str) -> Iterator[None]:
     """Put the file's name before what is wrong in it, unless it is there."""
     try:
         yield

@@ -10,28 +10,28 @@ from typing import Any, NamedTuple
 
 from polarbear._text import format_count, format_list
 from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.lacking import (
-    NAMED_LIKE_A_TIME,
+from polarbear.data.long_table import ColumnNaming, find_repetition_column
+from polarbear.data.missing_columns import (
     REPETITION_COLUMNS,
+    TIME_COLUMN,
     count_incomplete,
-    lacking,
-    list_gaps,
-    meant,
-    name_columns,
+    describe_gaps,
+    describe_missing_columns,
+    guess_columns,
+    suggest_columns,
 )
-from polarbear.data.long_table import ColumnNaming, repetition_column
 from polarbear.data.parquet import ParquetColumns
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
-from polarbear.readers.paths import name_files, propose
-from polarbear.readers.source import NearlyRefused, Refused, Source
-from polarbear.readers.source import naming as naming_file
+from polarbear.readers.paths import parse_paths, propose_pattern
+from polarbear.readers.source import Refused, RefusedIncomplete, Source
+from polarbear.readers.source import prefix_errors as naming_file
 
 Aliases = Mapping[str, str | Sequence[str]]
 
 # No column of a user is called like this.
-_TIME_OF, _VALUE_OF, _UNTIL_OF = "\0time", "\0value", "\0until"
+_LONG_TIME, _LONG_VALUE, _LONG_UNTIL = "\0time", "\0value", "\0until"
 
 
 def read_long_csv(
@@ -51,12 +51,14 @@ def read_long_csv(
     """
     files, naming = read_csv(source, names, columns), ColumnNaming(**parts)
     table = files.columns
-    timed = list(_times(table))
+    timed = list(_find_time_columns(table))
     if len(timed) > 1 and {naming.time, naming.value}.isdisjoint(table.names):
         given = [f"{name}=" for name in ("time", "value", "until") if parts.get(name) is not None]
         why = f"it has a column per time ({format_list(timed, 4)})"
         if given and not source.forced:
-            raise NearlyRefused(f"{why}, which are read as they are: leave out {', '.join(given)}")
+            raise RefusedIncomplete(
+                f"{why}, which are read as they are: leave out {', '.join(given)}"
+            )
         raise Refused(f"{why}, which is format='wide'")
     direction = files.need(naming, direction, ("time", naming.time), ("value", naming.value))
     table, naming = files.with_runs_without_rows(naming)
@@ -82,12 +84,14 @@ def read_wide_csv(
     a column "until" says. ``names`` and ``columns`` are as for long tables.
     """
     files, parts = read_csv(source, names, columns), ColumnNaming(algorithm, instance, repetition)
-    table, times = files.columns, _times(files.columns)
+    table, times = files.columns, _find_time_columns(files.columns)
     if not times:
         raise Refused("no column is named like a time (100, t=100, time_100)")
     direction = files.need(parts, direction)
     for header, file in files.headers.items():
-        if partial := next((name for name in _times_in(header) if name not in times), None):
+        if partial := next(
+            (name for name in _parse_time_columns(header) if name not in times), None
+        ):
             raise Refused(f"{file} has a column {partial!r} that not all files have")
     if len(set(times.values())) < len(times):
         raise DataError(
@@ -96,27 +100,27 @@ def read_wide_csv(
     never = "inf" if direction == "minimize" else "-inf"
     labels = {name: [] for name in table.names if name not in times}
     ends = table.table.get("until", [])
-    long: dict[str, list[Any]] = {_TIME_OF: [], _VALUE_OF: [], _UNTIL_OF: []}
+    long: dict[str, list[Any]] = {_LONG_TIME: [], _LONG_VALUE: [], _LONG_UNTIL: []}
     places: list[tuple[int, str]] = []
     for row in range(len(table.table[algorithm])):
         cells = {name: table.table[name][row] for name in times}
         seen = {name: cell for name, cell in cells.items() if cell} or {"": never}
         until = (row < len(ends) and ends[row]) or max(times.get(name, 0.0) for name in seen)
         for name, cell in seen.items():
-            long[_TIME_OF].append(times.get(name, 0.0))
-            long[_VALUE_OF].append(cell)
-            long[_UNTIL_OF].append(until)
+            long[_LONG_TIME].append(times.get(name, 0.0))
+            long[_LONG_VALUE].append(cell)
+            long[_LONG_UNTIL].append(until)
             places.append((row, name))
         for name, column in labels.items():
             column.extend([table.table[name][row]] * len(seen))
 
     def where(cell: int) -> str:
         row, name = places[cell]
-        return f"{table.where(row)}, under {name!r}"
+        return f"{table.describe_row(row)}, under {name!r}"
 
     _refuse_merged_rows(table, parts)
     parts = ColumnNaming(
-        algorithm, instance, repetition, _TIME_OF, _VALUE_OF, _UNTIL_OF, missing=missing
+        algorithm, instance, repetition, _LONG_TIME, _LONG_VALUE, _LONG_UNTIL, missing=missing
     )
     cells = MappingColumns({**labels, **long}, where)
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
@@ -124,13 +128,18 @@ def read_wide_csv(
 
 def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
     """Each row is a run, so two rows that name the same run lack a column that tells them apart."""
-    repetition = repetition_column(table, parts)
-    columns = [parts.algorithm, *parts.instance_columns(), *([repetition] if repetition else [])]
+    repetition = find_repetition_column(table, parts)
+    columns = [
+        parts.algorithm,
+        *parts.list_instance_columns(),
+        *([repetition] if repetition else []),
+    ]
     seen: dict[tuple[str, ...], int] = {}
     for row, key in enumerate(zip(*(table.table[name] for name in columns), strict=True)):
         if key in seen:
             raise DataError(
-                f"{table.where(seen[key])} and {table.where(row)} are both {', '.join(key)}: name "
+                f"{table.describe_row(seen[key])} and {table.describe_row(row)} are both "
+                f"{', '.join(key)}: name "
                 "the column that tells them apart with repetition='...' or instance=('...', '...')"
             )
         seen[key] = row
@@ -147,22 +156,30 @@ def read_long_parquet(
 ) -> Runs:
     """Parquet with a row per thing seen of a run, or as :meth:`Runs.to_parquet` writes it."""
     naming, read = ColumnNaming(**parts), []
-    aliases = _checked_aliases(columns)
-    for name, table, fields in parquet_columns(source, names):
+    aliases = _normalise_aliases(columns)
+    for name, table, fields in open_parquet_files(source, names):
         with naming_file(name):
-            table.amend(_renamed(table.names, aliases), _checked_fields(fields, table.names))
-            roles = (*naming.identity(), ("time", naming.time), ("value", naming.value))
-            told = direction or table.about.get("direction")
-            if (why := lacking(table, roles)) or told is None:
+            table.amend_columns(
+                _find_renames(table.names, aliases), _check_fields(fields, table.names)
+            )
+            roles = (
+                *naming.list_identity_columns(),
+                ("time", naming.time),
+                ("value", naming.value),
+            )
+            told = direction or table.metadata.get("direction")
+            if (why := describe_missing_columns(table, roles)) or told is None:
                 incomplete = count_incomplete(table, roles)
-                gaps, more = list_gaps(told, naming.missing, incomplete)
-                arguments = name_columns(table, roles)
-                raise NearlyRefused("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
+                gaps, more = describe_gaps(told, naming.missing, incomplete)
+                arguments = suggest_columns(table, roles)
+                raise RefusedIncomplete(
+                    "; ".join([why, *gaps] if why else gaps), {**arguments, **more}
+                )
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
     return read[0] if len(read) == 1 else Runs.concat(read)
 
 
-class CsvFiles(NamedTuple):
+class CsvTable(NamedTuple):
     """All CSV files of a source as one table of texts, with the columns that all of them have."""
 
     columns: MappingColumns
@@ -179,11 +196,11 @@ class CsvFiles(NamedTuple):
 
         Columns that matter must be in all files or in none.
         """
-        why, arguments = self._lacking([*naming.identity(), *others])
+        why, arguments = self._lacking([*naming.list_identity_columns(), *others])
         if why or direction is None:
             n_incomplete = sum(count_incomplete(MappingColumns(own), others) for own in self.cells)
-            gaps, more = list_gaps(direction, naming.missing, n_incomplete)
-            raise NearlyRefused("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
+            gaps, more = describe_gaps(direction, naming.missing, n_incomplete)
+            raise RefusedIncomplete("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
         told = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
         for name in (*told, "until", "status"):
             lack = [file for header, file in self.headers.items() if name not in header]
@@ -204,12 +221,12 @@ class CsvFiles(NamedTuple):
         unnamed = [part for part in ("algorithm", "instance") if part in nowhere]
         pattern = None
         if unnamed and not self.fields and len(self.files) > 1:
-            pattern = propose(self.files, unnamed)
+            pattern = propose_pattern(self.files, unnamed)
         if len(self.headers) == 1 and pattern is None:
-            hint = "" if self.fields or not unnamed or len(self.files) == 1 else _NAMED_BY_PATH
-            why = lacking(self.columns, roles)
+            hint = "" if self.fields or not unnamed or len(self.files) == 1 else _PATH_HINT
+            why = describe_missing_columns(self.columns, roles)
             layout = "there seems to be a column per" in why
-            return why + hint, {} if layout else name_columns(self.columns, roles)
+            return why + hint, {} if layout else suggest_columns(self.columns, roles)
         first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
         file, *other_files = self.headers.values()
         columns = f"the columns of {file} are {format_list(first)}"
@@ -219,10 +236,12 @@ class CsvFiles(NamedTuple):
             columns = f"the columns of {other_files[least]} are {format_list(others[least])}"
             columns += f"; in {file}, {format_list(first)}"
         arguments: dict[str, Any] = {"names": pattern} if pattern else {}
-        arguments |= _aliases(self.headers, [each for each in gone if each[0] not in unnamed])
+        arguments |= _suggest_aliases(
+            self.headers, [each for each in gone if each[0] not in unnamed]
+        )
         advice = [f"{name}={value!r}" for name, value in arguments.items()]
         if unnamed and not pattern:
-            advice.append(_NAMED_BY_PATH.removeprefix("; "))
+            advice.append(_PATH_HINT.removeprefix("; "))
         swap = ""
         if pattern and len(unnamed) == 2:
             swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
@@ -235,7 +254,7 @@ class CsvFiles(NamedTuple):
             return self.columns, naming
         listed = format_list(list(self.without_rows), 4)
         several = format_count(len(self.without_rows), "file")
-        told = {name for _, name in naming.identity()}
+        told = {name for _, name in naming.list_identity_columns()}
         if not all(told <= fields.keys() for fields in self.without_rows.values()):
             warn(
                 f"{several} without rows left out ({listed}): nothing says which runs they are; "
@@ -258,15 +277,15 @@ class CsvFiles(NamedTuple):
         files = list(self.without_rows)
 
         def where(row: int) -> str:
-            return self.columns.where(row) if row < old else files[row - old]
+            return self.columns.describe_row(row) if row < old else files[row - old]
 
         return MappingColumns(table, where), replace(naming, status=status)
 
 
-_NAMED_BY_PATH = "; or say what a file's path means with names='{algorithm}/{instance}.csv'"
+_PATH_HINT = "; or say what a file's path means with names='{algorithm}/{instance}.csv'"
 
 
-def _aliases(
+def _suggest_aliases(
     headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
     """The arguments by which the columns that are lacking are known in every file."""
@@ -275,7 +294,7 @@ def _aliases(
     others: dict[str, dict[str, None]] = {name: {} for _, name in gone}
     for header in headers:
         here = [(part, name) for part, name in gone if name not in header]
-        guesses = meant(here, header)
+        guesses = guess_columns(here, header)
         for part, name in here:
             others[name][guesses.get(part, "...")] = None
     if len(headers) == 1:
@@ -283,7 +302,7 @@ def _aliases(
     return {"columns": {name: list(guesses) for name, guesses in others.items()}}
 
 
-def csv_columns(source: Source) -> MappingColumns:
+def read_csv_columns(source: Source) -> MappingColumns:
     """All CSV files of a source as one table of texts; they must have the same columns."""
     files = read_csv(source)
     (first, file), *others = files.headers.items()
@@ -295,11 +314,11 @@ def csv_columns(source: Source) -> MappingColumns:
     return files.columns
 
 
-def read_csv(source: Source, names: str | None = None, aliases: Aliases | None = None) -> CsvFiles:
+def read_csv(source: Source, names: str | None = None, aliases: Aliases | None = None) -> CsvTable:
     """All CSV files of a source, with the fields of their paths and other names of columns."""
     if "csv" not in source.memo:
         try:
-            source.memo["csv"] = _read_files(source, names, _checked_aliases(aliases))
+            source.memo["csv"] = _read_csv_files(source, names, _normalise_aliases(aliases))
         except Refused as why:
             source.memo["csv"] = why
     files = source.memo["csv"]
@@ -308,21 +327,21 @@ def read_csv(source: Source, names: str | None = None, aliases: Aliases | None =
     return files
 
 
-def _read_files(source: Source, names: str | None, aliases: Aliases) -> CsvFiles:
+def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvTable:
     files = list(source.files) if source.forced and names else source.ending(".csv", ".tsv")
     if not files:
         raise Refused("no file ends in .csv or .tsv")
-    fields_of = {name: {} for name in files} if names is None else name_files(source, files, names)
+    fields_of = {name: {} for name in files} if names is None else parse_paths(source, files, names)
     files, starts, n_rows = [], [], 0
     cells: list[dict[str, Sequence[str]]] = []
     headers: dict[tuple[str, ...], str] = {}
     without_rows: dict[str, dict[str, str]] = {}
     for name, fields in fields_of.items():
         with naming_file(name):
-            header, rows = _read_csv(source, name)
-            own = _renamed(header, aliases)
+            header, rows = _read_csv_file(source, name)
+            own = _find_renames(header, aliases)
             header = [own.get(column, column) for column in header]
-            _checked_fields(fields, header)
+            _check_fields(fields, header)
         if not rows:
             without_rows[name] = fields
         if not header:
@@ -344,14 +363,14 @@ def _read_files(source: Source, names: str | None, aliases: Aliases) -> CsvFiles
 
     def where(row: int) -> str:
         file = bisect.bisect_right(starts, row) - 1
-        return f"{files[file]}, line {_line(source, files[file], row - starts[file])}"
+        return f"{files[file]}, line {_find_line(source, files[file], row - starts[file])}"
 
     columns = MappingColumns(table, where)
     fields = frozenset(field for own in fields_of.values() for field in own)
-    return CsvFiles(columns, headers, without_rows, list(fields_of), fields, cells)
+    return CsvTable(columns, headers, without_rows, list(fields_of), fields, cells)
 
 
-def _renamed(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
+def _find_renames(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
     """Which columns of a file to rename: the first other name of each that it lacks."""
     present = set(names)
     found = {
@@ -362,7 +381,7 @@ def _renamed(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
     return {other: column for other, column in found.items() if other is not None}
 
 
-def _checked_aliases(columns: Aliases | None) -> Aliases:
+def _normalise_aliases(columns: Aliases | None) -> Aliases:
     """Other names of columns, each as a list."""
     if columns is None:
         return {}
@@ -374,7 +393,7 @@ def _checked_aliases(columns: Aliases | None) -> Aliases:
     }
 
 
-def _checked_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, str]:
+def _check_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, str]:
     """The fields of a path, of which none may be a column as well."""
     for field in fields:
         if field in header:
@@ -384,9 +403,9 @@ def _checked_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, 
     return fields
 
 
-def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
+def _read_csv_file(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the rows that are not blank."""
-    reader = _csv_reader(source, name)
+    reader = _open_csv(source, name)
     try:
         header, *rows = [row for row in reader if row] or [[]]
     except csv.Error as error:
@@ -400,49 +419,49 @@ def _read_csv(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
     if set(map(len, rows)) - {len(header)}:
         odd = next(i for i, row in enumerate(rows) if len(row) != len(header))
         found = f"{len(rows[odd])} cells where the first line has {len(header)}"
-        raise DataError(f"line {_line(source, name, odd)}: {found}")
+        raise DataError(f"line {_find_line(source, name, odd)}: {found}")
     return header, rows
 
 
-def _line(source: Source, name: str, row: int) -> int:
+def _find_line(source: Source, name: str, row: int) -> int:
     """The line on which a row ends. Lines are only counted for a message: a cell may span some."""
-    reader = _csv_reader(source, name)
+    reader = _open_csv(source, name)
     lines = (reader.line_num for cells in reader if cells)
     return next(line for i, line in enumerate(lines) if i == row + 1)
 
 
-def _csv_reader(source: Source, name: str) -> Any:
+def _open_csv(source: Source, name: str) -> Any:
     text = source.text(name)
     first = text.lstrip("\n").split("\n", 1)[0]
     separator = max(",;\t", key=first.count)
     return csv.reader(io.StringIO(text), delimiter=separator, strict=True)
 
 
-def parquet_columns(
+def open_parquet_files(
     source: Source, names: str | None = None
 ) -> Iterator[tuple[str, ParquetColumns, dict[str, str]]]:
     """The Parquet files of a source: their names, their columns and the fields of their paths."""
     files = source.ending(".parquet", ".pq")
     if not files:
         raise Refused("no file ends in .parquet or .pq")
-    fields_of = {name: {} for name in files} if names is None else name_files(source, files, names)
+    fields_of = {name: {} for name in files} if names is None else parse_paths(source, files, names)
     for name, fields in fields_of.items():
         with naming_file(name):
             columns = ParquetColumns(source.handle(name))
         yield name, columns, fields
 
 
-def _times(table: MappingColumns) -> dict[str, float]:
+def _find_time_columns(table: MappingColumns) -> dict[str, float]:
     """The columns that are named like a time, and these times."""
-    return _times_in(table.names)
+    return _parse_time_columns(table.names)
 
 
-def _times_in(names: Sequence[str]) -> dict[str, float]:
-    matches = {name: NAMED_LIKE_A_TIME.fullmatch(name) for name in names}
+def _parse_time_columns(names: Sequence[str]) -> dict[str, float]:
+    matches = {name: TIME_COLUMN.fullmatch(name) for name in names}
     return {name: float(match[1]) for name, match in matches.items() if match}
 
 
-def need(columns: Columns, *names: str) -> None:
+def require_columns(columns: Columns, *names: str) -> None:
     """Refuse a table that lacks a column of a known format."""
     for name in names:
         if name not in columns.names:

@@ -8,7 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import format_unit
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError, warn
-from polarbear.selection.portfolios import Found, Risk, Task, best_portfolios, reaches
+from polarbear.selection.portfolios import (
+    BestPortfolios,
+    PortfolioTask,
+    Risk,
+    find_best_portfolios,
+    is_maximal,
+)
 from polarbear.selection.preferences import (
     Linear,
     Preference,
@@ -21,7 +27,7 @@ from polarbear.selection.result import Choice, Selection
 
 Floats = NDArray[np.float64]
 
-MOST_DRAWS, MOST_CURVES = 4000, 1000
+MAX_DRAWS, MAX_CURVE_DRAWS = 4000, 1000
 """The number of draws of values, or of whole curves, by which portfolios are judged."""
 
 
@@ -83,8 +89,8 @@ def select(
             "fit the data first, select(fit(data), ...)"
         )
     wanted = to_preference(preference)
-    codes = _codes(posterior, among)
-    _check(risk, size, len(codes), repeats)
+    codes = _find_candidates(posterior, among)
+    _check_arguments(risk, size, len(codes), repeats)
     if sure is not None and not 0 < sure < 1:
         raise DataError(f"sure={sure!r}: expected a probability between 0 and 1, such as 0.95")
     if size > 1 and repeats is None:
@@ -95,18 +101,18 @@ def select(
             "Where results are joined (the hypervolume of fronts), the rule rates portfolios too "
             "low: rank each as an algorithm of its own instead"
         )
-    task = _task(posterior, wanted, codes, risk, size, repeats is not False)
-    return _selection(posterior, wanted, codes, task, best_portfolios(task), sure)
+    task = _make_task(posterior, wanted, codes, risk, size, repeats is not False)
+    return _make_selection(posterior, wanted, codes, task, find_best_portfolios(task), sure)
 
 
-def _task(
+def _make_task(
     posterior: RatingSource,
     preference: Preference,
     codes: NDArray[np.intp],
     risk: Risk,
     size: int,
     repeats: bool,
-) -> Task:
+) -> PortfolioTask:
     ratings, times = posterior.ratings, np.asarray(posterior.times, dtype=np.float64)
     if ratings.ndim != 3 or ratings.shape[1:] != (len(times), len(posterior.algorithms)):
         raise DataError(
@@ -119,8 +125,8 @@ def _task(
         for k in np.flatnonzero(weights):
             values += weights[k] * ratings[:, k, codes].T
         if size > 1 and not isinstance(risk, str):
-            values = thin_draws(values.T, MOST_DRAWS).T
-        return Task(values, lambda sums: sums, risk, size, repeats)
+            values = thin_draws(values.T, MAX_DRAWS).T
+        return PortfolioTask(values, lambda sums: sums, risk, size, repeats)
 
     function = preference.function
     check_increasing(
@@ -129,24 +135,26 @@ def _task(
     if size == 1:
         curves = (ratings[..., k].astype(np.float64) for k in codes)
         values = np.stack([evaluate_curves(function, curve) for curve in curves])
-        return Task(values, lambda sums: sums, risk, size, repeats)
+        return PortfolioTask(values, lambda sums: sums, risk, size, repeats)
     # In memory times come first: functions of curves reduce over times, which is fastest so.
-    items = thin_draws(ratings, MOST_CURVES)[..., codes].transpose(1, 2, 0).astype(np.float64, "C")
+    items = (
+        thin_draws(ratings, MAX_CURVE_DRAWS)[..., codes].transpose(1, 2, 0).astype(np.float64, "C")
+    )
     items = np.moveaxis(items, 0, -1)
-    return Task(items, lambda sums: evaluate_curves(function, sums), risk, size, repeats)
+    return PortfolioTask(items, lambda sums: evaluate_curves(function, sums), risk, size, repeats)
 
 
-def _selection(
+def _make_selection(
     posterior: RatingSource,
     preference: Preference,
     codes: NDArray[np.intp],
-    task: Task,
-    found: Found,
+    task: PortfolioTask,
+    found: BestPortfolios,
     sure: float | None,
 ) -> Selection:
     values = task.values(found.members)
     expected, regret = values.mean(axis=1), (found.top - values).mean(axis=1)
-    best = reaches(values, found.top).mean(axis=1)
+    best = is_maximal(values, found.top).mean(axis=1)
     score = best if task.risk == "best" else task.score(values)
     names = [posterior.algorithms[k] for k in codes]
     order = np.lexsort((-expected, -score))
@@ -169,7 +177,7 @@ def _selection(
     return Selection(choices, says, task.risk, values.shape[1], limit, asked, used, sure)
 
 
-def _codes(posterior: RatingSource, among: Iterable[str] | None) -> NDArray[np.intp]:
+def _find_candidates(posterior: RatingSource, among: Iterable[str] | None) -> NDArray[np.intp]:
     if among is None:
         return np.arange(len(posterior.algorithms))
     codes = np.unique(find_indices(among, posterior.algorithms, "algorithm"))
@@ -178,7 +186,7 @@ def _codes(posterior: RatingSource, among: Iterable[str] | None) -> NDArray[np.i
     return codes
 
 
-def _check(risk: Risk, size: int, n: int, repeats: bool | None) -> None:
+def _check_arguments(risk: Risk, size: int, n: int, repeats: bool | None) -> None:
     if isinstance(risk, str):
         if risk not in ("expected", "best"):
             raise DataError(

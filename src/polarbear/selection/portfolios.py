@@ -26,22 +26,22 @@ Floats = NDArray[np.float64]
 Members = NDArray[np.intp]
 Risk = float | Literal["expected", "best"]
 
-MOST_TRIED = 50_000
-MOST_WORK = 30_000_000
+MAX_ENUMERATED = 50_000
+MAX_ENUMERATION_NUMBERS = 30_000_000
 """Portfolios that are all tried, and numbers that this may take: a fraction of a second."""
 
-SHOWN = 10
+MAX_KEPT = 10
 """How many portfolios are kept: the best and its runners-up."""
 
-PAIRED = 30
+MAX_PAIRED_ALGORITHMS = 30
 """Of so many algorithms all pairs are tried before a search."""
 
-_CHUNK = 100_000  # numbers at a time: what stays in the cache
-_ROUNDS = 100
+_CHUNK_NUMBERS = 100_000  # numbers at a time: what stays in the cache
+_MAX_EXCHANGES = 100
 
 
 @dataclass(frozen=True)
-class Task:
+class PortfolioTask:
     """What to choose from, and by what.
 
     Attributes
@@ -88,12 +88,12 @@ class Task:
         return np.quantile(values, self.risk, axis=-1)
 
     def _chunks(self, rows: int) -> Iterator[slice]:
-        step = max(1, _CHUNK // self.items[0].size)
+        step = max(1, _CHUNK_NUMBERS // self.items[0].size)
         return (slice(k, k + step) for k in range(0, rows, step))
 
 
 @dataclass(frozen=True)
-class Found:
+class BestPortfolios:
     """The best portfolios.
 
     Attributes
@@ -111,32 +111,36 @@ class Found:
     limit: float = math.nan
 
 
-def best_portfolios(task: Task) -> Found:
+def find_best_portfolios(task: PortfolioTask) -> BestPortfolios:
     """The best portfolios and how sure that is."""
     n = len(task.items)
     direct = task.linear and isinstance(task.risk, str)
     if direct and task.size > 1:
-        return _directly(task)
+        return _solve_linear(task)
     number = math.comb(n + task.size - 1, task.size) if task.repeats else math.comb(n, task.size)
-    if task.size == 1 or (number <= MOST_TRIED and number * task.items[0].size <= MOST_WORK):
-        return _of_all(task)
-    return _searched(task)
+    if task.size == 1 or (
+        number <= MAX_ENUMERATED and number * task.items[0].size <= MAX_ENUMERATION_NUMBERS
+    ):
+        return _enumerate_portfolios(task)
+    return _search_portfolios(task)
 
 
-def _directly(task: Task) -> Found:
+def _solve_linear(task: PortfolioTask) -> BestPortfolios:
     """With values that add up, nobody gains from company: the best in a row."""
-    top = _largest(task.items, task)
+    top = _sum_largest(task.items, task)
     if task.risk == "expected":
         mean = task.items.mean(axis=1)
-        return Found(_neighbours(task, _leaders(mean, task), mean), top)
+        return BestPortfolios(_find_neighbours(task, _repeat_leader(mean, task), mean), top)
     if task.repeats:
         # In each draw its best algorithm, as often as it may: all others are never best.
-        return Found(np.repeat(np.arange(len(task.items))[:, None], task.size, axis=1), top)
+        return BestPortfolios(
+            np.repeat(np.arange(len(task.items))[:, None], task.size, axis=1), top
+        )
     ahead = np.argsort(-task.items, axis=0, kind="stable")[: task.size].T
-    return Found(_most_frequent(ahead), top)
+    return BestPortfolios(_find_most_frequent(ahead), top)
 
 
-def _of_all(task: Task) -> Found:
+def _enumerate_portfolios(task: PortfolioTask) -> BestPortfolios:
     """Try every portfolio."""
     choose = combinations_with_replacement if task.repeats else combinations
     rows = list(choose(range(len(task.items)), task.size))
@@ -149,64 +153,64 @@ def _of_all(task: Task) -> Found:
         np.maximum(top, values.max(axis=0), out=top)
     score = np.concatenate(scores)
     if task.risk == "best":
-        ahead = np.concatenate([reaches(task.values(some), top).mean(axis=1) for some in chunks])
+        ahead = np.concatenate([is_maximal(task.values(some), top).mean(axis=1) for some in chunks])
         order = np.lexsort((-score, -ahead))
     else:
         order = np.argsort(-score, kind="stable")
     # A single algorithm is compared with all others, however many there are.
-    return Found(everyone[order if task.size == 1 else order[:SHOWN]], top)
+    return BestPortfolios(everyone[order if task.size == 1 else order[:MAX_KEPT]], top)
 
 
-def _searched(task: Task) -> Found:
+def _search_portfolios(task: PortfolioTask) -> BestPortfolios:
     """Grow portfolios from one and from two, and exchange members while that helps."""
-    pairs, together = _pairs(task)
-    per_draw = _grown_per_draw(task, pairs[together.argmax(axis=0)].T)
-    top = _largest(task.items, task)
+    pairs, together = _evaluate_pairs(task)
+    per_draw = _grow_per_draw(task, pairs[together.argmax(axis=0)].T)
+    top = _sum_largest(task.items, task)
     if not task.linear:
-        top = task.value(_picked(task, per_draw).sum(axis=0))
+        top = task.value(_pick_items(task, per_draw).sum(axis=0))
     if task.risk == "best":
-        found = _most_frequent(per_draw.T)
-        return Found(found, np.maximum(top, task.values(found).max(axis=0)), limit=1.0)
+        found = _find_most_frequent(per_draw.T)
+        return BestPortfolios(found, np.maximum(top, task.values(found).max(axis=0)), limit=1.0)
     alone = task.score(task.extended(0.0))
     pair = pairs[task.score(together).argmax()]
-    ready = np.vstack([_most_frequent(per_draw.T), _leaders(alone, task)])
-    starts = [_grown(task, few) for few in (pair[:0], pair)]
+    ready = np.vstack([_find_most_frequent(per_draw.T), _repeat_leader(alone, task)])
+    starts = [_grow_portfolio(task, few) for few in (pair[:0], pair)]
     starts.append(ready[task.score(task.values(ready)).argmax()])
-    members, _ = max((_exchanged(task, start) for start in starts), key=lambda end: end[1])
-    found = _neighbours(task, members, alone)
+    members, _ = max((_exchange_members(task, start) for start in starts), key=lambda end: end[1])
+    found = _find_neighbours(task, members, alone)
     top = np.maximum(top, task.values(found).max(axis=0))
-    return Found(found, top, _limit(task))
+    return BestPortfolios(found, top, _bound_score(task))
 
 
-def _pairs(task: Task) -> tuple[Members, Floats]:
+def _evaluate_pairs(task: PortfolioTask) -> tuple[Members, Floats]:
     """Pairs (P, 2) of algorithms and what portfolios of both in equal parts are worth: (P, D).
 
     One good early and one good late may each be worth nothing alone.
     """
     mean = task.items.reshape(len(task.items), -1).mean(axis=1)
-    few = np.sort(np.argsort(-mean, kind="stable")[:PAIRED])
+    few = np.sort(np.argsort(-mean, kind="stable")[:MAX_PAIRED_ALGORITHMS])
     pairs = few[np.stack(np.triu_indices(len(few), 0 if task.repeats else 1), axis=1)]
     return pairs, replace(task, items=task.items * (task.size / 2)).values(pairs)
 
 
-def _grown(task: Task, members: Members) -> Members:
+def _grow_portfolio(task: PortfolioTask, members: Members) -> Members:
     """A portfolio (size,) grown from some members, each time by the one that helps most."""
     while len(members) < task.size:
         extended = task.extended(task.items[members].sum(axis=0))
-        score = _allowed(task, task.score(extended), members)
+        score = _forbid_repeats(task, task.score(extended), members)
         members = np.append(members, np.argmax(score))
     return members
 
 
-def _exchanged(task: Task, members: Members) -> tuple[Members, float]:
+def _exchange_members(task: PortfolioTask, members: Members) -> tuple[Members, float]:
     """Exchange one member at a time, the exchange that helps most, until none does."""
     best = float(task.score(task.values(members[None]))[0])
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_EXCHANGES):
         offers: list[tuple[float, int, int]] = []
         for slot in np.unique(members, return_index=True)[1].tolist():
             others = np.delete(members, slot)
             extended = task.extended(task.items[others].sum(axis=0))
-            score = _allowed(task, task.score(extended), others)
+            score = _forbid_repeats(task, task.score(extended), others)
             offers.append((float(score.max()), slot, int(score.argmax())))
         offer, slot, algorithm = max(offers)
         if not offer > best + 1e-12 * abs(best):
@@ -216,17 +220,17 @@ def _exchanged(task: Task, members: Members) -> tuple[Members, float]:
     return members, best
 
 
-def _grown_per_draw(task: Task, members: Members) -> Members:
+def _grow_per_draw(task: PortfolioTask, members: Members) -> Members:
     """The best portfolio of each draw, grown from some members (k, D): shape (size, D)."""
     if task.linear:
         order = np.argsort(-task.items, axis=0, kind="stable")
         return np.repeat(order[:1], task.size, axis=0) if task.repeats else order[: task.size]
     while len(members) < task.size:
-        extended = task.extended(_picked(task, members).sum(axis=0), inside=members)
+        extended = task.extended(_pick_items(task, members).sum(axis=0), inside=members)
         members = np.concatenate([members, extended.argmax(axis=0)[None]])
     for slot in [*range(task.size)] * 2:
         others = np.delete(members, slot, axis=0)
-        extended = task.extended(_picked(task, others).sum(axis=0), inside=others)
+        extended = task.extended(_pick_items(task, others).sum(axis=0), inside=others)
         now = np.take_along_axis(extended, members[slot][None], axis=0)[0]
         # Ties stay: rounding is no reason to exchange.
         gains = extended.max(axis=0) > now + 1e-12 * np.abs(now)
@@ -234,27 +238,27 @@ def _grown_per_draw(task: Task, members: Members) -> Members:
     return members
 
 
-def _picked(task: Task, members: Members) -> Floats:
+def _pick_items(task: PortfolioTask, members: Members) -> Floats:
     """The items of members (k, D) that differ by draw: shape (k, D, T)."""
     return task.items[members, np.arange(task.items.shape[1])]
 
 
-def _allowed(task: Task, score: Floats, members: Members) -> Floats:
+def _forbid_repeats(task: PortfolioTask, score: Floats, members: Members) -> Floats:
     if not task.repeats:
         score[members] = -np.inf
     return score
 
 
-def _leaders(score: Floats, task: Task) -> Members:
+def _repeat_leader(score: Floats, task: PortfolioTask) -> Members:
     """The best of single algorithms, as often as it may be taken: shape (size,)."""
     order = np.argsort(-score, kind="stable")
     return np.repeat(order[:1], task.size) if task.repeats else order[: task.size]
 
 
-def _neighbours(task: Task, members: Members, alone: Floats) -> Members:
+def _find_neighbours(task: PortfolioTask, members: Members, alone: Floats) -> Members:
     """A portfolio and the best of those that differ in one member, of the best algorithms."""
     known = {tuple(np.sort(members).tolist())}
-    offers = np.argsort(-alone, kind="stable")[: SHOWN + task.size].tolist()
+    offers = np.argsort(-alone, kind="stable")[: MAX_KEPT + task.size].tolist()
     for slot in np.unique(members, return_index=True)[1].tolist():
         for offer in offers:
             other = members.copy()
@@ -263,35 +267,35 @@ def _neighbours(task: Task, members: Members, alone: Floats) -> Members:
                 known.add(tuple(np.sort(other).tolist()))
     found = np.array(sorted(known), dtype=np.intp)
     order = np.argsort(-task.score(task.values(found)), kind="stable")
-    return found[order[:SHOWN]]
+    return found[order[:MAX_KEPT]]
 
 
-def _most_frequent(rows: Members) -> Members:
+def _find_most_frequent(rows: Members) -> Members:
     """The rows, as sets, that occur most often."""
     found, times = np.unique(np.sort(rows, axis=1), axis=0, return_counts=True)
-    return found[np.argsort(-times, kind="stable")[:SHOWN]]
+    return found[np.argsort(-times, kind="stable")[:MAX_KEPT]]
 
 
-def _largest(items: Floats, task: Task) -> Floats:
+def _sum_largest(items: Floats, task: PortfolioTask) -> Floats:
     """The largest sum of items, number by number: what no portfolio can exceed anywhere."""
     if task.repeats:
         return task.size * items.max(axis=0)
     return np.partition(items, -task.size, axis=0)[-task.size :].sum(axis=0)
 
 
-def _limit(task: Task) -> float:
+def _bound_score(task: PortfolioTask) -> float:
     """What the score of no portfolio can exceed."""
-    limit = float(task.score(task.value(_largest(task.items, task))))
+    limit = float(task.score(task.value(_sum_largest(task.items, task))))
     if task.linear and not isinstance(task.risk, str):
         # A quantile is at most the mean of what lies above it, and such means of a sum are at most
         # the sum of those of its members.
         draws = task.items.shape[1]
         above = min(int(task.risk * (draws - 1)) + 1, draws - 1)
         tail = np.sort(task.items, axis=1)[:, above:].mean(axis=1)
-        limit = min(limit, float(_largest(tail, task)))
+        limit = min(limit, float(_sum_largest(tail, task)))
     return limit
 
 
-def reaches(values: Floats, top: Floats) -> NDArray[np.bool_]:
+def is_maximal(values: Floats, top: Floats) -> NDArray[np.bool_]:
     """Where values are the best, but for rounding."""
     return values >= top - 1e-9 * np.abs(top)

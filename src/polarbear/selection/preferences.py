@@ -20,10 +20,10 @@ from polarbear.errors import DataError, warn
 Floats = NDArray[np.float64]
 Scale = Literal["linear", "log"]
 
-PIECES = 64
+PIECES_PER_STEP = 64
 """Into so many pieces each step of the grid is cut, to integrate weights and distributions."""
 
-TOLERATED = 0.01
+MAX_SILENT_SHARE = 0.01
 """The share of stopping times outside of the grid that is passed over in silence."""
 
 
@@ -110,7 +110,7 @@ def between(
     >>> between(scale="log").weights(np.array([1.0, 10.0, 100.0]), "time")
     array([0.25, 0.5 , 0.25])
     """
-    scale = _checked(scale)
+    scale = _check_scale(scale)
     ends = [end for end in (start, stop) if end is not None]
     _check_numbers("between", *ends)
     if not np.all(np.isfinite(ends)):
@@ -123,28 +123,30 @@ def between(
         high = times[-1] if stop is None else min(stop, times[-1])
         asked = (times[0] if start is None else start, times[-1] if stop is None else stop)
         if low > high:
-            raise _outside(f"the range {format_range(*asked, clock)}", times, clock, *asked)
+            raise _outside_grid_error(
+                f"the range {format_range(*asked, clock)}", times, clock, *asked
+            )
         unknown = 1 - (high - low) / (asked[1] - asked[0]) if high > low else 0.0
-        if unknown > TOLERATED:
+        if unknown > MAX_SILENT_SHARE:
             warn(
                 f"the range {format_range(*asked, clock)} is only known from "
                 f"{format_range(low, high, clock)}: only that part counts"
             )
         if low == high or len(times) == 1:
-            return _shared(np.array([low]), np.ones(1), times)
-        place = _place(scale, times, low, clock)
+            return _distribute_mass(np.array([low]), np.ones(1), times)
+        place = _scale_transform(scale, times, low, clock)
         edges = place(np.concatenate([[low], times[(times > low) & (times < high)], [high]]))
         # Log time has no zero: what is known of it stands for the start of the range.
         first = times[0] if scale == "linear" or times[0] > 0 else min(low, times[1] / 2)
         grid = place(np.concatenate([[first], times[1:]]))
         # The middle of a straight line is its mean, so this is exact.
-        return _shared((edges[1:] + edges[:-1]) / 2, np.diff(edges), grid)
+        return _distribute_mass((edges[1:] + edges[:-1]) / 2, np.diff(edges), grid)
 
     if not ends:
         alike = "every unit of time counts the same" if scale == "linear" else "the whole grid"
-        return Linear(f"{alike}{_on(scale)}", weights)
+        return Linear(f"{alike}{_describe_scale(scale)}", weights)
     words = [f"{word} {end:,g}" for word, end in (("from", start), ("to", stop)) if end is not None]
-    return Linear(" ".join(words) + _on(scale), weights, (start, stop))
+    return Linear(" ".join(words) + _describe_scale(scale), weights, (start, stop))
 
 
 def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") -> Linear:
@@ -158,7 +160,7 @@ def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") 
     >>> early.weights(np.array([0.0, 60.0, 120.0]), "seconds").round(2)
     array([0.43, 0.46, 0.11])
     """
-    scale = _checked(scale)
+    scale = _check_scale(scale)
     if not callable(weight):
         raise DataError(
             f"weighted({weight!r}): expected a function of time; for weights at given times use "
@@ -167,15 +169,17 @@ def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") 
 
     def weights(times: Floats, clock: str) -> Floats:
         if len(times) == 1:
-            return _shared(times, _of_times(weight, times, times, clock), times)
-        place = _place(scale, times, times[0], clock)
+            return _distribute_mass(times, _evaluate_weights(weight, times, times, clock), times)
+        place = _scale_transform(scale, times, times[0], clock)
         grid = place(times)
-        edges = _refined(grid)
+        edges = _refine_grid(grid)
         middles = (edges[1:] + edges[:-1]) / 2
         asked = np.exp(middles) if scale == "log" else middles
-        return _shared(middles, _of_times(weight, asked, times, clock) * np.diff(edges), grid)
+        return _distribute_mass(
+            middles, _evaluate_weights(weight, asked, times, clock) * np.diff(edges), grid
+        )
 
-    return Linear(f"weights on times{_on(scale)}", weights)
+    return Linear(f"weights on times{_describe_scale(scale)}", weights)
 
 
 def at(time: float) -> Linear:
@@ -188,8 +192,8 @@ def at(time: float) -> Linear:
 
     def weights(times: Floats, clock: str) -> Floats:
         if not times[0] <= time <= times[-1]:
-            raise _outside(f"the time {time:,g}", times, clock, time)
-        return _shared(np.array([float(time)]), np.ones(1), times)
+            raise _outside_grid_error(f"the time {time:,g}", times, clock, time)
+        return _distribute_mass(np.array([float(time)]), np.ones(1), times)
 
     return Linear(f"at {time:,g}", weights, (time, time))
 
@@ -223,7 +227,9 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
     if hasattr(stops, "cdf"):
         if weights is not None:
             raise DataError("a distribution with a cdf has its weights in itself")
-        return Linear("a distribution of stopping times", lambda *grid: _of_cdf(stops.cdf, *grid))
+        return Linear(
+            "a distribution of stopping times", lambda *grid: _weights_from_cdf(stops.cdf, *grid)
+        )
     where = np.atleast_1d(np.asarray(stops, dtype=np.float64))
     mass = np.ones(len(where)) if weights is None else np.asarray(weights, dtype=np.float64)
     if where.ndim != 1 or not len(where) or mass.shape != where.shape:
@@ -239,8 +245,8 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
 
     def on_grid(times: Floats, clock: str) -> Floats:
         outside = mass[(where < times[0]) | (where > times[-1])].sum() / mass.sum()
-        _tell_outside(outside, times, clock)
-        return _shared(np.clip(where, times[0], times[-1]), mass, times)
+        _check_share_outside(outside, times, clock)
+        return _distribute_mass(np.clip(where, times[0], times[-1]), mass, times)
 
     return Linear(
         f"{len(where):,} stopping times", on_grid, (float(where.min()), float(where.max()))
@@ -354,7 +360,7 @@ def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) ->
             )
 
 
-def _shared(points: Floats, mass: Floats, grid: Floats) -> Floats:
+def _distribute_mass(points: Floats, mass: Floats, grid: Floats) -> Floats:
     """Weights on a grid of masses at points: each goes to its two neighbours, by nearness."""
     if len(grid) == 1:
         return np.ones(1)
@@ -367,23 +373,27 @@ def _shared(points: Floats, mass: Floats, grid: Floats) -> Floats:
     return weights
 
 
-def _refined(grid: Floats) -> Floats:
+def _refine_grid(grid: Floats) -> Floats:
     """A grid with each step cut into pieces."""
-    return np.interp(np.arange(PIECES * (len(grid) - 1) + 1) / PIECES, np.arange(len(grid)), grid)
+    return np.interp(
+        np.arange(PIECES_PER_STEP * (len(grid) - 1) + 1) / PIECES_PER_STEP,
+        np.arange(len(grid)),
+        grid,
+    )
 
 
-def _of_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Floats:
+def _weights_from_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Floats:
     """Weights of a distribution: the mass of each piece of time sits in its middle."""
-    edges = _refined(times) if len(times) > 1 else times
+    edges = _refine_grid(times) if len(times) > 1 else times
     below = np.asarray(cdf(edges), dtype=np.float64)
     if below.shape != edges.shape or not np.all(np.diff(below, prepend=0, append=1) >= -1e-12):
         raise DataError("the cdf must rise from 0 to 1, with a value for each time it is asked for")
-    _tell_outside(below[0] + 1 - below[-1], times, clock)
+    _check_share_outside(below[0] + 1 - below[-1], times, clock)
     points = np.concatenate([times[:1], (edges[1:] + edges[:-1]) / 2, times[-1:]])
-    return _shared(points, np.diff(below, prepend=0, append=1).clip(0), times)
+    return _distribute_mass(points, np.diff(below, prepend=0, append=1).clip(0), times)
 
 
-def _of_times(
+def _evaluate_weights(
     weight: Callable[[Floats], ArrayLike], times: Floats, grid: Floats, clock: str
 ) -> Floats:
     """Weights of times by a function of somebody else: checked."""
@@ -409,7 +419,9 @@ def _of_times(
     return found / found.max()  # only ratios count, and a sum of large weights overflows
 
 
-def _place(scale: Scale, times: Floats, low: float, clock: str) -> Callable[[Floats], Floats]:
+def _scale_transform(
+    scale: Scale, times: Floats, low: float, clock: str
+) -> Callable[[Floats], Floats]:
     """Where times lie on a scale."""
     if scale == "linear":
         return lambda values: values
@@ -421,10 +433,10 @@ def _place(scale: Scale, times: Floats, low: float, clock: str) -> Callable[[Flo
     return np.log
 
 
-def _tell_outside(share: float, times: Floats, clock: str) -> None:
+def _check_share_outside(share: float, times: Floats, clock: str) -> None:
     if share > 1 - 1e-9:
-        raise _outside("every stopping time", times, clock)
-    if share > TOLERATED:
+        raise _outside_grid_error("every stopping time", times, clock)
+    if share > MAX_SILENT_SHARE:
         warn(
             f"{share:.0%} of the stopping times lie outside of what the posterior covers, "
             f"{format_range(times[0], times[-1], clock)}: the rating at the nearer end stands for "
@@ -432,7 +444,7 @@ def _tell_outside(share: float, times: Floats, clock: str) -> None:
         )
 
 
-def _outside(what: str, times: Floats, clock: str, *asked: float) -> DataError:
+def _outside_grid_error(what: str, times: Floats, clock: str, *asked: float) -> DataError:
     hint = ""
     for unit, seconds in (
         (("minutes", 60), ("hours", 3600)) if choose_precision(clock) == "seconds" else ()
@@ -455,11 +467,11 @@ def _check_numbers(what: str, *times: object) -> None:
             )
 
 
-def _checked(scale: Scale) -> Scale:
+def _check_scale(scale: Scale) -> Scale:
     if scale not in ("linear", "log"):
         raise DataError(f"scale={scale!r}: expected 'linear' or 'log'")
     return scale
 
 
-def _on(scale: Scale) -> str:
+def _describe_scale(scale: Scale) -> str:
     return " on log time" if scale == "log" else ""

@@ -17,10 +17,10 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError
 
-KIND, VERSION = "polarbear ratings", 1
+FILE_KIND, FILE_VERSION = "polarbear ratings", 1
 """What the file says it is, and the format; older formats are read, newer refused."""
 
-_LEAST = 2.0**-24  # of what fits two bytes: a rating is never 0, so that it has a logarithm
+_MIN_RATING = 2.0**-24  # of what fits two bytes: a rating is never 0, so that it has a logarithm
 
 
 class RatingSource(Protocol):
@@ -89,15 +89,15 @@ class Ratings(FrozenRecord):
         names = posterior.algorithms
         codes = np.arange(len(names)) if among is None else find_indices(among, names, "algorithm")
         ratings = thin_draws(posterior.ratings, draws)[..., codes]
-        rounded = np.maximum(ratings, _LEAST).astype(np.float16).astype(np.float32)
+        rounded = np.maximum(ratings, _MIN_RATING).astype(np.float16).astype(np.float32)
         return cls(tuple(names[k] for k in codes), posterior.times, rounded, posterior.clock)
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""
         packed = np.ascontiguousarray(self.ratings, dtype="<f2").tobytes()
         content = {
-            "kind": KIND,
-            "version": VERSION,
+            "kind": FILE_KIND,
+            "version": FILE_VERSION,
             "algorithms": list(self.algorithms),
             "clock": self.clock,
             "times": self.times.tolist(),
@@ -113,13 +113,13 @@ class Ratings(FrozenRecord):
             content: Any = json.loads(Path(path).read_text("utf-8"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is not JSON: {error}") from None
-        if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise DataError(f"{path} does not hold {KIND}")
+        if not isinstance(content, dict) or content.get("kind") != FILE_KIND:
+            raise DataError(f"{path} does not hold {FILE_KIND}")
         version = content.get("version")
-        if isinstance(version, int) and version > VERSION:
+        if isinstance(version, int) and version > FILE_VERSION:
             raise DataError(
                 f"{path} was written by a newer PolarBear (format {version}, this one reads up to "
-                f"{VERSION}): upgrade to read it"
+                f"{FILE_VERSION}): upgrade to read it"
             )
         try:
             names = content["algorithms"]

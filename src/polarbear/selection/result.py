@@ -117,7 +117,7 @@ class Selection:
             lines.append(f"  times used: {low:,g} to {high:,g}, which is as far as ratings go")
         head = [*([quantile] if quantile else []), "expected", "P(best)", "regret"]
         rows = [[*([c.score] if quantile else []), c.expected, c.best, c.regret] for c in self._few]
-        lines += _aligned(["", *head], [str(choice) for choice in self._few], rows)
+        lines += _align_table(["", *head], [str(choice) for choice in self._few], rows)
         if len(self._few) < len(self.choices):
             lines.append(f"  and {len(self.choices) - len(self._few):,} more")
         if self.sure is not None:
@@ -131,7 +131,7 @@ class Selection:
     __repr__ = __str__
 
     def _says_sure(self) -> str:
-        best, loss = self.choice.best, _figure(self.choice.regret)
+        best, loss = self.choice.best, _format_figure(self.choice.regret)
         if self.met:
             return f"sure: met, P(best) = {best:.3f} is at least {self.sure:g}"
         others = sorted(self.choices[1:], key=lambda choice: -choice.best)[:1]
@@ -151,10 +151,13 @@ class Selection:
         return self.choices[:6]
 
 
-def _aligned(
+def _align_table(
     head: Sequence[str], names: Sequence[str], rows: Sequence[Sequence[float]]
 ) -> list[str]:
-    cells = [head, *([name, *map(_figure, row)] for name, row in zip(names, rows, strict=True))]
+    cells = [
+        head,
+        *([name, *map(_format_figure, row)] for name, row in zip(names, rows, strict=True)),
+    ]
     wide = [max(len(row[k]) for row in cells) for k in range(len(head))]
     return [
         f"  {row[0]:<{wide[0]}}  "
@@ -163,7 +166,7 @@ def _aligned(
     ]
 
 
-def _figure(value: float) -> str:
+def _format_figure(value: float) -> str:
     """A figure with three places; small ones with two digits, so that 0 is 0.
 
     >>> _figure(0.31234), _figure(0.00021), _figure(0.0)

@@ -1,0 +1,215 @@
+"""Messages about the columns that a table lacks, with guesses of what they are called.
+
+A *role* is what a column is for: algorithm, instance, repetition, time or value.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from polarbear._text import format_count, format_list
+from polarbear.data.columns import Columns
+from polarbear.data.run import NO_DIRECTION
+from polarbear.errors import DataError
+
+COMMON_COLUMN_NAMES = {
+    "algorithm": ("solver", "optimizer", "optimiser", "method", "algo", "alg", "optimizer_name"),
+    "instance": ("problem", "function", "dataset", "task", "benchmark", "fid", "inst"),
+    "time": (
+        "evals",
+        "evaluations",
+        "budget",
+        "nfe",
+        "fe",
+        "fes",
+        "fevals",
+        "seconds",
+        "runtime",
+        "elapsed",
+    ),
+    "value": ("fbest", "best", "cost", "loss", "objective", "fitness", "fx", "y", "score", "gap"),
+    "repetition": ("seed", "run", "rep"),
+}
+"""Common names of columns, by role."""
+
+MAX_GUESSED_COLUMNS = 500
+"""Guesses look at this number of columns at most, since a table may have a million."""
+
+REPETITION_COLUMNS = ("repetition", "seed")
+"""Columns that are taken for the repetition without being named."""
+
+TIME_COLUMN = re.compile(
+    r"(?:t|time)?[ _=]?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.IGNORECASE
+)
+"""Names of the columns of a wide table: 100, t=100 or time_100."""
+
+
+def describe_missing_columns(columns: Columns, roles: Iterable[tuple[str, str]]) -> str:
+    """Say which of the columns (role, name) a table lacks and how to name them; "" if none.
+
+    >>> from polarbear.data.columns import to_columns
+    >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
+    >>> roles = [("algorithm", "algorithm"), ("time", "time"), ("value", "value")]
+    >>> print(describe_missing_columns(table, roles))
+    no columns 'algorithm', 'time', 'value' among solver, evals, x; say which they are with ...
+    """
+    roles = list(roles)
+    present = set(columns.names)
+    missing = [(role, name) for role, name in roles if name not in present]
+    if not missing:
+        return ""
+    names = [str(name) for name in columns.names]
+    missing_names = ", ".join(repr(name) for _, name in missing)
+    layout = _describe_wide_layout(columns, [role for role, _ in missing])
+    if layout:
+        return f"no column {missing_names} among {format_list(names)}: {layout}"
+    advice = [f"{role}={name!r}" for role, name in suggest_columns(columns, roles).items()]
+    plural = len(missing) > 1
+    return (
+        f"no column{'s' if plural else ''} {missing_names} among {format_list(names)}; say which "
+        f"{'they are' if plural else 'one it is'} with {', '.join(advice)}"
+    )
+
+
+def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Suggest arguments that name the columns a table lacks; "..." where there is no guess.
+
+    >>> from polarbear.data.columns import to_columns
+    >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
+    >>> suggest_columns(table, [("algorithm", "algorithm"), ("time", "time"), ("value", "value")])
+    {'algorithm': 'solver', 'time': 'evals', 'value': '...'}
+    """
+    taken = {name for _, name in roles}
+    free = [str(name) for name in columns.names if name not in taken]
+    missing = [(role, name) for role, name in roles if name not in set(columns.names)]
+    guesses = guess_columns(missing, free)
+    arguments = {role: guesses.get(role, "...") for role, _ in missing}
+    repetition = guess_repetition_column(name for name in free if name not in guesses.values())
+    if repetition not in (None, *REPETITION_COLUMNS) and "repetition" not in dict(roles):
+        arguments["repetition"] = str(repetition)
+    return arguments
+
+
+def describe_gaps(
+    direction: str | None, missing: str, n_incomplete: int
+) -> tuple[list[str], dict[str, str]]:
+    """Say what a table lacks beside columns, and return the arguments that supply it.
+
+    >>> describe_gaps(None, "error", 2)[1]
+    {'direction': 'minimize', 'missing': 'drop'}
+    """
+    gaps, arguments = list[str](), dict[str, str]()
+    if direction is None:
+        gaps.append(NO_DIRECTION)
+        arguments["direction"] = "minimize"
+    if n_incomplete and missing == "error":
+        rows = format_count(n_incomplete, "row")
+        gaps.append(f"{rows} without a time or a value: leave out such rows with missing='drop'")
+        arguments["missing"] = "drop"
+    return gaps, arguments
+
+
+def count_incomplete(columns: Columns, roles: Sequence[tuple[str, str]]) -> int:
+    """Count the rows without a time or a value, in the columns that are named or guessed.
+
+    Runs of a table with a column of statuses may lack values, so its rows are not counted.
+    """
+    if "status" in columns.names:
+        return 0
+    numeric = [(role, name) for role, name in roles if role in ("time", "value")]
+    incomplete = np.zeros(0, dtype=bool)
+    for name in guess_columns(numeric, [str(name) for name in columns.names]).values():
+        if _is_numeric(columns, name):
+            empty = np.isnan(columns.read_numbers(name))
+            incomplete = empty | incomplete if len(incomplete) else empty
+    return int(incomplete.sum())
+
+
+def format_call(
+    function: str, data: str, given: Mapping[str, Any], suggested: Mapping[str, Any]
+) -> str:
+    """Format the call with all suggested arguments, on lines of its own; "" if one is suggested.
+
+    >>> print(format_call("pb.read", "'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
+    <BLANKLINE>
+    All of it at once:
+      pb.read('a.csv', time='fe', direction='minimize')
+    """
+    if len(suggested) < 2 or {"direction", "missing"}.isdisjoint(suggested):
+        return ""
+    arguments = {**given, **suggested}.items()
+    formatted = [f"{name}={value!r}" for name, value in arguments if value is not None]
+    return f"\nAll of it at once:\n  {function}({', '.join([data, *formatted])})"
+
+
+def guess_repetition_column(names: Iterable[str]) -> str | None:
+    """Guess by its name which column numbers the repetitions; ``None`` if none has such a name.
+
+    >>> guess_repetition_column(["Solver", "Seed"])
+    'Seed'
+    """
+    name_of = {name.lower(): name for name in names}
+    common = ("repetition", *COMMON_COLUMN_NAMES["repetition"])
+    return next((name_of[name] for name in common if name in name_of), None)
+
+
+def guess_columns(roles: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
+    """Guess which of the names has each role: a common name, a similar one, or one of its words.
+
+    >>> guess_columns([("time", "time"), ("value", "value")], ["fe", "best_cost"])
+    {'time': 'fe', 'value': 'best_cost'}
+    """
+    free = {name.lower(): name for name in names[:MAX_GUESSED_COLUMNS]}
+    guesses: dict[str, str] = {}
+    for role, name in roles:
+        common = (name.lower(), role, *COMMON_COLUMN_NAMES.get(role, ()))
+        known = next((other for other in common if other in free), None)
+        if known is not None:
+            guesses[role] = free.pop(known)
+    for role, name in roles:
+        close = [] if role in guesses else get_close_matches(name.lower(), list(free), n=1)
+        if close:
+            guesses[role] = free.pop(close[0])
+    for role, _ in roles:
+        common = {role, *COMMON_COLUMN_NAMES.get(role, ())}
+        within = [] if role in guesses else [n for n in free if common & {*re.split(r"[\W_]+", n)}]
+        if within:
+            guesses[role] = free.pop(within[0])
+    return guesses
+
+
+def _describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
+    """Say how to reshape a table with a column per algorithm or per time; "" if it is none."""
+    if "value" not in missing:
+        return ""
+    names = [str(name) for name in columns.names]
+    known = guess_columns([(role, role) for role in COMMON_COLUMN_NAMES], names)
+    rest = [name for name in names if name not in known.values()]
+    timed = [name for name in rest if TIME_COLUMN.fullmatch(name)]
+    if "value" in known or len(rest) < 2:
+        return ""
+    if timed == rest and "time" not in known:
+        role = "time"
+    elif not timed and {"instance", "time"} <= known.keys() and "algorithm" not in known:
+        role = "algorithm"
+    else:
+        return ""
+    if not all(_is_numeric(columns, name) for name in rest[:MAX_GUESSED_COLUMNS]):
+        return ""
+    kept = [name for name in names if name in known.values()]
+    melt = f'frame.melt({kept}, var_name="{role}", value_name="value")'.replace("'", '"')
+    return (
+        f"there seems to be a column per {role} ({format_list(rest, 4)}); make rows of them first, "
+        f"with pandas: frame = {melt}"
+    )
+
+
+def _is_numeric(columns: Columns, name: str) -> bool:
+    try:
+        columns.read_numbers(name)
+    except DataError:
+        return False
+    return True
