@@ -20,7 +20,7 @@ from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules
 from polarbear.running.backends.interface import start
 from polarbear.running.solvers.setup import Setup
-from polarbear.store.codec import Small, small_row
+from polarbear.store.codec import StoredEvent, event_row
 from polarbear.store.merging import merge
 from polarbear.store.repair import salvage
 
@@ -205,7 +205,7 @@ def test_events_of_a_stranger_are_looked_at(tmp_path, body):
     begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
     with pb.open_store(path) as store:
         store.append([begin, Added("a")])
-    row = small_row(2, Small("added", body.encode()))
+    row = event_row(2, StoredEvent("added", body.encode()))
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE events SET body = ?, crc = ? WHERE seq = 2", (row[2], row[3]))
         connection.commit()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear.data.run import Run, Status
+from polarbear.data.run import Run, Status, normalise_run
 from polarbear.errors import DataError
 from polarbear.racing import events
 from polarbear.racing.events import (
@@ -28,7 +28,6 @@ from polarbear.racing.events import (
     Superseded,
     Told,
     from_json,
-    plain_run,
     to_json,
 )
 from polarbear.racing.jobs import Key, job
@@ -44,7 +43,7 @@ RULES = st.builds(
 )
 VALUES = st.lists(st.floats(allow_nan=False), max_size=4)
 RUNS = st.builds(
-    lambda a, i, value, repetition, status: plain_run(
+    lambda a, i, value, repetition, status: normalise_run(
         Run(a, i, range(len(value)), value, 10.0, repetition, status)
     ),
     NAMES,
@@ -158,10 +157,10 @@ def test_what_is_no_event_is_refused(line):
 
 
 def test_arrays_become_plain_numbers():
-    run = plain_run(Run("a", 1, np.array([1, 2]), np.array([[3.0], [2.0]]), np.float64(5), 0))
+    run = normalise_run(Run("a", 1, np.array([1, 2]), np.array([[3.0], [2.0]]), np.float64(5), 0))
     assert run == Run("a", "1", (1.0, 2.0), (3.0, 2.0), 5.0, 0, Status.CUT)
     with pytest.raises(DataError, match="nan"):
-        plain_run(Run("a", "1", [1], [float("nan")], 5))
+        normalise_run(Run("a", "1", [1], [float("nan")], 5))
 
 
 @pytest.mark.parametrize(

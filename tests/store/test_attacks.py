@@ -16,7 +16,7 @@ from polarbear.racing.jobs import key_of
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.store import open_store, salvage, sqlite
-from polarbear.store.codec import Small, small_row
+from polarbear.store.codec import StoredEvent, event_row
 from racers import drive, race_of
 
 
@@ -155,7 +155,7 @@ def test_events_made_by_hand_are_refused_in_words(tmp_path, line, version):
         body, kind = json.dumps({"version": version, **line}).encode(), line["event"]
     else:
         body, kind = line.encode(), "added"
-    _, *row = small_row(seq, Small(kind, body))
+    _, *row = event_row(seq, StoredEvent(kind, body))
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("UPDATE events SET kind = ?, body = ?, crc = ? WHERE seq = ?", (*row, seq))
     connection.close()

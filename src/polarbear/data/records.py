@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import format_count
 from polarbear.data.columns import Labels
 from polarbear.data.names import Codes, to_name
-from polarbear.data.run import STATUSES, Run
+from polarbear.data.run import STATUSES, Run, are_valid_trajectories
 
 
 class RunColumns(NamedTuple):
@@ -30,7 +30,7 @@ def to_run_columns(records: Sequence[Run]) -> RunColumns:
     """Convert records to arrays; raise ``ValueError`` or ``TypeError`` if one is invalid.
 
     All records are checked at once, which is many times faster than one by one. The error does
-    not say which record is invalid: the caller finds it with ``run.check``.
+    not say which record is invalid: the caller finds it with ``check_run``.
     """
     times = [_to_vector(record.time) for record in records]
     values = [_to_vector(record.value) for record in records]
@@ -50,25 +50,15 @@ def to_run_columns(records: Sequence[Run]) -> RunColumns:
         np.concatenate([np.empty(0), *times]),
         np.concatenate([np.empty(0), *values]),
     )
-    _check_columns(columns)
+    if "" in columns.algorithm.names or "" in columns.instance.names:
+        raise ValueError("a name is missing")
+    if not are_valid_trajectories(columns.time, columns.value, columns.until, columns.run_of_row):
+        raise ValueError("a time, a value or an end is out of range")
     return columns
 
 
 def _to_vector(numbers: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(numbers, dtype=np.float64).ravel()
-
-
-def _check_columns(columns: RunColumns) -> None:
-    """Raise ``ValueError`` if a name is empty, or a time, a value or an end is out of range."""
-    time, until = columns.time, columns.until
-    if "" in columns.algorithm.names or "" in columns.instance.names:
-        raise ValueError("a name is missing")
-    if not np.all(np.isfinite(until) & (until >= 0)):
-        raise ValueError("until is not a finite time")
-    if not np.all((time >= 0) & (time <= until[columns.run_of_row])):
-        raise ValueError("a time is not between 0 and until")
-    if np.isnan(columns.value).any():
-        raise ValueError("a value is nan")
 
 
 def encode_names(names: Iterable[str]) -> Labels:

@@ -1,23 +1,32 @@
-"""One run: an algorithm on an instance with a seed, what it found, and how it ended.
+"""One run of an algorithm on an instance: its record, its only validator and its only codec.
 
-What a run says, and what it does not:
+How a trajectory is read:
 
-* between two improvements it stands at the best that it found so far;
-* before its first value it has none, which ranks behind every value (the worst infinity, ``inf``
-  when minimising, is the same as no value);
-* after ``until`` a run that was *cut* is unknown, because nobody looked; a run that ended in
-  any other way, by itself or by failing, keeps what it had found and finds nothing better.
+* between two improvements the best value so far holds;
+* before the first value there is none, which ranks behind every value (the worst infinity, ``inf``
+  when minimising, means the same);
+* after ``until`` a run that was *cut* is unknown, because it was not observed; a run that ended in
+  any other way, by itself or by failing, keeps its best value for ever.
+
+Events, stores, the shared folder and the race itself check runs with ``check_run`` or
+``normalise_run`` and encode them with ``encode_run`` (bytes) or ``run_to_plain`` (for JSON).
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
+from math import inf, isfinite
 from numbers import Integral
-from typing import Literal, NamedTuple
+from struct import Struct
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.names import to_name
+from polarbear.data.names import check_name, to_name
 from polarbear.errors import DataError
+
+Floats = NDArray[np.float64]
 
 Direction = Literal["minimize", "maximize"]
 
@@ -43,6 +52,12 @@ class Status(StrEnum):
 
 
 STATUSES = tuple(Status)
+
+STATUS_CODES: Mapping[Status, int] = {status: code for code, status in enumerate(STATUSES)}
+"""The number of each status in files. It never changes: a new status goes to the end."""
+
+IMPROVEMENT_BYTES = 16
+"""The size of one improvement in ``EncodedRun.trajectory``: a time and a value of 8 bytes."""
 
 
 class Run(NamedTuple):
@@ -74,8 +89,27 @@ class Run(NamedTuple):
         return f"{self.algorithm} on {self.instance} (repetition {self.repetition}{ended})"
 
 
+class EncodedRun(NamedTuple):
+    """A run with its times and values as bytes.
+
+    ``trajectory``: all times, then all values, as little-endian numbers of 8 bytes.
+    """
+
+    algorithm: str
+    instance: str
+    repetition: int
+    until: float
+    status: Status
+    trajectory: bytes
+
+    @property
+    def n_improvements(self) -> int:
+        """Return the number of improvements in the trajectory."""
+        return len(self.trajectory) // IMPROVEMENT_BYTES
+
+
 def sign_of(direction: str) -> float:
-    """What turns a value into a cost, of which small is good, and a cost into a value."""
+    """Return 1 or -1, the factor between a value and a cost, of which less is better."""
     if direction not in ("minimize", "maximize"):
         meant = {"min": "minimize", "max": "maximize"}.get(str(direction)[:3].lower())
         hint = f"; did you mean {meant!r}?" if meant else ""
@@ -83,23 +117,95 @@ def sign_of(direction: str) -> float:
     return 1.0 if direction == "minimize" else -1.0
 
 
-def check(run: Run) -> None:
-    """Refuse what no run can have, with the name of the run."""
+# The validator
+
+
+def check_run(run: Run) -> Run:
+    """Return a run with built-in types, or raise an error that names the run and its defect.
+
+    Times and values that are tuples or arrays of 64-bit floats stay as they are.
+
+    >>> check_run(Run("CSA", "sphere", [10], [4.0], until=5))
+    Traceback (most recent call last):
+    polarbear.errors.DataError: run of algorithm 'CSA' on instance 'sphere', repetition 0: watched
+    until 5, but it has a value at 10
+    """
+    return run if _is_surely_valid(run) else normalise_run(run)
+
+
+def normalise_run(run: Run) -> Run:
+    """Check a run as ``check_run`` does, and return it with tuples of floats.
+
+    >>> normalise_run(Run("CSA", 7, np.array([10]), [4], until=100))
+    Run(algorithm='CSA', instance='7', time=(10.0,), value=(4.0,), until=100.0, repetition=0, \
+status=<Status.CUT: 'cut'>)
+    """
     try:
-        time, value = (np.asarray(part, dtype=np.float64).ravel() for part in (run.time, run.value))
-        problem = _problem(run, time, value, float(run.until))
+        time, value, until = _as_floats(run.time), _as_floats(run.value), float(run.until)
+        problem = _describe_problem(run, time, value, until)
     except (TypeError, ValueError, OverflowError):
-        problem = "times, values and until must be numbers"
+        raise _error(run, "times, values and until must be numbers") from None
     if problem:
-        raise DataError(
-            f"run of algorithm {run.algorithm!r} on instance {run.instance!r}, "
-            f"repetition {run.repetition}: {problem}"
+        raise _error(run, problem)
+    names = (check_name(to_name(run.algorithm)), check_name(to_name(run.instance)))
+    numbers = (tuple(time.tolist()), tuple(value.tolist()), until, int(run.repetition))
+    return Run(*names, *numbers, Status(run.status))
+
+
+def are_valid_trajectories(
+    time: Floats, value: Floats, until: Floats, run_of_row: NDArray[np.integer]
+) -> bool:
+    """Whether rows of many runs are valid: the rule of ``check_run``, for all runs at once.
+
+    ``time``, ``value`` and ``run_of_row`` have shape [rows], ``until`` has shape [runs].
+
+    >>> rows = np.array([10.0]), np.array([4.0])
+    >>> [are_valid_trajectories(*rows, np.array([until]), np.array([0])) for until in (100.0, 5.0)]
+    [True, False]
+    """
+    return bool(
+        len(time) == len(value)
+        and np.isfinite(until).all()
+        and np.all(until >= 0)
+        and np.all(time >= 0)
+        and np.all(time <= until[run_of_row])
+        and not np.isnan(value).any()
+    )
+
+
+def _is_surely_valid(run: Run) -> bool:
+    """Whether a quick test accepts the run. If not, the slower test decides and finds the words.
+
+    The quick test takes built-in types, and arrays of 64-bit numbers in place of tuples.
+    """
+    time: Any = run.time
+    value: Any = run.value
+    try:
+        if type(time) is type(value) is tuple:
+            low, high = min(time, default=0.0), max(time, default=0.0)
+            # The minimum of a tuple can miss nan, the sum does not.
+            total = sum(time, sum(value, 0.0))
+        elif type(time) is type(value) is np.ndarray and _are_float_vectors(time, value):
+            low, high = time.min(initial=0.0), time.max(initial=0.0)
+            total = value.min(initial=0.0)  # the minimum of an array does not miss nan
+        else:
+            return False
+        return (
+            type(run.algorithm) is type(run.instance) is str
+            and type(run.until) is float
+            and type(run.repetition) is int
+            and type(run.status) is Status
+            and len(time) == len(value)
+            and 0 <= low <= high <= run.until < inf
+            and total == total
+            and not abs(run.repetition) >> 63
+            and bool(run.algorithm.encode() and run.instance.encode())
         )
+    except (TypeError, ValueError, OverflowError):  # no numbers, or a name is not Unicode
+        return False
 
 
-def _problem(
-    run: Run, time: NDArray[np.float64], value: NDArray[np.float64], until: float
-) -> str | None:
+def _describe_problem(run: Run, time: Floats, value: Floats, until: float) -> str | None:
     latest = time.max(initial=0.0)
     bad = ~(np.isfinite(time) & (time >= 0))
     if len(time) != len(value):
@@ -121,3 +227,85 @@ def _problem(
     if run.status not in STATUSES:
         return f"the status {run.status!r} is not one of {', '.join(STATUSES)}"
     return None
+
+
+def _error(run: Run, problem: str) -> DataError:
+    return DataError(
+        f"run of algorithm {run.algorithm!r} on instance {run.instance!r}, "
+        f"repetition {run.repetition}: {problem}"
+    )
+
+
+def _as_floats(numbers: ArrayLike) -> Floats:
+    return np.asarray(numbers, dtype=np.float64).ravel()
+
+
+def _are_float_vectors(time: Floats, value: Floats) -> bool:
+    return time.dtype.char == value.dtype.char == "d" and time.ndim == value.ndim == 1
+
+
+# The codec
+
+
+def encode_run(run: Run) -> EncodedRun:
+    """Encode a run that ``check_run`` returned.
+
+    >>> encoded = encode_run(Run("CSA", "sphere", (10.0, 80.0), (4.0, 0.5), until=100.0))
+    >>> encoded.n_improvements, len(encoded.trajectory)
+    (2, 32)
+    """
+    time: Any = run.time
+    value: Any = run.value
+    if type(time) is type(value) is tuple:
+        trajectory = _numbers(2 * len(time)).pack(*time, *value)
+    else:
+        trajectory = b"".join(np.asarray(part, dtype="<f8").tobytes() for part in (time, value))
+    return EncodedRun(
+        run.algorithm, run.instance, run.repetition, run.until, run.status, trajectory
+    )
+
+
+def decode_run(encoded: EncodedRun, *, arrays: bool = False) -> Run:
+    """Decode a run without checking it.
+
+    ``arrays``: times and values become arrays, which take less memory than tuples.
+
+    >>> decode_run(encode_run(Run("CSA", "sphere", (10.0,), (4.0,), until=100.0))).value
+    (4.0,)
+    """
+    algorithm, instance, repetition, until, status, trajectory = encoded
+    middle = len(trajectory) // IMPROVEMENT_BYTES
+    numbers: Any
+    if arrays:
+        numbers = np.frombuffer(trajectory, dtype="<f8")
+    else:
+        numbers = _numbers(2 * middle).unpack(trajectory)
+    time, value = numbers[:middle], numbers[middle:]
+    return Run(algorithm, instance, time, value, until, repetition, status)
+
+
+def run_to_plain(run: Run) -> dict[str, Any]:
+    """Return a valid run as lists, numbers and text for JSON; infinite values become text.
+
+    >>> run_to_plain(Run("CSA", "sphere", [10], [-np.inf], until=100))["value"]
+    ['-inf']
+    """
+    values = _as_floats(run.value).tolist()
+    return run._asdict() | {
+        "time": _as_floats(run.time).tolist(),
+        "value": [value if isfinite(value) else str(value) for value in values],
+    }
+
+
+def run_from_plain(plain: Mapping[str, Any]) -> Run:
+    """Return the checked run that ``run_to_plain`` turned into plain data.
+
+    >>> run_from_plain(run_to_plain(Run("CSA", "sphere", [10], [np.inf], until=100))).value
+    (inf,)
+    """
+    return normalise_run(Run(**plain))
+
+
+@lru_cache(maxsize=4096)
+def _numbers(count: int) -> Struct:
+    return Struct(f"<{count}d")

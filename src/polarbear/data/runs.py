@@ -16,7 +16,7 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
-from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check, sign_of
+from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check_run, sign_of
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError, require
 
@@ -166,7 +166,7 @@ class Runs(FrozenRecord):
             columns = to_run_columns(records)
         except (TypeError, ValueError, OverflowError):
             for record in records:
-                check(record)
+                check_run(record)
             raise
         return cls._assemble(columns, direction, clock)
 

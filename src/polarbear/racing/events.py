@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
-from polarbear.data.names import check_name, to_name
-from polarbear.data.run import Direction, Run, Status, check
+from polarbear.data.run import Direction, Run, Status, run_from_plain, run_to_plain
 from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
 from polarbear.racing.jobs import Job, Key, derived
@@ -329,20 +328,6 @@ def fitting_in(event: Event) -> Iterator[None]:
         ) from None
 
 
-def plain_run(run: Run) -> Run:
-    """A run of plain numbers and text; an error if no run can be so."""
-    check(run)
-    names = (check_name(to_name(run.algorithm)), check_name(to_name(run.instance)))
-    return Run(
-        *names,
-        _floats(run.time),
-        _floats(run.value),
-        float(run.until),
-        int(run.repetition),
-        Status(run.status),
-    )
-
-
 def to_json(event: Event) -> str:
     """An event as one line.
 
@@ -421,7 +406,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Rules | Model):
         return value.plain()
     if isinstance(value, Run):
-        return {name: _plain(part) for name, part in value._asdict().items()}
+        return run_to_plain(value)
     if isinstance(value, Open):
         # A number of as many bits as there are times is too large for other readers of JSON.
         return [value.first, value.second, f"{value.times:x}", _plain(value.need)]
@@ -497,7 +482,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "jobs": lambda rows: tuple(map(_job, rows)),
     "key": lambda row: Key(*row),
     "status": Status,
-    "run": lambda plain: plain_run(Run(**plain)),
+    "run": run_from_plain,
     "eliminated": lambda rows: tuple(_eliminated(*row) for row in rows),
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
     "assessed": lambda rows: tuple(Assessed(*row) for row in rows),

@@ -5,12 +5,20 @@ that are there, and who comes back is put in again where it has run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from polarbear.data.rankings import Rankings, rank
-from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.run import (
+    Direction,
+    EncodedRun,
+    Run,
+    Status,
+    decode_run,
+    encode_run,
+    sign_of,
+)
 from polarbear.data.runs import Runs
 from polarbear.racing.extended_runs import join
 
@@ -28,12 +36,12 @@ class Evidence:
         self._ranking = dict(ranking or {})  # options of rank
         self._weights: Mapping[str, float] = self._ranking.pop("weights", {})
         self._times = np.asarray(tuple(times))
-        self._place = np.min_scalar_type(len(self._times))  # the smallest that can number them
         self._sign = sign_of(direction)
         self._direction: Direction = direction
         self._clock = clock
         self._new: dict[int, list[Run]] = {}  # by the round from which on they count
-        self._on: dict[str, list[_Packed]] = {}  # by instance
+        # By instance. A run is decoded when others run on its instance: most never are.
+        self._on: dict[str, list[EncodedRun]] = {}
         self._by: dict[str, set[str]] = {}  # on which instances an algorithm has run
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
@@ -73,7 +81,7 @@ class Evidence:
             touched |= self._by.get(name, set())
         kept = self._kept(wanted, touched)
         runs = [
-            self._unpacked(instance, run)
+            decode_run(run, arrays=True)
             for instance in touched
             for run in self._on[instance]
             if run.algorithm in wanted
@@ -93,7 +101,7 @@ class Evidence:
             for told in self._new.pop(known):
                 run = counts(told)
                 if run is not None:
-                    _put(self._on.setdefault(run.instance, []), self._packed(run))
+                    _put(self._on.setdefault(run.instance, []), encode_run(run))
                     self._by.setdefault(run.algorithm, set()).add(run.instance)
                     touched.add(run.instance)
         return touched
@@ -127,30 +135,8 @@ class Evidence:
             time=self._times[at], value=self._sign * best[seen[at] - 1], until=until
         )
 
-    def _packed(self, run: Run) -> "_Packed":
-        place = np.searchsorted(self._times, np.asarray(run.time)).astype(self._place)
-        value = np.asarray(run.value, dtype=np.float64)
-        packed = place.tobytes(), value.tobytes()
-        return _Packed(run.algorithm, *packed, run.until, run.repetition, run.status)
 
-    def _unpacked(self, instance: str, run: "_Packed") -> Run:
-        time = self._times[np.frombuffer(run.place, dtype=self._place)]
-        value = np.frombuffer(run.value)
-        return Run(run.algorithm, instance, time, value, run.until, run.repetition, run.status)
-
-
-class _Packed(NamedTuple):
-    """A run that may be ranked again, when others run on its instance: most never are."""
-
-    algorithm: str
-    place: bytes  # at which times of the race it improved
-    value: bytes
-    until: float
-    repetition: int
-    status: Status
-
-
-def _put(others: list[_Packed], run: _Packed) -> None:
+def _put(others: list[EncodedRun], run: EncodedRun) -> None:
     """Add a run; an extension and the run that it extends become one."""
     for k, one in enumerate(others):
         if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from polarbear.data.run import Run, Status
+from polarbear.data.run import EncodedRun, Run, Status
 
 
 class Key(NamedTuple):
@@ -53,7 +53,7 @@ class Job(NamedTuple):
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
 
 
-def key_of(run: Run) -> Key:
+def key_of(run: Run | EncodedRun) -> Key:
     """What tells a run from others."""
     return Key(run.algorithm, run.instance, run.repetition)
 

@@ -22,7 +22,7 @@ from polarbear._text import format_count
 from polarbear.data import grid
 from polarbear.data.names import check_name, check_names, natural_sort_key, suggest_name, to_name
 from polarbear.data.rankings import Rankings
-from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
@@ -49,7 +49,6 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
     fitting_in,
-    plain_run,
 )
 from polarbear.racing.evidence import Evidence
 from polarbear.racing.failures import describe_failures
@@ -212,7 +211,7 @@ class Race:
         failed and the end of its ``output`` are kept with it. A run told twice counts once, and
         the first one stays.
         """
-        run = plain_run(run)
+        run = normalise_run(run)
         key = key_of(run)
         if key not in self._state.promised:
             raise DataError(
@@ -299,7 +298,7 @@ class Race:
             raise DataError(f"load takes Runs that {self._state.direction}, like the race")
         for name in runs.algorithms:
             self._known(name)
-        for run in map(plain_run, runs):
+        for run in map(normalise_run, runs):
             if key_of(run) not in self._state.told:
                 self._record(Imported(run))
 

@@ -1,100 +1,67 @@
-"""Events as rows and back: small, checked, and nothing in them is ever executed.
+"""Events as rows of a database and back.
 
-A run is a row of numbers and, in another table, its improvements as plain numbers of 8 bytes; so
-what counts runs does not read trajectories. Every other event is the line of JSON that
-:mod:`polarbear.racing.events` makes of it, which says its version.
+A run is a row of numbers and, in another table, its trajectory as :mod:`polarbear.data.run` encodes
+it; so runs are counted without reading trajectories. Every other event is the line of JSON that
+:mod:`polarbear.racing.events` makes of it, which states its version.
 
-Every row ends with a checksum of all that is in it and of its place, so that a damaged row, and one
-that was put elsewhere, is known for what it is. The checksum is against accidents; against
-strangers everything that is read is looked at again, as if a user had typed it.
+Every row ends with a checksum of its content and its number, which reveals a row that was damaged
+or moved. The checksum protects against accidents only, so whatever is read is validated as well,
+and nothing in a row is ever executed.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from math import inf, isfinite
 from struct import Struct, error
 from typing import Any, NamedTuple
 from zlib import crc32
 
-import numpy as np
-
-from polarbear.data.run import Run, Status, check
-from polarbear.errors import DataError
-from polarbear.racing.events import (
-    Event,
-    Imported,
-    Started,
-    Told,
-    from_json,
-    plain_run,
-    to_json,
+from polarbear.data.run import (
+    IMPROVEMENT_BYTES,
+    STATUS_CODES,
+    EncodedRun,
+    check_run,
+    decode_run,
+    encode_run,
 )
-from polarbear.racing.jobs import Key
+from polarbear.errors import DataError
+from polarbear.racing.events import Event, Imported, Started, Told, from_json, to_json
+from polarbear.racing.jobs import Key, key_of
 
-CODES: Mapping[Status, int] = {
-    Status.CUT: 0,
-    Status.FINISHED: 1,
-    Status.OUT_OF_TIME: 2,
-    Status.OUT_OF_MEMORY: 3,
-    Status.CRASHED: 4,
-    Status.KILLED: 5,
-}
-"""Numbers in files, which therefore never change."""
+STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
+RUN_EVENTS: Mapping[int, type[Told] | type[Imported]] = {0: Told, 1: Imported}
+"""The kinds of events that bring a run, by their number in the table ``runs``."""
 
-STATUS_OF = {code: status for status, code in CODES.items()}
-KINDS: Mapping[int, type[Told] | type[Imported]] = {0: Told, 1: Imported}
-
-_PLACE = Struct("<q")
+_NUMBER = Struct("<q")
 _RUN = Struct("<qqqqqqdq")
 _COUNT = Struct("<qqq")
 _HEAD = Struct("<qq")
-_NUMBER = 8
 
 
-@lru_cache(maxsize=4096)
-def _shape(improvements: int) -> Struct:
-    return Struct(f"<{2 * improvements}d")
-
-
-class Small(NamedTuple):
-    """An event other than a run, packed."""
+class StoredEvent(NamedTuple):
+    """An event that brings no run, encoded."""
 
     kind: str
     body: bytes
 
 
-class Found(NamedTuple):
-    """A run, packed: told (0) or imported (1)."""
+class StoredRun(NamedTuple):
+    """An event that brings a run, encoded. ``kind`` is its number in ``RUN_EVENTS``."""
 
     kind: int
-    key: Key
-    status: int
-    until: float
-    improvements: int
-    data: bytes
+    run: EncodedRun
 
-    def same(self, other: "Found") -> bool:
-        """Whether both say the same of a run, told or imported."""
-        return self[1:] == other[1:]
+    @property
+    def key(self) -> Key:
+        """Return the algorithm, instance and repetition of the run."""
+        return key_of(self.run)
 
-    def event(self) -> Told | Imported:
-        """The event that this is."""
-        return self._event(_shape(self.improvements).unpack(self.data))
-
-    def light_event(self) -> Told | Imported:
-        """The same with arrays, which take less memory and cannot be compared by ==."""
-        return self._event(np.frombuffer(self.data, dtype="<f8"))
-
-    def _event(self, numbers: Any) -> Told | Imported:
-        time, value = numbers[: self.improvements], numbers[self.improvements :]
-        algorithm, instance, repetition = self.key
-        run = Run(algorithm, instance, time, value, self.until, repetition, STATUS_OF[self.status])
-        return KINDS[self.kind](run)
+    def event(self, *, arrays: bool = False) -> Told | Imported:
+        """Decode the event without checking its run; ``arrays`` as in ``decode_run``."""
+        return RUN_EVENTS[self.kind](decode_run(self.run, arrays=arrays))
 
 
 class Head(NamedTuple):
-    """The one row that says how far a store goes, and whose it is."""
+    """The one row that holds the number of the last event, and the process that may write."""
 
     epoch: int
     last: int
@@ -103,84 +70,73 @@ class Head(NamedTuple):
 
     @classmethod
     def of(cls, epoch: int, last: int, holder: bytes) -> "Head":
-        """A head with its checksum."""
+        """Make a head with its checksum."""
         return cls(epoch, last, holder, crc32(holder, crc32(_HEAD.pack(epoch, last))))
 
     @property
-    def sound(self) -> bool:
-        """Whether nothing in it has changed since it was written."""
+    def is_intact(self) -> bool:
+        """Whether the checksum fits the content."""
         try:
             return self == Head.of(*self[:3])
         except (error, TypeError, OverflowError):  # not even numbers and bytes
             return False
 
 
-def pack(event: Event) -> Small | Found:
-    """An event as it is stored; an error if it is none."""
+def encode_event(event: Event) -> StoredEvent | StoredRun:
+    """Encode an event; raise an error if it is none, or if its run is not valid."""
     if isinstance(event, Told | Imported):
-        run = _plain(event.run)
-        time: Any = run.time
-        value: Any = run.value
-        key = Key(run.algorithm, run.instance, run.repetition)
-        data = _shape(len(time)).pack(*time, *value)
-        kind = 0 if isinstance(event, Told) else 1
-        return Found(kind, key, CODES[run.status], run.until, len(time), data)
+        return StoredRun(0 if isinstance(event, Told) else 1, encode_run(check_run(event.run)))
     if isinstance(event, Event):
-        return Small(type(event).__name__.lower(), to_json(event).encode())
+        return StoredEvent(type(event).__name__.lower(), to_json(event).encode())
     raise DataError(f"a store takes events of a race, not {event!r}")
 
 
-def started(packed: Small | Found) -> bool:
-    """Whether this is the event that a race begins with."""
-    return isinstance(packed, Small) and packed.kind == Started.__name__.lower()
-
-
-def line(found: Found) -> bytes:
-    """A run as a line of JSON."""
-    return to_json(found.event()).encode()
+def is_start(stored: StoredEvent | StoredRun) -> bool:
+    """Whether this is the event that begins a race."""
+    return isinstance(stored, StoredEvent) and stored.kind == Started.__name__.lower()
 
 
 # Rows to be written
 
 
-def small_row(seq: int, small: Small) -> tuple[Any, ...]:
-    """A row of the table ``events``."""
-    return seq, small.kind, small.body, _crc(seq, small.kind.encode(), small.body)
+def event_row(seq: int, event: StoredEvent) -> tuple[Any, ...]:
+    """Return a row of the table ``events``."""
+    return seq, event.kind, event.body, _checksum(seq, event.kind.encode(), event.body)
 
 
-def run_row(seq: int, found: Found, ids: Mapping[str, int]) -> tuple[Any, ...]:
-    """A row of the table ``runs``."""
-    key = found.key
+def run_row(seq: int, stored: StoredRun, ids: Mapping[str, int]) -> tuple[Any, ...]:
+    """Return a row of the table ``runs``; ``ids`` are the numbers of the names."""
+    run = stored.run
     fields = (
         seq,
-        found.kind,
-        ids[key.algorithm],
-        ids[key.instance],
-        key.repetition,
-        found.status,
-        found.until,
-        found.improvements,
+        stored.kind,
+        ids[run.algorithm],
+        ids[run.instance],
+        run.repetition,
+        STATUS_CODES[run.status],
+        run.until,
+        run.n_improvements,
     )
     return *fields, crc32(_RUN.pack(*fields))
 
 
 def count_row(algorithm: int, status: int, number: int) -> tuple[int, int, int, int]:
-    """A row of the table ``counts``."""
+    """Return a row of the table ``counts``."""
     fields = algorithm, status, number
     return *fields, crc32(_COUNT.pack(*fields))
 
 
-def blob_row(place: int, data: bytes) -> tuple[int, bytes, int]:
-    """A row of the tables ``trajectories`` and ``names``."""
-    return place, data, _crc(place, data)
+def blob_row(number: int, data: bytes) -> tuple[int, bytes, int]:
+    """Return a row of the table ``trajectories``, ``names`` or ``remarks``."""
+    return number, data, _checksum(number, data)
 
 
 # Rows that were read
 
 
-def name_of(place: int, data: object, crc: object) -> str | None:
-    """The name in a row; none if the row is damaged."""
-    if not isinstance(data, bytes) or _crc(place, data) != crc:
+def decode_name(number: int, data: object, crc: object) -> str | None:
+    """Return the name in a row of the table ``names``, or None if the row is damaged."""
+    if not isinstance(data, bytes) or _checksum(number, data) != crc:
         return None
     try:
         return data.decode()
@@ -188,15 +144,15 @@ def name_of(place: int, data: object, crc: object) -> str | None:
         return None
 
 
-def small_event(row: Sequence[Any], seed: int | None) -> Event | str:
-    """The event of a row of the table ``events``, or what is wrong with it.
+def decode_event(row: Sequence[Any], seed: int | None) -> Event | str:
+    """Return the event in a row of the table ``events``, or a description of its defect.
 
-    ``seed``: of the race; events of the first version need it.
+    ``seed`` is the seed of the race, which events of the first version need.
     """
     seq, kind, body, crc = row
     if not isinstance(kind, str) or not isinstance(body, bytes):
         return "is damaged"
-    if _crc(seq, kind.encode(errors="replace"), body) != crc:
+    if _checksum(seq, kind.encode(errors="replace"), body) != crc:
         return "is damaged"
     try:
         event = from_json(body.decode(), seed=seed)
@@ -206,104 +162,60 @@ def small_event(row: Sequence[Any], seed: int | None) -> Event | str:
     return event if same else f"is not the event {kind!r} that it claims to be"
 
 
-def found_in(row: Sequence[Any], names: Mapping[int, str]) -> Found | str:
-    """The run in a row of ``runs`` joined with ``trajectories``, or what is wrong with it."""
-    seq, kind, algorithm, instance, repetition, status, until, improvements = row[:8]
+def decode_run_row(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | str:
+    """Return the run in a row of ``runs`` joined with ``trajectories``, or its defect in words."""
+    seq, kind, algorithm, instance, repetition, status, until, n_improvements = row[:8]
     crc, data, data_crc = row[8:]
     try:
-        sound = crc32(_RUN.pack(*row[:8])) == crc
+        intact = crc32(_RUN.pack(*row[:8])) == crc
     except (error, TypeError, OverflowError):  # not even numbers
-        sound = False
-    if not sound:
+        intact = False
+    if not intact:
         return "is damaged"
-    if not isinstance(data, bytes) or _crc(seq, data) != data_crc:
+    if not isinstance(data, bytes) or _checksum(seq, data) != data_crc:
         return "has lost its trajectory, or it is damaged"
     if algorithm not in names or instance not in names:
         return "has lost a name, or it is damaged"
-    if len(data) != 2 * _NUMBER * improvements or status not in STATUS_OF or kind not in KINDS:
+    if status not in STATUS_OF_CODE or kind not in RUN_EVENTS:
         return "is not a run"
-    key = Key(names[algorithm], names[instance], repetition)
-    return Found(kind, key, status, until, improvements, data)
+    if len(data) != IMPROVEMENT_BYTES * n_improvements:
+        return "is not a run"
+    own = STATUS_OF_CODE[status]
+    return StoredRun(
+        kind, EncodedRun(names[algorithm], names[instance], repetition, until, own, data)
+    )
 
 
-def run_event(found: Found) -> Told | Imported | str:
-    """The event of a run, or what is wrong with it."""
-    event = found.event()
-    return event if _plausible(event.run) else _judged(event)
-
-
-def light_run_event(found: Found) -> Told | Imported | str:
-    """The same with arrays."""
-    event = found.light_event()
-    time = np.asarray(event.run.time)
-    total = np.asarray(event.run.value).sum()
-    within = 0 <= time.min(initial=0.0) <= time.max(initial=0.0) <= found.until < inf
-    named = found.key.algorithm and found.key.instance
-    return event if named and within and total == total else _judged(event)
-
-
-def _judged(event: Told | Imported) -> Told | Imported | str:
+def check_run_event(stored: StoredRun, *, arrays: bool = False) -> Told | Imported | str:
+    """Return the event that brings a run, or a description of the defect of the run."""
+    event = stored.event(arrays=arrays)
     try:
-        check(event.run)
+        check_run(event.run)
     except DataError as problem:
         return f"is not a run: {problem}"
     return event
 
 
-def _plain(run: Run) -> Run:
-    """``plain_run``, without the work where a race has done it already."""
-    time: Any = run.time
-    value: Any = run.value
+def _checksum(number: int, *parts: bytes) -> int:
     try:
-        done = (
-            type(time) is type(value) is tuple
-            and len(time) == len(value)
-            and type(run.algorithm) is type(run.instance) is str
-            and type(run.until) is float
-            and type(run.repetition) is int
-            and not abs(run.repetition) >> 63
-            and isinstance(run.status, Status)
-            and _plausible(run)
-        )
-    except TypeError:
-        done = False
-    return run if done else plain_run(run)
-
-
-def _plausible(run: Run) -> bool:
-    """Whether a run of plain numbers is surely one; what is doubtful is looked at more slowly."""
-    time: Any = run.time
-    value: Any = run.value
-    total = sum(value)
-    return (
-        bool(run.algorithm and run.instance)
-        and total == total  # not nan
-        and isfinite(sum(time))
-        and min(time, default=0.0) >= 0
-        and max(time, default=0.0) <= run.until < inf
-    )
-
-
-def _crc(place: int, *parts: bytes) -> int:
-    try:
-        crc = crc32(_PLACE.pack(place))
+        crc = crc32(_NUMBER.pack(number))
     except error:  # not even a number
         return -1
     for part in parts:
         # Each part with its length, so that nothing moves from one to the next unseen.
-        crc = crc32(part, crc32(_PLACE.pack(len(part)), crc))
+        crc = crc32(part, crc32(_NUMBER.pack(len(part)), crc))
     return crc
 
 
-def holder_line(host: str, pid: int, since: str) -> bytes:
-    """Who holds a store, as a line."""
+def encode_holder(host: str, pid: int, since: str) -> bytes:
+    """Encode which process may write to a store."""
     return json.dumps({"host": host, "pid": pid, "since": since}).encode()
 
 
-def holder_words(holder: bytes) -> str:
-    """The same for people."""
+def describe_holder(holder: bytes) -> str:
+    """Describe the process that may write to a store."""
     try:
-        found = json.loads(holder)
-        return f"process {found['pid']} on {found['host']}, since {found['since']}"
+        process = json.loads(holder)
+        return f"process {process['pid']} on {process['host']}, since {process['since']}"
     except (ValueError, KeyError, TypeError):
-        return "somebody"
+        return "an unknown process"

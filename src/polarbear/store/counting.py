@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polarbear.errors import StoreError
-from polarbear.store.codec import STATUS_OF, Head, count_row
+from polarbear.store.codec import STATUS_OF_CODE, Head, count_row
 from polarbear.store.database import Database, Statement
 from polarbear.store.reading import advice, head_of
 
@@ -34,7 +34,7 @@ def counted(database: Database) -> tuple[Head, Counts]:
     head = head_of(rows, database.name)
     found = [row[4:] for row in rows if row[4] is not None]
     counts = Counts({(row[0], row[1]): row[2] for row in found})
-    sound = all(count_row(*row[:3]) == row and row[1] in STATUS_OF for row in found)
+    sound = all(count_row(*row[:3]) == row and row[1] in STATUS_OF_CODE for row in found)
     if not sound or counts.total() + database.query(_SMALL, head.last)[0][0] != head.last:
         raise StoreError(
             f"{database.name}: the numbers of runs do not add up; {advice(database.name)}"

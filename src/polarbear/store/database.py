@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 from polarbear.errors import StoreError
-from polarbear.store.codec import Head, holder_line, holder_words
+from polarbear.store.codec import Head, describe_holder, encode_holder
 
 FORMAT = 1
 """Of the tables. Raise it with a step in ``sqlite.UPGRADES`` whenever they change."""
@@ -90,7 +90,7 @@ def fence(old: Head, new: Head) -> Statement:
 def superseded(name: str, head: Head) -> StoreError:
     """What a writer is told that has been replaced."""
     return StoreError(
-        f"{name}: another coordinator has taken over ({holder_words(head.holder)}), "
+        f"{name}: another coordinator has taken over ({describe_holder(head.holder)}), "
         "and nothing of this was stored; stop this one"
     )
 
@@ -98,7 +98,7 @@ def superseded(name: str, head: Head) -> StoreError:
 def occupied(name: str, holder: bytes) -> StoreError:
     """What a second writer is told."""
     return StoreError(
-        f"{name} is being written to by {holder_words(holder)}; there can be one coordinator at "
+        f"{name} is being written to by {describe_holder(holder)}; there can be one coordinator at "
         "a time (read_only=True reads meanwhile)"
     )
 
@@ -106,4 +106,4 @@ def occupied(name: str, holder: bytes) -> StoreError:
 def me() -> bytes:
     """Who holds a store that this process holds."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return holder_line(socket.gethostname(), os.getpid(), now)
+    return encode_holder(socket.gethostname(), os.getpid(), now)

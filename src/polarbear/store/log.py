@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
-from polarbear.data.names import check_name
-from polarbear.data.run import Run, Status
+from polarbear.data.run import STATUS_CODES, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import (
@@ -35,21 +34,17 @@ from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key
 from polarbear.racing.model import Model
 from polarbear.store.codec import (
-    CODES,
-    Found,
     Head,
-    Small,
+    StoredEvent,
+    StoredRun,
     blob_row,
-    found_in,
-    light_run_event,
-    line,
-    name_of,
-    pack,
-    run_event,
+    decode_event,
+    decode_name,
+    decode_run_row,
+    encode_event,
+    event_row,
+    is_start,
     run_row,
-    small_event,
-    small_row,
-    started,
 )
 from polarbear.store.counting import Counts, added, counted
 from polarbear.store.database import HEAD, Conflict, Database, Statement
@@ -101,7 +96,7 @@ class Store:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._closed = False
-        self._doubtful: list[Small | Found] = []
+        self._doubtful: list[StoredEvent | StoredRun] = []
         try:
             self._ids: dict[str, int] = {}
             self._counts = Counts()
@@ -117,7 +112,7 @@ class Store:
         A run that is there already is not stored again. If this fails, the same call may be made
         again.
         """
-        batch = [pack(event) for event in events]
+        batch = [encode_event(event) for event in events]
         with self._lock:
             self._check_usable()
             if self._database.read_only:
@@ -142,13 +137,12 @@ class Store:
         ``arrays``: times and values of runs as arrays instead of tuples, which take less than half
         of the memory; such events go into a race like others, but ``==`` cannot compare them.
         """
-        make = light_run_event if arrays else run_event
         last = self.head().last
         names, seed = self._names(), self._seed()
         for low in range(1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             small, runs = (self._query(sql, low, high) for sql in (SMALL, RUNS))
-            events, damage = decoded(low, high, small, runs, names, seed, make)
+            events, damage = decoded(low, high, small, runs, names, seed, arrays=arrays)
             if damage:
                 raise StoreError(said(self.name, damage))
             yield from events.values()
@@ -248,7 +242,7 @@ class Store:
         """The events of one kind other than runs."""
         found = self._query(f"{KIND} ORDER BY seq", kind.__name__.lower())
         seed = self._seed()
-        events = {row[0]: small_event(row, seed) for row in found}
+        events = {row[0]: decode_event(row, seed) for row in found}
         damage = {seq: event for seq, event in events.items() if isinstance(event, str)}
         if damage:
             raise StoreError(said(self.name, damage))
@@ -286,20 +280,22 @@ class Store:
         rows = (
             self._query(sql, since)
             if status is None
-            else self._query(f"{sql} AND status = ?", since, CODES[status])
+            else self._query(f"{sql} AND status = ?", since, STATUS_CODES[status])
         )
         return {(names[a], names[i]) for a, i in rows if {a, i} <= names.keys()}
 
-    def attempts(self, algorithm: str, instances: Iterable[str]) -> dict[Key, tuple[int, Found]]:
+    def attempts(
+        self, algorithm: str, instances: Iterable[str]
+    ) -> dict[Key, tuple[int, StoredRun]]:
         """The runs of an algorithm on some instances, with the numbers of their events."""
         ids = {self._ids[name]: name for name in (algorithm, *instances) if name in self._ids}
         if self._ids.get(algorithm) is None:
             return {}
         marks = ", ".join("?" * len(ids))
         where = f"WHERE r.algorithm = ? AND r.instance IN ({marks})"
-        packed: dict[Key, tuple[int, Found]] = {}
+        packed: dict[Key, tuple[int, StoredRun]] = {}
         for row in self._query(RUN + where, self._ids[algorithm], *ids):
-            run = found_in(row, ids)
+            run = decode_run_row(row, ids)
             if isinstance(run, str):
                 raise StoreError(said(self.name, {row[0]: run}))
             packed[run.key] = row[0], run
@@ -329,7 +325,9 @@ class Store:
                 f"{self.name} was opened by another process (this one is its child); open it here"
             )
 
-    def _without_doubtful(self, batch: list[Small | Found]) -> list[Small | Found]:
+    def _without_doubtful(
+        self, batch: list[StoredEvent | StoredRun]
+    ) -> list[StoredEvent | StoredRun]:
         """What is left to write, if the last attempt failed and may have been written after all."""
         doubtful, self._doubtful = self._doubtful, []
         if not doubtful:
@@ -356,28 +354,30 @@ class Store:
     def _names(self) -> dict[int, str]:
         names: dict[int, str] = {}
         for row in self._query("SELECT id, name, crc FROM names"):
-            name = name_of(*row)
+            name = decode_name(*row)
             if name is not None:  # a damaged one is missed by the runs that have it
                 names[row[0]] = name
         return names
 
-    def _write(self, batch: Sequence[Small | Found], remarks: Sequence[tuple[Any, ...]]) -> None:
+    def _write(
+        self, batch: Sequence[StoredEvent | StoredRun], remarks: Sequence[tuple[Any, ...]]
+    ) -> None:
         """Everything in one transaction."""
         if not batch and not remarks:
             return
         last = self._database.head.last
         for seq, packed in enumerate(batch, last + 1):
-            if started(packed) != (seq == 1):
+            if is_start(packed) != (seq == 1):
                 what = "begins with a race that started" if seq == 1 else "holds a race already"
                 raise DataError(f"{self.name} {what}; one store for each race")
         ids, new = self._interned(batch)
         small, runs, data = [], [], []
         for seq, packed in enumerate(batch, last + 1):
-            if isinstance(packed, Small):
-                small.append(small_row(seq, packed))
+            if isinstance(packed, StoredEvent):
+                small.append(event_row(seq, packed))
             else:
                 runs.append(run_row(seq, packed, ids))
-                data.append(blob_row(seq, packed.data))
+                data.append(blob_row(seq, packed.run.trajectory))
         counts, keep = added(self._counts, runs)
         statements = [
             Statement("INSERT INTO names VALUES (?, ?, ?)", new),
@@ -392,40 +392,40 @@ class Store:
         self._counts += counts
 
     def _interned(
-        self, batch: Sequence[Small | Found]
+        self, batch: Sequence[StoredEvent | StoredRun]
     ) -> tuple[dict[str, int], list[tuple[int, bytes, int]]]:
         """The numbers of all names of these runs, and rows for those that are new."""
         ids: dict[str, int] = {}
         new: list[tuple[int, bytes, int]] = []
         for packed in batch:
-            for name in packed.key[:2] if isinstance(packed, Found) else ():
+            for name in packed.run[:2] if isinstance(packed, StoredRun) else ():
                 if name not in ids:
                     known = self._ids.get(name)
                     if known is None:
                         known = len(self._ids) + len(new) + 1
-                        new.append(blob_row(known, check_name(name).encode()))
+                        new.append(blob_row(known, name.encode()))
                     ids[name] = known
         return ids, new
 
     def _sifted(
-        self, batch: Sequence[Small | Found]
-    ) -> tuple[list[Small | Found], list[tuple[Any, ...]]]:
+        self, batch: Sequence[StoredEvent | StoredRun]
+    ) -> tuple[list[StoredEvent | StoredRun], list[tuple[Any, ...]]]:
         """Without the runs that are there already, and remarks about those that differ."""
-        fresh: list[Small | Found] = []
-        seen: dict[Any, tuple[int, Found]] = {}
+        fresh: list[StoredEvent | StoredRun] = []
+        seen: dict[Any, tuple[int, StoredRun]] = {}
         remarks: list[tuple[Any, ...]] = []
         for packed in batch:
-            if isinstance(packed, Found):
+            if isinstance(packed, StoredRun):
                 first = seen.get(packed.key) or self._stored(packed)
                 if first is not None:
-                    if not first[1].same(packed):
-                        remarks.append(blob_row(first[0], line(packed)))
+                    if first[1].run != packed.run:
+                        remarks.append(blob_row(first[0], to_json(packed.event()).encode()))
                     continue
                 seen[packed.key] = (self._database.head.last + len(fresh) + 1, packed)
             fresh.append(packed)
         return fresh, remarks
 
-    def _stored(self, found: Found) -> tuple[int, Found] | None:
+    def _stored(self, found: StoredRun) -> tuple[int, StoredRun] | None:
         """The number and the content of the run with the same key."""
         algorithm, instance, _ = found.key
         return self.attempts(algorithm, [instance]).get(found.key)

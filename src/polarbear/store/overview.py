@@ -23,7 +23,7 @@ from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Key
 from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import State, apply, begin
-from polarbear.store.codec import STATUS_OF, holder_words, name_of, small_event
+from polarbear.store.codec import STATUS_OF_CODE, decode_event, decode_name, describe_holder
 from polarbear.store.counting import counted
 from polarbear.store.database import Database
 from polarbear.store.withdrawing import count_withdrawn, withdrawn
@@ -186,7 +186,7 @@ def overview(database: Database) -> Overview:
     for (algorithm, status), number in counts.items():
         number -= uncounted[algorithm, status]
         if number:
-            found.setdefault(names[algorithm], {})[STATUS_OF[status]] = number
+            found.setdefault(names[algorithm], {})[STATUS_OF_CODE[status]] = number
     told = "SELECT algorithm, instance, repetition FROM runs WHERE seq > ? AND seq <= ?"
     later = database.query(told, since, head.last) if state.wanted else ()
     for algorithm, instance, repetition in later:
@@ -218,7 +218,7 @@ def overview(database: Database) -> Overview:
         str(last[0][0]) if last else "a run",
         int(database.query("SELECT count(*) FROM remarks")[0][0]),
         head.epoch,
-        holder_words(head.holder),
+        describe_holder(head.holder),
         database.size(),
     )
 
@@ -262,7 +262,7 @@ class _Names(dict[int, str]):
 
     def __missing__(self, place: int) -> str:
         rows = self._database.query("SELECT id, name, crc FROM names WHERE id = ?", place)
-        name = name_of(*rows[0]) if rows else None
+        name = decode_name(*rows[0]) if rows else None
         if name is None:
             raise StoreError(f"{self._database.name}: name {place} is damaged")
         self[place] = name
@@ -310,7 +310,7 @@ def _events(
 ) -> dict[int, Event]:
     found: dict[int, Event] = {}
     for row in (row for row in rows if kind in (None, row[1])):
-        event = small_event(row, seed)
+        event = decode_event(row, seed)
         if isinstance(event, str):
             raise StoreError(f"{name}: event {row[0]} {event}")
         found[row[0]] = event

@@ -1,12 +1,12 @@
 """From rows to events: every number accounted for, and what is wrong said of the number."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polarbear._text import format_count, format_list
 from polarbear.errors import StoreError
 from polarbear.racing.events import Event, Started
-from polarbear.store.codec import Found, Head, found_in, run_event, small_event
+from polarbear.store.codec import Head, check_run_event, decode_event, decode_run_row
 
 SMALL = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ?"
 KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"
@@ -26,17 +26,18 @@ def decoded(
     runs: Rows,
     names: Mapping[int, str],
     seed: int | None,
-    make: Callable[[Found], Event | str] = run_event,
+    *,
+    arrays: bool = False,
 ) -> tuple[dict[int, Event], dict[int, str]]:
     """The events with these numbers, in order, and what is wrong with those that are not there.
 
-    ``seed`` is the one of the race, ``make`` makes an event of a run.
+    ``seed`` is the one of the race. ``arrays``: times and values of runs become arrays.
     """
-    found: dict[int, Event | str] = {row[0]: small_event(row, seed) for row in small}
+    found: dict[int, Event | str] = {row[0]: decode_event(row, seed) for row in small}
     for row in runs:
-        packed = found_in(row, names)
+        packed = decode_run_row(row, names)
         twice = row[0] in found
-        event = packed if isinstance(packed, str) else make(packed)
+        event = packed if isinstance(packed, str) else check_run_event(packed, arrays=arrays)
         found[row[0]] = "is there twice" if twice else event
     events: dict[int, Event] = {}
     damage: dict[int, str] = {}
@@ -53,14 +54,14 @@ def decoded(
 
 def seed_of(rows: Sequence[Sequence[Any]]) -> int | None:
     """The seed of the race whose first event is in these rows, if it is there and sound."""
-    first = small_event(rows[0], None) if rows else None
+    first = decode_event(rows[0], None) if rows else None
     return first.seed if isinstance(first, Started) else None
 
 
 def head_of(rows: Sequence[Sequence[Any]], name: str) -> Head:
     """The head that rows of a query begin with; an error if there is none, or it is damaged."""
     head = Head(*rows[0][:4]) if rows else None
-    if head is None or not head.sound:
+    if head is None or not head.is_intact:
         raise StoreError(
             f"{name}: the row that says how far the store goes is damaged; {advice(name)}"
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polarbear._text import format_count, format_list
-from polarbear.data.run import Status
+from polarbear.data.run import IMPROVEMENT_BYTES, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (
     Added,
@@ -31,7 +31,7 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.jobs import Key, key_of
 from polarbear.store.carving import carve, is_truncated
-from polarbear.store.codec import Head, name_of
+from polarbear.store.codec import Head, decode_name
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
 from polarbear.store.reading import RUNS, SMALL, decoded, seed_of
@@ -110,7 +110,7 @@ def salvage(
         most = max(old.stat().st_size // 8, 1)  # no row is smaller
         carved = _Carved(old)
         found = _around(rows("SELECT id, name, crc FROM names WHERE id BETWEEN ? AND ?"), 1, most)
-        names = {row[0]: name for row in found if (name := name_of(*row)) is not None}
+        names = {row[0]: name for row in found if (name := decode_name(*row)) is not None}
         names = carved.names | names
         last = max(_last(connection, most), carved.last)
         try:
@@ -138,7 +138,7 @@ class _Carved:
                     self.small[rowid] = rowid, *row[1:]
                 case [None, bytes() as data, int() as crc]:
                     blobs.setdefault(rowid, []).append((data, crc))
-                    name = name_of(rowid, data, crc)
+                    name = decode_name(rowid, data, crc)
                     if name:
                         self.names[rowid] = name
                 case [None, *_, int()] if len(row) == 9:
@@ -147,7 +147,7 @@ class _Carved:
                     pass
         for seq, row in self.runs.items():
             # Names have the same columns as trajectories, and perhaps the same number.
-            fitting = (b for b in blobs.get(seq, ()) if len(b[0]) == 16 * row[7])
+            fitting = (b for b in blobs.get(seq, ()) if len(b[0]) == IMPROVEMENT_BYTES * row[7])
             self.runs[seq] = *row, *next(fitting, (None, None))
         self.last = max((*self.small, *self.runs), default=0)
 
@@ -327,7 +327,7 @@ def _last(connection: sqlite3.Connection, most: int) -> int:
     """How far the store goes, or could go."""
     try:
         head = Head(*connection.execute(HEAD).fetchone())
-        if head.sound:
+        if head.is_intact:
             return min(head.last, most)
     except (sqlite3.Error, TypeError):
         pass

@@ -166,7 +166,7 @@ class SQLite:
         """The head of a file that is a store; an error for any other file."""
         check(self._connection, self.name)
         rows = self.query(HEAD)
-        if len(rows) != 1 or not Head(*rows[0]).sound:
+        if len(rows) != 1 or not Head(*rows[0]).is_intact:
             raise StoreError(
                 f"{self.name}: the row that says how far the store goes is damaged; "
                 f"`polarbear salvage {self.name} repaired.db` copies what is sound"

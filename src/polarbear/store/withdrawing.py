@@ -4,7 +4,7 @@ from collections import Counter
 
 from polarbear.errors import StoreError
 from polarbear.racing.events import Withdrawn
-from polarbear.store.codec import name_of, small_event
+from polarbear.store.codec import decode_event, decode_name
 from polarbear.store.database import Database
 from polarbear.store.reading import KIND
 
@@ -13,7 +13,7 @@ def withdrawn(database: Database) -> dict[tuple[str, str], int]:
     """Map each pair (algorithm, instance) to the last event that withdrew its runs before it."""
     last: dict[tuple[str, str], int] = {}
     for row in database.query(f"{KIND} ORDER BY seq", "withdrawn"):
-        event = small_event(row, None)
+        event = decode_event(row, None)
         if not isinstance(event, Withdrawn):
             raise StoreError(f"{database.name}: event {row[0]} {event}")
         last.update((pair, int(row[0])) for pair in event.pairs)
@@ -27,7 +27,7 @@ def count_withdrawn(
     if not last:
         return Counter()
     rows = database.query("SELECT id, name, crc FROM names")
-    ids = {name: row[0] for row in rows if (name := name_of(*row)) is not None}
+    ids = {name: row[0] for row in rows if (name := decode_name(*row)) is not None}
     seen = {(ids[a], ids[i]): seq for (a, i), seq in last.items() if {a, i} <= ids.keys()}
     sql = "SELECT algorithm, status, instance, seq FROM runs WHERE algorithm = ?"
     return Counter(

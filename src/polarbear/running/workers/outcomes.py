@@ -1,12 +1,9 @@
 """``Outcome``: a run that was made, how it ended, and what it took. ``Lost``: one that was not."""
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from polarbear.data.run import Run, Status, check
+from polarbear.data.run import Run, run_from_plain, run_to_plain
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
 from polarbear.running.workers.provenance import Details
@@ -70,13 +67,8 @@ def to_plain(outcome: Outcome) -> dict[str, Any]:
     >>> from_plain(to_plain(Outcome(job, job.run([1.0], [2.0])))).run.value
     (2.0,)
     """
-    run = outcome.run
-    values = np.asarray(run.value, dtype=np.float64).tolist()
-    return outcome._asdict() | {
-        "job": outcome.job._asdict(),
-        # JSON has no infinities.
-        "run": run._asdict() | {"value": [v if isfinite(v) else str(v) for v in values]},
-    }
+    plain = {"job": outcome.job._asdict(), "run": run_to_plain(outcome.run)}
+    return outcome._asdict() | plain
 
 
 def from_plain(plain: Mapping[str, Any]) -> Outcome:
@@ -84,10 +76,6 @@ def from_plain(plain: Mapping[str, Any]) -> Outcome:
     try:
         rest = {k: v for k, v in plain.items() if k not in ("job", "run")}
         rest["worker"] = tuple((str(k), str(v)[:200]) for k, v in rest.get("worker", ())[:40])
-        job, run = Job(**plain["job"]), plain["run"]
-        numbers = {name: tuple(map(float, run[name])) for name in ("time", "value")}
-        made = Run(**{**run, **numbers, "status": Status(run["status"])})
-        check(made)
-        return Outcome(job, made, **rest)
+        return Outcome(Job(**plain["job"]), run_from_plain(plain["run"]), **rest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"this is not the outcome of a run: {error}") from None
