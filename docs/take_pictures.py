@@ -45,7 +45,7 @@ def solver(early: float, late: float) -> Any:
 def race(store: Path, picture: Path) -> None:
     """A race in the middle, as a terminal shows it."""
     console = Console(width=100, height=24, record=True, file=StringIO())
-    hint = "Ctrl-C stops; the same command goes on. In a browser: polarbear serve race.db"
+    hint = "Ctrl-C stops; the same command resumes. In a browser: polarbear serve race.db"
     screen = Screen("race race.toml", hint, console)
     middle = []
 

@@ -1,4 +1,4 @@
-"""Commands as somebody types them: what they say, to people and to programs, and how they end."""
+"""Commands as users type them: text, JSON, error messages and exit codes."""
 
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ import pytest
 
 import browsers
 import polarbear as pb
-from polarbear.cli.main import main, parser
+from polarbear.cli.main import main, make_parser
 from racers import TIMES, drive, race_of
 
 MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
@@ -26,18 +26,18 @@ READ = ("--direction", "minimize", "--clock", "evaluations")
 
 
 def commands():
-    (found,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    (found,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
     return {name: one for name, one in found.choices.items() if one.get_default("command") == name}
 
 
 def answer(capsys, *words):
-    """What a command says to a program."""
+    """Return the JSON answer of a command."""
     assert main([*map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def refusal(capsys, *words, code=1):
-    """What a command complains about."""
+    """Return the error message of a command."""
     assert main([*map(str, words)]) == code
     said = capsys.readouterr()
     assert not said.out
@@ -58,11 +58,11 @@ def kept(tmp_path_factory):
     return folder
 
 
-# The same everywhere
+# All commands
 
 
 @pytest.mark.parametrize("name", commands())
-def test_every_command_explains_itself(name, capsys):
+def test_every_command_has_help_and_an_example(name, capsys):
     with pytest.raises(SystemExit) as end:
         main([name, "--help"])
     assert end.value.code == 0
@@ -88,13 +88,13 @@ def test_an_option_means_the_same_in_every_command():
                     assert meaning.setdefault(option, told) == told, (name, option)
 
 
-def test_to_start_loads_no_numbers():
+def test_the_parser_loads_no_numpy():
     code = "import sys, polarbear.cli.main as m; m.parser(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert not {"numpy", "scipy", "json", "rich", "starlette"} & set(loaded.split())
 
 
-def test_wrong_words_end_with_2(capsys):
+def test_wrong_arguments_end_with_2(capsys):
     for words in (["fly"], ["analyse", "--fast"], ["select", "x", "--at", "soon"], ["merge"]):
         with pytest.raises(SystemExit) as end:
             main(words)
@@ -129,7 +129,7 @@ def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
         assert visit.errors == []
 
 
-def test_a_program_gets_the_same(capsys):
+def test_json_has_the_same_answer(capsys):
     found = answer(capsys, "analyse", MABBOB, *READ, "--alpha", 0.95, "--times", 6)
     runs = pb.read(MABBOB, direction="minimize", clock="evaluations")
     posterior = pb.fit(runs, times=pb.grid.from_runs(runs, 6))
@@ -149,50 +149,52 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     assert found["times"] == list(TIMES)  # those of the race, not of its runs
     assert not capsys.readouterr().err
     assert main(["analyse", str(kept / "race.db"), "--times", "4"]) != 0
-    assert "race.db is the store of a race, which knows it" in capsys.readouterr().err
+    assert "--times applies only to results: " in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_every_question_about_results_can_be_tried(capsys):
+def test_replay_and_calibration_take_the_example(capsys):
     found = answer(capsys, "replay", "--example", "--times", 3, "--alpha", 0.95)
     assert found["full"]["runs"] == 420
     found = answer(capsys, "calibration", "--example", "--times", 2, "--replicates", 2)
     assert found["instances"] == 60
 
 
-def test_times_may_be_named(capsys):
+def test_times_may_be_listed(capsys):
     found = answer(capsys, "analyse", MABBOB, *READ, "--times", "100,1000,5000")
     assert found["times"] == [100, 1000, 5000]
     with pytest.raises(SystemExit):
         main(["analyse", str(MABBOB), *READ, "--times", "ten"])
-    assert "'ten' is no number of times, and no times with commas" in capsys.readouterr().err
+    assert (
+        "'ten': expected a number of times, or times separated by commas" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "there is nothing to look at: name a file or a folder, or try --example"),
+        ([], "no data were given: name a file or a folder, or pass --example"),
         (["nothing"], "nothing: there is no such file or folder"),
         (["--example", "here.csv"], "--example comes with its own data: leave out here.csv"),
         ([MABBOB], "pass --direction minimize or --direction maximize"),
         ([MABBOB, *READ, "--alpha", "0.3"], "--alpha 0.3: expected a probability"),
         ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
         ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
-        (["{kept}/race.toml"], "says what to run, and is no results: try `polarbear race"),
-        (["{kept}/posterior.pb", *READ], "--direction is for results: "),
-        (["{kept}/race.db", "--clock", "s"], "--clock is for results: "),
-        (["{kept}/ratings.json"], "holds ratings, which `polarbear select` takes"),
-        ([MABBOB, *READ, "--open"], "say where to write it with --report FILE"),
+        (["{kept}/race.toml"], "describes a race and holds no results: run `polarbear race"),
+        (["{kept}/posterior.pb", *READ], "--direction applies only to results: "),
+        (["{kept}/race.db", "--clock", "s"], "--clock applies only to results: "),
+        (["{kept}/ratings.json"], "holds only ratings: use `polarbear select`"),
+        ([MABBOB, *READ, "--open"], "--open shows the report: pass --report FILE as well"),
         ([MABBOB, *READ, "--save", "/nowhere/x"], "/nowhere/x: there is no folder /nowhere"),
     ],
 )
-def test_mistakes_are_said_in_words_of_the_command_line(kept, words, message, capsys):
+def test_error_messages_name_options(kept, words, message, capsys):
     said = refusal(capsys, "analyse", *(str(word).format(kept=kept) for word in words))
     assert message in said
     assert "=" not in said.replace("min=", "")
 
 
-def test_what_the_data_leave_open_is_noted(tmp_path, capsys):
+def test_assumptions_about_the_data_are_printed(tmp_path, capsys):
     path = tmp_path / "results.csv"
     rows = [f"{a},{i},{t},{v}" for i in range(9) for a, t, v in (("a", 1, 3), ("b", 1, 2))]
     path.write_text("algorithm,instance,time,value\n" + "\n".join([*rows, "a,0,5,1"]))
@@ -235,7 +237,7 @@ def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
     assert capsys.readouterr().out.startswith("report.html: ")
     assert Path("report.html").exists()
     before = Path("report.html").stat().st_mtime_ns
-    assert "report.html is there already" in refusal(capsys, "report", race)
+    assert "report.html exists already" in refusal(capsys, "report", race)
     assert Path("report.html").stat().st_mtime_ns == before
     answer(capsys, "report", race, "-o", "other.html")
     assert Path("other.html").exists()
@@ -266,7 +268,7 @@ def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
         ("merge", "{kept}/race.db", "{tmp}/all.db"),
     ],
 )
-def test_every_json_says_where_it_comes_from(words, kept, tmp_path, capsys):
+def test_every_json_answer_has_its_provenance(words, kept, tmp_path, capsys):
     words = [word.format(file=MABBOB, kept=kept, tmp=tmp_path) for word in words]
     shutil.copy(kept / "race.db", tmp_path / "copy.db")
     origin = answer(capsys, *words)["provenance"]
@@ -319,7 +321,7 @@ def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_how_sure_to_be_is_met_or_not_in_text_json_and_exit_code(kept, capsys):
+def test_sure_is_reported_in_text_json_and_exit_code(kept, capsys):
     words = ["select", str(kept / "posterior.pb"), "--between", "100", "200", "--sure"]
     for sure, code in (("0.9", 0), ("0.99", 3)):
         assert main([*words, sure]) == code
@@ -337,7 +339,7 @@ def test_how_sure_to_be_is_met_or_not_in_text_json_and_exit_code(kept, capsys):
     assert "does not bound the probability of a wrong choice: --sure does" in told
 
 
-def test_a_range_beyond_the_data_is_clipped_and_both_are_said(kept, capsys):
+def test_a_range_beyond_the_data_is_clipped_and_both_are_reported(kept, capsys):
     found = answer(capsys, "select", kept / "posterior.pb", "--between", 3000, 1e6)
     assert found["range"] == {"asked": [3000, 1e6], "used": [3000, 10_000]}
     assert found["clock"] == "evaluations"
@@ -378,7 +380,7 @@ def test_a_range_beyond_the_data_is_clipped_and_both_are_said(kept, capsys):
         ),
     ],
 )
-def test_a_choice_is_that_of_select(kept, words, preference, more, capsys):
+def test_the_choice_equals_that_of_select(kept, words, preference, more, capsys):
     wanted = pb.select(pb.Posterior.load(kept / "posterior.pb"), preference, **more)
     found = answer(capsys, "select", kept / "posterior.pb", *words)
     assert found["algorithms"] == [*wanted.algorithms]
@@ -387,7 +389,7 @@ def test_a_choice_is_that_of_select(kept, words, preference, more, capsys):
 
 
 @pytest.mark.slow
-def test_everything_can_be_selected_from(kept, capsys):
+def test_select_takes_every_kind_of_source(kept, capsys):
     when = ("--around", 5000)
     first = answer(capsys, "select", kept / "posterior.pb", *when)
     assert first["preference"] == "around 5,000, within a factor of 2, in evaluations"
@@ -407,14 +409,14 @@ def test_everything_can_be_selected_from(kept, capsys):
         (("--size", 0), "--size 0: expected how many runs"),
         (("--size", 9, "--no-repeats"), "say --repeats, or choose fewer"),
         (("--among", "CSB"), "did you mean 'CSA'"),
-        (("--at", 500, "--scale", "log"), "--scale is for --between"),
+        (("--at", 500, "--scale", "log"), "--scale applies only to --between"),
     ],
 )
-def test_what_cannot_be_selected_by_is_said(kept, words, message, capsys):
+def test_wrong_preferences_are_refused(kept, words, message, capsys):
     assert message in refusal(capsys, "select", kept / "ratings.json", *words)
 
 
-# The others, for programs
+# JSON of the other commands
 
 
 def test_times_may_have_units_where_the_clock_counts_seconds(tmp_path, capsys):
@@ -426,9 +428,11 @@ def test_times_may_have_units_where_the_clock_counts_seconds(tmp_path, capsys):
     words = ["select", file, "--direction", "maximize", "--until", "7200"]
     found = answer(capsys, *words, "--clock", "seconds", "--between", "1h", "100m")
     assert found["preference"].startswith("from 3,600 to 6,000")
-    assert "--clock seconds would say" in refusal(capsys, *words, "--at", "1h")
+    assert "counts seconds: pass --clock seconds, or give a number" in refusal(
+        capsys, *words, "--at", "1h"
+    )
     said = refusal(capsys, "select", "--example", "--at", "1h")
-    assert "this one counts evaluations: give a number, in the clock of the data" in said
+    assert "this one counts evaluations: give a number in the clock of the data" in said
 
 
 def test_analyse_is_spelled_either_way(kept, capsys):
@@ -437,7 +441,7 @@ def test_analyse_is_spelled_either_way(kept, capsys):
 
 
 @pytest.mark.slow
-def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):
+def test_other_commands_answer_in_json(kept, tmp_path, capsys):
     found = answer(capsys, "status", kept / "race.db")
     assert found["n_runs"] == sum(sum(own.values()) for own in found["ended"].values())
     found = answer(capsys, "replay", MABBOB, *READ, "--times", 4, "--alpha", 0.95)
@@ -456,7 +460,7 @@ def test_every_answer_is_there_for_programs(kept, tmp_path, capsys):
     assert found["runs"] == answer(capsys, "status", kept / "race.db")["n_runs"]
 
 
-def test_the_ending_says_what_is_exported(kept, tmp_path, capsys):
+def test_the_suffix_chooses_the_export_format(kept, tmp_path, capsys):
     target = tmp_path / "runs.csv"
     assert answer(capsys, "export", kept / "race.db", target)["target"] == str(target)
     assert target.read_text().startswith("algorithm,instance,repetition,time,value,until,status\n")
@@ -464,7 +468,7 @@ def test_the_ending_says_what_is_exported(kept, tmp_path, capsys):
         runs = store.runs()
     assert pb.read(target, direction=runs.direction, clock=runs.clock) == runs
     said = refusal(capsys, "export", kept / "race.db", tmp_path / "runs.xlsx")
-    assert "'.xlsx' is none of .parquet, .pq (Parquet), .csv (CSV)" in said
+    assert "ends in .parquet or .pq (Parquet) or .csv (CSV), got '.xlsx'" in said
     assert not (tmp_path / "runs.xlsx").exists()
 
 
@@ -493,19 +497,19 @@ def test_one_file_per_run_and_where_times_start(tmp_path, capsys):
     said = refusal(capsys, *analyse, *names, *columns, "--times", "1,10", "--from", "50")
     assert "none of --times is between --from 50 and --to inf" in said
     said = refusal(capsys, *analyse, *names, *columns, "--to", "2h")
-    assert "times with ms, s, m, h or d are for a clock in seconds" in said
+    assert "times with ms, s, m, h or d need a clock that counts seconds" in said
 
 
-def test_a_store_is_no_race_as_a_file(kept, capsys):
+def test_race_refuses_a_store_in_place_of_a_file(kept, capsys):
     said = refusal(capsys, "race", kept / "race.db")
     assert "what is meant is the TOML file" in said
 
 
-# How it ends
+# Output
 
 
 @pytest.mark.slow
-def test_whoever_stops_listening_is_left_alone(kept):
+def test_a_closed_pipe_causes_no_error_message(kept):
     command = [sys.executable, "-m", "polarbear", "status", str(kept / "race.db")]
     reading, writing = os.pipe()
     os.close(reading)
@@ -514,7 +518,7 @@ def test_whoever_stops_listening_is_left_alone(kept):
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
-def test_nothing_said_is_obeyed_by_a_terminal(tmp_path, capsys):
+def test_control_characters_are_escaped(tmp_path, capsys):
     path = tmp_path / "results.csv"
     rows = [f"{a},{i},1,{v}" for i in range(9) for a, v in (("\x1b[2Ja", i), ("b", 5))]
     path.write_text("algorithm,instance,time,value\n" + "\n".join(rows))
@@ -554,16 +558,16 @@ def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch,
     assert "#compdef polarbear" in capsys.readouterr().out
 
 
-# Words that people write
+# Forms of input
 
 
 @pytest.mark.parametrize("command", ["status", "export", "analyse"])
-def test_the_file_of_a_race_is_told_from_its_store(command, tmp_path, capsys):
+def test_the_file_of_a_race_is_refused_in_place_of_its_store(command, tmp_path, capsys):
     file = tmp_path / "race.toml"
     file.write_text('store = "night.db"')
     more = ["runs.csv"] if command == "export" else []
     said = refusal(capsys, command, file, *more)
-    assert f"the store of its race is {tmp_path}/night.db" in said
+    assert f"pass its store, {tmp_path}/night.db" in said
     assert "polarbear race" in said
 
 

@@ -309,7 +309,7 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
     assert main(["status", str(tmp_path / "race.db")]) == 0
     assert not list(tmp_path.glob("hacked*"))
     assert main(["race", str(path), "--workers", "2", "--dask", "tcp://x"]) == 1
-    assert "a race runs in one place" in capsys.readouterr().err
+    assert "a race runs in one place, choose one of them" in capsys.readouterr().err
 
 
 @pytest.mark.slow

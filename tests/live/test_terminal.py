@@ -211,7 +211,7 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     (tmp_path / "last").unlink()
     said = terminal.text()
     assert "Traceback" not in said
-    assert f"all that came in is in {tmp_path / 'race.db'}" in said.replace("\n", "")
+    assert f"all finished runs are in {tmp_path / 'race.db'}" in said.replace("\n", "")
     assert f"polarbear race {path} --workers 2" in said.replace("\n", "")
     # The store is sound, holds a part, and the same command makes the whole of it.
     events = kept(path)
@@ -234,7 +234,7 @@ def test_whoever_ends_the_process_is_told_the_same(tmp_path):
     os.kill(running.pid, signal.SIGTERM)
     said = running.communicate(timeout=PATIENCE)[1]
     assert running.returncode == 143
-    assert "To go on: polarbear race" in said
+    assert "To resume: polarbear race" in said
     assert "Traceback" not in said
 
 

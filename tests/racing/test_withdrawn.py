@@ -197,4 +197,4 @@ def test_runs_since_an_event_or_with_a_status(race, kept, capsys):
     assert main(["forget", str(kept), "--status", "crashed"]) == 1
     assert "has no such runs" in capsys.readouterr().err
     assert main(["forget", str(kept)]) == 1
-    assert "which runs?" in capsys.readouterr().err
+    assert "no runs were chosen" in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""The command line: a file for each group of commands, and `main`."""
+"""The command line: a module for each group of commands, their options, and ``main``."""

@@ -1,224 +1,236 @@
-"""Commands that answer the question: analyse, select, report."""
+"""Commands that analyse results: analyse, select, report."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 import polarbear
-from polarbear.cli.answers import say
-from polarbear.cli.inputs import fitted, kind_of, race_of, rated, source_of
+from polarbear.cli.answers import print_answer
+from polarbear.cli.inputs import detect_kind, get_source, load_posterior, load_race, load_ratings
 from polarbear.cli.options import (
-    RESULTS,
-    a_probability,
-    a_time,
-    add_alpha,
-    add_between,
-    add_file,
-    add_fit,
-    add_json,
-    add_reading,
-    add_seed,
-    add_source,
+    RESULTS_HELP,
+    add_alpha_option,
+    add_between_option,
+    add_command,
+    add_file_argument,
+    add_fit_options,
+    add_json_option,
+    add_reading_options,
+    add_seed_option,
+    add_source_argument,
     check_clock,
-    command,
+    parse_probability,
+    parse_time,
 )
-from polarbear.cli.output import check_target, typed
+from polarbear.cli.output import check_output_path, format_command
 from polarbear.errors import DataError
 
-NOT_MET = 3
-"""Exit code of ``select --sure`` where the choice is not as probably the best as was asked for."""
+EXIT_NOT_MET = 3
+"""Exit code of ``select --sure`` if the choice is the best with a smaller probability."""
+
+DEFAULT_REPORT = "report.html"
+"""The file that ``report`` writes if none is named."""
 
 
-REPORT = "report.html"
-"""The page that ``report`` writes where none is named."""
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add these commands."""
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the commands of this module to the parser."""
     _add_analyse(commands)
     _add_select(commands)
     _add_report(commands)
 
 
 def _add_analyse(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "analyse",
         "which algorithms are worth running, and when?",
-        "Reads results, rates the algorithms over time, and says which of them belong to the "
-        "anytime Pareto set: those that no other beats at every time.",
-        takes="SOURCE",
+        "Reads results, rates the algorithms over time, and prints which of them belong to the "
+        "anytime Pareto set: those that no other algorithm beats at every time.",
+        positionals="SOURCE",
         examples=(
             "analyse --example --report report.html --open",
             "analyse results/ --direction minimize --clock evaluations",
         ),
         aliases=("analyze",),
-        run=_analyse,
+        run=_run_analyse,
     )
-    add_source(parser, f"{RESULTS}, a posterior, or a store")
-    add_alpha(parser)
-    add_fit(parser)
-    add_seed(parser)
-    add_file(parser, "--report", metavar="FILE", help="write a report as a web page (.html)")
-    _add_showing(parser)
-    add_file(
+    add_source_argument(parser, f"{RESULTS_HELP}, a posterior, or a store")
+    add_alpha_option(parser)
+    add_fit_options(parser)
+    add_seed_option(parser)
+    add_file_argument(
+        parser, "--report", metavar="FILE", help="write a report as a web page (.html)"
+    )
+    _add_report_options(parser)
+    add_file_argument(
         parser,
         "--save",
         metavar="FILE",
         help="write the posterior, for `select` and `report`; to FILE.json only the ratings",
     )
-    add_json(parser)
-    add_reading(parser)
+    add_json_option(parser)
+    add_reading_options(parser)
 
 
-def _add_showing(parser: argparse.ArgumentParser) -> None:
+def _add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", help="title of the report")
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
 
 
-def _analyse(wanted: argparse.Namespace) -> int:
+def _run_analyse(arguments: argparse.Namespace) -> int:
     from polarbear.inference.posterior import check_alpha
 
-    if wanted.open and wanted.report is None:
-        raise DataError("--open shows the report: say where to write it with --report FILE")
-    check_alpha(wanted.alpha)
-    for path in filter(None, (wanted.report, wanted.save)):
-        check_target(path)
-    runs, posterior = fitted(wanted)
-    verdict = posterior.verdict(wanted.alpha)
-    if wanted.save:
-        _save(posterior, wanted.save)
-    if wanted.report:
-        _write(posterior, wanted.report, wanted, wanted.alpha)
-    said = [str(posterior if runs is None else runs), "", verdict, "", _table(posterior)]
-    for name, path in (("report", wanted.report), ("saved", wanted.save)):
-        said += ["", f"{name}: {path}"] if path else []
+    if arguments.open and arguments.report is None:
+        raise DataError("--open shows the report: pass --report FILE as well")
+    check_alpha(arguments.alpha)
+    for path in filter(None, (arguments.report, arguments.save)):
+        check_output_path(path)
+    runs, posterior = load_posterior(arguments)
+    verdict = posterior.verdict(arguments.alpha)
+    if arguments.save:
+        _save_posterior(posterior, arguments.save)
+    if arguments.report:
+        _write_report(posterior, arguments.report, arguments, arguments.alpha)
+    lines = [str(posterior if runs is None else runs), "", verdict, "", _format_table(posterior)]
+    for name, path in (("report", arguments.report), ("saved", arguments.save)):
+        lines += ["", f"{name}: {path}"] if path else []
     plain = {
         "algorithms": posterior.algorithms,
         "clock": posterior.clock,
         "times": posterior.times,
         "instances": posterior.instances,
-        "alpha": wanted.alpha,
-        "pareto": posterior.pareto(wanted.alpha),
+        "alpha": arguments.alpha,
+        "pareto": posterior.pareto(arguments.alpha),
         "in_pareto": posterior.in_pareto(),
-        "mistaken": posterior.mistaken(wanted.alpha),
+        "mistaken": posterior.mistaken(arguments.alpha),
         "verdict": verdict.splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.best().T, strict=True)),
-        "pairs": posterior.pairs(wanted.alpha),
+        "pairs": posterior.pairs(arguments.alpha),
         "trusted": posterior.diagnostics.trusted,
         "problems": posterior.diagnostics.problems,
-        "report": wanted.report,
-        "saved": wanted.save,
+        "report": arguments.report,
+        "saved": arguments.save,
     }
-    say(wanted, "\n".join(said), plain, posterior=posterior, runs=runs)
+    print_answer(arguments, "\n".join(lines), plain, posterior=posterior, runs=runs)
     return 0
 
 
-def _table(posterior: "polarbear.Posterior") -> str:
-    """How likely each belongs to the set, and is the best at a few times."""
+def _format_table(posterior: "polarbear.Posterior") -> str:
+    """Write P(in the Pareto set) of each algorithm, and P(best) at a few times, as a table."""
     from polarbear._text import format_time, format_unit
 
-    times, best, free = posterior.times, posterior.best(), posterior.in_pareto()
-    at = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(in the set)", *(format_time(times[k], posterior.clock) for k in at)]
+    times, best, in_pareto = posterior.times, posterior.best(), posterior.in_pareto()
+    shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
+    head = ["", "P(in the set)", *(format_time(times[k], posterior.clock) for k in shown)]
     rows = [
-        [name, _share(free[name]), *(_share(best[k, code]) for k in at)]
+        [
+            name,
+            _format_probability(in_pareto[name]),
+            *(_format_probability(best[k, code]) for k in shown),
+        ]
         for code, name in enumerate(posterior.algorithms)
     ]
-    rows.sort(key=lambda row: -free[row[0]])
-    wide = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    rows.sort(key=lambda row: -in_pareto[row[0]])
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
     unit = f" ({format_unit(posterior.clock)})" if format_unit(posterior.clock) else ""
-    above = f"{'':{wide[0] + wide[1] + 4}}P(best) at time{unit}"
+    above = f"{'':{widths[0] + widths[1] + 4}}P(best) at time{unit}"
     lines = [
-        f"{row[0]:<{wide[0]}}  "
-        + "  ".join(f"{cell:>{w}}" for cell, w in zip(row[1:], wide[1:], strict=True))
+        f"{row[0]:<{widths[0]}}  "
+        + "  ".join(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))
         for row in [head, *rows]
     ]
     return "\n".join([above, *lines])
 
 
-def _share(value: float) -> str:
+def _format_probability(value: float) -> str:
+    """Write a probability with two digits, or as 0 or 1 if it rounds to them."""
     return f"{value:.2f}" if 0.005 <= value < 0.995 else ("0" if value < 0.5 else "1")
 
 
-def _save(posterior: "polarbear.Posterior", path: str) -> None:
+def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
     if path.endswith(".json"):
         polarbear.Ratings.of(posterior).save(path)
     else:
         posterior.save(path)
 
 
-def _write(thing: Any, path: str, wanted: argparse.Namespace, alpha: float | None = None) -> None:
+def _write_report(
+    subject: Any, path: str, arguments: argparse.Namespace, alpha: float | None = None
+) -> None:
     polarbear.report(
-        thing, path, alpha=alpha, title=wanted.title, provenance={"command": typed(wanted)}
+        subject,
+        path,
+        alpha=alpha,
+        title=arguments.title,
+        provenance={"command": format_command(arguments)},
     )
-    if wanted.open:
+    if arguments.open:
         import webbrowser
 
         webbrowser.open(Path(path).resolve().as_uri())
 
 
 def _add_select(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "select",
         "which algorithm should I run, given what I know about my budget?",
         "Say when you will stop; otherwise every unit of time counts the same. Times are numbers "
         "in the clock of the data; if that counts seconds, 200ms, 90m, 2h and 1d are times too.",
-        takes="SOURCE",
+        positionals="SOURCE",
         examples=(
             "select --example --between 3000 10000",
             "select race.db --around 1h --sure 0.95",
             "select ratings.json --at 500 --size 2 --no-repeats",
         ),
-        run=_select,
+        run=_run_select,
     )
-    add_source(parser, f"{RESULTS}, a posterior, ratings, or the store of a race")
-    _add_when(parser)
+    add_source_argument(parser, f"{RESULTS_HELP}, a posterior, ratings, or the store of a race")
+    _add_stopping_options(parser)
     parser.add_argument(
         "--risk",
         default="expected",
         metavar="RISK",
-        help="by what to choose, as ratings are uncertain: 'expected' value, probability of "
-        "being 'best', or a low quantile of the value such as 0.05, which prefers algorithms whose "
+        help="what to maximise: the 'expected' value, the probability to be the 'best', or a "
+        "low quantile of the value such as 0.05, which prefers algorithms whose "
         "rating is well known (expected). It does not bound the probability of a wrong choice: "
         "--sure does",
     )
     parser.add_argument(
         "--sure",
-        type=a_probability,
+        type=parse_probability,
         metavar="P",
-        help="how probable it must be that the choice is the best, such as 0.95 or 95%%: says "
-        f"whether this is met, and ends with exit code {NOT_MET} if not",
+        help="required probability that the choice is the best, such as 0.95 or 95%%: prints "
+        f"whether it is reached, and ends with exit code {EXIT_NOT_MET} if not",
     )
     parser.add_argument(
         "--size",
         type=int,
         default=1,
         metavar="N",
-        help="how many runs there will be in parallel, the best of which counts (1)",
+        help="number of parallel runs, the best of which counts (1)",
     )
     parser.add_argument(
         "--repeats",
         action=argparse.BooleanOptionalAction,
-        help="whether --size may take an algorithm twice: right if its runs differ, as with seeds",
+        help="whether --size may take an algorithm twice, which helps if its runs differ by seed",
     )
     parser.add_argument(
         "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
     )
-    add_fit(parser)
-    add_seed(parser)
-    add_json(parser)
-    add_reading(parser)
+    add_fit_options(parser)
+    add_seed_option(parser)
+    add_json_option(parser)
+    add_reading_options(parser)
 
 
-def _add_when(parser: argparse.ArgumentParser) -> None:
+def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
     when = parser.add_argument_group("when you will stop, one of").add_mutually_exclusive_group()
-    add_between(when)
-    when.add_argument("--at", type=a_time, metavar="T", help="at this time")
+    add_between_option(when)
+    when.add_argument("--at", type=parse_time, metavar="T", help="at this time")
     when.add_argument(
         "--around",
-        type=a_time,
+        type=parse_time,
         metavar="T",
         help="at about this time: log-normal, with 95 %% between half and twice of it",
     )
@@ -227,21 +239,22 @@ def _add_when(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=("linear", "log"),
         default=None,
-        help="of time, for --between: on log, 10 to 100 counts as much as 100 to 1000 (linear)",
+        help="scale of time for --between: on log, 10 to 100 counts as much as 100 to 1000 "
+        "(linear)",
     )
 
 
-def _select(wanted: argparse.Namespace) -> int:
-    ratings = rated(wanted)
-    check_clock(ratings.clock, *(wanted.between or ()), wanted.at, wanted.around)
+def _run_select(arguments: argparse.Namespace) -> int:
+    ratings = load_ratings(arguments)
+    check_clock(ratings.clock, *(arguments.between or ()), arguments.at, arguments.around)
     selection = polarbear.select(
         ratings,
-        _preference(wanted),
-        risk=_risk(wanted.risk),
-        sure=wanted.sure,
-        size=wanted.size,
-        among=wanted.among,
-        repeats=wanted.repeats,
+        _make_preference(arguments),
+        risk=_parse_risk(arguments.risk),
+        sure=arguments.sure,
+        size=arguments.size,
+        among=arguments.among,
+        repeats=arguments.repeats,
     )
     plain = {
         "algorithms": selection.algorithms,
@@ -255,30 +268,30 @@ def _select(wanted: argparse.Namespace) -> int:
         "exact": selection.exact,
         "limit": selection.limit,
     }
-    say(wanted, selection, plain, posterior=ratings)
-    return NOT_MET if selection.met is False else 0
+    print_answer(arguments, selection, plain, posterior=ratings)
+    return EXIT_NOT_MET if selection.met is False else 0
 
 
-def _preference(wanted: argparse.Namespace) -> Any:
+def _make_preference(arguments: argparse.Namespace) -> Any:
     from polarbear.selection import preferences
 
-    if wanted.scale is not None and (wanted.at is not None or wanted.around is not None):
-        raise DataError("--scale is for --between: the other preferences have a time of their own")
-    scale = wanted.scale or "linear"
-    if wanted.between is not None:
-        low, high = wanted.between
+    if arguments.scale is not None and (arguments.at is not None or arguments.around is not None):
+        raise DataError("--scale applies only to --between: leave it out")
+    scale = arguments.scale or "linear"
+    if arguments.between is not None:
+        low, high = arguments.between
         if not low <= high:
             raise DataError(f"--between {low:g} {high:g}: the range is empty; swap its ends")
         return preferences.between(low, high, scale=scale)
-    if wanted.at is not None:
-        return preferences.at(wanted.at)
-    if wanted.around is not None:
-        return _around(wanted.around)
-    return preferences.final() if wanted.final else preferences.between(scale=scale)
+    if arguments.at is not None:
+        return preferences.at(arguments.at)
+    if arguments.around is not None:
+        return _make_log_normal(arguments.around)
+    return preferences.final() if arguments.final else preferences.between(scale=scale)
 
 
-def _around(time: float) -> Any:
-    """Log-normal around a time, by quantiles: no distribution needs to be loaded for it."""
+def _make_log_normal(time: float) -> Any:
+    """Make a log-normal preference around a time, by quantiles, without loading scipy."""
     import math
     from dataclasses import replace
     from statistics import NormalDist
@@ -292,7 +305,7 @@ def _around(time: float) -> Any:
     return replace(preferences.distribution(stops), says=f"around {time:,g}, within a factor of 2")
 
 
-def _risk(text: str) -> Any:
+def _parse_risk(text: str) -> Any:
     try:
         return float(text)
     except ValueError:
@@ -300,61 +313,61 @@ def _risk(text: str) -> Any:
 
 
 def _add_report(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "report",
         "everything about results or a race in one web page",
-        "The page is one file that needs no network: the verdict, pictures to explore, "
-        "and how it was made.",
-        takes="SOURCE [TARGET]",
+        "The page is one file that needs no network: the verdict, interactive figures, "
+        "and the provenance.",
+        positionals="SOURCE [TARGET]",
         examples=(
             "report race.db --open",
             "report results/ night.html --direction minimize",
         ),
-        run=_report,
+        run=_run_report,
     )
-    add_file(
+    add_file_argument(
         parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
-    add_file(
+    add_file_argument(
         parser,
         "target",
         nargs="?",
-        help=f"the page to write ({REPORT} in this folder, if there is none yet)",
+        help=f"the file to write ({DEFAULT_REPORT} in this folder, if it does not exist)",
     )
-    add_file(parser, "-o", "--output", metavar="FILE", help="the same as TARGET")
-    _add_showing(parser)
+    add_file_argument(parser, "-o", "--output", metavar="FILE", help="the same as TARGET")
+    _add_report_options(parser)
     parser.add_argument(
         "--alpha",
-        type=a_probability,
-        help="how probable a statement must be to be made (0.99, or as in the race)",
+        type=parse_probability,
+        help="required probability of a statement (0.99, or as in the race)",
     )
-    add_fit(parser)
-    add_seed(parser)
-    add_json(parser, "what was written as JSON")
-    add_reading(parser)
+    add_fit_options(parser)
+    add_seed_option(parser)
+    add_json_option(parser, "what was written as JSON")
+    add_reading_options(parser)
 
 
-def _target(wanted: argparse.Namespace) -> str:
-    """The page to write: the one that was named, or one that is not there yet."""
-    named = [path for path in (wanted.target, wanted.output) if path is not None]
+def _choose_report_path(arguments: argparse.Namespace) -> str:
+    """Return the file to write: the one named, or the default if it does not exist."""
+    named = [path for path in (arguments.target, arguments.output) if path is not None]
     if len(named) > 1:
-        raise DataError(f"two pages to write, {named[0]} and {named[1]}: name one")
+        raise DataError(f"two files to write, {named[0]} and {named[1]}: name one")
     if named:
         return named[0]
-    if Path(REPORT).exists():
-        raise DataError(f"{REPORT} is there already: name it, or another file, with -o FILE")
-    return REPORT
+    if Path(DEFAULT_REPORT).exists():
+        raise DataError(f"{DEFAULT_REPORT} exists already: name it, or another file, with -o FILE")
+    return DEFAULT_REPORT
 
 
-def _report(wanted: argparse.Namespace) -> int:
-    target = _target(wanted)
-    check_target(target)
-    source = source_of(wanted)
-    thing = race_of(source) if kind_of(source) == "store" else fitted(wanted)[1]
-    _write(thing, target, wanted, wanted.alpha)
+def _run_report(arguments: argparse.Namespace) -> int:
+    target = _choose_report_path(arguments)
+    check_output_path(target)
+    source = get_source(arguments)
+    subject = load_race(source) if detect_kind(source) == "store" else load_posterior(arguments)[1]
+    _write_report(subject, target, arguments, arguments.alpha)
     size = Path(target).stat().st_size
-    posterior = thing if isinstance(thing, polarbear.Posterior) else thing.posterior
+    posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}
-    say(wanted, f"{target}: {size / 1e3:,.0f} kB", plain, posterior=posterior)
+    print_answer(arguments, f"{target}: {size / 1e3:,.0f} kB", plain, posterior=posterior)
     return 0

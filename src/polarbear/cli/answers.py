@@ -1,20 +1,20 @@
-"""How a command answers: text for people, JSON with its provenance for programs."""
+"""Print the answer of a command: as text, or as JSON with its provenance."""
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polarbear.cli.inputs import given_sources, kind_of
-from polarbear.cli.output import shown, to_json, typed, without_password
+from polarbear.cli.inputs import detect_kind, list_sources
+from polarbear.cli.output import escape_output, format_command, format_json, hide_passwords
 
 if TYPE_CHECKING:
     from polarbear.data.runs import Runs
     from polarbear.selection.ratings import RatingSource
 
 
-def say(
-    wanted: argparse.Namespace,
+def print_answer(
+    arguments: argparse.Namespace,
     text: object,
     plain: Mapping[str, Any],
     *,
@@ -22,85 +22,85 @@ def say(
     runs: "Runs | None" = None,
     model: Mapping[str, str] | None = None,
 ) -> None:
-    """Print an answer: the text, or with ``--json`` what it is made from, as one object.
-
-    The object says where the answer comes from, as far as what is passed knows it.
-    """
-    if wanted.json:
-        origin = provenance(wanted, posterior=posterior, runs=runs, model=model)
-        print(to_json({**plain, "provenance": origin}))
+    """Print the text, or with ``--json`` the plain data and their provenance as one object."""
+    if arguments.json:
+        origin = collect_provenance(arguments, posterior=posterior, runs=runs, model=model)
+        print(format_json({**plain, "provenance": origin}))
     else:
-        print(shown(text))
+        print(escape_output(text))
 
 
-def provenance(
-    wanted: argparse.Namespace,
+def collect_provenance(
+    arguments: argparse.Namespace,
     *,
     posterior: "RatingSource | None" = None,
     runs: "Runs | None" = None,
     model: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Where the answer of a command comes from; None where that is not known.
+    """Collect command, versions, sources, instances, runs and model behind an answer.
 
-    Instances, model and the digest of the runs are those of what is passed, and else those of the
-    store that was read. Files are read again for their digest.
+    Instances and model are those of the posterior or the runs, and else those of the store that
+    was read; None if they are unknown. Files are read again for their digest.
     """
     from datetime import UTC, datetime
 
     from polarbear.inference.versions import software_versions
 
-    sources = [_origin(source) for source in given_sources(wanted)]
+    sources = [_describe_source(source) for source in list_sources(arguments)]
     stored = sources[-1] if sources else {}
     instances = getattr(posterior, "instances", None) or (runs and len(runs.instances))
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": typed(wanted),
+        "command": format_command(arguments),
         "versions": software_versions(),
         "sources": sources,
         "instances": instances or stored.get("instances"),
-        "runs": runs and _runs(runs),
-        "model": model or _model(posterior) or stored.get("model"),
+        "runs": runs and _describe_runs(runs),
+        "model": model or _describe_model(posterior) or stored.get("model"),
     }
 
 
-def _model(posterior: object) -> dict[str, str] | None:
-    """Prior, evidence and method of a posterior; ratings do not know them."""
+def _describe_model(posterior: object) -> dict[str, str] | None:
+    """Return prior, evidence and method of a posterior, or None for ratings."""
     names = ("prior", "evidence", "method")
     if not all(hasattr(posterior, name) for name in names):
         return None
     return {name: getattr(posterior, name) for name in names}
 
 
-def _runs(runs: "Runs") -> dict[str, Any]:
+def _describe_runs(runs: "Runs") -> dict[str, Any]:
+    """Return the number of runs and their digest."""
     from polarbear.reporting.history import fingerprint
 
     return {"number": len(runs), "sha256": fingerprint(runs)}
 
 
-def _origin(source: str) -> dict[str, Any]:
-    """What a path or URL leads to, and what tells its content from any other.
+def _describe_source(source: str) -> dict[str, Any]:
+    """Return name, kind and content of a source: a digest, or the number of events of a store.
 
-    A store only grows, so the number of its events says which state of it was read. Of a folder the
-    digest covers the names and the digests of all files, in order.
+    A store only grows, so the number of its events identifies its state.
     """
     import polarbear
 
-    kind = "race" if source.endswith(".toml") else kind_of(source)
-    named = {"name": without_password(source), "kind": kind}
+    kind = "race" if source.endswith(".toml") else detect_kind(source)
+    description = {"name": hide_passwords(source), "kind": kind}
     if kind == "store":
         with polarbear.open_store(source, read_only=True) as store:
-            known = {"instances": store.n_instances, "model": store.model.described()}
-            return {**named, "events": store.n_events, **known}
-    return {**named, "sha256": _digest(Path(source))}
+            details = {"instances": store.n_instances, "model": store.model.described()}
+            return {**description, "events": store.n_events, **details}
+    return {**description, "sha256": _compute_digest(Path(source))}
 
 
-def _digest(path: Path) -> str:
+def _compute_digest(path: Path) -> str:
+    """Compute the SHA-256 of a file, or of the names and digests of a folder's visible files."""
     import hashlib
 
     if not path.is_dir():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     names = sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
-    shown = [name for name in names if not any(part.startswith(".") for part in Path(name).parts)]
-    lines = (f"{_digest(path / name)}  {name}\n" for name in shown)  # as sha256sum writes them
+    visible = [name for name in names if not any(part.startswith(".") for part in Path(name).parts)]
+    lines = (
+        f"{_compute_digest(path / name)}  {name}\n" for name in visible
+    )  # as sha256sum writes them
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a command is given: results, a posterior, ratings or the store of a race."""
+"""Load what a command is given: results, a posterior, ratings or the store of a race."""
 
 import argparse
 import warnings
@@ -6,25 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polarbear
-from polarbear.cli.options import COLUMNS, FIT, check_clock
-from polarbear.cli.output import option_name
+from polarbear.cli.options import COLUMN_OPTIONS, FIT_OPTIONS, check_clock
+from polarbear.cli.output import get_option_name
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
     from polarbear.racing.race import Race
 
-Kind = Literal["results", "posterior", "ratings", "store"]
+SourceKind = Literal["results", "posterior", "ratings", "store"]
 
-READING = (
-    "direction", "format", "clock", *COLUMNS, "until", "pattern", "names", "columns", "missing"
+READING_OPTIONS = (
+    "direction", "format", "clock", *COLUMN_OPTIONS,
+    "until", "pattern", "names", "columns", "missing",
 )  # fmt: skip
-TIMES = ("times", "start", "stop")
-_SQLITE = b"SQLite format 3\0"
-_RATINGS = b'"kind": "polarbear ratings"'
+TIME_OPTIONS = ("times", "start", "stop")
+_SQLITE_SIGNATURE = b"SQLite format 3\0"
+_RATINGS_SIGNATURE = b'"kind": "polarbear ratings"'
 
 
-def kind_of(source: str) -> Kind:
-    """What a path or a URL leads to, by its first bytes; whatever is nothing else are results."""
+def detect_kind(source: str) -> SourceKind:
+    """Detect the kind of a path or URL by its first bytes; anything unknown counts as results."""
     if source.startswith(("postgresql://", "postgres://")):
         return "store"
     path = Path(source)
@@ -32,9 +33,9 @@ def kind_of(source: str) -> Kind:
         return "results"
     with path.open("rb") as file:
         first = file.read(256)
-    if first.startswith(_SQLITE):
+    if first.startswith(_SQLITE_SIGNATURE):
         return "store"
-    if _RATINGS in first:
+    if _RATINGS_SIGNATURE in first:
         return "ratings"
     if first.startswith(b"PK") and _is_posterior(path):
         return "posterior"
@@ -42,6 +43,7 @@ def kind_of(source: str) -> Kind:
 
 
 def _is_posterior(path: Path) -> bool:
+    """Return whether a ZIP file has the header of a posterior."""
     import json
     import zipfile
 
@@ -53,27 +55,31 @@ def _is_posterior(path: Path) -> bool:
     return isinstance(header, dict) and "kind" in header
 
 
-def runs_of(wanted: argparse.Namespace) -> "polarbear.Runs":
-    """The runs of results, or of a store."""
-    source = source_of(wanted)
-    if kind_of(source) == "store":
-        _refuse(wanted, (*READING, *TIMES), f"{source} is the store of a race, which knows it")
+def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
+    """Load runs from results or from a store."""
+    source = get_source(arguments)
+    if detect_kind(source) == "store":
+        _refuse_options(
+            arguments, (*READING_OPTIONS, *TIME_OPTIONS), f"{source} is the store of a race"
+        )
         with polarbear.open_store(source, read_only=True) as store:
             return store.runs()
     if not Path(source).exists():
-        hint = ": leave it out and write --example" if Path(source).name == _example().name else ""
+        hint = (
+            ": pass --example in its place" if Path(source).name == _get_example_path().name else ""
+        )
         raise DataError(f"{source}: there is no such file or folder{hint}")
     refuse_race_file(source)
-    named = {name: getattr(wanted, name) for name in READING}
-    if named["until"] is not None:
-        named["until"] = _time_or_name(named["until"])
-    if named["columns"] is not None:
-        named["columns"] = dict(named["columns"])
-    return polarbear.read(source, **{k: v for k, v in named.items() if v is not None})
+    options = {name: getattr(arguments, name) for name in READING_OPTIONS}
+    if options["until"] is not None:
+        options["until"] = _parse_until(options["until"])
+    if options["columns"] is not None:
+        options["columns"] = dict(options["columns"])
+    return polarbear.read(source, **{k: v for k, v in options.items() if v is not None})
 
 
 def refuse_race_file(path: str) -> None:
-    """Refuse the TOML file of a race where its store or results are wanted, and name the store."""
+    """Refuse the TOML file of a race where a store or results are expected; name its store."""
     import tomllib
 
     if not path.endswith(".toml") or not Path(path).is_file():
@@ -84,140 +90,166 @@ def refuse_race_file(path: str) -> None:
         store = None
     if not isinstance(store, str):
         raise DataError(
-            f"{path} says what to run, and is no results: try `polarbear race {path} --store "
-            "STORE`, and then this command with its store"
+            f"{path} describes a race and holds no results: run `polarbear race {path} --store "
+            "STORE`, and then this command with that store"
         )
-    where = store if "://" in store else str(Path(path).parent / store)
-    made = "" if "://" in store or Path(where).exists() else f" (`polarbear race {path}` makes it)"
-    raise DataError(f"{path} says what to run; the store of its race is {where}{made}: give that")
+    location = store if "://" in store else str(Path(path).parent / store)
+    exists = "://" in store or Path(location).exists()
+    hint = "" if exists else f" (`polarbear race {path}` creates it)"
+    raise DataError(f"{path} describes a race: pass its store, {location}{hint}")
 
 
-def source_of(wanted: argparse.Namespace) -> str:
-    """The path, or the example that comes with the package."""
-    if not getattr(wanted, "example", False):
-        if wanted.source is None:
-            raise DataError(
-                "there is nothing to look at: name a file or a folder, or try --example"
-            )
-        return wanted.source
-    if wanted.source is not None:
-        raise DataError(f"--example comes with its own data: leave out {wanted.source}")
-    wanted.direction, wanted.clock = wanted.direction or "minimize", "evaluations"
-    return str(_example())
+def get_source(arguments: argparse.Namespace) -> str:
+    """Return the path of the source, or that of the example that comes with the package."""
+    if not getattr(arguments, "example", False):
+        if arguments.source is None:
+            raise DataError("no data were given: name a file or a folder, or pass --example")
+        return arguments.source
+    if arguments.source is not None:
+        raise DataError(f"--example comes with its own data: leave out {arguments.source}")
+    arguments.direction, arguments.clock = arguments.direction or "minimize", "evaluations"
+    return str(_get_example_path())
 
 
-def _example() -> Path:
-    from polarbear.readers.source import EXAMPLE_PATH  # here, for it loads numbers
+def _get_example_path() -> Path:
+    from polarbear.readers.source import EXAMPLE_PATH  # here, because it loads numpy
 
     return EXAMPLE_PATH
 
 
-def given_sources(wanted: argparse.Namespace) -> list[str]:
-    """All that a command was told to read: results, posteriors, ratings, stores, a race as a file.
+def list_sources(arguments: argparse.Namespace) -> list[str]:
+    """List the paths and URLs that a command reads.
 
-    >>> given_sources(argparse.Namespace(file="race.toml", store=None, stores=["a.db", "b.db"]))
+    >>> list_sources(argparse.Namespace(file="race.toml", store=None, stores=["a.db", "b.db"]))
     ['race.toml', 'a.db', 'b.db']
     """
-    given = [source_of(wanted)] if "source" in wanted else []
-    given += [getattr(wanted, name, None) for name in ("file", "store")]
-    return [path for path in [*given, *getattr(wanted, "stores", ())] if path is not None]
+    sources = [get_source(arguments)] if "source" in arguments else []
+    sources += [getattr(arguments, name, None) for name in ("file", "store")]
+    return [path for path in [*sources, *getattr(arguments, "stores", ())] if path is not None]
 
 
-def times_of(runs: "polarbear.Runs", wanted: argparse.Namespace) -> Any:
-    """The times to rank at: those of a race, for it answers no other question."""
-    from polarbear.inference.fit import warn_of_start  # here, for it loads numbers
+def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
+    """Choose the times to rank at: those of a race, those of the options, or some of the data's."""
+    from polarbear.inference.fit import warn_of_start  # here, because it loads numpy
 
-    source = source_of(wanted)
-    if kind_of(source) == "store":
+    source = get_source(arguments)
+    if detect_kind(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
             return store.times
-    check_clock(runs.clock, wanted.start, wanted.stop)
-    if isinstance(wanted.times, tuple):
-        first, last = wanted.start or 0.0, float("inf") if wanted.stop is None else wanted.stop
-        times = [time for time in wanted.times if first <= time <= last]
+    check_clock(runs.clock, arguments.start, arguments.stop)
+    if isinstance(arguments.times, tuple):
+        first = arguments.start or 0.0
+        last = float("inf") if arguments.stop is None else arguments.stop
+        times = [time for time in arguments.times if first <= time <= last]
         if not times:
             raise DataError(f"none of --times is between --from {first:g} and --to {last:g}")
         return times
-    times = polarbear.grid.from_runs(runs, wanted.times, start=wanted.start, stop=wanted.stop)
-    if wanted.start is None:
+    times = polarbear.grid.from_runs(
+        runs, arguments.times, start=arguments.start, stop=arguments.stop
+    )
+    if arguments.start is None:
         warn_of_start(polarbear.rank(runs, times))
     return times
 
 
-def fit_of(wanted: argparse.Namespace) -> dict[str, Any]:
-    """Options of ``fit``: what was given, and else what the race in a store was run with."""
+def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``fit``: those given, and else those of the race in a store."""
     from polarbear.racing.model import Model
 
-    source = source_of(wanted)
-    given = {name: getattr(wanted, name) for name in FIT if name in getattr(wanted, "given", ())}
+    source = get_source(arguments)
+    given = {
+        name: getattr(arguments, name)
+        for name in FIT_OPTIONS
+        if name in getattr(arguments, "given_options", ())
+    }
     if "weights" in given:
         given["weights"] = dict(given["weights"])
     model = Model()
-    if kind_of(source) == "store":
+    if detect_kind(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
             model = store.model
     known = model.given()
-    if "method" in given:  # not every method has every kind of evidence
+    if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
     return Model.of({**known, **given}).given()
 
 
-def model_of(wanted: argparse.Namespace) -> dict[str, str]:
-    """The model of a command that fits, in words."""
+def describe_model(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return prior, evidence and method of a command that fits."""
     from polarbear.racing.model import Model
 
-    return Model.of(fit_of(wanted)).described()
+    return Model.of(get_fit_options(arguments)).described()
 
 
-def fitted(wanted: argparse.Namespace) -> "tuple[polarbear.Runs | None, polarbear.Posterior]":
-    """A posterior that was saved, or one of runs, with the runs."""
-    source = source_of(wanted)
-    if kind_of(source) == "posterior":
-        _refuse(wanted, (*READING, *TIMES, *FIT, "seed"), f"{source} is a posterior already")
+def load_posterior(
+    arguments: argparse.Namespace,
+) -> "tuple[polarbear.Runs | None, polarbear.Posterior]":
+    """Load a saved posterior, or fit one to runs; return the runs (or None) and the posterior."""
+    source = get_source(arguments)
+    if detect_kind(source) == "posterior":
+        _refuse_options(
+            arguments,
+            (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
+            f"{source} is a posterior",
+        )
         return None, polarbear.Posterior.load(source)
-    if kind_of(source) == "ratings":
-        raise DataError(f"{source} holds ratings, which `polarbear select` takes; this needs more")
-    runs = runs_of(wanted)
-    times = times_of(runs, wanted)
+    if detect_kind(source) == "ratings":
+        raise DataError(
+            f"{source} holds only ratings: use `polarbear select`, or pass results or a posterior"
+        )
+    runs = load_runs(arguments)
+    times = choose_times(runs, arguments)
     with warnings.catch_warnings():
-        if kind_of(source) == "store":  # where a race runs, and how often, it has reasons for
+        if detect_kind(source) == "store":  # a race chooses instances on purpose
             warnings.filterwarnings("ignore", "at .* the verdict rests on")
-        posterior = polarbear.fit(runs, times=times, seed=wanted.seed, **fit_of(wanted))
+        posterior = polarbear.fit(
+            runs, times=times, seed=arguments.seed, **get_fit_options(arguments)
+        )
     return runs, posterior
 
 
-def rated(wanted: argparse.Namespace) -> Any:
-    """Whatever one can select from: ratings, a posterior, or that of a race or of results."""
-    source = source_of(wanted)
-    kind = kind_of(source)
+def load_ratings(arguments: argparse.Namespace) -> Any:
+    """Load or fit what ``select`` takes: ratings, or the posterior of a file, race or results."""
+    source = get_source(arguments)
+    kind = detect_kind(source)
     if kind == "ratings":
-        _refuse(wanted, (*READING, *TIMES, *FIT, "seed"), f"{source} holds ratings already")
+        _refuse_options(
+            arguments,
+            (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
+            f"{source} holds ratings",
+        )
         return polarbear.Ratings.load(source)
     if kind == "store":
-        _refuse(wanted, (*READING, *TIMES, *FIT, "seed"), f"{source} is a race, which knows it")
-        race = race_of(source)
+        _refuse_options(
+            arguments,
+            (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
+            f"{source} is the store of a race",
+        )
+        race = load_race(source)
         if race.posterior is None:
             raise DataError(
-                f"{source}: nothing is decided yet of two or more who race: there are no ratings; "
-                f"see `polarbear status {source}`"
+                f"{source}: no round of two or more algorithms is complete, so there are no "
+                f"ratings: see `polarbear status {source}`"
             )
         return race.posterior
-    return fitted(wanted)[1]
+    return load_posterior(arguments)[1]
 
 
-def race_of(source: str) -> "Race":
-    """The race of a store, which may be running meanwhile."""
+def load_race(source: str) -> "Race":
+    """Load the race of a store, which may be running at the same time."""
     with polarbear.open_store(source, read_only=True) as store:
         return polarbear.Race.from_events(store.read(arrays=True))
 
 
-def _refuse(wanted: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
-    given = [name for name in names if name in getattr(wanted, "given", ())]
+def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
+    """Refuse options for reading or fitting results where the source is none."""
+    given = [name for name in names if name in getattr(arguments, "given_options", ())]
     if given:
-        raise DataError(f"{option_name(given[0])} is for results: {why}")
+        raise DataError(f"{get_option_name(given[0])} applies only to results: {reason}")
 
 
-def _time_or_name(text: str) -> float | str:
+def _parse_until(text: str) -> float | str:
+    """Return the number, or the text if it is none."""
     try:
         return float(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The command line: what it takes, which file answers, and how it ends.
+"""Entry point of the command line: parse arguments, run the command, return an exit code.
 
-What the exit codes mean is said in docs/reference/command-line.md.
+docs/reference/command-line.md explains the exit codes.
 """
 
 import argparse
@@ -11,73 +11,76 @@ from collections.abc import Sequence
 
 import polarbear
 from polarbear.cli import analysis, races, recorded, serving, shells, stores
-from polarbear.cli.output import complain
+from polarbear.cli.output import print_error
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
-WRONG = 1
-INTERRUPTED = 130
-NOBODY_LISTENS = 141
+EXIT_ERROR = 1
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``polarbear`` with these arguments, by default those of the process."""
-    asked = parser()
-    words = sys.argv[1:] if arguments is None else arguments
-    wanted = _parse(asked, words)
-    wanted.words = list(words)
-    if "run" not in wanted:
-        asked.print_help()
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``polarbear`` with these arguments, by default those of the process; return exit code."""
+    parser = make_parser()
+    command_line = sys.argv[1:] if argv is None else argv
+    arguments = _parse_arguments(parser, command_line)
+    arguments.command_line = list(command_line)
+    if "run" not in arguments:
+        parser.print_help()
         return 0
     with warnings.catch_warnings():
         for category in (DataWarning, FitWarning):
             warnings.simplefilter("always", category)
-        warnings.showwarning = lambda message, *_: complain(f"note: {message}", wanted)
-        return _answered(wanted)
+        warnings.showwarning = lambda message, *_: print_error(f"note: {message}", arguments)
+        return _run_command(arguments)
 
 
-def _parse(asked: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+def _parse_arguments(
+    parser: argparse.ArgumentParser, command_line: Sequence[str]
+) -> argparse.Namespace:
     """Parse arguments; an optional TARGET may also follow options, where argparse expects none."""
-    wanted, rest = asked.parse_known_args(words)
-    if len(rest) == 1 and getattr(wanted, "target", "") is None and not rest[0].startswith("-"):
-        wanted.target = rest.pop()
+    arguments, rest = parser.parse_known_args(command_line)
+    if len(rest) == 1 and getattr(arguments, "target", "") is None and not rest[0].startswith("-"):
+        arguments.target = rest.pop()
     if rest:
-        asked.error(f"unrecognized arguments: {' '.join(rest)}")
-    return wanted
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return arguments
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands."""
-    made = argparse.ArgumentParser(
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of all commands."""
+    parser = argparse.ArgumentParser(
         prog="polarbear",
         description="Which optimisation algorithm should I run when I do not know my budget?",
         epilog="Begin with: polarbear analyse --example. "
         "Each command has an example in its --help.",
         allow_abbrev=False,
     )
-    made.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
-    made.set_defaults(commands=made)
-    commands = made.add_subparsers(title="commands", metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
+    parser.set_defaults(commands=parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for group in (analysis, races, serving, stores, recorded, shells):
-        group.add(commands)
-    return made
+        group.add_commands(commands)
+    return parser
 
 
-def _answered(wanted: argparse.Namespace) -> int:
+def _run_command(arguments: argparse.Namespace) -> int:
+    """Run a command and turn exceptions into messages and exit codes."""
     try:
-        code = wanted.run(wanted)
+        code = arguments.run(arguments)
         sys.stdout.flush()
     except PolarBearError as error:
-        complain(error, wanted)
-        return WRONG
+        print_error(error, arguments)
+        return EXIT_ERROR
     except BrokenPipeError:
-        # Whoever reads has seen enough, as in `polarbear analyse | head`. Python would complain
-        # about what is left in the buffer.
+        # The reader closed the pipe, as in `polarbear analyse | head`. Python would report an
+        # error for the rest of the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_LISTENS
+        return EXIT_BROKEN_PIPE
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}" if error.filename else error, wanted)
-        return WRONG
+        print_error(f"{error.filename}: {error.strerror}" if error.filename else error, arguments)
+        return EXIT_ERROR
     except KeyboardInterrupt:
-        complain("interrupted")
-        return INTERRUPTED
+        print_error("interrupted")
+        return EXIT_INTERRUPTED
     return code

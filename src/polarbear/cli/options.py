@@ -1,4 +1,4 @@
-"""Options that several commands have: one name, one meaning, said once."""
+"""Options that several commands share, and how their values are parsed."""
 
 import argparse
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from typing import Any
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import parse_duration
 
-FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-"""What a shell completes where a file is expected; shtab looks for it."""
+FILE_COMPLETION = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+"""How each shell completes file names, in the form that shtab reads."""
 
 PRIORS = (
     "Dirichlet",
@@ -20,20 +20,23 @@ PRIORS = (
     "GP",
 )
 
-COLUMNS = ("algorithm", "instance", "time", "value", "repetition")
+COLUMN_OPTIONS = ("algorithm", "instance", "time", "value", "repetition")
 
-MANY = "may be repeated"
+REPEATABLE = "may be repeated"
 
-RESULTS = "results (a file, folder or archive)"
+RESULTS_HELP = "results (a file, folder or archive)"
 
-STORE = "the store of a race: a file, or a postgresql:// URL; it may be in use"
+STORE_HELP = "the store of a race: a file, or a postgresql:// URL; it may be in use"
 
 
-class Option(argparse.Action):
-    """An option that takes a value, and remembers that it was given.
+PATTERN_HELP = "regular expression for times and values in solver logs"
 
-    Commands that take several kinds of files refuse options that a file has no use for, which needs
-    to be told from defaults.
+
+class GivenOption(argparse.Action):
+    """An option that is recorded in ``given_options`` when it is given.
+
+    Some options apply only to some kinds of files. A command refuses those that were given, which
+    it could not tell from defaults otherwise.
     """
 
     def __call__(
@@ -43,33 +46,34 @@ class Option(argparse.Action):
         values: Any,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        """Keep the value."""
-        if self.nargs is None and self.const == MANY:
+        """Store the value and record the option."""
+        if self.nargs is None and self.const == REPEATABLE:
             values = (*(getattr(namespace, self.dest) or ()), values)
         setattr(namespace, self.dest, values)
-        namespace.given = {*getattr(namespace, "given", ()), self.dest}
+        namespace.given_options = {*getattr(namespace, "given_options", ()), self.dest}
 
 
-def command(
+def add_command(
     commands: argparse._SubParsersAction,
     name: str,
-    about: str,
-    more: str,
+    summary: str,
+    details: str,
     *,
-    takes: str,
+    positionals: str,
     examples: tuple[str, ...],
     aliases: tuple[str, ...] = (),
     run: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
-    """Add a command: what it answers in a line, what else to know, what it takes, and examples."""
-    shown = "\n".join(f"  polarbear {example}" for example in examples)
+    """Add a command with its one-line summary, details, positional arguments and examples."""
+    end = "" if summary.endswith("?") else "."
+    lines = "\n".join(f"  polarbear {example}" for example in examples)
     parser = commands.add_parser(
         name,
         aliases=aliases,
-        help=about,
-        usage=f"polarbear {name} [OPTIONS] {takes}",
-        description=f"{about[0].upper()}{about[1:]}{'' if about.endswith('?') else '.'} {more}",
-        epilog=f"{'example' if len(examples) == 1 else 'examples'}:\n{shown}",
+        help=summary,
+        usage=f"polarbear {name} [OPTIONS] {positionals}",
+        description=f"{summary[0].upper()}{summary[1:]}{end} {details}",
+        epilog=f"{'example' if len(examples) == 1 else 'examples'}:\n{lines}",
         formatter_class=_Help,
         allow_abbrev=False,
     )
@@ -78,7 +82,7 @@ def command(
 
 
 class _Help(argparse.HelpFormatter):
-    """Texts are filled, examples are left as they are."""
+    """A formatter that wraps texts and keeps the lines of examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example"):
@@ -86,108 +90,107 @@ class _Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def add_file(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
-    """An argument that is a file: shells complete it."""
-    parser.add_argument(*names, **more).complete = FILES  # type: ignore[attr-defined]
+def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
+    """Add an argument that is a file name, which shells complete."""
+    parser.add_argument(*names, **more).complete = FILE_COMPLETION  # type: ignore[attr-defined]
 
 
-def add_source(parser: argparse.ArgumentParser, what: str) -> None:
-    """What to look at: a file, or the example that comes with the package."""
-    add_file(parser, "source", nargs="?", help=what)
+def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the source of data: a path, or ``--example`` for the data of the package."""
+    add_file_argument(parser, "source", nargs="?", help=what)
     parser.add_argument(
         "--example",
         action="store_true",
-        help="take the results that come with the package: 7 algorithms on 60 problems",
+        help="use the results that come with the package: 7 algorithms on 60 problems",
     )
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How to read results."""
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for reading results."""
     group = parser.add_argument_group("how to read results")
     group.add_argument(
         "--direction",
         choices=("minimize", "maximize"),
-        action=Option,
-        help="whether small or large values are good",
+        action=GivenOption,
+        help="whether low (minimize) or high (maximize) values are better",
     )
-    group.add_argument("--format", action=Option, help="of the files, where it is not recognised")
     group.add_argument(
-        "--clock", action=Option, help="the unit of times: evaluations, seconds, ..."
+        "--format", action=GivenOption, help="format of the files, if it is not recognised"
     )
-    for name in COLUMNS:
-        many = name == "instance"
+    group.add_argument(
+        "--clock", action=GivenOption, help="the unit of times: evaluations, seconds, ..."
+    )
+    for name in COLUMN_OPTIONS:
+        is_repeatable = name == "instance"
         group.add_argument(
             f"--{name}",
             metavar="COLUMN",
-            action=Option,
-            const=MANY if many else None,
-            help=f"the column of the {name}{f'; {MANY}' if many else ''}",
+            action=GivenOption,
+            const=REPEATABLE if is_repeatable else None,
+            help=f"the column of the {name}{f'; {REPEATABLE}' if is_repeatable else ''}",
         )
     group.add_argument(
         "--until",
         metavar="WHEN",
-        action=Option,
+        action=GivenOption,
         help="until when runs were observed: a column, a time for all, 'last' (until the last row "
         "of the run) or 'instance' (until the last row of any run on the instance)",
     )
-    group.add_argument(
-        "--pattern", metavar="REGEX", action=Option, help="finds times and values in solver logs"
-    )
+    group.add_argument("--pattern", metavar="REGEX", action=GivenOption, help=PATTERN_HELP)
     group.add_argument(
         "--names",
         metavar="PATTERN",
-        action=Option,
-        help="what a file's path means: 'runs/{algorithm}/{instance}_s{repetition}.csv'",
+        action=GivenOption,
+        help="how paths name runs: 'runs/{algorithm}/{instance}_s{repetition}.csv'",
     )
     group.add_argument(
         "--columns",
         metavar="NAME=OTHER,...",
-        type=_other_names,
-        action=Option,
-        const=MANY,
-        help=f"other names of a column, where files differ: time=evals,fe; {MANY}",
+        type=_parse_column_names,
+        action=GivenOption,
+        const=REPEATABLE,
+        help=f"other names of a column, if files differ: time=evals,fe; {REPEATABLE}",
     )
     group.add_argument(
         "--missing",
         choices=("error", "drop"),
-        action=Option,
-        help="rows without a time or a value: refuse them, or leave them out (error)",
+        action=GivenOption,
+        help="rows without a time or a value: refuse the file (error, the default) or drop them",
     )
-    _add_times(parser)
+    _add_time_options(parser)
 
 
-def _add_times(parser: argparse.ArgumentParser) -> None:
-    """At which times to rank results."""
-    group = parser.add_argument_group("at which times")
+def _add_time_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the times at which results are ranked."""
+    group = parser.add_argument_group("times of comparison")
     group.add_argument(
         "--times",
-        type=_times,
+        type=_parse_times,
         metavar="N",
-        action=Option,
-        help="compare at N times, spread over the data, or at these: 10,100,1000 (for a range: "
-        "--from 10 --to 1000)",
+        action=GivenOption,
+        help="compare at N times over the range of the data, or at given times: 10,100,1000 (for a "
+        "range: --from 10 --to 1000)",
     )
-
     group.add_argument(
         "--from",
-        type=a_time,
+        type=parse_time,
         dest="start",
         metavar="TIME",
-        action=Option,
-        help="the first time to rank at (when half of the runs have a value)",
+        action=GivenOption,
+        help="the first time (when half of the runs have a value)",
     )
     group.add_argument(
         "--to",
-        type=a_time,
+        type=parse_time,
         dest="stop",
         metavar="TIME",
-        action=Option,
-        help="the last time to rank at (until which half of the runs are known)",
+        action=GivenOption,
+        help="the last time (until which half of the runs are known)",
     )
 
 
-def _other_names(text: str) -> tuple[str, tuple[str, ...]]:
-    """A column, and what else it may be called."""
+def _parse_column_names(text: str) -> tuple[str, tuple[str, ...]]:
+    """Parse the name of a column and its other names."""
     name, equals, others = text.partition("=")
     if not (name and equals and all(others.split(","))):
         raise argparse.ArgumentTypeError(
@@ -196,94 +199,97 @@ def _other_names(text: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(others.split(","))
 
 
-def _times(text: str) -> int | tuple[float, ...]:
-    """How many times, or which: numbers with commas between them."""
+def _parse_times(text: str) -> int | tuple[float, ...]:
+    """Parse a number of times, or times separated by commas."""
     try:
         return tuple(map(float, text.split(","))) if "," in text else int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of times, and no times with commas between them"
+            f"{text!r}: expected a number of times, or times separated by commas"
         ) from None
 
 
-FIT = ("prior", "evidence", "method", "abs_tol", "rel_tol", "weights")
-"""Options of ``polarbear.fit`` that commands have; the store of a race knows its own."""
+FIT_OPTIONS = ("prior", "evidence", "method", "abs_tol", "rel_tol", "weights")
+"""Options of ``polarbear.fit`` that commands have; the store of a race has its own values."""
 
 
-def add_between(group: argparse._ActionsContainer) -> None:
-    """The range of times at which one may stop."""
+def add_between_option(group: argparse._ActionsContainer) -> None:
+    """Add the range of times at which the user may stop."""
     group.add_argument(
         "--between",
         nargs=2,
-        type=a_time,
+        type=parse_time,
         metavar=("A", "B"),
         help="at some time from A to B, all equally likely",
     )
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """How the output of programs is understood."""
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for reading the output of programs."""
     parser.add_argument(
         "--pattern",
         metavar="REGEX",
-        action=Option,
+        action=GivenOption,
         required=True,
-        help="finds times and values in solver logs",
+        help=PATTERN_HELP,
     )
     parser.add_argument(
         "--direction",
         choices=("minimize", "maximize"),
-        action=Option,
+        action=GivenOption,
         required=True,
-        help="whether small or large values are good",
+        help="whether low (minimize) or high (maximize) values are better",
     )
 
 
-def add_fit(parser: argparse.ArgumentParser) -> None:
-    """How to make a posterior."""
-    group = parser.add_argument_group("how to make a posterior")
+def add_fit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for fitting the posterior."""
+    group = parser.add_argument_group("how to fit the posterior")
     group.add_argument(
         "--prior",
         choices=PRIORS,
         default="Dirichlet",
         metavar="PRIOR",
-        action=Option,
-        help=f"how ratings may move over time: {', '.join(PRIORS)} (Dirichlet: each time by "
-        "itself)",
+        action=GivenOption,
+        help=f"prior of ratings over time: {', '.join(PRIORS)} (Dirichlet: times are independent)",
     )
     group.add_argument(
         "--evidence",
         choices=("instances", "rankings"),
-        action=Option,
-        help="what counts as new evidence: every instance (instances), or every ranking at every "
-        "time, as in the paper (rankings)",
+        action=GivenOption,
+        help="what counts as independent evidence: every instance (instances), or every ranking at "
+        "every time, as in the paper (rankings)",
     )
     group.add_argument(
         "--method",
         choices=("laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"),
         default="laplace",
         metavar="METHOD",
-        action=Option,
-        help="the engine: laplace, or to compare it with nuts, pathfinder, pymc-laplace, advi or "
-        "stan (laplace)",
+        action=GivenOption,
+        help="method of inference: laplace, or for comparison nuts, pathfinder, pymc-laplace, advi "
+        "or stan (laplace)",
     )
     for name, what in (("--abs-tol", "at most this much"), ("--rel-tol", "at most this share")):
         group.add_argument(
-            name, type=float, metavar="X", action=Option, help=f"values that differ by {what} tie"
+            name,
+            type=float,
+            metavar="X",
+            action=GivenOption,
+            help=f"values that differ by {what} tie",
         )
     group.add_argument(
         "--weight",
-        type=_weight,
+        type=_parse_weight,
         dest="weights",
         metavar="INSTANCE=X",
-        action=Option,
-        const=MANY,
-        help=f"how much an instance counts (1); {MANY}",
+        action=GivenOption,
+        const=REPEATABLE,
+        help=f"weight of an instance (1); {REPEATABLE}",
     )
 
 
-def _weight(text: str) -> tuple[str, float]:
-    """An instance, and how much it counts."""
+def _parse_weight(text: str) -> tuple[str, float]:
+    """Parse the name of an instance and its weight."""
     name, _, number = text.rpartition("=")
     try:
         weight = float(number if name else "")
@@ -295,13 +301,13 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 class Seconds(float):
-    """A time that was given with a unit, so that the clock has to count seconds."""
+    """A time that was given with a unit, which requires a clock that counts seconds."""
 
 
-def a_time(text: str) -> float:
-    """A time: a number in the clock of the data, or with a unit.
+def parse_time(text: str) -> float:
+    """Parse a time: a number in the clock of the data, or a duration with a unit.
 
-    >>> a_time("500"), a_time("1.5h"), a_time("200ms"), a_time("4 min")
+    >>> parse_time("500"), parse_time("1.5h"), parse_time("200ms"), parse_time("4 min")
     (500.0, 5400.0, 0.2, 240.0)
     """
     duration = parse_duration(text)
@@ -309,15 +315,15 @@ def a_time(text: str) -> float:
         return float(text) if duration is None else Seconds(duration)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time: give a number, in the clock of the data; if that counts "
-            "seconds, 200ms, 90m, '4 min', 2h or 1d will do"
+            f"{text!r}: expected a number in the clock of the data; if that counts seconds, also "
+            "200ms, 90m, '4 min', 2h or 1d"
         ) from None
 
 
-def a_probability(text: str) -> float:
-    """A probability, also in percent.
+def parse_probability(text: str) -> float:
+    """Parse a probability, also in percent.
 
-    >>> a_probability("0.95"), a_probability("95%")
+    >>> parse_probability("0.95"), parse_probability("95%")
     (0.95, 0.95)
     """
     number, percent, rest = text.strip().partition("%")
@@ -327,52 +333,52 @@ def a_probability(text: str) -> float:
         return float(number) / (100 if percent else 1)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no probability: give a number such as 0.95, or 95%"
+            f"{text!r}: expected a probability, such as 0.95 or 95%"
         ) from None
 
 
 def check_clock(clock: str, *times: float | None) -> None:
-    """Refuse times with a unit where the clock does not count seconds."""
+    """Refuse times with a unit if the clock does not count seconds."""
     from polarbear._text import choose_precision, format_unit
 
-    given = any(isinstance(time, Seconds) for time in times)
-    if given and choose_precision(clock) != "seconds":
+    has_unit = any(isinstance(time, Seconds) for time in times)
+    if has_unit and choose_precision(clock) != "seconds":
         unit = format_unit(clock)
-        counts = f"this one counts {unit}" if unit else "--clock seconds would say that it is one"
+        hint = f", and this one counts {unit}:" if unit else ": pass --clock seconds, or"
         raise DataError(
-            f"times with ms, s, m, h or d are for a clock in seconds, and {counts}: give a number, "
-            "in the clock of the data"
+            f"times with ms, s, m, h or d need a clock that counts seconds{hint} give a number in "
+            "the clock of the data"
         )
 
 
-def add_alpha(parser: argparse.ArgumentParser) -> None:
-    """How sure to be."""
+def add_alpha_option(parser: argparse.ArgumentParser) -> None:
+    """Add the certainty that a statement requires."""
     parser.add_argument(
         "--alpha",
-        type=a_probability,
+        type=parse_probability,
         default=0.99,
-        help="how probable a statement must be to be made (0.99)",
+        help="required probability of a statement (0.99)",
     )
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """The same seed, the same answer."""
+def add_seed_option(parser: argparse.ArgumentParser) -> None:
+    """Add the seed of random numbers."""
     parser.add_argument(
         "--seed",
         type=int,
         default=0,
-        action=Option,
-        help="of random numbers: the same seed gives the same answer (0)",
+        action=GivenOption,
+        help="seed of random numbers: the same seed gives the same answer (0)",
     )
 
 
-def add_workers(parser: argparse.ArgumentParser, default: str) -> None:
-    """How many at once."""
+def add_workers_option(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the number of parallel runs."""
     parser.add_argument(
-        "--workers", type=int, metavar="N", help=f"how many runs at once ({default})"
+        "--workers", type=int, metavar="N", help=f"number of parallel runs ({default})"
     )
 
 
-def add_json(parser: argparse.ArgumentParser, what: str = "the answer as JSON") -> None:
-    """For programs."""
+def add_json_option(parser: argparse.ArgumentParser, what: str = "the answer as JSON") -> None:
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help=f"{what}, for programs")

@@ -1,4 +1,4 @@
-"""What commands say: text for people, JSON for programs, and messages in words of the shell."""
+"""Output of commands: text that is safe on a terminal, JSON, and errors that name options."""
 
 import argparse
 import re
@@ -12,10 +12,10 @@ from typing import Any
 from polarbear.errors import DataError
 
 
-def shown(text: object) -> str:
-    r"""Text without anything that a terminal would obey: names of algorithms may hold it.
+def escape_output(text: object) -> str:
+    r"""Escape control characters, which names of algorithms may have, for a terminal.
 
-    >>> print(shown("a\x1b[2J"))
+    >>> print(escape_output("a\x1b[2J"))
     a\x1b[2J
     """
     from polarbear._text import escape_lines  # here, because it loads numpy
@@ -23,52 +23,53 @@ def shown(text: object) -> str:
     return escape_lines(text)
 
 
-def to_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:
-    r"""Names, numbers and lists as JSON, which has no infinities: these are null.
+def format_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:
+    r"""Write names, numbers and lists as JSON; infinities, which JSON lacks, become null.
 
-    >>> print(to_json({"pareto": ("a", "b"), "need": float("inf")}, indent=None))
+    >>> print(format_json({"pareto": ("a", "b"), "need": float("inf")}, indent=None))
     {"pareto": ["a", "b"], "need": null}
     """
     import json
 
-    return json.dumps(_plain(plain), indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_to_plain(plain), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # numpy, which need not be loaded to ask
+def _to_plain(value: Any) -> Any:
+    """Convert records, arrays and mappings to what JSON has."""
+    if hasattr(value, "tolist"):  # a test for numpy arrays that does not load numpy
         value = value.tolist()
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(_plain(key)): _plain(part) for key, part in value.items()}
+        return {str(_to_plain(key)): _to_plain(part) for key, part in value.items()}
     if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
+        return _to_plain(value._asdict())
     if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {name: _to_plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(part) for part in value]
+        return [_to_plain(part) for part in value]
     return value
 
 
-def typed(wanted: argparse.Namespace) -> str:
-    """The command as it was typed, without passwords: it is shown, and kept in reports.
+def format_command(arguments: argparse.Namespace) -> str:
+    """Write the command as it was typed, without passwords.
 
-    >>> wanted = argparse.Namespace(words=["status", "postgresql://ann:secret@host/races#night"])
-    >>> typed(wanted)
+    >>> words = ["status", "postgresql://ann:secret@host/races#night"]
+    >>> format_command(argparse.Namespace(command_line=words))
     "polarbear status 'postgresql://ann@host/races#night'"
     """
-    return without_password(shlex.join(["polarbear", *wanted.words]))
+    return hide_passwords(shlex.join(["polarbear", *arguments.command_line]))
 
 
-def without_password(text: str) -> str:
-    """Text with URLs in it, as others may see it."""
+def hide_passwords(text: str) -> str:
+    """Remove passwords from the URLs in a text."""
     return _PASSWORD.sub(r"\1", text)
 
 
-def check_target(path: str) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it."""
+def check_output_path(path: str) -> None:
+    """Refuse a path that cannot be written, before the computation of its content."""
     folder = Path(path).parent
     if not folder.is_dir():
         raise DataError(f"{path}: there is no folder {folder}")
@@ -76,85 +77,104 @@ def check_target(path: str) -> None:
         raise DataError(f"{path} is a folder: name a file in it")
 
 
-def complain(message: object, wanted: argparse.Namespace | None = None) -> None:
-    """Say on standard error what is wrong."""
-    print(
-        f"polarbear: {shown(without_password(in_options(str(message), wanted)))}", file=sys.stderr
-    )
+def print_error(message: object, arguments: argparse.Namespace | None = None) -> None:
+    """Print a message on standard error, with the options of the command for parameters."""
+    text = hide_passwords(use_option_names(str(message), arguments))
+    print(f"polarbear: {escape_output(text)}", file=sys.stderr)
 
 
-def in_options(message: str, wanted: argparse.Namespace | None) -> str:
-    """A message about parameters, said of the options of a command.
+def use_option_names(message: str, arguments: argparse.Namespace | None) -> str:
+    """Rewrite parameters in a message, such as ``alpha=2.0``, as options of the command.
 
-    >>> wanted = argparse.Namespace(direction=None, alpha=2.0, repeats=None, instance=None)
-    >>> in_options("alpha=2.0: expected less", wanted)
+    A message of the package advises in Python, often on several parameters. Those that the command
+    has as options are rewritten; a call of ``pb.read`` becomes the command with what it lacks.
+
+    >>> arguments = argparse.Namespace(direction=None, alpha=2.0, repeats=None, instance=None)
+    >>> use_option_names("alpha=2.0: expected less", arguments)
     '--alpha 2.0: expected less'
-    >>> in_options("pass direction='minimize' or direction='maximize'", wanted)
+    >>> use_option_names("pass direction='minimize' or direction='maximize'", arguments)
     'pass --direction minimize or --direction maximize'
-    >>> in_options("say repeats=True, or name it with instance=('...', '...')", wanted)
-    'say --repeats, or name it with --instance NAME --instance NAME'
-    >>> in_options("with times=pb.grid.log(1, 16, 30)", argparse.Namespace(times=None))
+    >>> use_option_names("pass repeats=True, or name it with instance=('...', '...')", arguments)
+    'pass --repeats, or name it with --instance NAME --instance NAME'
+    >>> use_option_names("with times=pb.grid.log(1, 16, 30)", argparse.Namespace(times=None))
     'with --times 1,2,4,8,16'
-    >>> wanted = argparse.Namespace(times=None, start=None)
-    >>> in_options("start later with times=pb.grid.from_runs(runs, start=10)", wanted)
+    >>> arguments = argparse.Namespace(times=None, start=None)
+    >>> use_option_names("start later with times=pb.grid.from_runs(runs, start=10)", arguments)
     'start later with --from 10'
-    >>> wanted = argparse.Namespace(names=None, columns=None)
-    >>> print(in_options("pass names='{instance}.csv', columns={'time': ['fe', 'n']}", wanted))
+    >>> arguments = argparse.Namespace(names=None, columns=None)
+    >>> message = "pass names='{instance}.csv', columns={'time': ['fe', 'n']}"
+    >>> print(use_option_names(message, arguments))
     pass --names '{instance}.csv', --columns time=fe,n
     """
-    options = set(vars(wanted)) if wanted is not None else set()
+    options = set() if arguments is None else set(vars(arguments))
 
-    def option(found: re.Match[str]) -> str:
-        name, value = option_name(found["name"]), found["value"]
-        if found["name"] not in options:
-            return found[0]
-        if spaced := _SPACED.fullmatch(value):
-            first, last = float(spaced[1]), float(spaced[2])
-            times = [first * (last / first) ** (k / 4) for k in range(5)]
-            value = ",".join(f"{time:.4g}" for time in times)
-        if value.startswith("{"):
-            named = {key: _QUOTED.findall(others) for key, others in _LISTED.findall(value)}
-            pairs = (shlex.quote(f"{key}={','.join(others)}") for key, others in named.items())
-            return " ".join(f"{name} {pair}" for pair in pairs)
-        if value in ("True", "False"):
-            return name if value == "True" else f"--no-{name[2:]}"
-        parts = _QUOTED.findall(value) or [value]
-        parts = ["NAME" if part == "..." else _quoted(part) for part in parts]
-        return " ".join(f"{name} {part}" for part in parts)
+    def rewrite(text: str) -> str:
+        return _PARAMETER.sub(
+            lambda match: (
+                _format_option(match["name"], match["value"])
+                if match["name"] in options
+                else match[0]
+            ),
+            text,
+        )
 
     if "start" in options:
         message = _FROM_RUNS.sub(r"\1", message)
     call = _READ_CALL.search(message)
-    if wanted is None or call is None or "words" not in options:
-        return _PARAMETER.sub(option, message)
-    # The command as it was typed, with the arguments of the call that it lacks.
-    given = getattr(wanted, "given", ())
-    more = [arg for arg in _PARAMETER.finditer(call[1]) if arg["name"] not in given]
-    command = " ".join([typed(wanted), *map(option, more)])
-    return _PARAMETER.sub(option, message[: call.start()]) + command
+    if arguments is None or call is None or "command_line" not in options:
+        return rewrite(message)
+    given = getattr(arguments, "given_options", ())
+    missing = [arg[0] for arg in _PARAMETER.finditer(call[1]) if arg["name"] not in given]
+    command = " ".join([format_command(arguments), *map(rewrite, missing)])
+    return rewrite(message[: call.start()]) + command
 
 
-def option_name(parameter: str) -> str:
-    """What a parameter is called on the command line.
+def get_option_name(parameter: str) -> str:
+    """Return the name of a parameter on the command line.
 
-    >>> option_name("max_runs"), option_name("start")
+    >>> get_option_name("max_runs"), get_option_name("start")
     ('--max-runs', '--from')
     """
     name = {"start": "from", "stop": "to"}.get(parameter, parameter)
     return f"--{name.replace('_', '-')}"
 
 
-def _quoted(part: str) -> str:
-    """A value as one types it in a shell."""
-    return shlex.quote(part) if part and not set(part).isdisjoint("{}*() ") else part
+def _format_option(parameter: str, value: str) -> str:
+    """Write a parameter and its Python value as options.
+
+    >>> _format_option("repeats", "False"), _format_option("instance", "('f', 'dim')")
+    ('--no-repeats', '--instance f --instance dim')
+    """
+    option = get_option_name(parameter)
+    if value in ("True", "False"):
+        return option if value == "True" else f"--no-{option[2:]}"
+    return " ".join(f"{option} {word}" for word in _to_shell_words(value))
+
+
+def _to_shell_words(value: str) -> list[str]:
+    """Convert a Python value to words of a shell, one for each use of the option."""
+    if grid := _LOG_GRID.fullmatch(value):
+        first, last = float(grid[1]), float(grid[2])
+        times = (first * (last / first) ** (k / 4) for k in range(5))
+        return [",".join(f"{time:.4g}" for time in times)]
+    if value.startswith("{"):
+        pairs = ((key, _QUOTED.findall(names)) for key, names in _DICT_ITEM.findall(value))
+        return [shlex.quote(f"{key}={','.join(names)}") for key, names in pairs]
+    parts = _QUOTED.findall(value) or [value]
+    return ["NAME" if part == "..." else _quote(part) for part in parts]
+
+
+def _quote(word: str) -> str:
+    """Quote a word for a shell if it has braces, stars, parentheses or spaces."""
+    return shlex.quote(word) if word and not set(word).isdisjoint("{}*() ") else word
 
 
 _FROM_RUNS = re.compile(r"times=pb\.grid\.from_runs\(runs, ([^()]*)\)")
-_LISTED = re.compile(r"'([^']*)': (\[[^\]]*\])")
+_DICT_ITEM = re.compile(r"'([^']*)': (\[[^\]]*\])")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
 _READ_CALL = re.compile(r"\bpb\.read\((.*)\)$")
-_SPACED = re.compile(r"pb\.grid\.log\(([^,]+), ([^,]+), \d+\)")
+_LOG_GRID = re.compile(r"pb\.grid\.log\(([^,]+), ([^,]+), \d+\)")
 _PARAMETER = re.compile(
     r"\b(?P<name>[a-z_]+)="
     r"(?P<value>\{[^{}]*\}|(?:pb\.grid\.log)?\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"

@@ -1,4 +1,4 @@
-"""Commands that run solvers: check, race, worker."""
+"""Commands that run solvers: check, race, worker, gate."""
 
 import argparse
 import os
@@ -11,16 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polarbear.cli.answers import provenance, say
+from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
-    add_file,
-    add_json,
-    add_output,
-    add_seed,
-    add_workers,
-    command,
+    add_command,
+    add_file_argument,
+    add_json_option,
+    add_output_options,
+    add_seed_option,
+    add_workers_option,
 )
-from polarbear.cli.output import complain, shown, to_json, typed, without_password
+from polarbear.cli.output import (
+    escape_output,
+    format_command,
+    format_json,
+    hide_passwords,
+    print_error,
+)
 from polarbear.errors import SolverError
 from polarbear.racing.deadlines import parse_deadline
 
@@ -30,11 +36,11 @@ if TYPE_CHECKING:
     from polarbear.running.solvers.instances import Instances
 
 
-STORE = "where to keep the race, in place of what a file says: the same command resumes it"
+STORE_HELP = "where to save the race, in place of `store` in a file: the same command resumes it"
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add these commands."""
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the commands of this module to the parser."""
     _add_check(commands)
     _add_race(commands)
     _add_worker(commands)
@@ -42,132 +48,135 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_race(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "race",
-        "race solvers until it is settled who belongs to the Pareto set",
+        "race solvers until the Pareto set is certain",
         "Results are kept in a store; the same command resumes the race.",
-        takes="FILE",
+        positionals="FILE",
         examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
-        run=_race,
+        run=_run_race,
     )
-    add_file(parser, "file", help="a TOML file with solvers, instances, times and rules")
-    add_workers(parser, "one for each core")
-    add_file(parser, "--store", help=STORE)
+    add_file_argument(parser, "file", help="a TOML file with solvers, instances, times and rules")
+    add_workers_option(parser, "one for each core")
+    add_file_argument(parser, "--store", help=STORE_HELP)
     parser.add_argument(
         "--deadline",
         metavar="WHEN",
-        help="when to stop, in place of what the file says: 8h from now, the next 18:30, or "
+        help="when to stop, in place of the file's deadline: 8h from now, the next 18:30, or "
         "2030-01-31T18:30",
     )
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
     )
-    add_file(
+    add_file_argument(
         parser,
         "--spool",
         metavar="FOLDER",
-        help="leave the runs to `polarbear worker`s that share it",
+        help="leave the runs to `polarbear worker` processes that share this folder",
     )
     parser.add_argument(
         "--accept-changes",
         action="store_true",
-        help="resume although instances, solvers or limits changed under their names; recorded",
+        help="resume although instances, solvers or limits changed; the change is recorded",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing before the end")
-    add_json(parser, "a line of JSON for each thing that happens, and the answer")
+    add_json_option(parser, "a line of JSON for each event, and the answer")
 
 
-def _race(wanted: argparse.Namespace) -> int:
+def _run_race(arguments: argparse.Namespace) -> int:
     from polarbear.running.solvers.configuration import load
 
-    ways = {"--workers": wanted.workers, "--dask": wanted.dask, "--spool": wanted.spool}
-    chosen = [name for name, value in ways.items() if value is not None]
+    places = {"--workers": arguments.workers, "--dask": arguments.dask, "--spool": arguments.spool}
+    chosen = [name for name, value in places.items() if value is not None]
     if len(chosen) > 1:
-        raise SolverError(f"{' and '.join(chosen)}: a race runs in one place")
-    race = load(wanted.file)
-    store = wanted.store or race.store
+        raise SolverError(f"{' and '.join(chosen)}: a race runs in one place, choose one of them")
+    race = load(arguments.file)
+    store = arguments.store or race.store
     if store is None:
         raise SolverError(
-            f"{wanted.file} has no store, and there is no --store: nothing would last"
+            f"results would not be saved: set `store` in {arguments.file} or pass --store"
         )
-    wanted.store = store
-    if wanted.deadline is not None:
-        moment = parse_deadline(wanted.deadline, time.time())
+    arguments.store = store
+    if arguments.deadline is not None:
+        moment = parse_deadline(arguments.deadline, time.time())
         race = replace(race, rules=replace(race.rules, deadline=moment))
     try:
-        with _ended_by(signal.SIGTERM):
-            _conduct(wanted, race, store)
+        with _end_on_signal(signal.SIGTERM):
+            _race_and_print(arguments, race, store)
     except KeyboardInterrupt as ended:
-        complain(f"interrupted: all that came in is in {store}. To go on: {typed(wanted)}")
+        again = format_command(arguments)
+        print_error(f"interrupted: all finished runs are in {store}. To resume: {again}")
         return 143 if isinstance(ended, _Terminated) else 130
     return 0
 
 
-def _conduct(wanted: argparse.Namespace, race: "Configuration", store: str) -> None:
+def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store: str) -> None:
     from polarbear.coordinator.run_race import conducted
 
-    with _view(wanted, store) as watch:
+    with _choose_view(arguments, store) as watch:
         result = conducted(
             race.setup,
             race.rules,
             store=store,
-            executor=_executor(wanted),
+            executor=_choose_executor(arguments),
             seed=race.seed,
             fit=race.fit,
             progress=watch,
-            accept_changes=wanted.accept_changes,
+            accept_changes=arguments.accept_changes,
         )
     with result:
         statuses = result.statuses()
-        if not wanted.json:
-            print(shown("\n".join(map(str, [result, *statuses]))))
+        if not arguments.json:
+            print(escape_output("\n".join(map(str, [result, *statuses]))))
         else:
-            kept = without_password(store)
-            plain = {"verdict": statuses, "failures": result.failures, "store": kept}
-            plain["provenance"] = provenance(wanted, posterior=result.posterior)
-            print(to_json({**_summary(result), **plain}, indent=None), flush=True)
+            shown_store = hide_passwords(store)
+            plain = {"verdict": statuses, "failures": result.failures, "store": shown_store}
+            plain["provenance"] = collect_provenance(arguments, posterior=result.posterior)
+            print(format_json({**_summarise(result), **plain}, indent=None), flush=True)
 
 
-def _summary(result: "Result") -> dict[str, object]:
+def _summarise(result: "Result") -> dict[str, object]:
     names = ("pareto", "eliminated", "resolved", "ended", "rounds", "n_runs", "spent")
     return {name: getattr(result, name) for name in names}
 
 
 @contextmanager
-def _view(wanted: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
-    """What shows the race: a screen if there is one, and else lines."""
+def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
+    """Yield what shows the race: nothing, JSON lines, text lines, or a screen on a terminal."""
     from polarbear.live.json_lines import writer
 
-    if wanted.quiet:
+    if arguments.quiet:
         yield False
-    elif wanted.json:
+    elif arguments.json:
         yield writer(lambda line: print(line, flush=True))
     elif not _is_drawable():
         yield True
     else:
         from polarbear.live.terminal import Screen
 
-        named = without_password(store)
-        hint = f"Ctrl-C stops; the same command goes on. In a browser: polarbear serve {named}"
-        with Screen(f"race {Path(wanted.file).name}", hint) as screen:
+        named = hide_passwords(store)
+        hint = f"Ctrl-C stops; the same command resumes. In a browser: polarbear serve {named}"
+        with Screen(f"race {Path(arguments.file).name}", hint) as screen:
             yield screen
 
 
 def _is_drawable() -> bool:
-    """Whether there is a terminal that can move its cursor, and what draws on it."""
+    """Return whether there is a terminal that can move its cursor, and rich to draw on it."""
     from importlib.util import find_spec
 
-    able = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return able and find_spec("rich") is not None
+    has_cursor = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return has_cursor and find_spec("rich") is not None
 
 
 class _Terminated(KeyboardInterrupt):
-    """Somebody wants this process to end, as batch systems do when the time is over."""
+    """The process received SIGTERM, as batch systems send it at the time limit."""
 
 
 @contextmanager
-def _ended_by(number: int) -> Iterator[None]:
+def _end_on_signal(number: int) -> Iterator[None]:
+    """Raise ``_Terminated`` when this signal arrives, for the time of the context."""
+
     def end(*_: object) -> None:
         raise _Terminated
 
@@ -178,44 +187,49 @@ def _ended_by(number: int) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _executor(wanted: argparse.Namespace) -> object:
-    if wanted.dask is not None:
+def _choose_executor(arguments: argparse.Namespace) -> object:
+    if arguments.dask is not None:
         from polarbear.errors import require
 
-        return require("distributed", extra="dask").Client(wanted.dask)
-    if wanted.spool is not None:
+        return require("distributed", extra="dask").Client(arguments.dask)
+    if arguments.spool is not None:
         from polarbear.running.backends.shared_folder import Spool
 
-        return Spool(wanted.spool)
-    return wanted.workers
+        return Spool(arguments.spool)
+    return arguments.workers
 
 
 GATE_EXAMPLE = (
     "gate --old './v1 {instance}' --new './v2 {instance}' --pattern '(?P<value>.*)' "
     "--direction minimize --budgets 1,10,60 instances/"
 )
-REPEATED = " #"
-"""Before the number of a repeated instance in its name."""
+REPETITION_MARK = " #"
+"""Text before the repetition number in the name of a repeated instance."""
 
-GATE_ERROR = 3
-"""Exit code of a gate that could not be run: 0, 1 and 2 are its answers."""
+EXIT_GATE_ERROR = 3
+"""Exit code of a gate that could not run: 0, 1 and 2 are its answers."""
 
 
 def _add_gate(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "gate",
         "test that a new version of a program is no worse than the old one, at every budget",
-        "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not be run.",
-        takes="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
+        "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not run.",
+        positionals="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
         examples=(GATE_EXAMPLE,),
-        run=_gate,
+        run=_run_gate,
     )
-    add_file(parser, "instances", nargs="+", help="files, or folders of files")
+    add_file_argument(parser, "instances", nargs="+", help="files, or folders of files")
     add = parser.add_argument
     for name in ("old", "new"):
-        add(f"--{name}", required=True, metavar="COMMAND", help=f"the {name} program: see Command")
-    add_output(parser)
+        add(
+            f"--{name}",
+            required=True,
+            metavar="COMMAND",
+            help=f"command line of the {name} program",
+        )
+    add_output_options(parser)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add("--alpha", type=float, default=0.95, help="the certainty of the answer (0.95)")
@@ -227,92 +241,96 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         help="use each instance up to N times, with other seeds (1)",
     )
     add("--max-runs", type=int, help="make at most this many runs; the answer may be undecided")
-    add_file(parser, "--store", help=STORE)
-    add_file(parser, "--markdown", metavar="FILE", help="write a summary for a pull request")
-    add_seed(parser)
-    add_workers(parser, "one for each core")
+    add_file_argument(parser, "--store", help=STORE_HELP)
+    add_file_argument(
+        parser, "--markdown", metavar="FILE", help="write a summary for a pull request"
+    )
+    add_seed_option(parser)
+    add_workers_option(parser, "one for each core")
     add("--quiet", action="store_true", help="print nothing before the end")
-    add_json(parser)
+    add_json_option(parser)
 
 
-def _gate(wanted: argparse.Namespace) -> int:
+def _run_gate(arguments: argparse.Namespace) -> int:
     from polarbear.coordinator.gate import gate
     from polarbear.errors import PolarBearError
     from polarbear.running.solvers.commands import Command
 
     try:
         answer = gate(
-            Command(wanted.old, pattern=wanted.pattern),
-            Command(wanted.new, pattern=wanted.pattern),
-            _instances(wanted.instances, wanted.reuse),
-            [float(time) for time in wanted.budgets.split(",")],
-            direction=wanted.direction,
-            epsilon=0.05 if wanted.epsilon is None else wanted.epsilon,
-            alpha=wanted.alpha,
-            max_runs=wanted.max_runs,
-            store=wanted.store,
-            executor=wanted.workers,
-            seed=wanted.seed,
-            progress=False if wanted.quiet or wanted.json else None,
+            Command(arguments.old, pattern=arguments.pattern),
+            Command(arguments.new, pattern=arguments.pattern),
+            _list_instances(arguments.instances, arguments.reuse),
+            [float(time) for time in arguments.budgets.split(",")],
+            direction=arguments.direction,
+            epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
+            alpha=arguments.alpha,
+            max_runs=arguments.max_runs,
+            store=arguments.store,
+            executor=arguments.workers,
+            seed=arguments.seed,
+            progress=False if arguments.quiet or arguments.json else None,
         )
     except (PolarBearError, ValueError) as error:
-        complain(error, wanted)
-        return GATE_ERROR
-    if wanted.markdown:
-        Path(wanted.markdown).write_text(answer.markdown())
-    say(wanted, answer, answer.to_dict())
+        print_error(error, arguments)
+        return EXIT_GATE_ERROR
+    if arguments.markdown:
+        Path(arguments.markdown).write_text(answer.markdown())
+    print_answer(arguments, answer, answer.to_dict())
     return answer.exit_code
 
 
-def _instances(given: list[str], repeat: int) -> "dict[str, str] | Instances":
+def _list_instances(paths_given: list[str], repetitions: int) -> "dict[str, str] | Instances":
     """Return the paths of instances by name; one that is used again has a number in its name."""
     from polarbear.running.solvers.instances import Instances
 
     paths: list[Path] = []
-    for one in map(Path, given):
-        if not one.exists():
-            raise SolverError(f"{one}: there is no such file or folder")
-        inside = (
-            sorted(path for path in one.rglob("*") if path.is_file()) if one.is_dir() else [one]
+    for path_given in map(Path, paths_given):
+        if not path_given.exists():
+            raise SolverError(f"{path_given}: there is no such file or folder")
+        files = (
+            sorted(path for path in path_given.rglob("*") if path.is_file())
+            if path_given.is_dir()
+            else [path_given]
         )
-        paths += inside
+        paths += files
     if not paths:
-        raise SolverError(f"{', '.join(given)}: there are no files in it")
-    if repeat <= 1:
+        raise SolverError(f"{', '.join(paths_given)}: there are no files in the folder")
+    if repetitions <= 1:
         return {str(path): str(path) for path in paths}
-    names = [f"{path}{REPEATED}{k}" for k in range(1, repeat + 1) for path in paths]
-    return Instances(tuple(names), _path_of)
+    names = [f"{path}{REPETITION_MARK}{k}" for k in range(1, repetitions + 1) for path in paths]
+    return Instances(tuple(names), _get_path)
 
 
-def _path_of(name: str) -> str:
+def _get_path(name: str) -> str:
     """Return the path of an instance that is used several times."""
-    return name.rpartition(REPEATED)[0]
+    return name.rpartition(REPETITION_MARK)[0]
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "check",
-        "run each solver of a race once, for a moment",
-        "Says how each was understood and what it found, before a race is paid for.",
-        takes="FILE",
+        "run each solver of a race once, for a few seconds",
+        "Prints how each output was understood and which values it had, before the race is run.",
+        positionals="FILE",
         examples=("check race.toml --seconds 5",),
-        run=_check,
+        run=_run_check,
     )
-    add_file(parser, "file", help="a TOML file with solvers, instances, times and rules")
+    add_file_argument(parser, "file", help="a TOML file with solvers, instances, times and rules")
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
     )
-    add_json(parser)
+    add_json_option(parser)
 
 
-def _check(wanted: argparse.Namespace) -> int:
+def _run_check(arguments: argparse.Namespace) -> int:
     from polarbear.running.backends.checking import checked
     from polarbear.running.solvers.configuration import load
     from polarbear.running.workers.outcomes import Outcome
 
-    race = load(wanted.file)
-    checks = checked(race.setup, seconds=wanted.seconds, seed=race.seed)
+    race = load(arguments.file)
+    checks = checked(race.setup, seconds=arguments.seconds, seed=race.seed)
     plain = {
         "solvers": {
             name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
@@ -324,25 +342,25 @@ def _check(wanted: argparse.Namespace) -> int:
         "times": race.setup.times,
         "problems": checks.problems,
     }
-    say(wanted, checks, plain)
+    print_answer(arguments, checks, plain)
     return 1 if checks.problems else 0
 
 
 def _add_worker(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "worker",
         "make runs for a race that was started with --spool FOLDER",
         "One run at a time, in a process of its own.",
-        takes="--solvers FILE FOLDER",
+        positionals="--solvers FILE FOLDER",
         examples=(
             "worker /scratch/race --solvers race.toml",
             "worker /scratch/race --solvers solvers.py --most 100",
         ),
-        run=_worker,
+        run=_run_worker,
     )
-    add_file(parser, "folder", help="the folder that `polarbear race --spool` was given")
-    add_file(
+    add_file_argument(parser, "folder", help="the folder that `polarbear race --spool` was given")
+    add_file_argument(
         parser,
         "--solvers",
         required=True,
@@ -359,15 +377,17 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--most", type=int, metavar="N", help="end after this many runs")
 
 
-def _worker(wanted: argparse.Namespace) -> int:
+def _run_worker(arguments: argparse.Namespace) -> int:
     from polarbear.running.backends.folder_worker import work_on
 
     def say(line: str) -> None:
         print(line, flush=True)
 
-    # What a batch system sends when the time is over: leave in good order.
+    # Batch systems send SIGTERM at the time limit: end in good order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
-    made = work_on(wanted.folder, wanted.solvers, idle=wanted.idle, most=wanted.most, say=say)
+    made = work_on(
+        arguments.folder, arguments.solvers, idle=arguments.idle, most=arguments.most, say=say
+    )
     print(f"{made} runs made")
     return 0

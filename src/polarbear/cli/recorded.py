@@ -1,66 +1,66 @@
-"""Commands that ask more of results: calibration, replay."""
+"""Commands that resample or replay results: calibration, replay."""
 
 import argparse
 from typing import Any
 
 import polarbear
-from polarbear.cli.answers import say
-from polarbear.cli.inputs import fit_of, model_of, runs_of, times_of
+from polarbear.cli.answers import print_answer
+from polarbear.cli.inputs import choose_times, describe_model, get_fit_options, load_runs
 from polarbear.cli.options import (
-    RESULTS,
-    add_between,
-    add_fit,
-    add_json,
-    add_reading,
-    add_seed,
-    add_source,
-    add_workers,
-    command,
+    RESULTS_HELP,
+    add_between_option,
+    add_command,
+    add_fit_options,
+    add_json_option,
+    add_reading_options,
+    add_seed_option,
+    add_source_argument,
+    add_workers_option,
 )
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add these commands."""
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the commands of this module to the parser."""
     _add_calibration(commands)
     _add_replay(commands)
 
 
 def _add_calibration(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "calibration",
         "are the stated probabilities calibrated on data like yours?",
         "Draws data sets from your instances with replacement, fits each, and counts how often its "
         "claims are true of all your instances.",
-        takes="SOURCE",
+        positionals="SOURCE",
         examples=(
             "calibration --example --replicates 20",
             "calibration results/ --direction minimize --replicates 50",
         ),
-        run=_calibration,
+        run=_run_calibration,
     )
-    add_source(parser, f"{RESULTS}, or the store of a race")
-    add_fit(parser)
+    add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
+    add_fit_options(parser)
     parser.add_argument(
         "--instances", type=int, metavar="N", help="instances per data set (as many as yours)"
     )
     parser.add_argument(
         "--replicates", type=int, default=100, metavar="N", help="number of data sets (100)"
     )
-    add_seed(parser)
-    add_json(parser)
-    add_reading(parser)
+    add_seed_option(parser)
+    add_json_option(parser)
+    add_reading_options(parser)
 
 
-def _calibration(wanted: argparse.Namespace) -> int:
-    runs = runs_of(wanted)
+def _run_calibration(arguments: argparse.Namespace) -> int:
+    runs = load_runs(arguments)
     calibration = polarbear.calibrate(
         runs,
-        times=times_of(runs, wanted),
-        instances=wanted.instances,
-        replicates=wanted.replicates,
-        seed=wanted.seed,
-        **fit_of(wanted),
+        times=choose_times(runs, arguments),
+        instances=arguments.instances,
+        replicates=arguments.replicates,
+        seed=arguments.seed,
+        **get_fit_options(arguments),
     )
     plain = {
         "algorithms": calibration.algorithms,
@@ -77,37 +77,37 @@ def _calibration(wanted: argparse.Namespace) -> int:
         "assumption_holds": calibration.assumption_holds,
         "misfit": None if calibration.misfit is None else calibration.misfit._asdict(),
     }
-    say(wanted, calibration, plain, runs=runs, model=model_of(wanted))
+    print_answer(arguments, calibration, plain, runs=runs, model=describe_model(arguments))
     return 0
 
 
 def _add_replay(commands: argparse._SubParsersAction) -> None:
-    parser = command(
+    parser = add_command(
         commands,
         "replay",
         "what would racing have saved on your results?",
-        "A race over recorded runs: what it would have asked for is looked up.",
-        takes="SOURCE",
+        "Races over recorded runs: the runs that the race requests are looked up.",
+        positionals="SOURCE",
         examples=(
             "replay --example --alpha 0.95",
             "replay results/ --direction minimize --alpha 0.95",
             "replay results/ --direction minimize --repeat 20 --workers 4",
         ),
-        run=_replay,
+        run=_run_replay,
     )
-    add_source(parser, f"{RESULTS}, or the store of a race")
-    _add_rules(parser)
+    add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
+    _add_rule_options(parser)
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="replay with N seeds (1)"
     )
-    add_workers(parser, "1")
-    add_fit(parser)
-    add_seed(parser)
-    add_json(parser)
-    add_reading(parser)
+    add_workers_option(parser, "1")
+    add_fit_options(parser)
+    add_seed_option(parser)
+    add_json_option(parser)
+    add_reading_options(parser)
 
 
-RULES = (
+RULE_OPTIONS = (
     "alpha",
     "epsilon",
     "elimination",
@@ -119,8 +119,8 @@ RULES = (
 )
 
 
-def _add_rules(parser: argparse.ArgumentParser) -> None:
-    """Options for the rules of a race; what is not given is as in the preset."""
+def _add_rule_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the rules of a race; those not given are as in the preset."""
     add = parser.add_argument
     add(
         "--preset",
@@ -128,35 +128,37 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         default="default",
         help="rules to begin with: our defaults, or algorithm 1 of the paper",
     )
-    add("--alpha", type=float, help="the certainty asked for (0.95; 0.99 with the preset paper)")
+    add("--alpha", type=float, help="the required certainty (0.95; 0.99 with the preset paper)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
         "--elimination",
         choices=("joint", "pointwise"),
-        help="a dominated algorithm is behind at all times at once (joint), or at each by itself",
+        help="an algorithm is eliminated if it is certainly behind at all times jointly (joint), "
+        "or at each time separately (pointwise)",
     )
     add(
         "--resolution",
         choices=("at_par", "crossing", "strict"),
-        help="a pair is settled when each leads or ties somewhere (at_par), when one of them also "
+        help="a pair is resolved when each leads or ties somewhere (at_par), when one of them also "
         "leads (crossing), or when its relation is certain at every time (strict)",
     )
     add(
         "--closing",
         choices=("current", "permanent"),
-        help="a settled pair stays so while the posterior is certain (current), or for good",
+        help="a resolved pair stays so while the posterior is certain (current), or permanently",
     )
     add(
         "--error-control",
         choices=("per_member", "whole_race", "per_look"),
         help="what alpha bounds: the probability that a given member of the Pareto set is ever "
         "eliminated (per_member, the default), that any member is (whole_race), or the posterior "
-        "probability at each look (per_look, as in the paper)",
+        "probability at each decision (per_look, as in the paper)",
     )
     add(
         "--allocation",
         choices=("focused", "paper"),
-        help="which runs come next: the cheapest way to know (focused), or the rule of the paper",
+        help="which runs come next: those that resolve pairs at least cost (focused), or the rule "
+        "of the paper",
     )
     add(
         "--batch",
@@ -166,7 +168,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="instances of a round (8 64)",
     )
     when = parser.add_argument_group("race for the choice alone, if you know when you will stop")
-    add_between(when)
+    add_between_option(when)
     add(
         "--regret",
         type=float,
@@ -177,31 +179,39 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _rules(wanted: argparse.Namespace) -> "polarbear.Rules":
-    given = {name: getattr(wanted, name) for name in RULES if getattr(wanted, name) is not None}
-    if wanted.between is not None:
-        given["preference"] = {"between": wanted.between}
-    return polarbear.Rules.from_plain({"preset": wanted.preset, **given})
+def _make_rules(arguments: argparse.Namespace) -> "polarbear.Rules":
+    given = {
+        name: getattr(arguments, name)
+        for name in RULE_OPTIONS
+        if getattr(arguments, name) is not None
+    }
+    if arguments.between is not None:
+        given["preference"] = {"between": arguments.between}
+    return polarbear.Rules.from_plain({"preset": arguments.preset, **given})
 
 
-def _fit(wanted: argparse.Namespace) -> dict[str, Any]:
-    """Options of ``fit``; the paper's preset counts rankings as evidence unless told otherwise."""
+def _get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``fit``; the paper's preset counts rankings as evidence by default."""
     from polarbear.racing.rules import PAPER_FIT
 
-    given = getattr(wanted, "given", ())
-    preset = PAPER_FIT if wanted.preset == "paper" and "evidence" not in given else {}
-    return {**fit_of(wanted), **preset}
+    given = getattr(arguments, "given_options", ())
+    preset = PAPER_FIT if arguments.preset == "paper" and "evidence" not in given else {}
+    return {**get_fit_options(arguments), **preset}
 
 
-def _replay(wanted: argparse.Namespace) -> int:
-    runs = runs_of(wanted)
-    rules = _rules(wanted)
-    if wanted.repeat > 1:
-        return _replay_many(wanted, runs, rules)
+def _run_replay(arguments: argparse.Namespace) -> int:
+    runs = load_runs(arguments)
+    rules = _make_rules(arguments)
+    if arguments.repeat > 1:
+        return _run_replays(arguments, runs, rules)
     replayed = polarbear.replay(
-        runs, rules, times=times_of(runs, wanted), seed=wanted.seed, fit=_fit(wanted)
+        runs,
+        rules,
+        times=choose_times(runs, arguments),
+        seed=arguments.seed,
+        fit=_get_fit_options(arguments),
     )
-    said = [str(replayed), *(str(one) for one in replayed.statuses())]
+    lines = [str(replayed), *(str(status) for status in replayed.statuses())]
     plain = {
         "pareto": replayed.pareto,
         "chosen": replayed.race.chosen,
@@ -213,21 +223,24 @@ def _replay(wanted: argparse.Namespace) -> int:
         "full": replayed.full,
         "saved": replayed.saved,
     }
-    say(wanted, "\n".join(said), plain, posterior=replayed.race.posterior, runs=runs)
+    print_answer(arguments, "\n".join(lines), plain, posterior=replayed.race.posterior, runs=runs)
     return 0
 
 
-def _replay_many(
-    wanted: argparse.Namespace, runs: "polarbear.Runs", rules: "polarbear.Rules"
+def _run_replays(
+    arguments: argparse.Namespace, runs: "polarbear.Runs", rules: "polarbear.Rules"
 ) -> int:
     from concurrent.futures import ProcessPoolExecutor
 
-    seeds, times = range(wanted.seed, wanted.seed + wanted.repeat), times_of(runs, wanted)
-    fit = _fit(wanted)
-    with ProcessPoolExecutor(wanted.workers or 1) as pool:
+    seeds, times = (
+        range(arguments.seed, arguments.seed + arguments.repeat),
+        choose_times(runs, arguments),
+    )
+    fit = _get_fit_options(arguments)
+    with ProcessPoolExecutor(arguments.workers or 1) as pool:
         replays = polarbear.replay_many(
             runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map
         )
     plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}
-    say(wanted, replays, plain, runs=runs, model=model_of(wanted))
+    print_answer(arguments, replays, plain, runs=runs, model=describe_model(arguments))
     return 0

@@ -1,41 +1,41 @@
-"""The command that shows a race in a browser while it runs: serve."""
+"""The command that shows a running race in a browser: serve."""
 
 import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polarbear.cli.options import STORE, add_file, command
-from polarbear.cli.output import complain, without_password
+from polarbear.cli.options import STORE_HELP, add_command, add_file_argument
+from polarbear.cli.output import hide_passwords, print_error
 from polarbear.errors import SolverError, require
 
 if TYPE_CHECKING:
     import socket
 
-LOOPBACK = ("127.0.0.1", "localhost")
-_EVERYWHERE = ("0.0.0.0", "")  # noqa: S104 (it is what one refuses to be without a warning)
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
+_WILDCARD_HOSTS = ("0.0.0.0", "")  # noqa: S104 (they cause a warning to the user)
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add this command."""
-    parser = command(
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the command of this module to the parser."""
+    parser = add_command(
         commands,
         "serve",
-        "watch a race in a browser while it runs elsewhere",
+        "watch a race in a browser while it runs",
         "Serves the report of a store, and updates it as the race proceeds. It only reads. "
         "Other machines cannot reach it unless --host says so.",
-        takes="STORE",
+        positionals="STORE",
         examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
-        run=_serve,
+        run=_run_serve,
     )
-    add_file(parser, "store", help=STORE)
+    add_file_argument(parser, "store", help=STORE_HELP)
     parser.add_argument(
-        "--port", type=int, default=8765, help="port to listen at; 0 takes any free one (8765)"
+        "--port", type=int, default=8765, help="port to listen on; 0 takes a free one (8765)"
     )
     parser.add_argument(
         "--host",
-        default=LOOPBACK[0],
+        default=LOOPBACK_HOSTS[0],
         metavar="ADDRESS",
-        help="address of this machine to listen at (127.0.0.1, which others cannot reach)",
+        help="address to listen on (127.0.0.1, which other machines cannot reach)",
     )
     parser.add_argument(
         "--allow",
@@ -48,70 +48,73 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
 
 
-def _serve(wanted: argparse.Namespace) -> int:
+def _run_serve(arguments: argparse.Namespace) -> int:
     uvicorn = require("uvicorn", extra="serve")
     from polarbear.live.connections import MAX_ACCEPTED, Connections, limited_protocol
     from polarbear.live.server import HEADERS, application
     from polarbear.live.snapshots import Snapshots
 
-    snapshots = Snapshots(wanted.store, title=wanted.title)
-    snapshots.latest()  # an error is said here, and not to the browser
+    snapshots = Snapshots(arguments.store, title=arguments.title)
+    snapshots.latest()  # raises an error here rather than in the browser
     connections = Connections()
     config = uvicorn.Config(
-        application(snapshots, _names(wanted), connections=connections, complain=complain),
+        application(
+            snapshots, _list_allowed_hosts(arguments), connections=connections, complain=print_error
+        ),
         http=limited_protocol(connections, HEADERS),
         ws="none",
         lifespan="off",
         proxy_headers=False,
         backlog=MAX_ACCEPTED,
-        host=wanted.host,
-        port=wanted.port,
+        host=arguments.host,
+        port=arguments.port,
         log_level="error",  # a warning for each malformed request would fill a disk
         server_header=False,
         access_log=False,
         timeout_graceful_shutdown=1,
     )
-    listening = _listening(wanted)
-    shown = LOOPBACK[0] if wanted.host in _EVERYWHERE else wanted.host
-    address = f"http://{shown}:{listening.getsockname()[1]}/"
-    print(f"{without_password(wanted.store)} at {address} (Ctrl-C ends)", flush=True)
-    if wanted.open:
+    listener = _open_socket(arguments)
+    host = LOOPBACK_HOSTS[0] if arguments.host in _WILDCARD_HOSTS else arguments.host
+    address = f"http://{host}:{listener.getsockname()[1]}/"
+    print(f"{hide_passwords(arguments.store)} at {address} (Ctrl-C ends)", flush=True)
+    if arguments.open:
         import webbrowser
 
         webbrowser.open(address)
-    with suppress(KeyboardInterrupt):  # that is how one ends it
-        uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # the usual way to end the server
+        uvicorn.Server(config).run(sockets=[listener])
     return 0
 
 
-def _names(wanted: argparse.Namespace) -> list[str]:
-    """The names by which browsers may ask for this server."""
-    if wanted.host in LOOPBACK:
-        return [*LOOPBACK, *wanted.allow]
-    complain(
-        f"note: whoever reaches {wanted.host or 'this machine'} can read this race; "
+def _list_allowed_hosts(arguments: argparse.Namespace) -> list[str]:
+    """List the host names that browsers may use for this server."""
+    if arguments.host in LOOPBACK_HOSTS:
+        return [*LOOPBACK_HOSTS, *arguments.allow]
+    print_error(
+        f"note: everyone with access to {arguments.host or 'this machine'} can read this race; "
         "there is no password"
     )
     from socket import getfqdn, gethostname
 
-    own = [gethostname(), getfqdn()] if wanted.host in _EVERYWHERE else [wanted.host]
-    return [*LOOPBACK, *own, *wanted.allow]
+    own = [gethostname(), getfqdn()] if arguments.host in _WILDCARD_HOSTS else [arguments.host]
+    return [*LOOPBACK_HOSTS, *own, *arguments.allow]
 
 
-def _listening(wanted: argparse.Namespace) -> "socket.socket":
+def _open_socket(arguments: argparse.Namespace) -> "socket.socket":
+    """Open the socket to listen on."""
     import socket
 
     from polarbear.live.connections import Listening
 
-    where = Listening(socket.AF_INET, socket.SOCK_STREAM)
-    where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = Listening(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        where.bind((wanted.host, wanted.port))
-        where.listen()  # from now on who comes early only has to wait
+        listener.bind((arguments.host, arguments.port))
+        listener.listen()  # earlier requests wait until the server runs
     except (OSError, OverflowError) as error:
-        where.close()
-        why = getattr(error, "strerror", None) or error
+        listener.close()
+        reason = getattr(error, "strerror", None) or error
         raise SolverError(
-            f"--host {wanted.host} --port {wanted.port}: {why}; --port 0 takes any that is free"
+            f"--host {arguments.host} --port {arguments.port}: {reason}; --port 0 takes a free port"
         ) from None
-    return where
+    return listener

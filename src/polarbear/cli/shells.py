@@ -1,28 +1,28 @@
-"""The command that tells shells what can be typed: completion."""
+"""The command that prints completion scripts for shells: completion."""
 
 import argparse
 
-from polarbear.cli.options import command
+from polarbear.cli.options import add_command
 from polarbear.errors import require
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add this command."""
-    parser = command(
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the command of this module to the parser."""
+    parser = add_command(
         commands,
         "completion",
         "let the shell complete commands, options and files",
-        "Prints a script for the shell; put it where the shell looks for such scripts.",
-        takes="SHELL",
+        "Prints a script for the shell; save it where the shell looks for completions.",
+        positionals="SHELL",
         examples=(
             "completion bash > ~/.local/share/bash-completion/completions/polarbear",
             "completion zsh > ~/.zfunc/_polarbear",
         ),
-        run=_completion,
+        run=_run_completion,
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="which one you use")
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="the shell")
 
 
-def _completion(wanted: argparse.Namespace) -> int:
-    print(require("shtab", extra="completion").complete(wanted.commands, wanted.shell))
+def _run_completion(arguments: argparse.Namespace) -> int:
+    print(require("shtab", extra="completion").complete(arguments.commands, arguments.shell))
     return 0

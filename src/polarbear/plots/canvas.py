@@ -140,7 +140,7 @@ def format_clock(clock: str) -> str:
     return CLOCK_LABELS.get(clock, clock[:1].upper() + clock[1:])
 
 
-def format_time(time: float, clock: str) -> str:
+def describe_time(time: float, clock: str) -> str:
     """Write a time with its unit."""
     return f"time {time:,g}" if clock == "time" else format_range(time, time, clock)
 

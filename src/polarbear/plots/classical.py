@@ -26,9 +26,9 @@ from polarbear.plots.canvas import (
     add_colour_bar,
     add_note,
     compute_height,
+    describe_time,
     draw_intervals,
     format_name,
-    format_time,
     get_line_options,
     label_rows,
     prepare_axes,
@@ -312,10 +312,10 @@ def _choose_last_time(runs: Runs) -> float:
     longer = np.count_nonzero(runs.until > end)
     if longer:
         warn(
-            f"AOCC until {format_time(end, runs.clock)}, the last time at which all runs are "
+            f"AOCC until {describe_time(end, runs.clock)}, the last time at which all runs are "
             "known: "
             f"{longer:,} of {format_count(len(runs), 'run')} were observed longer, up to "
-            f"{format_time(last, runs.clock)}. Set until= to choose; "
+            f"{describe_time(last, runs.clock)}. Set until= to choose; "
             "runs cut before it are left out"
         )
     return end
@@ -466,7 +466,7 @@ def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
     mean, lower, upper = (part[0, order] for part in (data.mean, data.lower, data.upper))
     draw_intervals(ax, names, mean, lower, upper, data.cast)
     ax.set_xlim(0, 1)
-    ax.set_xlabel(f"Mean attained share at {format_time(float(data.times[0]), data.clock)}")
+    ax.set_xlabel(f"Mean attained share at {describe_time(float(data.times[0]), data.clock)}")
     level = f"{data.level:.0%} confidence interval of the mean"
     add_note(ax, f"share of {_format_range(data.scale)}; bar: {level}")
     return ax
@@ -498,7 +498,7 @@ def aocc(
         ax.plot(data.mean[k], row, "|", color=TEXT_COLOUR, markersize=10, markeredgewidth=1.6)
     label_rows(ax, [data.cast.names[k] for k in order], data.cast)
     ax.set_xlim(-0.02, 1.02)
-    ax.set_xlabel(f"AOCC until {format_time(data.until, data.clock)}")
+    ax.set_xlabel(f"AOCC until {describe_time(data.until, data.clock)}")
     add_note(ax, f"mean attained share of {_format_range(data.scale)}; dots: runs, stroke: mean")
     return ax
 

@@ -25,8 +25,8 @@ from polarbear.plots.canvas import (
     add_colour_bar,
     choose_font_size,
     compute_height,
+    describe_time,
     format_name,
-    format_time,
     get_text_colour,
     label_rows,
     prepare_axes,
@@ -164,7 +164,7 @@ def pairs(
     ax.set_ylim(n - 0.5, -0.5)
     ax.spines[:].set_visible(False)
     _mark_cells(ax, data)
-    when = "at all times" if data.time is None else f"at {format_time(data.time, data.clock)}"
+    when = "at all times" if data.time is None else f"at {describe_time(data.time, data.clock)}"
     title = f"P(row is ahead of column) {when}"
     marks = (
         f"bold: P > {data.alpha:g}" if n <= MAX_WRITTEN_ALGORITHMS else f"dots: P > {data.alpha:g}"

@@ -15,8 +15,8 @@ from polarbear.plots.canvas import (
     TimeScale,
     add_note,
     compute_height,
+    describe_time,
     draw_intervals,
-    format_time,
     get_line_options,
     prepare_axes,
     set_time_axis,
@@ -206,7 +206,7 @@ def _draw_single_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> 
     draw_intervals(ax, names, mean, lower, upper, data.cast)
     if data.truth is not None:
         ax.plot(data.truth[0, order], range(len(order)), "|", color=TEXT_COLOUR, markersize=11)
-    ax.set_xlabel(f"Rating = P(comes first) at {format_time(float(data.times[0]), data.clock)}")
+    ax.set_xlabel(f"Rating = P(comes first) at {describe_time(float(data.times[0]), data.clock)}")
     ax.set_xlim(left=0)
     _explain_marks(ax, data)
     return ax
