@@ -1,6 +1,6 @@
 """Take the pictures of pages: four figures, reports, a race in a terminal and in a browser.
 
-Run it as ``PYTHONPATH=tests python docs/take_pictures.py`` when one of them has changed. It takes a
+Run it as ``PYTHONPATH=tests/support python docs/take_pictures.py`` when one of them has changed. It takes a
 minute, and needs Chromium and what the tests need. Look at what it made before you keep it.
 """
 
