@@ -12,6 +12,7 @@ docs/run_tutorials.py. Who has to have an example:
 
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ import polarbear
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+NAMED = re.compile(r"`(\w+)(?:\.\w+|\([^`]*)?` in\s+`(polarbear(?:\.\w+)+)`")
+MODULE = re.compile(r"`(polarbear(?:\.\w+)+)`")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#|/)([^)#\s]+)")
 EXAMPLE = re.compile(r"^ *(?:>>>|\.\.\.) (.*)$", re.MULTILINE)
 
@@ -95,6 +98,25 @@ def test_the_reference_has_all_public_names():
 def test_links_lead_somewhere(path):
     for target in LINK.findall(path.read_text("utf-8")):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_named_functions_are_where_the_text_says(path):
+    """`name` in `polarbear.module` is there, and so is every dotted name in the text."""
+    text = path.read_text("utf-8")
+    for name, module in NAMED.findall(text):
+        assert hasattr(resolve(module), name), f"{path.name}: no {name} in {module}"
+    for dotted in MODULE.findall(text):
+        resolve(dotted)
+
+
+def resolve(dotted):
+    """Return the module, or the attribute of a module, of this dotted name."""
+    try:
+        return import_module(dotted)
+    except ImportError:
+        module, name = dotted.rsplit(".", 1)
+        return getattr(import_module(module), name)
 
 
 def test_the_page_of_races_has_the_figures_of_the_committed_table():
