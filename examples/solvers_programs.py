@@ -2,7 +2,7 @@
 Programs as solvers, in wall-clock time
 =======================================
 
-A MaxSAT-style program that prints its values, and HiGHS with a callback, watched for two seconds.
+A MaxSAT-style program that prints its values, and HiGHS with a callback, observed for two seconds.
 """
 
 import sys
