@@ -130,7 +130,7 @@ def test_the_error_of_a_share_is_that_between_replicates():
 
 def test_tallies_add_up():
     parts = [tally_claims(pb.fit(simulate_rankings(TRUTH, 20, seed)), TRUTH) for seed in range(3)]
-    whole = Tally.stacked(parts)
+    whole = Tally.concat(parts)
     assert len(whole) == 3
     assert whole.coverage.cases == sum(part.coverage.cases for part in parts)
 
@@ -192,10 +192,10 @@ def test_certainty_that_counts_every_time_as_new_evidence_is_found_out():
         draws=1000,
         evidence="rankings",
     )
-    assert sure.verdict == "too sure"
+    assert sure.verdict == "overconfident"
     assert "surer than it may be" in str(sure)
     plain = pb.calibrate(runs, times=times, replicates=20, draws=1000)
-    assert plain.verdict == "honest"
+    assert plain.verdict == "calibrated"
     assert plain.assumption_holds
     assert plain.tally.coverage.value > sure.tally.coverage.value + 0.1
 
@@ -216,7 +216,7 @@ def test_a_misfit_of_the_model_is_the_headline():
     found = pb.calibrate(pool, replicates=15, draws=500)
     misfit = found.misfit
     assert abs(misfit.model - misfit.other) > 0.05
-    assert found.verdict == "honest"
+    assert found.verdict == "calibrated"
     headline = " ".join(str(found).split("  data ")[0].split())
     assert headline.startswith("verdict calibrated for the fitted model, but the model misfits")
     assert f"{misfit.model:.2f} by the model, {misfit.other:.2f} by counting" in headline
@@ -246,7 +246,7 @@ def test_two_algorithms_have_no_third():
 @pytest.mark.parametrize(
     ("size", "options", "words"),
     [
-        (9, {}, "9 instances cannot stand for others"),
+        (9, {}, "at least 10 instances, got 9"),
         (20, {"replicates": 1}, "replicates=1"),
         (20, {"instances": 2.5}, "instances=2.5"),
     ],
@@ -278,7 +278,7 @@ def test_the_command_says_what_is_wrong(tmp_path, capsys):
     path = tmp_path / "few.csv"
     path.write_text("algorithm,instance,time,value\na,1,1,1\nb,1,1,2\n")
     assert main(["calibration", str(path), "--direction", "minimize"]) == 1
-    assert "1 instance cannot stand for others" in capsys.readouterr().err
+    assert "at least 10 instances, got 1" in capsys.readouterr().err
     assert main(["calibration", str(path)]) == 1
     assert "minimize" in capsys.readouterr().err
 

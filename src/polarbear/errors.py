@@ -1,4 +1,4 @@
-"""What can go wrong, in words a user can act on, and how optional packages are loaded."""
+"""Exceptions and warnings of the package, and the import of optional packages."""
 
 import sys
 import warnings
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class PolarBearError(Exception):
-    """Everything this package raises on purpose.
+    """The base class of all exceptions that this package raises.
 
     >>> import polarbear as pb
     >>> try:
@@ -19,7 +19,7 @@ class PolarBearError(Exception):
 
 
 class DataError(PolarBearError, ValueError):
-    """The data cannot be what it claims to be; the message names the place.
+    """Data or an argument is invalid; the message says where, and what was expected.
 
     >>> import polarbear as pb
     >>> pb.read({"algorithm": ["a"], "instance": ["x"], "time": [1], "value": [float("nan")]},
@@ -30,7 +30,7 @@ class DataError(PolarBearError, ValueError):
 
 
 class FitError(PolarBearError, RuntimeError):
-    """No posterior that can be trusted; the message says what failed and what to try.
+    """A fit failed; the message says why and what to try.
 
     >>> import polarbear as pb
     >>> issubclass(pb.FitError, RuntimeError)
@@ -49,7 +49,7 @@ class StoreError(PolarBearError, RuntimeError):
 
 
 class SolverError(PolarBearError, RuntimeError):
-    """A solver, or what runs it, is not what it should be; the message says what to change.
+    """A solver, or the program that runs it, is invalid; the message says what to change.
 
     >>> import polarbear as pb
     >>> pb.race({"a": 7}, ["x"], [1], direction="minimize")
@@ -59,38 +59,38 @@ class SolverError(PolarBearError, RuntimeError):
 
 
 class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not the user's error)
-    """An optional package is needed; the message gives the install command.
+    """An optional package is not installed; the message gives the install command.
 
-    >>> require("a_package_that_nobody_has", extra="plots")
+    >>> require("a_package_that_does_not_exist", extra="plots")
     Traceback (most recent call last):
     polarbear.errors.MissingDependency: ...pip install 'polarbear-race[plots]'...
     """
 
 
 class FitWarning(UserWarning):
-    """The posterior is not to be trusted; the message says why and what to try.
+    """The diagnostics of a posterior found a problem; the message says which and what to try.
 
     >>> import warnings
-    >>> warnings.simplefilter("error", FitWarning)    # rather stop than go on with such a one
+    >>> warnings.simplefilter("error", FitWarning)    # raise it as an exception instead
     """
 
 
 class DataWarning(UserWarning):
-    """The data leave something open that changes the answer; the message says what was assumed.
+    """The data are ambiguous in a way that changes the result; the message says what was assumed.
 
     >>> import polarbear as pb
     >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as said:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = pb.read({"algorithm": ["a", "b"], "instance": ["x", "x"], "time": [1, 9],
     ...                  "value": [3, 2]}, direction="minimize")
-    >>> [warning.category.__name__ for warning in said]    # until when was "a" watched?
+    >>> [warning.category.__name__ for warning in caught]    # until when was "a" observed?
     ['DataWarning']
     """
 
 
 def warn(message: str, category: type[Warning] = DataWarning) -> None:
-    """Warn at the line of whoever called the package, however deep this is."""
+    """Issue a warning that points at the first line outside of this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "polarbear":
         frame, level = frame.f_back, level + 1
@@ -98,7 +98,7 @@ def warn(message: str, category: type[Warning] = DataWarning) -> None:
 
 
 def require(module: str, *, extra: str | None = None) -> Any:
-    """Import an optional ``module``, or say how to install it.
+    """Import an optional module, or raise ``MissingDependency`` with the install command.
 
     >>> require("json").__name__
     'json'
@@ -110,7 +110,7 @@ def require(module: str, *, extra: str | None = None) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        # A broken package inside the optional one is not a missing one: let that error through.
+        # If another module is missing, the optional package is broken rather than not installed.
         if error.name is None or error.name.split(".")[0] != package:
             raise
         install = f"'polarbear-race[{extra}]'" if extra else package

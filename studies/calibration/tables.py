@@ -54,7 +54,7 @@ def tally(results: Results, model: Model, pattern: str = ".*") -> Tally | None:
         for name, one in results.items()
         if re.fullmatch(pattern, name) and model in one
     ]
-    return Tally.stacked(parts) if parts else None
+    return Tally.concat(parts) if parts else None
 
 
 def _models(results: Results) -> list[Model]:

@@ -450,7 +450,7 @@ def test_other_commands_answer_in_json(kept, tmp_path, capsys):
     assert len(answer(capsys, "replay", MABBOB, *READ, *few)["replays"]) == 2
     found = answer(capsys, "calibration", MABBOB, *READ, "--times", 3, "--replicates", 3)
     assert found["replicates"] == 3
-    assert found["verdict"] in ("honest", "too sure", "too timid", "unknown")
+    assert found["verdict"] in ("calibrated", "overconfident", "underconfident", "unknown")
     found = answer(capsys, "salvage", kept / "race.db", tmp_path / "new.db")
     assert found["lost"] == {}
     found = answer(capsys, "merge", kept / "race.db", tmp_path / "new.db", tmp_path / "all.db")

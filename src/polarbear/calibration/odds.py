@@ -1,10 +1,10 @@
-"""Do the odds of two depend on who else takes part? Plackett and Luce assume that they do not.
+"""Tests of independence of irrelevant alternatives (IIA), which the Plackett-Luce model assumes.
 
-If they do not, the odds of a pair are the same, but for chance, whether a third algorithm is left
-out or not, and whether one asks the model or counts who won. How much chance moves them is known
-from how much single instances do: to first order an instance adds its *influence*, the inverse
-curvature times its score, to the utilities. Weighting influences at random, an instance as a whole
-at all its times, shows what the largest of many changes would be by chance alone.
+Under IIA the odds of a pair are the same, up to chance, whether a third algorithm is left out or
+not (Hausman and McFadden 1984), and whether they come from the model or from win rates. To first
+order an instance adds its *influence*, the inverse curvature times its score, to the utilities.
+A multiplier bootstrap of the influences, with one multiplier for an instance at all its times,
+gives the distribution of the largest of many differences under IIA.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,26 +27,26 @@ from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikeliho
 Floats = NDArray[np.float64]
 
 WEAK_CONCENTRATION = 0.1
-"""A weak prior: just enough for whoever never wins to have a finite utility."""
+"""The concentration of a weak Dirichlet prior, so that utilities stay finite without wins."""
 
 NEGLIGIBLE_DIFFERENCE = 0.01
-"""Differences of a probability to win that are of no interest, added to the error of each."""
+"""Differences of a win probability of this size do not matter: added to each standard error."""
 
 MIN_EFFECTIVE_INSTANCES = 10.0
-"""The least number of instances behind a difference for its error to be known."""
+"""A difference needs this effective number of instances for its standard error to be valid."""
 
 MIN_INSTANCES = 30
-"""With fewer instances in all, chance makes larger changes than these errors say: no check."""
+"""With fewer instances in all, the standard errors are too small, so there is no test."""
 
 N_MULTIPLIER_DRAWS = 999
-"""The number of random samples of the largest change by chance."""
+"""The number of draws of the multiplier bootstrap."""
 
 
 class OddsDifference(NamedTuple):
-    """The probability that ``a`` beats ``b`` at a time, and what it is by another account.
+    """The model's probability that ``a`` beats ``b`` at a time, and another estimate of it.
 
-    ``without`` is the algorithm that was left out, "" for all but the two: then ``other`` is the
-    plain share of instances on which ``a`` was ahead. ``error`` is that of the difference.
+    ``other`` is the model's probability without the algorithm ``without``; where that is "", it is
+    the win rate. ``error`` is the standard error of the difference.
     """
 
     a: str
@@ -60,21 +60,20 @@ class OddsDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class OddsCheck:
-    """Differences between two accounts of the same odds, and whether chance makes such.
+    """A test whether two estimates of the same odds differ by more than chance.
 
     Attributes
     ----------
     p_value
-        How likely chance makes a largest difference, in standard errors, as large as this one. Not
-        a number where there was nothing to compare.
+        The p-value of the largest difference in standard errors; nan if nothing was compared.
     mean, largest
-        The mean and the largest absolute difference of the probability to win.
+        The mean and the largest absolute difference of win probabilities.
     flipped
-        The share of differences that put the other of the two ahead.
+        The share of differences where the two estimates disagree on which algorithm is better.
     cases
-        How many pairs at times were compared.
+        The number of (time, pair) cases that were compared.
     worst
-        The differences that stand out most from chance, each pair once.
+        The most significant differences, one for each pair.
     """
 
     p_value: float
@@ -86,7 +85,7 @@ class OddsCheck:
 
 
 def check_irrelevant_alternatives(rankings: Rankings, seed: int = 0) -> OddsCheck:
-    """Does a third algorithm change the odds of a pair? Each is left out in turn.
+    """Test whether leaving out a third algorithm, each in turn, changes the odds of the others.
 
     >>> from polarbear.simulation import simulate_rankings
     >>> held = simulate_rankings(np.array([[0.0, 0.5, 1.0]]), 400)
@@ -100,125 +99,138 @@ def check_irrelevant_alternatives(rankings: Rankings, seed: int = 0) -> OddsChec
 
 
 def check_win_rates(rankings: Rankings, seed: int = 0) -> OddsCheck:
-    """Are the model's odds of a pair those with which the two beat each other?"""
+    """Test whether the model's win probabilities of pairs agree with their win rates."""
     return _test_comparisons(rankings, _compare_with_win_rates, seed)
 
 
 class _OddsComparison(NamedTuple):
-    """Probabilities to win, by the model and otherwise, at times and pairs: (T, pairs)."""
+    """Two estimates of the win probabilities of pairs of algorithms (row, column)."""
 
-    row: NDArray[np.intp]
-    column: NDArray[np.intp]
-    model: Floats
-    other: Floats
-    influence: Floats  # (instances, T, pairs): of the difference
+    row: NDArray[np.intp]  # (pairs,)
+    column: NDArray[np.intp]  # (pairs,)
+    model: Floats  # (T, pairs)
+    other: Floats  # (T, pairs)
+    influence: Floats  # (instances, T, pairs): on the difference other - model
     without: str
 
 
 class _UtilityFit(NamedTuple):
+    """Fitted log-utilities, and the influence of each instance on them."""
+
     utilities: Floats  # (T, n)
     influence: Floats  # (instances, T, n)
 
-    def odds(self, row: NDArray[np.intp], column: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Probabilities that row beats column, and the influences on them."""
-        mu, change = self.utilities, self.influence
+    def win_probabilities(
+        self, row: NDArray[np.intp], column: NDArray[np.intp]
+    ) -> tuple[Floats, Floats]:
+        """Return P(row beats column) (T, pairs), and the influences on it (instances, T, pairs)."""
+        mu, influence = self.utilities, self.influence
         wins = 1 / (1 + np.exp(mu[:, column] - mu[:, row]))
-        return wins, wins * (1 - wins) * (change[..., row] - change[..., column])
+        return wins, wins * (1 - wins) * (influence[..., row] - influence[..., column])
 
 
 def _fit_with_influence(rankings: Rankings) -> _UtilityFit:
+    """Fit log-utilities (T, n), and compute the influence of each instance on them."""
     n_times, n = len(rankings.times), len(rankings.algorithms)
-    found = fit_independent(build_likelihood(rankings), WEAK_CONCENTRATION, n_times, n)
-    number = len(rankings.instances)
+    fit = fit_independent(build_likelihood(rankings), WEAK_CONCENTRATION, n_times, n)
     score = RankingLikelihood.from_rankings(rankings).instance_gradients(
-        found.mean, rankings.instance, number
+        fit.mean, rankings.instance, len(rankings.instances)
     )
     score = score - score.mean(axis=0)
-    return _UtilityFit(found.mean, np.einsum("itn,tnm->itm", score, found.covariance))
+    return _UtilityFit(fit.mean, np.einsum("itn,tnm->itm", score, fit.covariance))
 
 
 def _leave_each_out(rankings: Rankings) -> Iterator[_OddsComparison]:
+    """Compare the odds of all pairs with those of a fit without one algorithm, for each."""
     n = len(rankings.algorithms)
     whole = _fit_with_influence(rankings)
     for third in range(n) if n > 2 else ():
         rest = [k for k in range(n) if k != third]
         first, second = np.triu_indices(n - 1, 1)
         row, column = np.array(rest)[first], np.array(rest)[second]
-        model, before = whole.odds(row, column)
-        other, after = _fit_with_influence(select_algorithms(rankings, rest)).odds(first, second)
+        model, influence = whole.win_probabilities(row, column)
+        reduced = _fit_with_influence(select_algorithms(rankings, rest))
+        other, other_influence = reduced.win_probabilities(first, second)
         name = rankings.algorithms[third]
-        yield _OddsComparison(row, column, model, other, after - before, name)
+        yield _OddsComparison(row, column, model, other, other_influence - influence, name)
 
 
 def _compare_with_win_rates(rankings: Rankings) -> Iterator[_OddsComparison]:
+    """Compare the model's win probabilities of all pairs with their win rates."""
     n = len(rankings.algorithms)
-    if n < 3:  # of two alone the model counts wins and nothing else
+    if n < 3:  # with two algorithms the model's win probability is the win rate
         return
     row, column = np.triu_indices(n, 1)
-    model, before = _fit_with_influence(rankings).odds(row, column)
+    model, influence = _fit_with_influence(rankings).win_probabilities(row, column)
     position = to_dense_positions(rankings)
-    mine, theirs = position[..., row], position[..., column]
-    known = (mine != UNKNOWN) & (theirs != UNKNOWN)
-    won = np.where(known, (mine < theirs) + 0.5 * (mine == theirs), 0.0)
+    first, second = position[..., row], position[..., column]
+    known = (first != UNKNOWN) & (second != UNKNOWN)
+    won = np.where(known, (first < second) + 0.5 * (first == second), 0.0)
     shape = (len(rankings.instances), len(rankings.times), len(row))
-    number, total = np.zeros(shape), np.zeros(shape)
+    compared, wins = np.zeros(shape), np.zeros(shape)
     weight = rankings.weight[:, None, None]
-    np.add.at(number, rankings.instance, weight * known.swapaxes(0, 1))
-    np.add.at(total, rankings.instance, weight * won.swapaxes(0, 1))
-    seen = np.maximum(number.sum(axis=0), 1e-300)
-    rate = total.sum(axis=0) / seen
-    yield _OddsComparison(row, column, model, rate, (total - rate * number) / seen - before, "")
+    np.add.at(compared, rankings.instance, weight * known.swapaxes(0, 1))
+    np.add.at(wins, rankings.instance, weight * won.swapaxes(0, 1))
+    total = np.maximum(compared.sum(axis=0), 1e-300)
+    rate = wins.sum(axis=0) / total
+    rate_influence = (wins - rate * compared) / total
+    yield _OddsComparison(row, column, model, rate, rate_influence - influence, "")
 
 
 def _test_comparisons(
-    rankings: Rankings, accounts: Callable[[Rankings], Iterator[_OddsComparison]], seed: int
+    rankings: Rankings, compare: Callable[[Rankings], Iterator[_OddsComparison]], seed: int
 ) -> OddsCheck:
-    instances = len(rankings.instances)
-    luck = np.random.default_rng(seed).standard_normal((N_MULTIPLIER_DRAWS, instances))
-    luck -= luck.mean(axis=1, keepdims=True)
-    open_ = find_contested_pairs(rankings)
-    by_chance, found = np.zeros(N_MULTIPLIER_DRAWS), []
-    for account in accounts(rankings) if instances >= MIN_INSTANCES else ():
-        asked = open_[:, account.row, account.column]
-        influence = account.influence[:, asked]
+    """Test the largest difference of all comparisons with a multiplier bootstrap."""
+    n_instances = len(rankings.instances)
+    multipliers = np.random.default_rng(seed).standard_normal((N_MULTIPLIER_DRAWS, n_instances))
+    multipliers -= multipliers.mean(axis=1, keepdims=True)
+    contested = find_contested_pairs(rankings)
+    bootstrap_max = np.zeros(N_MULTIPLIER_DRAWS)
+    differences: list[OddsDifference] = []
+    for comparison in compare(rankings) if n_instances >= MIN_INSTANCES else ():
+        asked = contested[:, comparison.row, comparison.column]
+        influence = comparison.influence[:, asked]
         square = np.sum(influence**2, axis=0)
-        error = np.sqrt(square * instances / max(1, instances - 1) + NEGLIGIBLE_DIFFERENCE**2)
-        # What hangs on a handful of instances has an error that nobody knows.
-        some = square**2 >= MIN_EFFECTIVE_INSTANCES * np.sum(influence**4, axis=0)
-        if some.any():
-            largest = np.abs(luck @ (influence[:, some] / error[some])).max(axis=1)
-            by_chance = np.maximum(by_chance, largest)
-        found += [
+        variance = square * n_instances / max(1, n_instances - 1)
+        error = np.sqrt(variance + NEGLIGIBLE_DIFFERENCE**2)
+        # The standard error of a difference that rests on a few instances is not reliable.
+        is_reliable = square**2 >= MIN_EFFECTIVE_INSTANCES * np.sum(influence**4, axis=0)
+        if is_reliable.any():
+            standardised = influence[:, is_reliable] / error[is_reliable]
+            largest = np.abs(multipliers @ standardised).max(axis=1)
+            bootstrap_max = np.maximum(bootstrap_max, largest)
+        differences += [
             OddsDifference(
-                rankings.algorithms[account.row[pair]],
-                rankings.algorithms[account.column[pair]],
+                rankings.algorithms[comparison.row[pair]],
+                rankings.algorithms[comparison.column[pair]],
                 float(rankings.times[t]),
-                float(account.model[t, pair]),
-                float(account.other[t, pair]),
+                float(comparison.model[t, pair]),
+                float(comparison.other[t, pair]),
                 float(error[k]),
-                account.without,
+                comparison.without,
             )
             for k, (t, pair) in enumerate(np.argwhere(asked))
-            if some[k]
+            if is_reliable[k]
         ]
-    if not found:
+    if not differences:
         return OddsCheck(np.nan, np.nan, np.nan, np.nan, 0, ())
-    gap = np.array([change.other - change.model for change in found])
-    standard = np.abs(gap) / np.array([change.error for change in found])
-    p_value = (1 + np.sum(by_chance >= standard.max())) / (1 + N_MULTIPLIER_DRAWS)
-    flipped = np.mean([(c.other - 0.5) * (c.model - 0.5) < 0 for c in found])
+    gap = np.array([one.other - one.model for one in differences])
+    z = np.abs(gap) / np.array([one.error for one in differences])
+    p_value = (1 + np.sum(bootstrap_max >= z.max())) / (1 + N_MULTIPLIER_DRAWS)
+    flipped = np.mean([(one.other - 0.5) * (one.model - 0.5) < 0 for one in differences])
     return OddsCheck(
         float(p_value),
         float(np.abs(gap).mean()),
         float(np.abs(gap).max()),
         float(flipped),
-        len(found),
-        tuple(_keep_first_of_pairs([found[k] for k in np.argsort(-standard)], 5)),
+        len(differences),
+        tuple(_keep_first_of_pairs([differences[k] for k in np.argsort(-z)], 5)),
     )
 
 
-def _keep_first_of_pairs(changes: list[OddsDifference], most: int) -> list[OddsDifference]:
+def _keep_first_of_pairs(differences: list[OddsDifference], limit: int) -> list[OddsDifference]:
+    """Keep the first difference of each pair of algorithms, ``limit`` at most."""
     first: dict[tuple[str, str], OddsDifference] = {}
-    for change in changes:
-        first.setdefault((change.a, change.b), change)
-    return list(first.values())[:most]
+    for one in differences:
+        first.setdefault((one.a, one.b), one)
+    return list(first.values())[:limit]

@@ -1,4 +1,4 @@
-"""Recorded rankings as a population: what is true in it, and parts of it."""
+"""Recorded rankings as a population: its true utilities, its win counts, and subsets of it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,18 +13,18 @@ from polarbear.inference.plackett_luce.likelihood import build_likelihood
 Floats = NDArray[np.float64]
 
 MIN_WINS_OF_EACH = 5.0
-"""The number of instances that each of two must have won for their odds to be known."""
+"""The odds of a pair count as known if each of the two won on this number of instances."""
 
 
 def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
-    """Log-utilities (T, n) of the Plackett-Luce model that is nearest to rankings, at each time.
+    """Fit log-utilities (T, n) of the nearest Plackett-Luce model to rankings, at each time.
 
-    The mode of the posterior with ``Dirichlet(alpha)``, in log-utilities; of many rankings it is
-    the model that fits best, whether or not any fits.
+    The result is the mode of the posterior with ``Dirichlet(alpha)``, in log-utilities. For many
+    rankings it is the model with the highest likelihood, also where no such model holds.
 
     >>> from polarbear.simulation import simulate_rankings
-    >>> found = fit_utilities(simulate_rankings(np.array([[1.0, -1.0]]), 5000))
-    >>> bool(np.abs(found - [1.0, -1.0]).max() < 0.1)
+    >>> utilities = fit_utilities(simulate_rankings(np.array([[1.0, -1.0]]), 5000))
+    >>> bool(np.abs(utilities - [1.0, -1.0]).max() < 0.1)
     True
     """
     n_times, n = len(rankings.times), len(rankings.algorithms)
@@ -32,13 +32,13 @@ def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
 
 
 def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
-    """The same rankings at some of their times."""
+    """Return the rankings at the times with these indices."""
     rows = np.asarray(rows)
     return replace(rankings, times=rankings.times[rows], position=rankings.position[rows])
 
 
 def to_dense_positions(rankings: Rankings) -> NDArray[np.integer]:
-    """Positions (T, comparisons, n), -1 for whoever does not take part or is not known."""
+    """Expand positions to (T, comparisons, n), -1 for algorithms that are absent or not known."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     shape = (len(rankings.times), len(rankings.instance), len(rankings.algorithms))
     dense = np.full(shape, UNKNOWN, dtype=rankings.position.dtype)
@@ -47,7 +47,7 @@ def to_dense_positions(rankings: Rankings) -> NDArray[np.integer]:
 
 
 def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings:
-    """The same rankings with some of the algorithms only, by number.
+    """Return the rankings of some algorithms, by index, as if the others had not taken part.
 
     >>> from polarbear.simulation import rank_costs
     >>> select_algorithms(rank_costs(np.array([[[3.0, 1.0, 2.0]]])), [0, 2]).order("i1", 0.0)
@@ -66,22 +66,22 @@ def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings
 
 
 def count_wins(rankings: Rankings) -> Floats:
-    """On how many instances the row was ahead of the column: (T, n, n), ties half."""
+    """Count the instances on which algorithm i was ahead of j (T, n, n); ties count half."""
     position = to_dense_positions(rankings)
     known = position != UNKNOWN
-    found = np.zeros((len(rankings.times), *2 * [len(rankings.algorithms)]))
-    for a in range(found.shape[1]):
+    wins = np.zeros((len(rankings.times), *2 * [len(rankings.algorithms)]))
+    for a in range(wins.shape[1]):
         ahead = (position[..., a, None] < position) + 0.5 * (position[..., a, None] == position)
         ahead *= known[..., a, None] & known
-        found[:, a] = np.einsum("c,tcn->tn", rankings.weight, ahead)
-    return found
+        wins[:, a] = np.einsum("c,tcn->tn", rankings.weight, ahead)
+    return wins
 
 
 def find_contested_pairs(rankings: Rankings) -> NDArray[np.bool_]:
-    """Between whom (T, n, n) the odds are known: both have won on some instances.
+    """Return for which pairs (T, n, n) both algorithms won on several instances.
 
-    How rare a win is that was never seen, nobody can tell from a pool.
+    The odds of other pairs are not known: data cannot tell how rare a win is that never occurred.
     """
-    won = count_wins(rankings)
-    both = np.minimum(won, won.swapaxes(1, 2)) >= MIN_WINS_OF_EACH
-    return both & ~np.eye(both.shape[1], dtype=bool)
+    wins = count_wins(rankings)
+    both_won = np.minimum(wins, wins.swapaxes(1, 2)) >= MIN_WINS_OF_EACH
+    return both_won & ~np.eye(both_won.shape[1], dtype=bool)

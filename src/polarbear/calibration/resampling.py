@@ -1,4 +1,4 @@
-"""``calibrate``: how far certainty can be trusted on data like yours."""
+"""``calibrate``: check by resampling how often the claims of posteriors are true on given data."""
 
 import warnings
 from dataclasses import dataclass
@@ -26,48 +26,49 @@ from polarbear.priors.prior import Prior
 Floats = NDArray[np.float64]
 
 MIN_POOL_INSTANCES = 10
-"""Fewer instances cannot stand for all the others."""
+"""``calibrate`` needs this number of instances, since it treats them as the population."""
 
 TOLERATED_MISCOVERAGE = 0.02
-"""By how much coverage may miss 95 % before anybody should care."""
+"""Coverage of 95 % intervals that differs by less than this counts as calibrated."""
 
 SIGNIFICANCE_LEVEL = 0.01
-"""Below this p-value the assumption of the model is said not to hold."""
+"""Below this p-value the assumption of the model is rejected."""
 
 MISFIT_DIFFERENCE = 0.05
-"""The difference between a win probability of the model and a win rate that is a misfit."""
+"""A win probability of the model that differs by more from the win rate is a misfit."""
 
 MIN_REPLICATES = 10
-"""The least number of data sets for a verdict."""
+"""With fewer data sets the verdict is "unknown"."""
 
 VERDICT_TEXTS = {
     "unknown": "too few data sets, or too few pairs whose odds are known, to tell: ask for more "
     "replicates",
-    "honest": "calibrated: on data like these certainty can be taken at its word",
-    "too sure": "overconfident: on data like these the posterior is surer than it may be. Ask for "
-    "a higher probability, or use another prior",
-    "too timid": "underconfident: on data like these the posterior is less sure than it could be",
+    "calibrated": "calibrated: on data like these certainty can be taken at its word",
+    "overconfident": "overconfident: on data like these the posterior is surer than it may be. "
+    "Ask for a higher probability, or use another prior",
+    "underconfident": "underconfident: on data like these the posterior is less sure than it "
+    "could be",
 }
 MISFIT_TEXT = "calibrated for the fitted model, but the model misfits these data"
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How often claims are true on data like these, and whether the model's assumption holds.
+    """The result of ``calibrate``: how often claims are true, and tests of the model's assumption.
 
     Attributes
     ----------
     algorithms, times, clock
         As in the data.
     instances, drawn
-        How many instances the data have, and how many each resampled data set has.
+        The number of instances of the data, and of each resampled data set.
     tally
-        Claims of the resampled posteriors, counted.
+        Counts of the claims of the resampled posteriors.
     thirds, rates
-        Whether odds change when a third algorithm is left out, and whether they are those with
-        which two beat each other.
+        Tests of the model: whether the odds of two algorithms change when a third is left out,
+        and whether they agree with the win rates.
     prior
-        The prior that was judged.
+        The prior of the posteriors.
     """
 
     algorithms: tuple[str, ...]
@@ -81,27 +82,28 @@ class Calibration:
     prior: str
 
     @property
-    def verdict(self) -> Literal["honest", "too sure", "too timid", "unknown"]:
-        """Whether posteriors are as sure as they may be, beyond the error of this check."""
-        held = self.tally.coverage
+    def verdict(self) -> Literal["calibrated", "overconfident", "underconfident", "unknown"]:
+        """Whether the posteriors are calibrated, beyond two standard errors of this check."""
+        coverage = self.tally.coverage
         claims = self.tally.claims(0.95)
-        slack = 2 * np.nan_to_num(held.error)
+        slack = 2 * np.nan_to_num(coverage.error)
         surplus = claims.claimed - claims.true.value - 2 * np.nan_to_num(claims.true.error)
-        if held.value + slack < 0.95 - TOLERATED_MISCOVERAGE or surplus > TOLERATED_MISCOVERAGE:
-            return "too sure"
+        if coverage.value + slack < 0.95 - TOLERATED_MISCOVERAGE or surplus > TOLERATED_MISCOVERAGE:
+            return "overconfident"
         if (
             len(self.tally) < MIN_REPLICATES
-            or not held.cases
-            or not held.error <= 2 * TOLERATED_MISCOVERAGE
+            or not coverage.cases
+            or not coverage.error <= 2 * TOLERATED_MISCOVERAGE
         ):
             return "unknown"
-        return "too timid" if held.value - slack > 0.95 + TOLERATED_MISCOVERAGE else "honest"
+        is_under = coverage.value - slack > 0.95 + TOLERATED_MISCOVERAGE
+        return "underconfident" if is_under else "calibrated"
 
     @property
     def assumption_holds(self) -> bool | None:
-        """Whether odds of two do not depend on who else takes part, beyond chance (1 %).
+        """Whether independence of irrelevant alternatives is not rejected (at 1 %).
 
-        None if there is no third algorithm or there are too few instances to tell.
+        None if there is no third algorithm, or if there are too few instances to tell.
         """
         if not self.thirds.cases:
             return None
@@ -109,9 +111,9 @@ class Calibration:
 
     @property
     def misfit(self) -> OddsDifference | None:
-        """The pair whose win probability differs most from its win rate, if it is a misfit.
+        """The pair whose win probability differs most from its win rate, if that is a misfit.
 
-        That is a difference of more than 0.05, where differences are beyond chance (1 %).
+        A misfit is a difference of more than 0.05, where differences are significant (at 1 %).
         """
         if not self.rates.cases or self.rates.p_value >= SIGNIFICANCE_LEVEL:
             return None
@@ -125,7 +127,7 @@ class Calibration:
             "verdict": self._verdict(),
             "data": f"{format_count(len(self.algorithms), 'algorithm')}, "
             f"{format_count(self.instances, 'instance')}, {grid}",
-            "judged": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
+            "tallies": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
             f"{format_count(self.drawn, 'instance')} drawn from yours with replacement, with "
             f"{self.prior}; the truth is the Plackett-Luce model nearest to all of yours",
             "intervals": self._intervals(),
@@ -141,27 +143,27 @@ class Calibration:
         )
 
     def _intervals(self) -> str:
-        held = self.tally.coverage
-        if not held.cases:
+        coverage = self.tally.coverage
+        if not coverage.cases:
             return "no two algorithms have both won often enough to know their odds"
-        return f"95 % intervals of log-odds held the truth in {_format_estimate(held)} of cases"
+        return f"95 % intervals of log-odds held the truth in {_format_estimate(coverage)} of cases"
 
     def _claims(self, low: float, high: float, kind: str, what: str) -> str:
-        found = self.tally.claims(low, high, kind)
+        claims = self.tally.claims(low, high, kind)
         size = f"{low:.0%} or more" if high == 1 else f"{low:.0%} to {high:.0%}"
         size = size.replace("%", " %")
-        if not found.true.cases:
+        if not claims.true.cases:
             return f"no claim of {what} was made with {size}"
         wrong = self.tally.wrong(low, high, kind)
         return (
             f"of claims of {what} made with {size}, {_format_estimate(wrong)} were wrong; "
-            f"{_format_percent(1 - found.claimed)} expected if calibrated"
+            f"{_format_percent(1 - claims.claimed)} expected if calibrated"
         )
 
     def _verdict(self) -> str:
         verdict, misfit = VERDICT_TEXTS[self.verdict], self.misfit
         if misfit is not None:
-            if self.verdict == "honest":
+            if self.verdict == "calibrated":
                 verdict = MISFIT_TEXT
             else:
                 verdict += "; and the model misfits these data"
@@ -210,15 +212,15 @@ class Calibration:
         )
 
     def _rates(self) -> str:
-        found = self.rates
-        if not found.cases:
+        check = self.rates
+        if not check.cases:
             return "not compared"
-        worst = found.worst[0]
-        chance = "no more than" if found.p_value >= SIGNIFICANCE_LEVEL else "more than"
+        worst = check.worst[0]
+        chance = "no more than" if check.p_value >= SIGNIFICANCE_LEVEL else "more than"
         return (
-            f"the model's win probabilities differ from plain win rates by {found.mean:.3f} in the "
-            f"mean and {found.largest:.2f} at most, {chance} by chance (p = {found.p_value:.2g}), "
-            f"and in who wins more often in {_format_percent(found.flipped)} of cases. Clearest: "
+            f"the model's win probabilities differ from plain win rates by {check.mean:.3f} in the "
+            f"mean and {check.largest:.2f} at most, {chance} by chance (p = {check.p_value:.2g}), "
+            f"and in who wins more often in {_format_percent(check.flipped)} of cases. Clearest: "
             f"{worst.a} against {worst.b} at {format_time(worst.time, self.clock)}, "
             f"{worst.model:.2f} by the model, {worst.other:.2f} by counting"
         )
@@ -235,64 +237,62 @@ def calibrate(
     direction: Literal["minimize", "maximize"] | None = None,
     **options: Any,
 ) -> Calibration:
-    """Say how far certainty can be trusted on data like yours.
+    """Check by resampling whether posteriors are calibrated on data like these.
 
-    Your instances are taken for all there are. Data sets are drawn from them with replacement,
-    fitted, and what the posteriors claim is counted against what is true of all your instances.
+    The instances of the data are treated as the population. Data sets are drawn from them with
+    replacement and fitted, and the claims of the posteriors are counted against the truth: the
+    Plackett-Luce model that is nearest to all of the data.
 
     Parameters
     ----------
     data, prior, times, direction, options
         As in :func:`fit`.
     instances
-        How many instances each data set has; by default as many as yours.
+        The number of instances of each data set; by default that of the data.
     replicates
-        How many data sets. The error of each figure is given with it.
+        The number of data sets. Each figure is given with its standard error.
     seed
-        The same seed gives the same answer.
+        The same seed gives the same result.
 
     Examples
     --------
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
-    >>> found = pb.calibrate(runs, replicates=10)
-    >>> found.verdict
-    'honest'
-    >>> found.tally.coverage.value > 0.8
+    >>> calibration = pb.calibrate(runs, replicates=10)
+    >>> calibration.verdict
+    'calibrated'
+    >>> calibration.tally.coverage.value > 0.8
     True
     """
     columns, options = apart(options)
     rankings = as_rankings(data, times, direction, columns)
     pool = len(rankings.instances)
     if pool < MIN_POOL_INSTANCES:
-        raise DataError(
-            f"{format_count(pool, 'instance')} cannot stand for others like them: to judge "
-            f"certainty takes at least {MIN_POOL_INSTANCES}"
-        )
+        raise DataError(f"calibrate needs at least {MIN_POOL_INSTANCES} instances, got {pool}")
     if len(rankings.algorithms) < 2:
-        raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
+        raise DataError("calibrate needs at least 2 algorithms to compare, got 1")
     drawn = pool if instances is None else instances
     for name, value in (("instances", drawn), ("replicates", replicates)):
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError(f"{name}={value!r}: expected a whole number of at least 2")
     prior = Dirichlet() if prior is None else prior
     truth, asked = fit_utilities(rankings), find_contested_pairs(rankings)
-    judged = []
+    tallies = []
     for replicate in range(replicates):
         chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
         with warnings.catch_warnings():
-            # What a posterior says against itself is counted; gaps are said once, by fit.
+            # Diagnostics are counted in the tally, and fit warns of gaps in the data once.
             warnings.simplefilter("ignore", FitWarning)
             warnings.simplefilter("ignore", DataWarning)
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
-        judged.append(tally_claims(posterior, truth, asked))
+        tallies.append(tally_claims(posterior, truth, asked))
     return Calibration(
         rankings.algorithms,
         rankings.times,
         rankings.clock,
         pool,
         int(drawn),
-        Tally.stacked(judged),
+        Tally.concat(tallies),
         check_irrelevant_alternatives(rankings, seed),
         check_win_rates(rankings, seed),
         repr(prior),
@@ -303,5 +303,5 @@ def _format_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _format_estimate(found: Estimate) -> str:
-    return f"{_format_percent(found.value)} (±{100 * np.nan_to_num(found.error):.1f})"
+def _format_estimate(share: Estimate) -> str:
+    return f"{_format_percent(share.value)} (±{100 * np.nan_to_num(share.error):.1f})"

@@ -1,4 +1,4 @@
-"""What posteriors claimed, counted against what was true."""
+"""``Tally``: counts of the claims of posteriors, and of how many were true."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -13,17 +13,17 @@ from polarbear.inference.posterior import Posterior
 Floats = NDArray[np.float64]
 
 INTERVAL_PROBABILITY = 0.95
-"""Of the intervals that are checked."""
+"""The probability of the credible intervals whose coverage is counted."""
 
 AHEAD_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-"""Bins of P(A ahead of B at a time), of whichever of the two is more likely ahead."""
+"""Edges of the bins of max(p, 1 - p), where p = P(A is better than B at a time)."""
 
 EVERYWHERE_EDGES = (0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
-"""Bins of P(A ahead of B at all times)."""
+"""Edges of the bins of P(A is better than B at all times)."""
 
 
 class Estimate(NamedTuple):
-    """A share, its standard error between replicates, and of how many cases it is."""
+    """A share of cases, with its standard error between replicates and the number of cases."""
 
     value: float
     error: float
@@ -36,7 +36,7 @@ class Estimate(NamedTuple):
 
 
 class ClaimBin(NamedTuple):
-    """Claims of about one size: what they claimed in the mean, and how often they were true."""
+    """Claims with a probability in one bin: the mean probability, and the share that was true."""
 
     low: float
     high: float
@@ -46,21 +46,21 @@ class ClaimBin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tally(FrozenRecord):
-    """Claims of R posteriors, each from data of its own, counted against the truth.
+    """Counts of the claims of R posteriors, each fitted to its own data, against the truth.
 
-    What one posterior claims of many pairs and times stands or falls together, so errors are those
-    between posteriors.
+    The claims of one posterior about many pairs and times are dependent, so standard errors are
+    computed between posteriors.
 
     Attributes
     ----------
     intervals
-        Shape (R, 3): intervals of log-ratios that held the truth, intervals in all, and the sum of
-        their standard deviations.
+        Shape (R, 3): the number of intervals of log-ratios that held the truth, the number of
+        intervals, and the sum of the standard deviations of the log-ratios.
     ahead, everywhere
-        Shape (R, bins, 3): claims in each bin of ``AHEAD`` and ``EVERYWHERE``, the sum of the
-        probabilities claimed, and how many were true.
+        Shape (R, bins, 3): for each bin of ``AHEAD_EDGES`` and ``EVERYWHERE_EDGES`` the number of
+        claims, the sum of their probabilities, and the number of true ones.
     trusted
-        Shape (R,): whether the posterior trusted itself.
+        Shape (R,): whether the diagnostics of the posterior found no problem.
     """
 
     intervals: Floats
@@ -69,8 +69,8 @@ class Tally(FrozenRecord):
     trusted: NDArray[np.bool_]
 
     @classmethod
-    def stacked(cls, parts: Iterable["Tally"]) -> Self:
-        """All replicates of several."""
+    def concat(cls, parts: Iterable["Tally"]) -> Self:
+        """Join the replicates of several tallies."""
         parts = list(parts)
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
@@ -80,47 +80,47 @@ class Tally(FrozenRecord):
 
     @property
     def coverage(self) -> Estimate:
-        """How often a 95 % interval of a log-ratio held the truth."""
+        """The share of 95 % intervals of log-ratios that held the truth."""
         return estimate_ratio(self.intervals[:, 0], self.intervals[:, 1])
 
     @property
     def width(self) -> float:
-        """The mean standard deviation of a log-ratio: being right by being vague shows here."""
+        """The mean posterior standard deviation of a log-ratio, by which vague posteriors show."""
         return float(self.intervals[:, 2].sum() / max(1.0, self.intervals[:, 1].sum()))
 
     def curve(self, kind: str = "ahead") -> list[ClaimBin]:
-        """Claimed against true, bin by bin, for claims "ahead" at a time or "everywhere"."""
+        """Return the reliability curve: bins of the claims "ahead" (at a time) or "everywhere"."""
         counts, edges = (
             (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
         )
         return [self._bin(counts, edges, k, k + 1) for k in range(len(edges) - 1)]
 
     def claims(self, low: float, high: float = 1.0, kind: str = "ahead") -> ClaimBin:
-        """Claims with a probability from ``low`` to ``high``, which must be edges of bins."""
+        """Return the claims with a probability from ``low`` to ``high``, both edges of bins."""
         counts, edges = (
             (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
         )
         return self._bin(counts, edges, edges.index(low), edges.index(high))
 
     def wrong(self, low: float, high: float = 1.0, kind: str = "ahead") -> Estimate:
-        """The share of these claims that was wrong."""
+        """Return the share of these claims that was wrong."""
         true = self.claims(low, high, kind).true
         return true._replace(value=1 - true.value)
 
     @staticmethod
     def _bin(counts: Floats, edges: Sequence[float], first: int, last: int) -> ClaimBin:
-        asked, claimed, true = counts[:, first:last].sum(axis=1).T
-        mean = float(claimed.sum() / asked.sum()) if asked.sum() else np.nan
-        return ClaimBin(edges[first], edges[last], mean, estimate_ratio(true, asked))
+        n_claims, claimed, true = counts[:, first:last].sum(axis=1).T
+        mean = float(claimed.sum() / n_claims.sum()) if n_claims.sum() else np.nan
+        return ClaimBin(edges[first], edges[last], mean, estimate_ratio(true, n_claims))
 
 
 def tally_claims(
     posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None = None
 ) -> Tally:
-    """Count what a posterior claims against true log-utilities (T, n).
+    """Count the claims of a posterior against the true log-utilities (T, n).
 
-    ``asked`` (T, n, n) says whose odds are known well enough to ask whether an interval holds them;
-    who is ahead is asked of all.
+    ``asked`` (T, n, n) selects the pairs whose odds are known well enough to count coverage.
+    Claims that one algorithm is better than another are counted for all pairs.
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0], [0.0, 1.0]])
@@ -141,10 +141,10 @@ def tally_claims(
     held = (below >= 0.5 - INTERVAL_PROBABILITY / 2) & (below <= 0.5 + INTERVAL_PROBABILITY / 2)
     ahead = posterior.better_matrix()
     claimed = ahead[:, row, column]
-    surer, right = np.maximum(claimed, 1 - claimed), np.where(claimed >= 0.5, gap, -gap)
+    likelier, its_gap = np.maximum(claimed, 1 - claimed), np.where(claimed >= 0.5, gap, -gap)
     return Tally(
         np.array([[(held & known).sum(), known.sum(), spread[known].sum()]]),
-        _count_by_bin(surer, _is_first_ahead(right), AHEAD_EDGES)[None],
+        _count_by_bin(likelier, _is_first_ahead(its_gap), AHEAD_EDGES)[None],
         _count_everywhere(posterior, ahead, truth)[None],
         np.array([posterior.diagnostics.trusted]),
     )
@@ -152,7 +152,7 @@ def tally_claims(
 
 def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Floats:
     names = posterior.algorithms
-    # To be ahead everywhere is never more likely than to be ahead at the worst time.
+    # P(better at all times) is at most P(better at the worst time): skip pairs below all bins.
     likely = ahead.min(axis=0) >= EVERYWHERE_EDGES[0]
     np.fill_diagonal(likely, False)
     pairs = np.argwhere(likely)
@@ -162,12 +162,12 @@ def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Flo
 
 
 def _is_first_ahead(gap: Floats) -> Floats:
-    """Whether the first is ahead; of two that are even, a claim is as right as wrong."""
+    """Return 1 where the first is better by a positive gap, 0 where it is worse, 0.5 if equal."""
     return 0.5 * (np.sign(gap) + 1)
 
 
 def _count_by_bin(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
-    """Counts (bins, 3): claims, the sum of what they claimed, how many were true."""
+    """Count claims by bin (bins, 3): their number, the sum of probabilities, the true ones."""
     claimed, true = claimed.ravel(), true.ravel()
     inside = claimed >= edges[0]
     claimed, true = claimed[inside], true[inside]
@@ -177,7 +177,7 @@ def _count_by_bin(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floa
 
 
 def estimate_ratio(part: Floats, whole: Floats) -> Estimate:
-    """The share of the sum over replicates, with its standard error between replicates.
+    """Estimate sum(part) / sum(whole), with its standard error between replicates.
 
     >>> estimate_ratio(np.array([1.0, 2.0, 3.0]), np.array([4.0, 4.0, 4.0]))
     Estimate(value=0.5, error=0.14433756729740643, cases=12.0)

@@ -1,6 +1,6 @@
-"""From ratings to a choice: a preference over time, an attitude to risk, a number of parallel runs.
+"""Selection of algorithms to run, by a preference over time and a risk criterion.
 
-``preferences`` says what a rating curve is worth, ``portfolios`` finds the best multiset of
-algorithms, ``choices`` is the answer, ``decision`` has ``select``, and ``ratings`` the small file
-from which the same code answers elsewhere. None of it needs more than numpy.
+``preferences`` define the value of a rating curve, ``portfolios`` searches the best multiset of
+algorithms, ``decision`` has ``select``, ``result`` has ``Selection``, and ``ratings`` the small
+file from which ``select`` works elsewhere. Needs numpy only; may import data and _text.
 """

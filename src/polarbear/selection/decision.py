@@ -1,4 +1,4 @@
-"""``select``: from ratings, a preference and an attitude to risk to what should be run."""
+"""``select``: choose algorithms by their ratings, a preference over time and a risk criterion."""
 
 from collections.abc import Callable, Iterable
 
@@ -28,7 +28,7 @@ from polarbear.selection.result import Choice, Selection
 Floats = NDArray[np.float64]
 
 MAX_DRAWS, MAX_CURVE_DRAWS = 4000, 1000
-"""The number of draws of values, or of whole curves, by which portfolios are judged."""
+"""Portfolios are evaluated with at most this number of draws of values, or of whole curves."""
 
 
 def select(
@@ -41,33 +41,33 @@ def select(
     among: Iterable[str] | None = None,
     repeats: bool | None = None,
 ) -> Selection:
-    """Which algorithm to run, or which ``size`` algorithms to run in parallel.
+    """Choose the algorithm to run, or ``size`` algorithms to run in parallel.
 
     Parameters
     ----------
     posterior
         A posterior, or the :class:`Ratings` of one.
     preference
-        What ratings over time are worth: a function of time that gives weights, or one of
-        :mod:`polarbear.preferences`. By default every unit of time between the
-        first and the last time of the grid counts the same.
+        The value of ratings over time: a function of time that returns weights, or one of
+        :mod:`polarbear.preferences`. By default every unit of time between the first and the last
+        time of the grid has the same weight.
     risk
         "expected": the highest expected value. "best": the highest probability that no other is
-        better. A number such as 0.05: the highest lower quantile of the value, which prefers whose
-        rating is well known. It guards against not knowing the ratings, not against bad runs:
-        rankings say how often an algorithm is behind, never by how much. For that, look at values.
-        It is no bound on the probability of a wrong choice: that is what ``sure`` asks for.
+        better. A number such as 0.05: the highest lower quantile of the value, which prefers
+        algorithms whose rating is well known. It guards against uncertain ratings, not against bad
+        runs: rankings tell how often an algorithm is behind, never by how much. It does not bound
+        the probability of a wrong choice; ``sure`` does.
     sure
-        How probable it must be that no other choice is better, such as 0.95. The choice is the same
-        without it; ``met`` of the answer says whether it is as probable as that.
+        The required probability that no other choice is better, such as 0.95. The choice does not
+        depend on it; ``met`` of the result tells whether the probability is reached.
     size
-        How many runs there will be in parallel, of which the best result is kept.
+        The number of parallel runs, of which the best result is kept.
     among
-        The algorithms to choose from, such as ``posterior.pareto()``; by default all. Ratings stay
-        what they are, relative to all.
+        The algorithms to choose from, such as ``posterior.pareto()``; by default all. Ratings
+        remain relative to all algorithms.
     repeats
         Whether an algorithm may be run more than once. True is right if its runs are independent,
-        as with other seeds; False if it would find the same again.
+        as with other seeds; False if another run would find the same.
 
     Examples
     --------
@@ -149,18 +149,19 @@ def _make_selection(
     preference: Preference,
     codes: NDArray[np.intp],
     task: PortfolioTask,
-    found: BestPortfolios,
+    portfolios: BestPortfolios,
     sure: float | None,
 ) -> Selection:
-    values = task.values(found.members)
-    expected, regret = values.mean(axis=1), (found.top - values).mean(axis=1)
-    best = is_maximal(values, found.top).mean(axis=1)
+    """Compute the figures of the best portfolios, and sort them by score."""
+    values = task.values(portfolios.members)
+    expected, regret = values.mean(axis=1), (portfolios.top - values).mean(axis=1)
+    best = is_maximal(values, portfolios.top).mean(axis=1)
     score = best if task.risk == "best" else task.score(values)
     names = [posterior.algorithms[k] for k in codes]
     order = np.lexsort((-expected, -score))
     choices = tuple(
         Choice(
-            tuple(names[member] for member in found.members[k]),
+            tuple(names[member] for member in portfolios.members[k]),
             float(score[k]),
             float(expected[k]),
             float(best[k]),
@@ -168,7 +169,8 @@ def _make_selection(
         )
         for k in order
     )
-    limit = choices[0].score if np.isnan(found.limit) else max(found.limit, choices[0].score)
+    top_score = choices[0].score
+    limit = top_score if np.isnan(portfolios.limit) else max(portfolios.limit, top_score)
     unit = format_unit(posterior.clock) if isinstance(preference, Linear) else ""
     says = f"{preference.says}, in {unit}" if unit else preference.says
     grid = float(posterior.times[0]), float(posterior.times[-1])
@@ -182,7 +184,7 @@ def _find_candidates(posterior: RatingSource, among: Iterable[str] | None) -> ND
         return np.arange(len(posterior.algorithms))
     codes = np.unique(find_indices(among, posterior.algorithms, "algorithm"))
     if not len(codes):
-        raise DataError("among is empty: there is nothing to choose from")
+        raise DataError("among is empty: name at least one algorithm to choose from")
     return codes
 
 
@@ -194,13 +196,12 @@ def _check_arguments(risk: Risk, size: int, n: int, repeats: bool | None) -> Non
             )
     elif not 0 < risk < 1:
         raise DataError(
-            f"risk={risk!r}: the level of a quantile lies between 0 and 1; 0.05 is the value that "
-            "is missed in one of twenty cases"
+            f"risk={risk!r}: expected the level of a quantile between 0 and 1, such as 0.05"
         )
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise DataError(f"size={size!r}: expected how many runs there will be, at least 1")
+        raise DataError(f"size={size!r}: expected the number of parallel runs, at least 1")
     if repeats is False and size > n:
         raise DataError(
-            f"size={size} without repeats takes {size} algorithms, but there are {n}: say "
-            "repeats=True, or choose fewer"
+            f"size={size} without repeats needs {size} algorithms, got {n}: pass repeats=True, or "
+            "a smaller size"
         )

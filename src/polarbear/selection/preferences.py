@@ -1,9 +1,8 @@
-"""Preferences: what ratings over time are worth to somebody who may stop at any of these times.
+"""Preferences: functions from the rating curve of an algorithm to its value V = u(theta).
 
-A preference u makes one number of the rating curve of an algorithm, its value V = u(theta). Whoever
-is rated higher at all times must be worth more; beyond that it is free. Most are *linear*: weights
-on times that sum to one, so that V is a mean rating. Between the times of the posterior, ratings
-are straight lines (over log time if the preference is measured on log time).
+A preference must be monotone: a higher rating curve must not have a lower value. Most are
+*linear*: weights on times that sum to one, so that V is a mean rating. Between the times of the
+posterior, ratings are interpolated linearly (over log time if the preference has a log scale).
 """
 
 from collections.abc import Callable, Mapping
@@ -21,24 +20,24 @@ Floats = NDArray[np.float64]
 Scale = Literal["linear", "log"]
 
 PIECES_PER_STEP = 64
-"""Into so many pieces each step of the grid is cut, to integrate weights and distributions."""
+"""Numerical integration divides each step of the grid into this number of pieces."""
 
 MAX_SILENT_SHARE = 0.01
-"""The share of stopping times outside of the grid that is passed over in silence."""
+"""Above this share of the preference outside of the grid there is a warning."""
 
 
 @dataclass(frozen=True)
 class Linear:
-    """Weights on times.
+    """A linear preference: weights on times.
 
     Attributes
     ----------
     says
-        What it is, in words.
+        A description.
     weights
-        From the grid and its clock to a weight for each time; they sum to one.
+        A function from the grid and its clock to a weight for each time; they sum to one.
     asked
-        The first and the last time that counts; None where the grid says, infinite for its end.
+        The first and the last time that counts; None for the end of the grid.
 
     Examples
     --------
@@ -50,7 +49,7 @@ class Linear:
     asked: tuple[float | None, float | None] = (None, None)
 
     def used(self, times: Floats) -> tuple[float, float]:
-        """The range that counts: what was asked for, as far as the grid goes.
+        """Return the first and the last time that counts, clipped to the grid.
 
         >>> between(2, 9).used(np.array([1.0, 3.0]))
         (2.0, 3.0)
@@ -65,7 +64,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Weights:
-    """A linear preference on the times of a race: a weight for each, which sum to one.
+    """The weights of a linear preference at the times of a race; they sum to one.
 
     >>> Weights.of(between(2, 4), np.array([1.0, 2.0, 3.0, 4.0]), "time").values
     (0.0, 0.25, 0.5, 0.25)
@@ -83,7 +82,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Increasing:
-    """Any increasing function of rating curves: from shape (..., T) to shape (...).
+    """A preference that is any increasing function from rating curves (..., T) to values (...).
 
     >>> Increasing("the worst time", lambda curves: curves.min(axis=-1)).says
     'the worst time'
@@ -99,11 +98,11 @@ Preference = Linear | Increasing
 def between(
     start: float | None = None, stop: float | None = None, *, scale: Scale = "linear"
 ) -> Linear:
-    """I stop at some time of a range, and any is as likely: the mean rating over the range.
+    """Prefer a high mean rating over a range of times: the stopping time is uniform there.
 
-    V = 1 / (stop - start) * integral of theta(t) dt. Without ends it is the whole grid, which says
-    nothing on when to stop. On ``scale="log"`` the integral is over log t: from 10 to 100 counts as
-    much as from 100 to 1000.
+    V = 1 / (stop - start) * integral of theta(t) dt. Without ends the range is the whole grid. On
+    ``scale="log"`` the integral is over log t: the range from 10 to 100 has the same weight as the
+    one from 100 to 1000.
 
     >>> between(2, 4).weights(np.array([1.0, 2.0, 3.0, 4.0]), "time")
     array([0.  , 0.25, 0.5 , 0.25])
@@ -150,10 +149,10 @@ def between(
 
 
 def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") -> Linear:
-    """Some times matter more: V = integral of w(t) theta(t) dt, with w made to integrate to one.
+    """Prefer a high weighted mean rating, V = integral of w(t) theta(t) dt, w normalised.
 
-    ``weight`` takes an array of times and gives a weight for each, none of them negative. It is
-    what ``select(posterior, weight)`` does with a plain function. On ``scale="log"`` the integral
+    ``weight`` takes an array of times and returns a weight for each, none of them negative.
+    ``select(posterior, weight)`` does this with a plain function. On ``scale="log"`` the integral
     is over log t, which is a weight of w(t) / t.
 
     >>> early = weighted(lambda t: np.exp(-t / 60))
@@ -183,7 +182,7 @@ def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") 
 
 
 def at(time: float) -> Linear:
-    """I stop at a time that I know: V = theta(time).
+    """Prefer a high rating at a known stopping time: V = theta(time).
 
     >>> at(2.5).weights(np.array([1.0, 2.0, 3.0]), "time")
     array([0. , 0.5, 0.5])
@@ -199,7 +198,7 @@ def at(time: float) -> Linear:
 
 
 def final() -> Linear:
-    """I stop at the last time of the posterior.
+    """Prefer a high rating at the last time of the posterior.
 
     >>> final().weights(np.array([1.0, 2.0, 3.0]), "time")
     array([0., 0., 1.])
@@ -208,15 +207,15 @@ def final() -> Linear:
 
 
 def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
-    """When I stop is random: V = E[theta(t)] for t of this distribution.
+    """Prefer a high expected rating at a random stopping time: V = E[theta(t)].
 
     Parameters
     ----------
     stops
-        A distribution with a method ``cdf``, such as the frozen ones of ``scipy.stats``, or times
-        at which somebody stopped.
+        A distribution with a method ``cdf``, such as the frozen ones of ``scipy.stats``, or a
+        sample of stopping times.
     weights
-        How much each of these times counts; by default all the same.
+        The weight of each time of the sample; by default equal.
 
     Examples
     --------
@@ -226,7 +225,7 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
     """
     if hasattr(stops, "cdf"):
         if weights is not None:
-            raise DataError("a distribution with a cdf has its weights in itself")
+            raise DataError("weights are for a sample of stopping times: leave them out with a cdf")
         return Linear(
             "a distribution of stopping times", lambda *grid: _weights_from_cdf(stops.cdf, *grid)
         )
@@ -254,7 +253,7 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
 
 
 def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
-    """Return the preference that a file names, as ``{"between": [60, 300], "scale": "log"}``.
+    """Make a preference of its form in a file, such as ``{"between": [60, 300]}``.
 
     >>> parse_preference({"at": 60}).says
     'at 60'
@@ -280,11 +279,11 @@ def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
 
 
 def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
-    """Any function of a rating curve that does not fall when all ratings rise.
+    """Prefer by any function of the rating curve that does not fall when all ratings rise.
 
-    ``function`` takes curves of shape (..., T), one rating for each of ``posterior.times``, and
-    gives their values, of shape (...). Only such a preference may choose an algorithm that is never
-    ahead and never far behind.
+    ``function`` takes curves (..., T), one rating for each of ``posterior.times``, and returns
+    their values (...). Only such a preference can choose an algorithm that is never the best and
+    never far behind.
 
     >>> worst = increasing(lambda curves: curves.min(axis=-1))    # be good at all times
     """
@@ -294,7 +293,7 @@ def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
 
 
 def to_preference(preference: Any) -> Preference:
-    """A preference of what ``select`` was given: none is any time, a function is weights.
+    """Convert the argument of ``select`` to a preference: a function is taken as weights.
 
     >>> to_preference((3600, 7200))
     Traceback (most recent call last):
@@ -322,25 +321,25 @@ def to_preference(preference: Any) -> Preference:
 
 
 def evaluate_curves(function: Callable[[Floats], ArrayLike], curves: Floats) -> Floats:
-    """Values of curves (..., T) by a function of somebody else: checked.
+    """Apply a user's function to curves (..., T), and check the values (...) that it returns.
 
     >>> evaluate_curves(lambda curves: curves.min(axis=-1), np.array([[0.2, 0.5], [0.4, 0.3]]))
     array([0.2, 0.3])
     """
-    found = np.asarray(function(curves), dtype=np.float64)
-    if found.shape != curves.shape[:-1]:
+    values = np.asarray(function(curves), dtype=np.float64)
+    if values.shape != curves.shape[:-1]:
         raise DataError(
-            f"the preference gave shape {found.shape} for curves of shape {curves.shape}: it must "
+            f"the preference gave shape {values.shape} for curves of shape {curves.shape}: it must "
             "give one value for each curve, as in lambda curves: curves.min(axis=-1)"
         )
-    if not np.isfinite(found).all():
-        bad = found[~np.isfinite(found)][0]
+    if not np.isfinite(values).all():
+        bad = values[~np.isfinite(values)][0]
         raise DataError(f"the preference gave {bad} for a rating curve: values must be finite")
-    return found
+    return values
 
 
 def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) -> None:
-    """Raise some curves (N, T) and see whether their value falls: dominated would be chosen then.
+    """Check that a preference is monotone: raising curves (N, T) must not lower their values.
 
     >>> check_increasing(lambda curves: -curves.mean(axis=-1), np.full((1, 2), 0.5))
     Traceback (most recent call last):
@@ -361,7 +360,7 @@ def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) ->
 
 
 def _distribute_mass(points: Floats, mass: Floats, grid: Floats) -> Floats:
-    """Weights on a grid of masses at points: each goes to its two neighbours, by nearness."""
+    """Distribute masses at points to the grid times beside them, by linear interpolation."""
     if len(grid) == 1:
         return np.ones(1)
     right = np.clip(np.searchsorted(grid, points), 1, len(grid) - 1)
@@ -374,7 +373,7 @@ def _distribute_mass(points: Floats, mass: Floats, grid: Floats) -> Floats:
 
 
 def _refine_grid(grid: Floats) -> Floats:
-    """A grid with each step cut into pieces."""
+    """Divide each step of a grid into ``PIECES_PER_STEP`` pieces."""
     return np.interp(
         np.arange(PIECES_PER_STEP * (len(grid) - 1) + 1) / PIECES_PER_STEP,
         np.arange(len(grid)),
@@ -383,7 +382,7 @@ def _refine_grid(grid: Floats) -> Floats:
 
 
 def _weights_from_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Floats:
-    """Weights of a distribution: the mass of each piece of time sits in its middle."""
+    """Compute grid weights of a distribution, with the mass of each piece at its midpoint."""
     edges = _refine_grid(times) if len(times) > 1 else times
     below = np.asarray(cdf(edges), dtype=np.float64)
     if below.shape != edges.shape or not np.all(np.diff(below, prepend=0, append=1) >= -1e-12):
@@ -396,33 +395,33 @@ def _weights_from_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: 
 def _evaluate_weights(
     weight: Callable[[Floats], ArrayLike], times: Floats, grid: Floats, clock: str
 ) -> Floats:
-    """Weights of times by a function of somebody else: checked."""
-    found = np.asarray(weight(times), dtype=np.float64)
-    if found.shape != times.shape:
+    """Apply a user's weight function to times, and check the weights that it returns."""
+    weights = np.asarray(weight(times), dtype=np.float64)
+    if weights.shape != times.shape:
         raise DataError(
-            f"the preference gave shape {found.shape} for {len(times):,} times: it must give a "
+            f"the preference gave shape {weights.shape} for {len(times):,} times: it must give a "
             "weight for each; for a function of rating curves use preferences.increasing(function)"
         )
-    bad = ~np.isfinite(found) | (found < 0)
+    bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         first = int(np.argmax(bad))
         raise DataError(
-            f"the preference gave {found[first]:g} at {times[first]:g}: weights must be finite and "
-            "not negative"
+            f"the preference gave {weights[first]:g} at {times[first]:g}: weights must be finite "
+            "and not negative"
         )
-    if not found.any():
+    if not weights.any():
         raise DataError(
             f"the preference is 0 everywhere in {format_range(grid[0], grid[-1], clock)}; for a "
             "short "
             "range use preferences.between(start, stop), for a single time preferences.at(time)"
         )
-    return found / found.max()  # only ratios count, and a sum of large weights overflows
+    return weights / weights.max()  # only ratios count, and a sum of large weights overflows
 
 
 def _scale_transform(
     scale: Scale, times: Floats, low: float, clock: str
 ) -> Callable[[Floats], Floats]:
-    """Where times lie on a scale."""
+    """Return the function from times to the scale: the identity, or the logarithm."""
     if scale == "linear":
         return lambda values: values
     if not low > 0:

@@ -1,6 +1,6 @@
-"""``Ratings``: draws of ratings and no more, in a small file from which ``select`` answers.
+"""``Ratings``: draws of ratings in a small file, which is all that ``select`` needs.
 
-docs/reference/ratings-file.md says what is in the file.
+docs/reference/ratings-file.md defines the file format.
 """
 
 import base64
@@ -18,45 +18,45 @@ from polarbear.data.names import find_indices
 from polarbear.errors import DataError
 
 FILE_KIND, FILE_VERSION = "polarbear ratings", 1
-"""What the file says it is, and the format; older formats are read, newer refused."""
+"""The type and the format version in the file; older versions are read, newer ones refused."""
 
-_MIN_RATING = 2.0**-24  # of what fits two bytes: a rating is never 0, so that it has a logarithm
+_MIN_RATING = 2.0**-24  # the smallest positive float16: the logarithm of a rating must exist
 
 
 class RatingSource(Protocol):
-    """What can be selected from: a ``Posterior``, ``Ratings``, or anything that has these four."""
+    """The interface that ``select`` needs, which ``Posterior`` and ``Ratings`` have."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Names."""
+        """The names of the algorithms."""
         ...
 
     @property
     def times(self) -> NDArray[np.float64]:
-        """The grid: shape (T,)."""
+        """The grid (T,)."""
         ...
 
     @property
     def ratings(self) -> NDArray[np.float32]:
-        """Draws of the ratings, joint over times, that all weigh the same: shape (D, T, n)."""
+        """Draws of the ratings (D, T, n), joint over times and equally weighted."""
         ...
 
     @property
     def clock(self) -> str:
-        """What time is measured in."""
+        """The unit of time."""
         ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ratings(FrozenRecord):
-    """Draws of ratings, thinned and rounded: all that :func:`select` needs.
+    """Thinned and rounded draws of ratings, which are all that :func:`select` needs.
 
     Attributes
     ----------
     algorithms, times, clock
         As in the posterior.
     ratings
-        Shape (D, T, n): draws of the ratings that all weigh the same.
+        Shape (D, T, n): equally weighted draws of the ratings.
 
     Examples
     --------
@@ -80,9 +80,9 @@ class Ratings(FrozenRecord):
     def of(
         cls, posterior: RatingSource, *, draws: int = 1000, among: Iterable[str] | None = None
     ) -> Self:
-        """Some draws of a posterior, evenly chosen, rounded to two bytes (three digits) each.
+        """Take evenly spaced draws of a posterior, rounded to float16 (three digits).
 
-        ``among`` leaves out algorithms that will not be chosen, such as those that are dominated.
+        ``among`` keeps only these algorithms, such as those that are not dominated.
         """
         if draws < 1:
             raise DataError(f"draws={draws}: expected at least 1")
@@ -93,7 +93,7 @@ class Ratings(FrozenRecord):
         return cls(tuple(names[k] for k in codes), posterior.times, rounded, posterior.clock)
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON."""
+        """Write the ratings to a JSON file."""
         packed = np.ascontiguousarray(self.ratings, dtype="<f2").tobytes()
         content = {
             "kind": FILE_KIND,
@@ -108,7 +108,7 @@ class Ratings(FrozenRecord):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what :meth:`save` wrote."""
+        """Read a file that :meth:`save` wrote."""
         try:
             content: Any = json.loads(Path(path).read_text("utf-8"))
         except (ValueError, RecursionError) as error:
@@ -149,12 +149,12 @@ class Ratings(FrozenRecord):
     __repr__ = __str__
 
 
-def thin_draws(draws: NDArray[Any], most: int) -> NDArray[Any]:
-    """At most so many draws, evenly chosen.
+def thin_draws(draws: NDArray[Any], limit: int) -> NDArray[Any]:
+    """Return at most ``limit`` draws, evenly spaced.
 
     >>> thin_draws(np.arange(10), 4)
     array([0, 2, 5, 7])
     """
-    if len(draws) <= most:
+    if len(draws) <= limit:
         return draws
-    return draws[np.arange(most) * len(draws) // most]
+    return draws[np.arange(limit) * len(draws) // limit]

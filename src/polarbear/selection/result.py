@@ -1,4 +1,4 @@
-"""``Selection``: what to run, and what speaks for it."""
+"""``Selection``: the result of ``select``, with the value and the uncertainty of each choice."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from polarbear.selection.portfolios import Risk
 
 @dataclass(frozen=True)
 class Choice:
-    """One algorithm, or several to run in parallel, and what it is worth.
+    """One algorithm, or several to run in parallel, with its value and its probabilities.
 
     Attributes
     ----------
     algorithms
-        Their names; one that is to run twice is there twice.
+        Their names; an algorithm that is to run twice occurs twice.
     score
-        The value by the risk that was asked for: larger is better.
+        The value by the risk criterion: larger is better.
     expected
         The expected value.
     best
         The probability that no other choice has a higher value.
     regret
-        The expected loss against the choice that is best, if one knew the ratings.
+        The expected loss of value against the choice that is best in each draw.
     """
 
     algorithms: tuple[str, ...]
@@ -41,26 +41,26 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """What :func:`select` answers: the choice, its runners-up, and how sure that is.
+    """The result of :func:`select`: the choice, its runners-up, and their probabilities.
 
     Attributes
     ----------
     choices
-        Best first: all algorithms, or the best portfolios that were seen.
+        Best first: all algorithms, or the best portfolios that were evaluated.
     preference
-        In words.
+        A description of the preference.
     risk
         "expected", "best", or the level of the quantile.
     draws
-        How many draws the figures rest on.
+        The number of draws that the figures are computed from.
     limit
-        What the score of no choice can exceed. The score itself where all choices were compared.
+        An upper bound of the score of all choices; the score itself if all were compared.
     asked
-        The first and the last time that was asked for; None where none was.
+        The first and the last time of the preference; None where it has none.
     used
         The first and the last time that counted: a range is clipped where the ratings end.
     sure
-        How probable it had to be that no other choice is better; None if that was not asked.
+        The required probability that no other choice is better; None if none was given.
     """
 
     choices: tuple[Choice, ...]
@@ -74,31 +74,31 @@ class Selection:
 
     @property
     def met(self) -> bool | None:
-        """Whether the choice is as probably the best as was asked for; None if it was not."""
+        """Whether the choice is the best with the probability ``sure``; None without ``sure``."""
         return None if self.sure is None else self.choice.best >= self.sure
 
     @property
     def choice(self) -> Choice:
-        """What was chosen."""
+        """The best choice."""
         return self.choices[0]
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """What was chosen: the algorithms to run."""
+        """The algorithms of the best choice."""
         return self.choice.algorithms
 
     @property
     def exact(self) -> bool:
-        """Whether no choice is better for certain, given the draws."""
+        """Whether the choice is proved to be optimal, given the draws."""
         return self.gap == 0
 
     @property
     def gap(self) -> float:
-        """How much better a choice that was not seen could be at most."""
+        """An upper bound of the score that a choice which was not evaluated could add."""
         return self.limit - self.choice.score
 
     def table(self) -> dict[str, list[Any]]:
-        """All choices: columns choice, score, expected, best, regret, for a data frame."""
+        """Return all choices as columns (choice, score, expected, best, regret)."""
         return {
             "choice": [str(choice) for choice in self.choices],
             "score": [choice.score for choice in self.choices],
@@ -121,7 +121,7 @@ class Selection:
         if len(self._few) < len(self.choices):
             lines.append(f"  and {len(self.choices) - len(self._few):,} more")
         if self.sure is not None:
-            lines.append(self._says_sure())
+            lines.append(self._describe_sure())
         if len(self.algorithms) > 1:
             lines.append("a portfolio is rated as the best of its runs, which are independent")
         if not self.exact:
@@ -130,7 +130,7 @@ class Selection:
 
     __repr__ = __str__
 
-    def _says_sure(self) -> str:
+    def _describe_sure(self) -> str:
         best, loss = self.choice.best, _format_figure(self.choice.regret)
         if self.met:
             return f"sure: met, P(best) = {best:.3f} is at least {self.sure:g}"
@@ -142,7 +142,7 @@ class Selection:
         )
 
     def _is_clipped(self) -> bool:
-        """Whether a time that was asked for lies outside of those that the ratings have."""
+        """Return whether the preference has times outside of the grid of the ratings."""
         pairs = zip(self.asked, self.used, strict=True)
         return any(time is not None and isfinite(time) and time != used for time, used in pairs)
 
@@ -167,9 +167,9 @@ def _align_table(
 
 
 def _format_figure(value: float) -> str:
-    """A figure with three places; small ones with two digits, so that 0 is 0.
+    """Format a number with three decimals, small ones with two significant digits.
 
-    >>> _figure(0.31234), _figure(0.00021), _figure(0.0)
+    >>> _format_figure(0.31234), _format_figure(0.00021), _format_figure(0.0)
     ('0.312', '0.00021', '0')
     """
     if value == 0 or not isfinite(value):

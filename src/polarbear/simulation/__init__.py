@@ -1,8 +1,8 @@
 """Simulated data with known truth, for tests, benchmarks and studies.
 
 ``draw_truth`` draws utilities from a prior, ``simulate_rankings`` and ``simulate_runs`` make data
-of them. At every time the data are Plackett and Luce's; whether a run remembers its luck from one
-time to the next, how much instances differ, ties, crashes and early cuts are up to you.
+of them. At every time the data follow a Plackett-Luce model. Parameters set the autocorrelation
+over time, how much instances differ, ties, crashes and censoring. May import data and priors.
 """
 
 from polarbear.simulation.simulate import (

@@ -1,8 +1,8 @@
-"""Rankings and runs of algorithms whose utilities are known.
+"""Simulation of rankings and runs of algorithms whose utilities are known.
 
-A run of algorithm i has at each time a noisy utility, U_i(t) = mu_i(t) + Gumbel noise, and who has
-more is ahead. Whatever ties the noise of one run together over time, at each single time the
-rankings are then exactly those of a Plackett-Luce model with log-utilities mu(t).
+A run of algorithm i has at each time a noisy utility, U_i(t) = mu_i(t) + Gumbel noise, and runs
+are ranked by it. For any autocorrelation of the noise over time, the rankings at each single time
+follow exactly a Plackett-Luce model with log-utilities mu(t).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def rank_costs(
     times: Floats | None = None,
     weight: Floats | None = None,
 ) -> Rankings:
-    """Rankings of costs (T, instances, n), of which the smallest is best and nan is not known.
+    """Rank costs (T, instances, n); the smallest is best, and nan means not known.
 
     >>> rank_costs(np.array([[[1.0, 2.0, 2.0]]])).order("i1", 0.0)
     [[('a1',), ('a2', 'a3')]]
@@ -48,12 +48,12 @@ def rank_costs(
 def draw_persistent_noise(
     times: Floats, size: tuple[int, ...], persistence: float, seed: int | np.random.Generator = 0
 ) -> Floats:
-    """Gumbel noise of shape ``(T, *size)`` that remembers itself over time.
+    """Draw Gumbel noise ``(T, *size)`` that is autocorrelated over time.
 
-    At each time it is exactly Gumbel. Between two times it has a Gaussian copula with correlation
-    ``exp(-gap / persistence)``, where the range of the times is 1 (or that of their logarithms if
-    they span a factor of 100, as priors have it). Persistence 0 is new noise at each time, which
-    is what the paper's likelihood assumes; infinity is one draw for all times.
+    At each time the noise is exactly Gumbel. Two times have a Gaussian copula with correlation
+    ``exp(-gap / persistence)``. The range of the times is 1 (or that of their logarithms if they
+    span a factor of 100, as for priors). Persistence 0 is independent noise at each time, which
+    the paper's likelihood assumes; infinity is one draw for all times.
 
     >>> noise = draw_persistent_noise(np.array([0.0, 1.0]), (1000,), np.inf)
     >>> bool(np.all(noise[0] == noise[1]))
@@ -66,8 +66,8 @@ def draw_persistent_noise(
         return rng.gumbel(size=(len(times), *size))
     gap = np.diff(scale_times(np.asarray(times, dtype=np.float64)))
     normal = rng.standard_normal((len(times), *size))
-    for t, keep in enumerate(np.exp(-gap / persistence), start=1):
-        normal[t] = keep * normal[t - 1] + np.sqrt(1 - keep**2) * normal[t]
+    for t, correlation in enumerate(np.exp(-gap / persistence), start=1):
+        normal[t] = correlation * normal[t - 1] + np.sqrt(1 - correlation**2) * normal[t]
     # The Gumbel quantile of Phi(z), through logarithms so that no tail is cut.
     return -np.log(-log_ndtr(normal))
 
@@ -82,7 +82,7 @@ def draw_noisy_utilities(
     spread: ArrayLike = 0.0,
     rounding: float = 0.0,
 ) -> Floats:
-    """What each run has at each time: (T, instances, n), to be ranked with the largest first.
+    """Draw the noisy utility of each run at each time (T, instances, n); the largest is best.
 
     The parameters are those of :func:`simulate_rankings`.
 
@@ -109,29 +109,28 @@ def simulate_rankings(
     spread: ArrayLike = 0.0,
     rounding: float = 0.0,
 ) -> Rankings:
-    """Rankings drawn from a Plackett-Luce model with log-utilities (T, n).
+    """Draw rankings from a Plackett-Luce model with log-utilities (T, n).
 
     Parameters
     ----------
     utilities
-        The truth: shape (T, n), or (T, instances, n) where instances differ in a way you know.
+        The truth: shape (T, n), or (T, instances, n) where it differs between instances.
     instances, seed
-        How many rankings at each time; the same seed gives the same.
+        The number of rankings at each time; the same seed gives the same rankings.
     times
         The grid, by default evenly from 0 to 1.
     persistence
-        How long a run remembers its luck, in units of the range of times: 0 is a new draw at each
-        time, as the paper's likelihood assumes, and inf is one draw per run. At each single time
-        the rankings are draws of the model whatever it is.
+        The correlation length of the noise of a run, in units of the range of times: 0 is
+        independent noise at each time, as the paper's likelihood assumes, and inf is one draw per
+        run. The distribution at each single time does not depend on it.
     spread
-        The standard deviation of what each instance adds to the utility of each algorithm, at all
-        times alike: one number, or one for each algorithm ("specialists": some depend on the
-        instance more than others). The rankings are then no longer quite those of a Plackett-Luce
-        model, and the truth is the nearest one: :func:`polarbear.calibration.fit_utilities` of
-        many such rankings.
+        The standard deviation of the effect of an instance on the utility of an algorithm, equal
+        at all times: one number, or one for each algorithm ("specialists" depend on the instance
+        more than others). The rankings then deviate from a Plackett-Luce model, and the truth is
+        the nearest one: :func:`polarbear.calibration.fit_utilities` of many such rankings.
     rounding
-        Noisy utilities are rounded to multiples of it, so that there are ties. With ties the truth
-        is the nearest model as well.
+        Noisy utilities are rounded to multiples of it, which makes ties. With ties the truth is
+        the nearest model as well.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def simulate_rankings(
     >>> abs(rankings.win_rate("a3", "a1")[0] - 1 / (1 + np.exp(-2))) < 0.03
     np.True_
     """
-    # With Gumbel noise the order of the utilities is a draw of Plackett and Luce.
+    # The order of utilities with Gumbel noise is a draw from the Plackett-Luce model.
     noisy = draw_noisy_utilities(
         utilities,
         instances,
@@ -165,23 +164,23 @@ def simulate_runs(
     crashed: float = 0.0,
     cut: float = 0.0,
 ) -> Runs:
-    """Best-so-far trajectories with known truth, to be minimised.
+    """Simulate runs, to be minimised, whose rankings are those of :func:`simulate_rankings`.
 
-    Ranked at ``times`` they give the rankings of :func:`simulate_rankings` with the same seed,
-    whose parameters these are. Noisy utilities go up and down, and a best-so-far value only gets
-    better. Only the order at each time matters, so a trend that is common to all runs is added,
-    steep enough that every run improves from each time to the next; no ranking changes.
+    Ranked at ``times``, the runs give the rankings that the same seed and parameters give there.
+    A best-so-far value never gets worse, while noisy utilities go up and down. Only the order at
+    each time matters, so a trend common to all runs is added, steep enough that every run
+    improves from each time to the next.
 
     Parameters
     ----------
     utilities, instances, seed, times, persistence, spread, rounding
         As in :func:`simulate_rankings`.
     crashed
-        The share of runs that crash, each after as many of the times as chance has it, or before
-        the first. The trend leaves them behind all that go on. No Plackett-Luce model holds then.
+        The share of runs that crash, each after a random number of the times, or before the
+        first. By the trend they fall behind all other runs. No Plackett-Luce model holds then.
     cut
-        The share of runs that are watched only until some time, of which nothing is known later.
-        Who is cut does not depend on how well it does, so the truth stays the truth.
+        The share of runs that are censored after a random one of the times. Censoring does not
+        depend on the values, so the truth does not change.
 
     Examples
     --------
@@ -194,34 +193,37 @@ def simulate_runs(
       ended       ...
     """
     if not (crashed >= 0 and cut >= 0 and crashed + cut <= 1):
-        raise DataError(f"crashed={crashed!r} and cut={cut!r} are shares of the runs")
+        raise DataError(
+            f"crashed={crashed!r}, cut={cut!r}: expected shares of the runs, with a sum of at "
+            "most 1"
+        )
     rng = np.random.default_rng(seed)
     n_times = len(utilities)
     times = np.linspace(0.0, 1.0, n_times) if times is None else np.asarray(times, dtype=float)
     noisy = draw_noisy_utilities(
         utilities, instances, rng, times, persistence=persistence, spread=spread
     )
-    # In whole steps where values are rounded, so that tied runs stay tied to the last bit.
+    # The trend has whole steps where values are rounded, so that ties stay exact.
     step = rounding if rounding > 0 else 1.0
     level = np.round(noisy / step) if rounding > 0 else noisy
     rise = level[:-1].max(axis=(1, 2)) - level[1:].min(axis=(1, 2)) + 1
     trend = np.concatenate([[0.0], np.cumsum(np.ceil(rise))])
     value = -step * (level + trend[:, None, None])
-    fate = rng.random((instances, value.shape[2]))
+    uniform = rng.random((instances, value.shape[2]))
     records = []
-    for (instance, algorithm), luck in np.ndenumerate(fate):
-        seen, status = n_times, Status.CUT
-        if luck < crashed:
-            seen, status = int(rng.integers(n_times)), Status.CRASHED
-        elif luck < crashed + cut:
-            seen = int(rng.integers(1, n_times + 1))
-        until = float(times[seen - 1]) if seen else 0.0
+    for (instance, algorithm), u in np.ndenumerate(uniform):
+        n_seen, status = n_times, Status.CUT
+        if u < crashed:
+            n_seen, status = int(rng.integers(n_times)), Status.CRASHED
+        elif u < crashed + cut:
+            n_seen = int(rng.integers(1, n_times + 1))
+        until = float(times[n_seen - 1]) if n_seen else 0.0
         records.append(
             Run(
                 f"a{algorithm + 1}",
                 f"i{instance + 1}",
-                times[:seen],
-                value[:seen, instance, algorithm],
+                times[:n_seen],
+                value[:n_seen, instance, algorithm],
                 until,
                 status=status,
             )

@@ -1,4 +1,4 @@
-"""Where the truth of a simulation comes from: the priors, and draws of them."""
+"""The true utilities of simulations: draws from the priors."""
 
 from collections.abc import Mapping
 
@@ -24,16 +24,16 @@ PRIORS: Mapping[str, Prior] = {
     "HSGP": HSGP(),
     "GP": GP(),
 }
-"""The seven models of the paper, as they come."""
+"""The seven priors of the paper, with their default parameters."""
 
 PAPER_PRIOR = GP(length=InverseGamma(5.0, 3.0))
-"""From which the paper draws the truth of its synthetic examples (paper, 5.1)."""
+"""The prior from which the paper draws the truth of its synthetic examples (paper, 5.1)."""
 
 
 def draw_truth(
     prior: Prior, times: Floats, n: int, seed: int | np.random.Generator = 0
 ) -> tuple[Floats, dict[str, float]]:
-    """Log-utilities (T, n) of n algorithms from a prior, and the hyperparameters behind them.
+    """Draw log-utilities (T, n) of n algorithms and their hyperparameters from a prior.
 
     >>> utilities, hyper = draw_truth(PAPER_PRIOR, np.linspace(0, 1, 30), 5)
     >>> utilities.shape, sorted(hyper), bool(np.allclose(utilities.sum(axis=1), 0))
@@ -43,7 +43,7 @@ def draw_truth(
     hyper = {name: h.quantile(rng.random()) for name, h in prior.hypers().items()}
     if isinstance(prior, IndependentPrior):
         alpha = prior.concentration(hyper, n)
-        # The logarithm of a gamma variable, also where that itself would be 0.
+        # The logarithm of a Gamma(alpha) variable, exact also where the variable underflows to 0.
         raw = np.log(rng.gamma(alpha + 1, size=(len(times), n)))
         raw += np.log(rng.random((len(times), n))) / alpha
         return raw - raw.mean(axis=1, keepdims=True), hyper
