@@ -1,7 +1,8 @@
 """Take the pictures of pages: four figures, reports, a race in a terminal and in a browser.
 
-Run it as ``PYTHONPATH=tests/support python docs/take_pictures.py`` when one of them has changed. It takes a
-minute, and needs Chromium and what the tests need. Look at what it made before you keep it.
+Run it as ``PYTHONPATH=tests/support python docs/take_pictures.py`` when one of them has changed. It
+takes a minute, and needs Chromium and what the tests need. Look at the pictures before you keep
+them.
 """
 
 import os
