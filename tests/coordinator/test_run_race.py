@@ -15,7 +15,7 @@ from course import decisions, run, told
 from polarbear.coordinator.run_race import PATIENCE, Result
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Asked
-from polarbear.reporting.content import document
+from polarbear.reporting.content import make_document
 from polarbear.running.workers.outcomes import Lost
 
 
@@ -207,7 +207,7 @@ def test_a_solver_that_never_reports_is_named():
     why = found.failures["silent"]
     all_of_them = r"does it yield.*\((\d+) runs, on .*; dominated after \1 of \1 runs failed so"
     assert re.search(all_of_them, why)
-    assert "dominated after" in str(document(found)["race"]["facts"])
+    assert "dominated after" in str(make_document(found)["race"]["facts"])
 
 
 def test_nothing_is_asked_for_after_the_deadline():

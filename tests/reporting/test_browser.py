@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, how it is used, and what it must not do."""
+"""The page in a real browser: its content, its controls, and its safety."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ import scipy.stats
 import browsers
 import polarbear as pb
 from browsers import expect
-from polarbear.reporting.page import document, page_of
+from polarbear.reporting.page import make_document, render_document
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(bool(browsers.why_not()), reason=browsers.why_no
 
 @pytest.fixture(scope="module")
 def browser():
-    with browsers.opened() as found:
-        yield found
+    with browsers.opened() as opened_browser:
+        yield opened_browser
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,11 @@ def report(posterior, tmp_path_factory):
 
 @pytest.fixture
 def visit(browser, report):
-    """The report, opened from disk; whatever is done with it, nothing goes wrong silently."""
-    with browsers.Visit(browser, report.as_uri()) as found:
-        yield found
-        assert found.errors == []
-        assert found.requests == [report.as_uri()]
+    """The report, opened from disk; errors and requests of the page fail the test."""
+    with browsers.Visit(browser, report.as_uri()) as opened_page:
+        yield opened_page
+        assert opened_page.errors == []
+        assert opened_page.requests == [report.as_uri()]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def page(visit):
 
 
 def ask(page, kind, risk, *, level=None, **ends):
-    """Say what is known about the budget, as a reader does."""
+    """Set the budget and the criterion, as a reader does."""
     page.check(f"[name=kind][value={kind}]")
     page.check(f"[name=risk][value={risk}]")
     for place, value in {**ends, **({"level": level} if level else {})}.items():
@@ -63,7 +63,7 @@ def ask(page, kind, risk, *, level=None, **ends):
 
 
 def answer(page):
-    """Who is chosen, and the figures of the table by name."""
+    """Return the chosen algorithm, and the values of the table by name."""
     rows = page.evaluate(
         """() => [...document.querySelectorAll("#choices tbody tr")].map((row) =>
         [...row.children].filter((_, k) => k !== 1).map((cell) => cell.textContent))"""
@@ -74,13 +74,13 @@ def answer(page):
 
 
 @pytest.mark.slow
-def test_it_opens_and_says_the_verdict_first(page, posterior):
-    said = page.locator("main section").first.locator("li bdi").all_text_contents()
+def test_the_page_begins_with_the_verdict(page, posterior):
+    sentences = page.locator("main section").first.locator("li bdi").all_text_contents()
     last = [page.text_content("#close"), page.text_content("#summary")]
-    assert "\n".join([*said, *last]) == posterior.verdict(0.95)
+    assert "\n".join([*sentences, *last]) == posterior.verdict(0.95)
     expect(page.locator("#plot .curve")).to_have_count(7)
     expect(page.locator("#pair-table tbody tr")).to_have_count(21)
-    expect(page.locator("#trusted")).to_contain_text("Nothing speaks against")
+    expect(page.locator("#trusted")).to_contain_text("All numerical checks of the posterior passed")
     expect(page.locator("#origin")).to_contain_text("SHA-256")
 
 
@@ -102,16 +102,19 @@ SETTINGS = [*product(PREFERENCES, RISKS)]
 
 
 @pytest.mark.slow
-def test_it_selects_what_select_selects(page, posterior):
+def test_the_page_selects_as_select_does(page, posterior):
     assert len(SETTINGS) > 20
     for (kind, ends, preference), (risk, level) in SETTINGS:
         ask(page, kind, risk, level=level, **ends)
         chosen, figures = answer(page)
-        found = pb.select(posterior, preference, risk=level or risk)
-        exact = {choice.algorithms[0]: choice for choice in found.choices}
-        # Two that are as good as each other but for rounding may change places.
-        assert found.choice.score - exact[chosen].score < 0.003, (kind, risk)
-        assert found.choice.score - found.choices[1].score < 0.003 or chosen == found.algorithms[0]
+        selection = pb.select(posterior, preference, risk=level or risk)
+        exact = {choice.algorithms[0]: choice for choice in selection.choices}
+        # Two algorithms of equal value may be in either order because of rounding.
+        assert selection.choice.score - exact[chosen].score < 0.003, (kind, risk)
+        assert (
+            selection.choice.score - selection.choices[1].score < 0.003
+            or chosen == selection.algorithms[0]
+        )
         for name, (expected, *quantile, best, regret) in figures.items():
             assert float(expected) == pytest.approx(exact[name].expected, abs=6e-4)
             assert float(best.strip("<> ")) == pytest.approx(exact[name].best, abs=0.02)
@@ -137,9 +140,9 @@ def test_axes_and_views_change(page):
     before = page.get_attribute("#plot .curve", "d")
     page.click("text=Linear time")
     expect(page.locator("#plot .curve").first).not_to_have_attribute("d", before)
-    page.click("text=Chance to be the best")
+    page.click("text=Probability of being the best")
     expect(page.locator("#plot .band")).to_have_count(0)
-    said = re.compile("Probability to have the highest rating")
+    said = re.compile("Probability of the highest rating")
     expect(page.locator("#plot svg").first).to_have_attribute("aria-label", said)
 
 
@@ -198,7 +201,7 @@ def test_everything_is_reached_by_tab(page):
 
 
 @pytest.mark.slow
-def test_figures_show_where_one_points(page):
+def test_values_are_shown_at_the_pointer(page):
     page.locator("#plot").scroll_into_view_if_needed()
     box = page.locator("#plot svg").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.3)
@@ -206,7 +209,7 @@ def test_figures_show_where_one_points(page):
     expect(page.locator("#tip tr")).to_have_count(7)
     page.mouse.move(5, 5)
     expect(page.locator("#tip")).to_be_hidden()
-    page.click("text=The same as a table")
+    page.click("text=Values as a table")
     expect(page.locator("#figures tbody tr")).to_have_count(30)
 
 
@@ -222,8 +225,8 @@ def test_pairs_are_sorted_and_filtered(page):
 
 
 def contrast(page, selector):
-    """Of the text of an element with what is behind it (WCAG 2)."""
-    found = page.evaluate(
+    """Return the contrast of an element's text with its background (WCAG 2)."""
+    colours = page.evaluate(
         """(selector) => {
         const element = document.querySelector(selector);
         const ground = (one) => {
@@ -241,11 +244,11 @@ def contrast(page, selector):
         linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
         return linear @ [0.2126, 0.7152, 0.0722]
 
-    low, high = sorted(light(colour) for colour in found)
+    low, high = sorted(light(colour) for colour in colours)
     return (high + 0.05) / (low + 0.05)
 
 
-def test_text_stands_out_on_light_and_on_dark(page):
+def test_text_has_contrast_on_light_and_dark_pages(page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -304,7 +307,7 @@ BESIDE = """() => [...document.querySelectorAll(".labelled")].map((label) => {
 
 @pytest.fixture(scope="module")
 def undecided(tmp_path_factory):
-    """The report of a race of long names, in which the relation of no pair is known."""
+    """The report of a race of long names in which no pair is decided."""
     runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 16)
     frame = {**runs.to_frame().to_dict("list")}
     frame["algorithm"] = [LONG[int(name[1:]) - 1] for name in frame["algorithm"]]
@@ -324,9 +327,9 @@ def test_names_stand_beside_their_swatch(browser, undecided):
         assert visit.errors == []
 
 
-def test_where_nothing_is_settled_there_is_a_sentence_and_no_line_at_0(browser, undecided):
+def test_a_race_without_decided_pairs_has_a_sentence_in_place_of_a_figure(browser, undecided):
     with browsers.Visit(browser, undecided.as_uri()) as visit:
-        expect(visit.page.locator("#settled")).to_contain_text("The relation of no pair is known")
+        expect(visit.page.locator("#settled")).to_contain_text("No pair is decided")
 
 
 def test_it_prints_without_controls(page):
@@ -418,21 +421,23 @@ def served(folder):
 
 @pytest.mark.slow
 def test_a_live_page_follows_and_keeps_what_was_set(browser, posterior, tmp_path):
-    waiting = document(pb.Race(posterior.algorithms, [1.0, 2.0], direction="minimize"))
-    (tmp_path / "index.html").write_text(page_of(waiting, live=True), "utf-8")
+    waiting = make_document(pb.Race(posterior.algorithms, [1.0, 2.0], direction="minimize"))
+    (tmp_path / "index.html").write_text(render_document(waiting, live=True), "utf-8")
     (tmp_path / "data.json").write_text(json.dumps(waiting), "utf-8")
     with served(tmp_path) as url, browsers.Visit(browser, f"{url}/index.html") as visit:
         page = visit.page
         page.wait_for_selector("#live:has-text('Live: as of')")
         expect(page.locator("#summary")).to_have_text("Nothing is decided yet.")
         expect(page.locator("#ratings")).to_be_hidden()
-        (tmp_path / "data.json").write_text(json.dumps(document(posterior)), "utf-8")
+        (tmp_path / "data.json").write_text(json.dumps(make_document(posterior)), "utf-8")
         page.wait_for_selector("#plot .curve")
         ask(page, "uniform", "best", high=200)
         expect(page.locator("#choice strong")).to_have_text("MXNES")
         page.locator("#names .chip", has_text="RS").click()
         page.focus("#low-handle")
-        (tmp_path / "data.json").write_text(json.dumps(document(posterior, alpha=0.9)), "utf-8")
+        (tmp_path / "data.json").write_text(
+            json.dumps(make_document(posterior, alpha=0.9)), "utf-8"
+        )
         page.wait_for_selector("#pairs-lead:has-text('90 %')")
         expect(page.locator("#high-input")).to_have_value("200")
         expect(page.locator("[name=risk][value=best]")).to_be_checked()

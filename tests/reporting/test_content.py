@@ -1,4 +1,4 @@
-"""What is on the page, as data: before any browser sees it."""
+"""The content of the page, as data."""
 
 import base64
 import json
@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose
 
 import polarbear as pb
 from polarbear.reporting import history
-from polarbear.reporting.content import document
-from polarbear.reporting.packing import candidates, packed_draws
-from polarbear.reporting.page import page_of, render
+from polarbear.reporting.content import make_document
+from polarbear.reporting.packing import find_candidates, pack_draws
+from polarbear.reporting.page import render_document, render_page
 from racers import drive, race_of
 
 TYPES = {"f4": "<f4", "u2": "<u2", "u1": "u1"}
@@ -38,30 +38,30 @@ def replay():
     return pb.replay(pb.simulation.simulate_runs(truth, 60, persistence=np.inf))
 
 
-def test_a_posterior_is_all_there(posterior):
-    found = document(posterior, alpha=0.95)
-    assert found["algorithms"] == list(posterior.algorithms)
-    assert [found["algorithms"][k] for k in found["pareto"]] == list(posterior.pareto(0.95))
-    said = [one["text"] for one in found["verdict"]["sentences"]]
-    last = [*found["verdict"]["close"], found["verdict"]["summary"]]
-    assert "\n".join([*said, *last]) == posterior.verdict(0.95)
-    assert_allclose(unpacked(found["ratings"]["mean"]), posterior.mean(), atol=1e-6)
-    assert_allclose(unpacked(found["ratings"]["best"]) / 65535, posterior.best(), atol=1e-5)
-    ahead = unpacked(found["pairs"]["ahead"]) / 65535
+def test_the_document_has_the_whole_posterior(posterior):
+    content = make_document(posterior, alpha=0.95)
+    assert content["algorithms"] == list(posterior.algorithms)
+    assert [content["algorithms"][k] for k in content["pareto"]] == list(posterior.pareto(0.95))
+    sentences = [one["text"] for one in content["verdict"]["sentences"]]
+    last = [*content["verdict"]["close"], content["verdict"]["summary"]]
+    assert "\n".join([*sentences, *last]) == posterior.verdict(0.95)
+    assert_allclose(unpacked(content["ratings"]["mean"]), posterior.mean(), atol=1e-6)
+    assert_allclose(unpacked(content["ratings"]["best"]) / 65535, posterior.best(), atol=1e-5)
+    ahead = unpacked(content["pairs"]["ahead"]) / 65535
     assert_allclose(ahead[0], posterior.better("a1", "a2"), atol=1e-5)
-    assert found["pairs"]["relation"] == posterior.pairs(0.95)["relation"]
+    assert content["pairs"]["relation"] == posterior.pairs(0.95)["relation"]
     (crossing,) = posterior.crossings("a1", "a2", 0.95)
-    shipped = found["pairs"]["crossings"]["0"][0]
+    shipped = content["pairs"]["crossings"]["0"][0]
     assert (shipped["until"], shipped["since"]) == (crossing.until, crossing.since)
     assert shipped["up"] is False
-    assert found["race"] is None
+    assert content["race"] is None
 
 
-def test_draws_keep_means_and_spreads_and_leave_out_who_is_never_chosen(posterior):
+def test_packed_draws_keep_moments_and_leave_out_what_is_never_chosen(posterior):
     ratings = posterior.ratings
-    codes = candidates(ratings, posterior.better_everywhere_matrix())
+    codes = find_candidates(ratings, posterior.better_everywhere_matrix())
     assert codes == [0, 1]  # a3 is behind in every draw
-    packed = packed_draws(ratings[::2], [0, 1, 2])
+    packed = pack_draws(ratings[::2], [0, 1, 2])
     level = unpacked(packed["levels"]).astype(float)
     draws = unpacked(packed["offset"])[..., None] + unpacked(packed["step"])[..., None] * level
     assert_allclose(draws.mean(axis=-1).T, ratings[::2].mean(axis=0), atol=1e-6)
@@ -72,20 +72,20 @@ def test_draws_keep_means_and_spreads_and_leave_out_who_is_never_chosen(posterio
 
 
 class Shipped:
-    """What a page selects from."""
+    """The ratings in a page, as an argument of ``select``."""
 
     def __init__(self, posterior):
-        found = document(posterior)["draws"]
-        offset, step = unpacked(found["offset"])[..., None], unpacked(found["step"])[..., None]
-        curves = offset + step * unpacked(found["levels"])
+        content = make_document(posterior)["draws"]
+        offset, step = unpacked(content["offset"])[..., None], unpacked(content["step"])[..., None]
+        curves = offset + step * unpacked(content["levels"])
         self.ratings = curves.transpose(2, 1, 0).astype(np.float32)
-        self.algorithms = tuple(posterior.algorithms[k] for k in found["algorithms"])
+        self.algorithms = tuple(posterior.algorithms[k] for k in content["algorithms"])
         self.times, self.clock = posterior.times, posterior.clock
 
 
 @pytest.mark.parametrize("most", [300_000, 6_000])
 def test_the_shipped_draws_select_what_all_draws_select(posterior, monkeypatch, most):
-    monkeypatch.setattr("polarbear.reporting.packing.MOST_BYTES", most)
+    monkeypatch.setattr("polarbear.reporting.packing.MAX_DRAW_BYTES", most)
     shipped = Shipped(posterior)
     assert len(shipped.ratings) == min(len(posterior.draws), most // 12)
     near = 0.005 if most > 6_000 else 0.02
@@ -102,29 +102,29 @@ def test_the_shipped_draws_select_what_all_draws_select(posterior, monkeypatch, 
 
 
 def test_the_same_posterior_gives_the_same_identity(posterior):
-    one, two = document(posterior), document(posterior)
+    one, two = make_document(posterior), make_document(posterior)
     assert one["identity"] == two["identity"]
-    assert document(posterior, alpha=0.9)["identity"] != one["identity"]
+    assert make_document(posterior, alpha=0.9)["identity"] != one["identity"]
 
 
-def test_a_race_tells_its_history(replay):
-    found = document(replay, refits=5)
-    assert found["race"]["rounds"]["share"][-1] == 1.0
-    assert {one["algorithm"] for one in found["race"]["out"]} == {
-        found["algorithms"].index(name) for name in replay.eliminated
+def test_the_document_of_a_race_has_its_history(replay):
+    content = make_document(replay, refits=5)
+    assert content["race"]["rounds"]["share"][-1] == 1.0
+    assert {one["algorithm"] for one in content["race"]["out"]} == {
+        content["algorithms"].index(name) for name in replay.eliminated
     }
-    assert unpacked(found["race"]["dominance"]).shape == (replay.rounds, 3)
-    assert {one["status"] for one in found["verdict"]["sentences"]} == {"member", "dominated"}
-    assert sum(one["runs"] for one in found["race"]["allocation"]) == replay.n_runs
-    assert document(replay)["race"]["dominance"] is None  # no refits, no time spent
-    assert document(replay.race)["race"]["rounds"] == found["race"]["rounds"]
+    assert unpacked(content["race"]["dominance"]).shape == (replay.rounds, 3)
+    assert {one["status"] for one in content["verdict"]["sentences"]} == {"member", "dominated"}
+    assert sum(one["runs"] for one in content["race"]["allocation"]) == replay.n_runs
+    assert make_document(replay)["race"]["dominance"] is None  # no refits, no time spent
+    assert make_document(replay.race)["race"]["rounds"] == content["race"]["rounds"]
 
 
 def test_the_runs_of_the_table_add_up_to_what_was_spent():
     names = [f"f{k}" for k in range(12)]  # so few that runs are made again for longer
     races = (drive(race_of(instances=names, seed=seed), fails=0.1) for seed in range(20))
     race = next(one for one in races if len(one.runs) < one.n_runs)
-    history = document(race)["race"]
+    history = make_document(race)["race"]
     assert sum(one["runs"] for one in history["allocation"]) == race.spent.runs == race.n_runs
     assert sum(one["time"] for one in history["allocation"]) == pytest.approx(race.spent.time)
     again = race.n_runs - len(race.runs)
@@ -133,19 +133,19 @@ def test_the_runs_of_the_table_add_up_to_what_was_spent():
 
 def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
-    found = document(race)
-    assert found["algorithms"] == ["a", "b"]
+    content = make_document(race)
+    assert content["algorithms"] == ["a", "b"]
     nothing = {"sentences": [], "summary": "Nothing is decided yet.", "close": []}
-    assert found["verdict"] == nothing
+    assert content["verdict"] == nothing
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))
-    assert document(race)["race"]["facts"]["under way"] == "13 runs"
+    assert make_document(race)["race"]["facts"]["under way"] == "13 runs"
     assert pb.report(race, tmp_path / "race.html").exists()
 
 
 @pytest.mark.slow
 def test_a_report_of_a_race_reads_its_store_once(tmp_path, monkeypatch):
-    """It read the whole store seven times."""
+    """Once, a report read the whole store seven times."""
 
     def constant(job, value):
         job.report(value + job.instance, time=1)
@@ -175,7 +175,7 @@ def test_a_report_of_a_race_reads_its_store_once(tmp_path, monkeypatch):
 
 
 def test_a_report_needs_no_installed_metadata(posterior, tmp_path, monkeypatch):
-    """As in a plain source tree. It ended with PackageNotFoundError."""
+    """A plain source tree has none; a report once ended with PackageNotFoundError."""
 
     def missing(name):
         raise metadata.PackageNotFoundError(name)
@@ -186,8 +186,8 @@ def test_a_report_needs_no_installed_metadata(posterior, tmp_path, monkeypatch):
     assert f"polarbear-race {pb.__version__}" in text
 
 
-def test_what_is_no_posterior_is_refused():
-    with pytest.raises(pb.DataError, match=r"not of dict: fit\(...\) makes a posterior of runs"):
+def test_a_wrong_subject_is_refused():
+    with pytest.raises(pb.DataError, match=r"not dict: make a posterior of runs with fit\(...\)"):
         pb.report({}, "report.html")  # type: ignore[arg-type]
 
 
@@ -196,19 +196,19 @@ def test_a_report_replaces_another_when_it_is_complete(posterior, tmp_path, monk
     before = path.read_text("utf-8")
     assert "<title>first</title>" in before
     assert '"data": "x"' in before
-    monkeypatch.setattr("polarbear.reporting.page.page_of", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("polarbear.reporting.page.render_document", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         pb.report(posterior, path)
     assert path.read_text("utf-8") == before
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_many_pairs_are_those_that_matter(monkeypatch):
+def test_many_pairs_are_reduced_to_those_that_decide_the_set(monkeypatch):
     rng = np.random.default_rng(0)
     posterior = pb.fit(pb.simulation.simulate_rankings(rng.normal(0, 2, (3, 9)), 60), draws=400)
-    whole = document(posterior)["pairs"]
-    monkeypatch.setattr("polarbear.reporting.content.MOST_PAIRS", 20)
-    some = document(posterior)["pairs"]
+    whole = make_document(posterior)["pairs"]
+    monkeypatch.setattr("polarbear.reporting.content.MAX_PAIRS", 20)
+    some = make_document(posterior)["pairs"]
     assert len(whole["first"]) == 36
     assert len(some["first"]) <= 20
     assert some["left_out"] == 36 - len(some["first"])
@@ -221,7 +221,7 @@ def test_many_pairs_are_those_that_matter(monkeypatch):
 def test_names_cannot_end_the_script_they_are_in():
     hostile = ["</script><script>alert(1)</script>", "{{script}}", "<!--", "a\u2028b"]
     race = pb.Race(hostile, [1.0], direction="minimize")
-    page = render(race, title="</title><script>alert(2)</script>{{data}}")
+    page = render_page(race, title="</title><script>alert(2)</script>{{data}}")
     assert page.count("<script") == page.count("</script>") == 2
     assert "alert(2)" in page  # in the title, escaped
     data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
@@ -229,13 +229,13 @@ def test_names_cannot_end_the_script_they_are_in():
     assert set(json.loads(data[1])["algorithms"]) == set(hostile)
 
 
-def test_a_live_page_may_ask_its_server_and_a_file_nobody():
-    content = document(pb.Race(["a", "b"], [1.0], direction="minimize"))
-    assert "connect-src 'none'" in page_of(content)
-    assert "connect-src 'self'" in page_of(content, live=True)
+def test_only_a_live_page_may_connect_to_a_server():
+    content = make_document(pb.Race(["a", "b"], [1.0], direction="minimize"))
+    assert "connect-src 'none'" in render_document(content)
+    assert "connect-src 'self'" in render_document(content, live=True)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_the_error_names_a_missing_folder(tmp_path):
     posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(2), 10))
     with pytest.raises(pb.DataError, match=r"report.html: there is no folder .*nowhere"):
         pb.report(posterior, tmp_path / "nowhere" / "report.html")

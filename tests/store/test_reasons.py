@@ -8,7 +8,7 @@ from polarbear.cli.main import main
 from polarbear.data.run import Status
 from polarbear.racing.events import MAX_REASON, Ended, Failed, from_json, to_json
 from polarbear.racing.rules import Rules
-from polarbear.reporting.content import document
+from polarbear.reporting.content import make_document
 from racers import drive, quick_fit, race_of
 
 
@@ -55,7 +55,7 @@ def test_reasons_outlive_the_coordinator(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "ended       max_runs" in text
     assert "out of paper" in text
-    content = document(again)
+    content = make_document(again)
     assert content["ended"] == "max_runs"
     facts = json.dumps(content["race"]["facts"])
     assert "out of paper" in facts

@@ -12,8 +12,8 @@ from polarbear.data.rankings import Rankings
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.model import Model
 from polarbear.racing.race import Race
-from polarbear.reporting.content import document
-from polarbear.reporting.page import page_of
+from polarbear.reporting.content import make_document
+from polarbear.reporting.page import render_document
 from polarbear.store.opening import open_store
 from polarbear.store.postgres import RACE
 
@@ -78,9 +78,9 @@ class Snapshots:
                     return self._last
                 self._model = store.model
                 race = Race.from_events(store.read(arrays=True), fit=self._fit)
-            content = document(race, title=self._title or f"Race {self.name}")
+            content = make_document(race, title=self._title or f"Race {self.name}")
             data = json.dumps(content, allow_nan=False).encode()
-            return Snapshot(events, data, page_of(content, live=True).encode())
+            return Snapshot(events, data, render_document(content, live=True).encode())
         finally:
             end = time.monotonic()
             self._next = end + max(LEAST, (end - start) * (1 / SHARE - 1))

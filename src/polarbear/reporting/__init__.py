@@ -1,6 +1,6 @@
-"""A report that a reader can open, question and print: one HTML file that needs nothing else.
+"""An interactive report in one HTML file that needs no network.
 
-``content`` says what is on the page, as data; ``packing`` makes these small; ``page`` puts them and
-the files of ``assets`` into one document. The scripts there draw with what the browser has, and
-compute selections from the shipped draws by the formulas of :mod:`polarbear.selection`.
+``content`` collects the data of the page, ``packing`` compresses them, and ``page`` combines them
+with the files of ``assets``. The scripts there draw figures, and compute selections from the draws
+in the page by the formulas of :mod:`polarbear.selection`.
 """

@@ -1,4 +1,4 @@
-"""What is on the page, as plain data: ``document``."""
+"""Collect the content of the page as plain data: ``make_document``."""
 
 import hashlib
 import json
@@ -28,17 +28,17 @@ from polarbear.racing.race import Race
 from polarbear.racing.raced import Raced
 from polarbear.racing.replay import Replay
 from polarbear.reporting.history import history, origin, stands
-from polarbear.reporting.packing import candidates, packed, packed_draws, shares
+from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
 
-KIND, VERSION = "polarbear report", 1
+DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
 
-MOST_PAIRS = 1000
-"""The most pairs in the table; of more, those that matter for membership."""
+MAX_PAIRS = 1000
+"""The most pairs in the table; of more, those that decide the Pareto set are kept."""
 
 Floats = NDArray[np.float64]
 
 
-def document(
+def make_document(
     subject: PosteriorSource,
     *,
     alpha: float | None = None,
@@ -46,35 +46,35 @@ def document(
     provenance: Mapping[str, str] | None = None,
     refits: int = 0,
 ) -> dict[str, Any]:
-    """Everything that the page of a posterior or a race draws, as numbers and text for JSON.
+    """Collect everything that the page of a posterior or a race shows, as data for JSON.
 
     Parameters
     ----------
     subject
-        A posterior, a race, or what ``race`` and ``replay`` return; also before the first decision.
+        A posterior, a race, or a result of ``race`` or ``replay``, also before the first decision.
     alpha
-        How sure to be of what is said; by default what the race's rules say, or 0.99.
+        The required certainty of statements; by default that of the race's rules, or 0.99.
     title
-        What the page is called.
+        The title of the page.
     provenance
-        More lines for the last section: where the data are from, which command made this.
+        More lines for the last section: the origin of the data, the command.
     refits
-        Of so many rounds of a race the posterior is made again, which takes its time, to show how
-        close everybody was to being dominated.
+        The most rounds of a race whose posterior is fitted again, to show how probable it was
+        that each algorithm is dominated.
 
     Examples
     --------
     >>> import numpy as np
     >>> import polarbear as pb
     >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 40))
-    >>> found = document(posterior, title="Three algorithms")
-    >>> found["title"], found["algorithms"]
+    >>> content = make_document(posterior, title="Three algorithms")
+    >>> content["title"], content["algorithms"]
     ('Three algorithms', ['a1', 'a2', 'a3'])
     """
     if not isinstance(subject, Posterior | Race | Raced):
         raise DataError(
-            f"a report is made of a posterior or a race, not of {type(subject).__name__}: "
-            "fit(...) makes a posterior of runs"
+            f"a report takes a posterior or a race, not {type(subject).__name__}: "
+            "make a posterior of runs with fit(...)"
         )
     posterior = get_posterior(subject)
     racing = None if isinstance(subject, Posterior) else subject
@@ -86,35 +86,37 @@ def document(
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]
-    made_of = {
-        **_origin(posterior, alpha),
+    provenance_lines = {
+        **_describe_origin(posterior, alpha),
         **(origin(racing) if racing else {}),
         **(provenance or {}),
     }
     content: dict[str, Any] = {
-        "kind": KIND,
-        "version": VERSION,
+        "kind": DOCUMENT_KIND,
+        "version": DOCUMENT_VERSION,
         "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
-        "about": _about(names, posterior, times, clock),
+        "about": _describe_comparison(names, posterior, times, clock),
         "alpha": alpha,
         "clock": format_unit(clock, "time"),
         "digits": choose_precision(clock),
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
-        "looks": _looks(names, cast),
-        "verdict": _verdict(posterior, racing, alpha, names),
+        "looks": _collect_styles(names, cast),
+        "verdict": _collect_verdict(posterior, racing, alpha, names),
         "race": history(racing, names, refits) if racing else None,
         "ended": get_race(racing).ended if racing else None,
-        "provenance": made_of,
-        **(_rated(posterior, alpha) if posterior else {}),
+        "provenance": provenance_lines,
+        **(_collect_ratings(posterior, alpha) if posterior else {}),
     }
-    content["identity"] = digest(json.dumps(content, sort_keys=True).encode())
+    content["identity"] = compute_digest(json.dumps(content, sort_keys=True).encode())
     content["made"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return content
 
 
-def _about(names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str) -> str:
-    """What this is about, in a line."""
+def _describe_comparison(
+    names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str
+) -> str:
+    """Write the numbers of algorithms, instances and times in one line."""
     on = (
         f"compared on {format_count(posterior.instances, 'instance')}"
         if posterior
@@ -124,32 +126,38 @@ def _about(names: Sequence[str], posterior: Posterior | None, times: Floats, clo
     return f"{format_count(len(names), 'algorithm')} {on} {where}."
 
 
-def _verdict(
+def _collect_verdict(
     posterior: Posterior | None, racing: RaceSource | None, alpha: float, names: list[str]
 ) -> dict[str, Any]:
-    """Sentences: what the posterior says, and of those whom a race left behind what it said."""
+    """Collect a sentence on each algorithm, from the posterior or, if eliminated, from the race."""
     facts = posterior.facts(alpha) if posterior else None
-    said = sentences(facts) if facts else []
-    spoken = [
+    verdicts = sentences(facts) if facts else []
+    sentences_data = [
         {"algorithm": names.index(one.algorithm), "status": one.status, "text": one.text}
-        for one in said
+        for one in verdicts
     ]
-    open_ = close(facts) if facts else []
+    close_pairs = close(facts) if facts else []
     if racing is None:
-        return {"sentences": spoken, "summary": kept(facts) if facts else "", "close": open_}
+        return {
+            "sentences": sentences_data,
+            "summary": kept(facts) if facts else "",
+            "close": close_pairs,
+        }
     race = get_race(racing)
-    for name in names[len(spoken) :] if race.rounds else ():
-        found = race.verdict(name)
-        spoken.append({"algorithm": names.index(name), "status": found.status, "text": f"{found}."})
+    for name in names[len(sentences_data) :] if race.rounds else ():
+        verdict = race.verdict(name)
+        sentences_data.append(
+            {"algorithm": names.index(name), "status": verdict.status, "text": f"{verdict}."}
+        )
     state = stands(racing)
-    said_last = f"{state[:1].upper()}{state[1:]}."
+    summary = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
-        said_last = f"{how_many_stay(len(race.pareto), len(names))} {said_last}"
-    return {"sentences": spoken, "summary": said_last, "close": open_}
+        summary = f"{how_many_stay(len(race.pareto), len(names))} {summary}"
+    return {"sentences": sentences_data, "summary": summary, "close": close_pairs}
 
 
-def _looks(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
-    """Colours and dashes, as in the figures."""
+def _collect_styles(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
+    """Collect colours and dashes of the algorithms, the same as in figures."""
     styles = cast.styles()
     return [
         {"light": look.colour, "dark": look.on_dark, "dash": look.dash}
@@ -157,100 +165,100 @@ def _looks(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
     ]
 
 
-def _rated(posterior: Posterior, alpha: float) -> dict[str, Any]:
-    """All that follows from a posterior."""
+def _collect_ratings(posterior: Posterior, alpha: float) -> dict[str, Any]:
+    """Collect ratings, draws, pairs and diagnostics of a posterior."""
     ratings = posterior.ratings
     everywhere = posterior.better_everywhere_matrix()
     lower, upper = np.quantile(ratings, [0.025, 0.975], axis=0)
-    said = posterior.diagnostics
+    diagnostics = posterior.diagnostics
     return {
         "ratings": {
             "times": posterior.times.tolist(),
-            "mean": packed(ratings.mean(axis=0, dtype=np.float64)),
-            "lower": packed(lower),
-            "upper": packed(upper),
-            "best": shares(posterior.best()),
+            "mean": pack_array(ratings.mean(axis=0, dtype=np.float64)),
+            "lower": pack_array(lower),
+            "upper": pack_array(upper),
+            "best": pack_shares(posterior.best()),
         },
-        "draws": packed_draws(ratings, candidates(ratings, everywhere)),
-        "pairs": _pairs(posterior, alpha),
+        "draws": pack_draws(ratings, find_candidates(ratings, everywhere)),
+        "pairs": _collect_pairs(posterior, alpha),
         "diagnostics": {
-            "trusted": said.trusted,
-            "measured": {name: f"{value:.3g}" for name, value in said.measured.items()},
-            "problems": list(said.problems),
-            "notes": list(said.notes),
+            "trusted": diagnostics.trusted,
+            "measured": {name: f"{value:.3g}" for name, value in diagnostics.measured.items()},
+            "problems": list(diagnostics.problems),
+            "notes": list(diagnostics.notes),
         },
     }
 
 
-def _pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
-    """The table of pairs: who is ahead of whom, how surely and when."""
+def _collect_pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
+    """Collect the table of pairs: relations, probabilities and crossings."""
     table = posterior.pairs(alpha)
     first, second = np.triu_indices(len(posterior.algorithms), 1)
-    wanted = _that_matter(posterior, alpha, first, second)
+    chosen = _choose_pairs(posterior, alpha, first, second)
     names, ahead = posterior.algorithms, posterior.better_matrix()
-    first, second = first[wanted], second[wanted]
+    first, second = first[chosen], second[chosen]
     crossings = {
         str(row): [
             {
-                "until": found.until,
-                "since": found.since,
-                "up": found.then == names[first[row]],
-                "probability": round(found.probability, 5),
+                "until": crossing.until,
+                "since": crossing.since,
+                "up": crossing.then == names[first[row]],
+                "probability": round(crossing.probability, 5),
             }
-            for found in posterior.crossings(names[first[row]], names[second[row]], alpha)
+            for crossing in posterior.crossings(names[first[row]], names[second[row]], alpha)
         ]
-        for row, k in enumerate(wanted.tolist())
+        for row, k in enumerate(chosen.tolist())
         if table["relation"][k] == "crosses"
     }
     return {
         "first": first.tolist(),
         "second": second.tolist(),
-        "relation": [table["relation"][k] for k in wanted.tolist()],
-        "everywhere": shares(np.array(table["everywhere"])[wanted]),
-        "reversed": shares(np.array(table["everywhere_reversed"])[wanted]),
-        "ahead": shares(ahead[:, first, second].T),
+        "relation": [table["relation"][k] for k in chosen.tolist()],
+        "everywhere": pack_shares(np.array(table["everywhere"])[chosen]),
+        "reversed": pack_shares(np.array(table["everywhere_reversed"])[chosen]),
+        "ahead": pack_shares(ahead[:, first, second].T),
         "crossings": crossings,
-        "left_out": len(table["first"]) - len(wanted),
+        "left_out": len(table["first"]) - len(chosen),
     }
 
 
-def _that_matter(
+def _choose_pairs(
     posterior: Posterior, alpha: float, first: NDArray[np.intp], second: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """All pairs; if they are too many, of those who stay, and of the others with who beats them."""
-    if len(first) <= MOST_PAIRS:
+    """Choose the pairs to show; of too many, members of the set and each other's dominator."""
+    if len(first) <= MAX_PAIRS:
         return np.arange(len(first))
-    kept = set(posterior.pareto(alpha))
-    stays = np.array([name in kept for name in posterior.algorithms])
-    beater = np.argmax(posterior.better_everywhere_matrix(), axis=0)
-    inside = stays[first] & stays[second]
-    by_second = ~stays[first] & (beater[first] == second)
-    by_first = ~stays[second] & (beater[second] == first)
+    members = set(posterior.pareto(alpha))
+    is_member = np.array([name in members for name in posterior.algorithms])
+    dominator = np.argmax(posterior.better_everywhere_matrix(), axis=0)
+    inside = is_member[first] & is_member[second]
+    by_second = ~is_member[first] & (dominator[first] == second)
+    by_first = ~is_member[second] & (dominator[second] == first)
     order = np.argsort(~inside, kind="stable")
-    return np.sort(order[(inside | by_first | by_second)[order]][:MOST_PAIRS])
+    return np.sort(order[(inside | by_first | by_second)[order]][:MAX_PAIRS])
 
 
-def _origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
-    """Where it comes from, as far as the posterior knows."""
+def _describe_origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
+    """Describe software, method and digest of a posterior."""
     versions = software_versions()
-    found = {"software": ", ".join(f"{name} {number}" for name, number in versions.items())}
+    origin = {"software": ", ".join(f"{name} {number}" for name, number in versions.items())}
     if posterior is None:
-        return found
+        return origin
     arrays = (posterior.times, posterior.draws, posterior.weight)
     content = [json.dumps(posterior.algorithms).encode(), *(array.tobytes() for array in arrays)]
     return {
-        **found,
+        **origin,
         "method": f"{posterior.method}, {posterior.prior}",
         "evidence": f"{posterior.evidence}, of {format_count(posterior.instances, 'instance')}",
         "certainty": f"alpha = {alpha:g}",
         "draws": f"{len(posterior.draws):,}",
-        "posterior (SHA-256)": digest(*content),
+        "posterior (SHA-256)": compute_digest(*content),
     }
 
 
-def digest(*parts: bytes) -> str:
-    """A fingerprint."""
-    found = hashlib.sha256()
+def compute_digest(*parts: bytes) -> str:
+    """Compute the SHA-256 digest of all parts together."""
+    sha256 = hashlib.sha256()
     for part in parts:
-        found.update(part)
-    return found.hexdigest()
+        sha256.update(part)
+    return sha256.hexdigest()

@@ -17,7 +17,7 @@ from polarbear.racing.events import Decided, Removed, Told
 from polarbear.racing.replay import Replay
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import to_go
-from polarbear.reporting.packing import packed
+from polarbear.reporting.packing import pack_array
 
 
 def history(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def history(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]
             "runs": found.runs.tolist(),
             "share": found.share.round(5).tolist(),
         },
-        "dominance": packed(found.dominance[:, order]) if refits else None,
+        "dominance": pack_array(found.dominance[:, order]) if refits else None,
         "out": [
             {
                 "round": event.round + 1,

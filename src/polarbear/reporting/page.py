@@ -1,4 +1,4 @@
-"""``report``: the page as one file, that opens anywhere and asks nobody for anything."""
+"""Write the report as one HTML file: ``report``."""
 
 import base64
 import hashlib
@@ -12,9 +12,9 @@ from typing import Any
 
 from polarbear.errors import DataError
 from polarbear.plots.arguments import PosteriorSource
-from polarbear.reporting.content import document
+from polarbear.reporting.content import make_document
 
-SCRIPTS = (
+SCRIPT_NAMES = (
     "data",
     "words",
     "selecting",
@@ -27,10 +27,10 @@ SCRIPTS = (
     "facts",
     "page",
 )
-"""Joined in this order: each uses those before it."""
+"""Scripts of the page, in the order of their dependencies."""
 
-REFITS = 30
-"""The number of rounds, evenly chosen, of which a report shows how close elimination was."""
+MAX_REFITS = 30
+"""The most rounds of a race whose posterior a report fits again."""
 
 
 def report(
@@ -41,23 +41,23 @@ def report(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a report: one HTML file that needs no network and nothing installed but a browser.
+    """Write a report: one HTML file that needs only a browser, and no network.
 
-    It begins with the verdict in words. Its pictures answer: say when you will stop and what to
-    look at, and the page selects as :func:`select` does, from the draws it carries along.
+    It begins with the verdict in words. Its figures are interactive: set when you will stop, and
+    the page selects an algorithm as :func:`select` does, from the draws that it contains.
 
     Parameters
     ----------
     subject
-        A posterior, or a race: what :func:`race` and :func:`replay` return, or a :class:`Race`.
+        A posterior, a :class:`Race`, or a result of :func:`race` or :func:`replay`.
     path
         The file; an older one is replaced when the new one is complete.
     alpha
-        How sure to be of what is said; by default what the race's rules say, or 0.99.
+        The required certainty of statements; by default that of the race's rules, or 0.99.
     title
-        What the page is called.
+        The title of the page.
     provenance
-        More lines for the last section: where the data are from, which command made this.
+        More lines for the last section: the origin of the data, the command.
 
     Examples
     --------
@@ -72,14 +72,14 @@ def report(
     path = Path(path)
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}")
-    written = render(subject, alpha=alpha, title=title, provenance=provenance)
+    page = render_page(subject, alpha=alpha, title=title, provenance=provenance)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(written, "utf-8")
+    partial.write_text(page, "utf-8")
     partial.replace(path)
     return path
 
 
-def render(
+def render_page(
     subject: PosteriorSource,
     *,
     live: bool = False,
@@ -87,34 +87,34 @@ def render(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as text.
+    """Render the page of a posterior or a race as HTML.
 
-    ``live``: it asks for ``data.json`` beside it every other second, which is :func:`document` as
-    JSON, and draws itself anew when that has changed; what the reader has set stays.
+    A ``live`` page loads ``data.json``, the result of :func:`make_document`, every two seconds. If
+    that has changed, the page is drawn again and keeps the settings of its reader.
     """
-    refits = 0 if live else REFITS
-    content = document(subject, alpha=alpha, title=title, provenance=provenance, refits=refits)
-    return page_of(content, live=live)
+    refits = 0 if live else MAX_REFITS
+    content = make_document(subject, alpha=alpha, title=title, provenance=provenance, refits=refits)
+    return render_document(content, live=live)
 
 
-def page_of(content: Mapping[str, Any], *, live: bool = False) -> str:
-    """The page of a document."""
-    style = _asset("page.css")
+def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
+    """Render the page of a document as HTML."""
+    style = _read_asset("page.css")
     script = "\n".join(
-        ["'use strict';", "(() => {", *(_asset(f"{n}.js") for n in SCRIPTS), "})();"]
+        ["'use strict';", "(() => {", *(_read_asset(f"{n}.js") for n in SCRIPT_NAMES), "})();"]
     )
     rules = [
         "default-src 'none'",
-        f"style-src '{_hash(style)}'",
-        f"script-src '{_hash(script)}'",
+        f"style-src '{_hash_for_policy(style)}'",
+        f"script-src '{_hash_for_policy(script)}'",
         "connect-src 'self'" if live else "connect-src 'none'",
         "base-uri 'none'",
         "form-action 'none'",
     ]
-    # Names are data: they reach the page as JSON in which no tag can begin, and as escaped text.
+    # Names reach the page only as JSON in which no tag can begin, and as escaped text.
     data = json.dumps(content, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
     verdict = content["verdict"]
-    said = [
+    sentences = [
         verdict["summary"],
         *(one["text"] for one in verdict["sentences"]),
         *verdict["close"],
@@ -123,21 +123,23 @@ def page_of(content: Mapping[str, Any], *, live: bool = False) -> str:
         "policy": "; ".join(rules),
         "title": html.escape(content["title"]),
         "style": style,
-        "words": "".join(f"<p>{html.escape(text)}</p>" for text in said),
+        "words": "".join(f"<p>{html.escape(text)}</p>" for text in sentences),
         "live": "live" if live else "still",
         "data": data,
         "script": script,
     }
-    # In one go: what was put in is never looked at again, whatever it says.
-    head, *rest = _asset("page.html").split("{{")
+    # In one pass, so that placeholders inside of inserted text are not replaced.
+    head, *rest = _read_asset("page.html").split("{{")
     pieces = (piece.split("}}", 1) for piece in rest)
     return head + "".join(parts[name] + after for name, after in pieces)
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
+    """Read a file of ``assets``."""
     return (files("polarbear.reporting") / "assets" / name).read_text("utf-8")
 
 
-def _hash(text: str) -> str:
+def _hash_for_policy(text: str) -> str:
+    """Hash a style or script for the content security policy."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -1,16 +1,16 @@
-// When the reader will stop: handles to drag below the plot, and the same as numbers.
+// The budget of the reader: handles below the plot, and the same as numbers.
 
 const KINDS = [
-  ["uniform", "anywhere in a range", "Every time of the range is as likely."],
-  ["loguniform", "anywhere, in orders of magnitude", "From 10 to 100 counts as much as from 100 to 1000."],
-  ["triangular", "around a most likely time", "Less likely the further away, and never outside of the range."],
-  ["fixed", "at a time that is known", ""],
+  ["uniform", "at any time in a range", "All times of the range are equally likely."],
+  ["loguniform", "at any time in a range, on a log scale", "From 10 to 100 counts as much as from 100 to 1000."],
+  ["triangular", "around a most likely time", "Times further away are less likely; times outside of the range are impossible."],
+  ["fixed", "at a known time", ""],
 ];
 
 const RISKS = [
-  ["expected", "on average", "the highest expected value"],
-  ["best", "to have the best", "the highest probability that no other is better"],
-  ["careful", "one whose rating is well known", "the highest low quantile of the value"],
+  ["expected", "the best on average", "the highest expected value"],
+  ["best", "the most probable best", "the highest probability that no other algorithm is better"],
+  ["careful", "a choice with a certain rating", "the highest low quantile of the value"],
 ];
 
 const ENDS = { low: "from", likely: "most likely", high: "to" };
@@ -41,7 +41,7 @@ function setUpBudget() {
 function typed(end, input) {
   const value = Number(input.value), now = budget();
   if (input.value !== "" && Number.isFinite(value)) {
-    // Who types a range begins with either end: the other one gives way.
+    // A reader may type either end of a range first: the other end moves along.
     if (end === "low" && value > now.high) state.high = value;
     if (end === "high" && value < now.low) state.low = value;
     moveEnd(end, value);
@@ -54,7 +54,7 @@ function leveled(input) {
   budgetChanged();
 }
 
-// An end stops at the grid's ends and at the other ends.
+// Move an end within the grid and up to the other ends.
 function moveEnd(end, value) {
   const now = budget(), first = model.times[0], last = model.times[model.times.length - 1];
   const shown = endsOf(state.kind);
@@ -82,7 +82,7 @@ const follow = (event, move) => {
   target.addEventListener("pointercancel", stop, { once: true });
 };
 
-// Ends of the grid are exact, all between is as fine as one can point.
+// The time at a pixel: exact at the ends of the grid, three digits in between.
 function timeAt(pixel) {
   const [from, to] = frame.x.ends;
   if (pixel <= from) return model.times[0];
@@ -112,7 +112,7 @@ function pressed(event, end) {
   moveEnd(end, timeAt(to_end ?? now + by * (to - from)));
 }
 
-// Put handles, numbers and the window of the plot where the budget is.
+// Place handles, numbers and the window of the plot at the budget.
 function placeBudget() {
   const now = budget(), shown = endsOf(state.kind), single = model.times.length === 1;
   byId("track").hidden = single;
@@ -125,7 +125,7 @@ function placeBudget() {
   byId("level").hidden = !cautious;
   byId("level-input").value = state.level;
   byId("risk-hint").textContent = cautious
-    ? `What the value exceeds in ${plain(100 * (1 - state.level))} of 100 draws of the ratings decides. This guards against not knowing the ratings, not against runs that go badly: rankings do not show how bad.`
+    ? `The choice has the highest ${plain(100 * state.level)} % quantile of the value over posterior draws. This accounts for uncertain ratings, but not for bad runs: rankings do not show how bad a run is.`
     : `The choice has ${RISKS.find(([risk]) => risk === state.risk)[2]}.`;
   const logs = byId("controls").querySelector("[value=loguniform]");
   logs.disabled = !(now.low > 0);
@@ -138,7 +138,7 @@ function placeBudget() {
   const [from, to] = state.kind === "fixed" ? [now.likely, now.likely] : [now.low, now.high];
   const left = frame.x(from), wide = Math.max(frame.x(to) - left, 1.5);
   const area = byId("window"), between = byId("track").querySelector(".span"), rail = byId("track").querySelector(".rail");
-  // Of the whole grid there is nothing to point out.
+  // A window over the whole grid is not marked.
   area.classList.toggle("all", left <= frame.x.ends[0] && left + wide >= frame.x.ends[1] - 0.5);
   area.setAttribute("x", left);
   area.setAttribute("width", wide);
@@ -150,7 +150,7 @@ function placeHandle(handle, end, now, shown) {
   handle.hidden = !shown.includes(end);
   const [floor, ceiling] = [end === "high" || (end === "likely" && shown.includes("low")) ? now.low : model.times[0],
     end === "low" || (end === "likely" && shown.includes("high")) ? now.high : model.times[model.times.length - 1]];
-  const says = { "aria-label": end === "likely" && state.kind === "fixed" ? "time I stop" : `budget, ${ENDS[end]}`,
+  const says = { "aria-label": end === "likely" && state.kind === "fixed" ? "time at which I stop" : `budget, ${ENDS[end]}`,
     "aria-valuemin": floor, "aria-valuemax": ceiling, "aria-valuenow": now[end], "aria-valuetext": moment(now[end]) };
   for (const [name, value] of Object.entries(says)) handle.setAttribute(name, value);
   if (frame) handle.style.left = `${frame.x(now[end])}px`;

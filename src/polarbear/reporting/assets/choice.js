@@ -1,4 +1,4 @@
-// What to run: the answer in words, all algorithms behind it, and how to ask the same in Python.
+// The choice: in words, as a table of all algorithms, and as a call in Python.
 
 const FEW_CHOICES = 8;
 const NEVER = "another algorithm is ahead at all times in every draw";
@@ -27,16 +27,16 @@ function reasons(first, second, now) {
     ` (${figure(low)} to ${figure(high)} with a probability of 95 %)`];
   if (state.risk === "careful") said.push(` and above ${figure(cautious)} in ${plain(100 * (1 - state.level))} of 100 cases`);
   said.push(`. It is the best choice with ${saying(first.best)}. `);
-  said.push(first.regret < 5e-6 ? "To know the ratings better would change nothing."
-    : `Not to know the ratings better costs ${figure(first.regret)} on average: ${worth(first)}.`);
+  said.push(first.regret < 5e-6 ? "More certain ratings would not change the choice."
+    : `Its expected regret, because ratings are uncertain, is ${figure(first.regret)}: ${worth(first)}.`);
   if (second && second.shown) said.push(" Next comes ", named(second.code), ".");
   return said;
 }
 
-// The regret in words: what somebody would gain from more experiments.
+// The regret in words: the most that more experiments could gain.
 function worth({ regret, expected }) {
   const share = regret / expected;
-  if (share < 0.005) return "more experiments would not change much";
+  if (share < 0.005) return "more experiments would gain little";
   return `${share < 0.05 ? "a small" : "a considerable"} part (${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %) of the rating`;
 }
 

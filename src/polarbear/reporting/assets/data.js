@@ -1,16 +1,16 @@
-// What the page carries along, and what its reader has set.
+// The data of the page, and the settings of its reader.
 
 let model = null;
 
 const state = {
   hidden: new Set(),   // names of algorithms that are not drawn
   view: "rating",      // or "best"
-  scale: null,         // "log" or "linear"; null until somebody chooses
+  scale: null,         // "log" or "linear"; null until the reader chooses
   kind: "uniform",     // or "loguniform", "fixed", "triangular"
   low: null, high: null, likely: null,   // null: the ends of the grid, and its middle
   risk: "expected",    // or "best", "careful"
   level: 0.05,
-  pairs: null,         // whose pairs are shown; null until somebody chooses
+  pairs: null,         // the algorithms whose pairs are shown; null until the reader chooses
   sort: { column: "relation", up: true },
   open: new Set(),     // lists that are shown in full
 };
@@ -25,21 +25,21 @@ function unpacked({ kind, base64 }) {
   return kind === "u2" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
 }
 
-// Shares of one, in two bytes each.
+// Unpack shares between 0 and 1 from two bytes each.
 function shares(packed) {
   const found = new Float64Array(unpacked(packed));
   for (let i = 0; i < found.length; i++) found[i] /= 65535;
   return found;
 }
 
-// An array of shape (times, algorithms) as a curve for each algorithm.
+// Split an array of shape (times, algorithms) into a curve for each algorithm.
 function curves(values, n) {
   const found = Array.from({ length: n }, () => new Float64Array(values.length / n));
   values.forEach((value, i) => { found[i % n][Math.floor(i / n)] = value; });
   return found;
 }
 
-// Draws of the ratings: for each algorithm that may be chosen, for each time, an array.
+// Unpack the draws of ratings: for each algorithm that may be chosen, for each time, an array.
 function drawsOf(packed, n) {
   const [offset, step, levels] = [packed.offset, packed.step, packed.levels].map(unpacked);
   const [, times, count] = packed.levels.shape;
@@ -89,7 +89,7 @@ function logTime() {
   return model.times[model.times.length - 1] >= 20 * model.times[0];
 }
 
-// The budget that is asked about, inside of what is known.
+// The budget of the reader, limited to the times of the data.
 function budget() {
   const first = model.times[0], last = model.times[model.times.length - 1];
   const inside = (value) => Math.min(Math.max(value, first), last);

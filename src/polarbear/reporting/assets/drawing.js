@@ -19,15 +19,14 @@ const html = (name, attributes = {}, ...children) =>
 const svg = (name, attributes = {}, ...children) =>
   filled(document.createElementNS(SVG, name), attributes, children);
 
-// The colours of an algorithm, of which the style sheet takes the one that fits the paper.
+// The colours of an algorithm; the style sheet takes the one for a light or a dark page.
 const tint = (code) => ({ "--light": model.looks[code].light, "--dark": model.looks[code].dark });
 const dash = (code) => (model.looks[code].dash.length ? model.looks[code].dash.join(" ") : null);
 
-// Names of any script keep to themselves.
-
-// A name beside its swatch: where the name is long it wraps in a column of its own.
+// A name beside its swatch; a long name wraps in a column of its own.
 const labelled = (code) => html("span", { class: "labelled" }, swatch(code), named(code));
 
+// A name, isolated from the text direction around it.
 const named = (code) => html("bdi", { class: "name" }, model.algorithms[code]);
 
 const swatch = (code) => svg("svg", { class: "swatch tinted", viewBox: "0 0 22 8", "aria-hidden": "true", look: tint(code) },
@@ -38,7 +37,7 @@ const shortened = (text, most) => {
   return letters.length <= most ? letters.join("") : `${letters.slice(0, most - 1).join("")}…`;
 };
 
-// From values to pixels and back.
+// A scale that converts values to pixels and back.
 function scaleOf(first, last, from, to, log) {
   const place = log ? Math.log : (value) => value;
   const back = log ? Math.exp : (value) => value;
@@ -76,7 +75,7 @@ function logTicks(first, last, about) {
 
 const line = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-// Heights for labels that would like to be at these, none closer than a gap.
+// Move heights of labels at least a gap apart.
 function spread(wanted, gap, low, high) {
   const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
   const place = wanted.slice();
@@ -87,7 +86,7 @@ function spread(wanted, gap, low, high) {
   return place;
 }
 
-// A row of buttons of which one is pressed.
+// Draw a row of buttons, one of which is pressed.
 function choices(root, options, pressed, choose) {
   root.replaceChildren(...options.map(([value, text]) => html("button", {
     type: "button", class: "option", "data-value": value, "aria-pressed": String(value === pressed),
@@ -95,16 +94,16 @@ function choices(root, options, pressed, choose) {
   }, text)));
 }
 
-// To draw a row anew must not take the keyboard away from where it was.
+// Keep the keyboard focus when a row is drawn again.
 function focusAgain(root, value) {
   [...root.children].find((one) => one.dataset.value === value)?.focus();
 }
 
 const toggled = (set, value) => { if (!set.delete(value)) set.add(value); };
 
-// A long list shows its beginning until somebody asks for all.
+// Show the beginning of a long list, with a button for all of it.
 function shortList(button, name, total, few, what, draw) {
-  // Not worth a button for a few more.
+  // A few more entries are shown without a button.
   const all = state.open.has(name) || total <= 1.3 * few;
   button.hidden = total <= 1.3 * few;
   button.textContent = all ? `Show the first ${few} only` : `Show all ${total.toLocaleString("en-US")} ${what}`;

@@ -1,4 +1,4 @@
-// What is said in words: the verdict, diagnostics, and where everything comes from.
+// Text: the verdict, diagnostics and provenance.
 
 const FEW_SENTENCES = 12;
 
@@ -24,11 +24,11 @@ function drawDiagnostics() {
   byId("diagnostics").hidden = !diagnostics;
   const problems = diagnostics ? diagnostics.problems : [];
   byId("warning").hidden = !problems.length;
-  byId("warning").textContent = problems.length ? `Do not trust what follows: ${problems.join("; ")}.` : "";
+  byId("warning").textContent = problems.length ? `Do not trust these results: ${problems.join("; ")}.` : "";
   if (!diagnostics) return;
   byId("trusted").textContent = diagnostics.trusted
-    ? "Nothing speaks against the posterior as a description of the model: its numerical checks passed."
-    : `No: ${problems.join("; ")}.`;
+    ? "All numerical checks of the posterior passed."
+    : `The posterior cannot be trusted: ${problems.join("; ")}.`;
   drawFacts(byId("measured"), diagnostics.measured);
   byId("notes").replaceChildren(...diagnostics.notes.map((note) => html("li", {}, note)));
 }

@@ -1,4 +1,4 @@
-// Draw everything; draw again when there is more room, or news.
+// Draw the page; draw it again when its width or its data change.
 
 function drawAll() {
   drawVerdict();
@@ -34,7 +34,7 @@ new ResizeObserver(() => {
   drawWidths();
 }).observe(document.documentElement);
 
-// What is drawn anew must not take the keyboard away from whoever is using it.
+// Keep the keyboard focus when the page is drawn again.
 function keepingFocus(draw) {
   const held = document.activeElement, home = held?.closest("[id]")?.id, value = held?.dataset.value;
   draw();
@@ -43,8 +43,8 @@ function keepingFocus(draw) {
   }
 }
 
-// A live page asks for news, and says when it heard of them last.
-const EVERY = 2000;
+// A live page loads new data, and shows the time of the last ones.
+const POLL_MILLISECONDS = 2000;
 
 function heading(content) {
   return content.ended ? `The race has ended (${content.ended}): as of ${content.made}.` : `Live: as of ${content.made}.`;
@@ -56,7 +56,7 @@ async function listen() {
   says.hidden = false;
   says.classList.toggle("lost", !content);
   says.textContent = content ? heading(content) : `No answer from the server: this is as of ${model.made}.`;
-  setTimeout(listen, EVERY);
+  setTimeout(listen, POLL_MILLISECONDS);
   if (content && content.identity !== model.identity) {
     model = opened(content);
     keepingFocus(drawAll);

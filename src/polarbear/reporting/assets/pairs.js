@@ -1,4 +1,4 @@
-// Pair by pair: who is ahead at all times, who when, and where they cross.
+// The table of pairs: probabilities to be ahead at all times, over time, and crossings.
 
 const FEW_PAIRS = 20;
 const RELATIONS = ["dominates", "is dominated by", "crosses", "equals", "undecided"];
@@ -6,7 +6,7 @@ const RELATIONS = ["dominates", "is dominated by", "crosses", "equals", "undecid
 const COLUMNS = [
   ["first", "first"], ["relation", ""], ["second", "second"],
   ["everywhere", "P(first ahead at all times)"], ["reversed", "P(second ahead at all times)"],
-  ["when", "who is ahead when"],
+  ["when", "ahead over time"],
 ];
 
 function drawPairs() {
@@ -14,7 +14,7 @@ function drawPairs() {
   byId("pairs").hidden = !pairs || !pairs.first.length;
   if (byId("pairs").hidden) return;
   byId("pairs-lead").replaceChildren(
-    `What is said of a pair has a certainty of ${plain(100 * alpha)} %. `,
+    `Statements about pairs have a probability of at least ${plain(100 * alpha)} %. `,
     model.times.length > 1 ? `Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: ` : "",
     key("first", "the first is ahead"), " ", key("second", "the second is ahead"), " ", key("open", "not certain"));
   drawFilter(pairs);
@@ -53,7 +53,7 @@ function sortedPairs(pairs) {
     .sort((a, b) => (up ? order(a, b) : order(b, a)) || a - b);
 }
 
-// Of many algorithms the pairs of those who stay are shown first.
+// With many algorithms, pairs of the Pareto set are shown by default.
 const whose = () => state.pairs ?? (model.n > 8 && model.pareto.length > 1 ? "set" : "all");
 
 function wantedPair(pairs, row) {
@@ -71,13 +71,13 @@ function drawFilter(pairs) {
   root.replaceChildren(html("label", {}, "Show pairs of ", html("select", { on: { change: (event) => { state.pairs = event.target.value; drawPairs(); } } },
     option("all", "all algorithms"), option("set", "the Pareto set"),
     ...model.mean.map((_, code) => option(`a:${model.algorithms[code]}`, shortened(model.algorithms[code], 40))))),
-    pairs.left_out ? html("span", { class: "soft" }, ` ${plural(pairs.left_out, "pair")} of algorithms that are left out are not listed.`) : "");
+    pairs.left_out ? html("span", { class: "soft" }, ` ${plural(pairs.left_out, "pair")} of dominated algorithms are not listed.`) : "");
 }
 
 function pairRow(pairs, row) {
-  // Who is left out is left out by somebody: against others it may stay undecided for good.
-  const open = [pairs.first[row], pairs.second[row]].every(inSet) ? "undecided against" : "undecided, one is out:";
-  const relation = { equals: "practically equals", crosses: "changes places with", undecided: open }[pairs.relation[row]] ?? pairs.relation[row];
+  // A dominated algorithm may stay undecided against all but the one that dominates it.
+  const open = [pairs.first[row], pairs.second[row]].every(inSet) ? "undecided against" : "undecided (one is dominated) against";
+  const relation = { equals: "is equivalent to", undecided: open }[pairs.relation[row]] ?? pairs.relation[row];
   return html("tr", {},
     html("th", { scope: "row" }, labelled(pairs.first[row])),
     html("td", { class: "relation" }, relation),
@@ -87,7 +87,7 @@ function pairRow(pairs, row) {
     html("td", { class: "when" }, ...whenAhead(pairs, row)));
 }
 
-// Stretches of time in which one of the two is certainly ahead.
+// Split time into stretches in which one of the two, or neither, is certainly ahead.
 function stretches(ahead) {
   const side = (p) => (p >= model.alpha ? "first" : 1 - p >= model.alpha ? "second" : "open");
   const found = [];
@@ -116,8 +116,8 @@ function whenAhead(pairs, row) {
   const crossed = (pairs.crossings[row] ?? []).map(({ until, since, probability }) =>
     `between ${roughly(until)} and ${roughly(since)} (${saying(probability)})`);
   return [
-    svg("svg", { class: "stretches", width: 160, height: 12, viewBox: "0 0 160 12", role: "img", "aria-label": says.join("; ") || "nobody for certain" },
-      svg("title", {}, says.join("; ") || "nobody for certain"), ...bars),
+    svg("svg", { class: "stretches", width: 160, height: 12, viewBox: "0 0 160 12", role: "img", "aria-label": says.join("; ") || "neither is certainly ahead" },
+      svg("title", {}, says.join("; ") || "neither is certainly ahead"), ...bars),
     html("span", { class: "soft" }, crossed.length ? `they cross ${crossed.join(", and ")}` : ""),
   ];
 }

@@ -1,4 +1,4 @@
-// How a race went: dominance over rounds, who was out when, what was spent on whom.
+// The race: dominance over rounds, eliminations, and cost by algorithm.
 
 function drawRace() {
   const { race } = model;
@@ -28,7 +28,7 @@ function roundAxis(x, race, width, right, bottom, title) {
   ].flat(2);
 }
 
-// Probabilities from 0.9 on have half of the height, for that is where it is decided.
+// Probabilities above 0.9 take half of the height, because eliminations happen there.
 function splitScale(top, bottom) {
   const middle = (top + bottom) / 2;
   const low = scaleOf(0, 0.9, bottom, middle + 4, false), high = scaleOf(0.9, 1, middle - 4, top, false);
@@ -55,7 +55,7 @@ function drawDominance(race, width) {
     ...race.settled.map(({ round, algorithm }) => [round, algorithm, values[(round - 1) * n + algorithm]])
       .filter(([, , p]) => Number.isFinite(p)).map(([round, algorithm, p]) => mark("settled", x(round), y(p), algorithm)),
   ];
-  // Names stand at the end for those who came so far, and beside their cross for those who are out.
+  // Names of racing algorithms are at the end, those of eliminated ones beside their crosses.
   const lasts = (code) => of(code).at(-1)[0] === rounds;
   const order = codes.slice().reverse().filter((code) => lasts(code) && (inSet(code) || codes.length <= 16)).slice(0, 18);
   const places = order.map((code) => codes.indexOf(code));
@@ -67,9 +67,9 @@ function drawDominance(race, width) {
   labels.push(...gone.map((code) => svg("text", { class: "label other", x: ends[codes.indexOf(code)][0] + 9, y: ends[codes.indexOf(code)][1] + 4 },
     shortened(model.algorithms[code], 20))));
   return html("figure", {},
-    html("figcaption", {}, html("strong", {}, "How close is anybody to being dominated? "),
-      "The highest probability that some other algorithm is ahead at all times. ",
-      html("span", { class: "soft" }, "× out, ◆ known to belong. The upper half of the axis is stretched.")),
+    html("figcaption", {}, html("strong", {}, "Probability of being dominated. "),
+      "The highest probability that another algorithm is ahead at all times. ",
+      html("span", { class: "soft" }, "× eliminated, ◆ certain member of the Pareto set. The axis is stretched above 0.9.")),
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Dominance over ${plural(rounds, "round")}` },
       ticks.flat(), svg("line", { class: "limit", x1: 52, x2: width - right, y1: y(model.alpha), y2: y(model.alpha) }),
       curves, marks, labels, roundAxis(x, race, width, right, bottom, "round")));
@@ -85,16 +85,16 @@ function drawSettled(race, width) {
   const height = 170, bottom = height - 44, right = width >= 640 ? 170 : 14;
   const x = roundScale(race, width, right), y = scaleOf(0, 1, bottom, 10, false);
   const points = race.rounds.share.map((share, r) => [x(r + 1), y(share)]);
-  const now = race.rounds.share.at(-1), question = html("strong", {}, "How much is settled? ");
-  // A picture of one level says no more than a sentence.
+  const now = race.rounds.share.at(-1), question = html("strong", {}, "Decided pairs. ");
+  // A sentence replaces a figure of a constant.
   if (race.rounds.share.every((share) => share === now)) {
     const after = `after ${plural(points.length, "round")}`;
-    const said = now === 0 ? `The relation of no pair is known ${after}.` : `The relation of ${(100 * now).toFixed(0)} % of pairs is known ${after}, as after the first.`;
+    const said = now === 0 ? `No pair is decided ${after}.` : `${(100 * now).toFixed(0)} % of pairs are decided ${after}, as after the first.`;
     return html("figure", { id: "settled" }, html("figcaption", {}, question, said));
   }
   return html("figure", {},
-    html("figcaption", {}, question, "The share of pairs whose relation is known."),
-    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${(100 * now).toFixed(0)} % of pairs are settled after ${plural(points.length, "round")}` },
+    html("figcaption", {}, question, "The share of pairs whose relation is certain."),
+    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${(100 * now).toFixed(0)} % of pairs are decided after ${plural(points.length, "round")}` },
       [0, 0.5, 1].map((tick) => [
         svg("line", { class: "grid", x1: 52, x2: width - right, y1: y(tick), y2: y(tick) }),
         svg("text", { class: "tick end", x: 45, y: y(tick) + 4 }, `${100 * tick} %`),
@@ -106,7 +106,7 @@ function drawSettled(race, width) {
 }
 
 function drawOut(race) {
-  if (!race.out.length) return html("p", {}, "Nobody is out.");
+  if (!race.out.length) return html("p", {}, "No algorithm has been eliminated.");
   const listed = (names) => names.length ? `${plural(names.length, "instance")}: ${shortened(names.join(", "), 40)}` : "";
   const rows = race.out.map(({ round, algorithm, by, probability, decisive }) => html("tr", {},
     html("td", { class: "number" }, round),
@@ -114,10 +114,10 @@ function drawOut(race) {
     html("td", {}, labelled(by)),
     html("td", { class: "number" }, probability === null ? "" : chance(probability)),
     html("td", { title: decisive.join(", ") }, listed(decisive))));
-  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Who is out?"), " ",
-      html("span", { class: "soft" }, "Hangs on: the fewest instances without which it would not be dominated.")),
+  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Eliminated algorithms."), " ",
+      html("span", { class: "soft" }, "Depends on: the fewest instances without which it would not be dominated.")),
     html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
-      ...[["round", "number"], ["out", ""], ["dominated by", ""], ["P", "number"], ["hangs on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+      ...[["round", "number"], ["eliminated", ""], ["dominated by", ""], ["P", "number"], ["depends on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
     html("tbody", {}, ...rows))));
 }
 
@@ -132,7 +132,7 @@ function drawAllocation(race) {
     html("td", { class: "number" }, runs.toLocaleString("en-US")),
     html("td", { class: "number" }, instances.toLocaleString("en-US"))));
   const head = [["algorithm", ""], ["", ""], [model.clock === "time" ? "time" : model.clock, "number"], ["runs", "number"], ["instances", "number"]];
-  return html("figure", {}, html("figcaption", {}, html("strong", {}, "What was spent on whom?")),
+  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Cost by algorithm.")),
     html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
       html("tbody", {}, ...rows))));
 }

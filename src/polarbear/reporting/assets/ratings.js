@@ -1,16 +1,16 @@
-// Ratings over time: lines with bands, names to toggle, figures at a time.
+// Ratings over time: lines with bands, names to toggle, values at a time.
 
-let frame = null;   // where things are in the plot as it was drawn last
+let frame = null;   // scales and size of the plot as it was drawn last
 
 const visible = () => model.mean.map((_, code) => code).filter((code) => !state.hidden.has(model.algorithms[code]));
 
-// Those that matter are drawn last, on top.
+// Members of the Pareto set are drawn last, on top.
 const byImportance = (codes) => codes.slice().sort((a, b) => inSet(a) - inSet(b) || a - b);
 
 const shownCurves = () => (state.view === "best" ? model.best : model.mean);
 
 function drawRatings() {
-  choices(byId("views"), [["rating", "Rating"], ["best", "Chance to be the best"]], state.view, (view) => {
+  choices(byId("views"), [["rating", "Rating"], ["best", "Probability of being the best"]], state.view, (view) => {
     state.view = view;
     drawRatings();
   });
@@ -83,7 +83,7 @@ function drawPlot() {
     class: inSet(code) ? "curve tinted" : "curve tinted other", "data-code": code, "stroke-dasharray": dash(code),
     d: line(times.map((time, t) => [x(time), y(values[code][t])])), look: tint(code),
   });
-  // Bands of all would hide each other where there are many: those of who stays are enough.
+  // With many algorithms only members of the Pareto set have bands, which would overlap otherwise.
   const banded = state.view === "rating" ? codes.filter((code) => inSet(code) || codes.length <= 8) : [];
   const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": described() },
     axes(x, y, width, height, right, log, highest),
@@ -98,7 +98,7 @@ function drawPlot() {
 }
 
 const described = () => {
-  const what = state.view === "best" ? "Probability to have the highest rating" : "Ratings with bands of 95 %";
+  const what = state.view === "best" ? "Probability of the highest rating" : "Ratings with 95 % credible bands";
   return `${what} of ${plural(visible().length, "algorithm")} from ${range(model.times[0], model.times[model.times.length - 1])}. ${model.verdict.summary}`;
 };
 
@@ -124,7 +124,7 @@ function axes(x, y, width, height, right, log, highest) {
   ].flat(2);
 }
 
-// Names at the ends of their lines, as many as fit; those that stay come first.
+// Names at the ends of their lines, as many as fit; members of the Pareto set come first.
 function labels(codes, values, x, y, height, last) {
   const fit = Math.floor((height - 50) / 15);
   const all = codes.slice().reverse();
@@ -170,7 +170,7 @@ const nearest = (pixel) => {
 
 let pointed = null;
 
-// Show the figures at a time, those near the pointer first.
+// Show the values at a time, and emphasise the curve next to the pointer.
 function pointAt(t, pixel = null) {
   const tip = byId("tip"), cross = byId("cross");
   pointed = t;
@@ -213,7 +213,7 @@ function drawFigures() {
     ...codes.map((code) => html("th", { scope: "col", class: "number" }, named(code))));
   const rows = model.times.map((time, t) => html("tr", {}, html("th", { scope: "row", class: "number" }, timed(time)),
     ...codes.map((code) => html("td", { class: "number" }, values[code][t].toFixed(3)))));
-  const caption = state.view === "best" ? "Probability to have the highest rating" : "Mean ratings";
+  const caption = state.view === "best" ? "Probability of the highest rating" : "Mean ratings";
   byId("figures").querySelector("div").replaceChildren(
     html("table", {}, html("caption", {}, caption), html("thead", {}, head), html("tbody", {}, ...rows)));
 }

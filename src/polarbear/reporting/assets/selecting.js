@@ -1,6 +1,6 @@
-// The twin of polarbear.selection: from ratings, a preference and a risk to what should be run.
+// Selection as in polarbear.selection: rank algorithms by ratings, a preference and a risk.
 
-// Weights on a grid of masses at points: each goes to its two neighbours, by nearness.
+// Distribute masses at points over a grid: each goes to its two neighbours, by linear interpolation.
 function sharedOut(points, mass, grid) {
   const weights = new Float64Array(grid.length);
   if (grid.length === 1) return weights.fill(1);
@@ -30,7 +30,7 @@ function between(low, high, times, log) {
 
 const PIECES = 64;
 
-// preferences.distribution(triangular): the mass of each piece of time sits in its middle.
+// preferences.distribution(triangular): the mass of each piece of time is at its midpoint.
 function triangular(low, likely, high, times) {
   if (low === high || times.length === 1) return sharedOut([low], [1], times);
   const below = (time) => {
@@ -54,7 +54,7 @@ function weightsOf(kind, { low, high, likely }, times) {
   return between(low, high, times, kind === "loguniform");
 }
 
-// As numpy has it: linear between the two nearest.
+// A quantile by linear interpolation, as numpy computes it.
 function quantile(sorted, level) {
   const place = level * (sorted.length - 1);
   const left = Math.floor(place), right = Math.min(left + 1, sorted.length - 1);
@@ -63,7 +63,7 @@ function quantile(sorted, level) {
 
 const mean = (values) => values.reduce((sum, one) => sum + one, 0) / values.length;
 
-// Values of an algorithm, draw by draw.
+// The value of an algorithm in each draw.
 function valuesOf(draws, weights, count) {
   const values = new Float64Array(count);
   weights.forEach((weight, t) => {
@@ -73,7 +73,7 @@ function valuesOf(draws, weights, count) {
 }
 
 // All algorithms, best first: code, score, expected, best, regret, low and high of the value.
-// Those that another one is ahead of in every draw have no draws and come last.
+// Algorithms behind another one in every draw have no draws and come last.
 function selected(weights, risk, level) {
   const codes = Array.from({ length: model.n }, (_, code) => code);
   const values = codes.map((code) => {

@@ -1,4 +1,4 @@
-// Numbers in words: as the Python side writes them.
+// Format numbers and times as the Python package does.
 
 // Six digits, with commas: 12,345.7
 function plain(value) {
@@ -10,7 +10,7 @@ function plain(value) {
 
 const unit = () => (model.clock === "time" ? "" : ` ${model.clock}`);
 
-// A time with the digits that say something; data/names.py has the rule.
+// A time with its significant digits, by the rule of _text.py.
 function timed(time) {
   const whole = model.digits === "whole" ? Math.floor(time * (1 + 1e-9)) : Math.round(time);
   if (model.digits === "whole" || (model.digits === "seconds" && Math.abs(time) >= 100)) return whole.toLocaleString("en-US");
@@ -20,7 +20,7 @@ function timed(time) {
 const moment = (time) => timed(time) + unit();
 const range = (from, to) => (timed(from) === timed(to) ? moment(from) : `${timed(from)} to ${moment(to)}`);
 
-// As fine as a time of a grid needs to be in a sentence.
+// A time with four digits, for sentences.
 const roughly = (time) => timed(Number(time.toPrecision(4)));
 
 // For an axis: 20k, 3M
@@ -31,7 +31,7 @@ function short(value) {
   return size >= 1e4 ? `${plain(value / 1e3)}k` : plain(value);
 }
 
-// Three digits, which is as fine as somebody can point at.
+// Three digits, the precision of a pointer.
 const rounded = (value) => Number(value.toPrecision(3));
 
 function figure(value) {
@@ -39,7 +39,7 @@ function figure(value) {
   return Math.abs(value) < 0.001 ? String(Number(value.toPrecision(2))) : value.toFixed(3);
 }
 
-// A probability, and never a flat 0 or 1.
+// A probability, never as exactly 0 or 1.
 function chance(p) {
   if (p > 0.9995) return "> 0.999";
   return p < 0.0005 ? "< 0.001" : p.toFixed(3);
