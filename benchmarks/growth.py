@@ -77,12 +77,14 @@ def of_runs() -> dict[str, list[list[float]]]:
 
 def napped(workers: int) -> float:
     """Wall seconds until all workers of this machine have made their eight runs."""
-    from polarbear.running.backends.interface import start
-    from polarbear.running.backends.local_processes import Local
+    from polarbear.running.backends.interface import start_backend
+    from polarbear.running.backends.local_processes import LocalProcesses
 
-    with closing(start(overhead.setup_of(overhead.long_sleeper), Local(workers))) as engine:
-        overhead.ours(engine, workers, overhead.long_sleeper)  # slots are there
-        return overhead.ours(engine, 8 * workers, overhead.long_sleeper)[0]
+    with closing(
+        start_backend(overhead.setup_of(overhead.long_sleeper), LocalProcesses(workers))
+    ) as backend:
+        overhead.ours(backend, workers, overhead.long_sleeper)  # slots are there
+        return overhead.ours(backend, 8 * workers, overhead.long_sleeper)[0]
 
 
 def measured() -> Points:

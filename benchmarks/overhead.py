@@ -17,8 +17,8 @@ import numpy as np
 from measuring import HEAD, Row, asked, cells, keep, load, shown, table
 
 from polarbear.racing.jobs import Key, job
-from polarbear.running.backends.interface import start
-from polarbear.running.backends.local_processes import Local
+from polarbear.running.backends.interface import start_backend
+from polarbear.running.backends.local_processes import LocalProcesses
 from polarbear.running.solvers.setup import Setup
 
 NAP = 0.05
@@ -54,13 +54,13 @@ def jobs_of(solver, n):
     return [job(0, Key(solver.__name__, "0", next(_numbers)), 10.0) for _ in range(n)]
 
 
-def ours(engine, n, solver=sleeper):
+def ours(backend, n, solver=sleeper):
     """Wall seconds of so many runs, and CPU seconds of what contains them."""
     start_ = time.perf_counter()
-    engine.submit(jobs_of(solver, n))
+    backend.submit(jobs_of(solver, n))
     got = []
-    while engine.pending:
-        got += engine.outcomes()
+    while backend.pending:
+        got += backend.outcomes()
     assert len(got) == n
     return time.perf_counter() - start_, sum(outcome.cpu for outcome in got)
 
@@ -82,15 +82,15 @@ def bare_dask(client, n):
     return time.perf_counter() - start_
 
 
-def compared(name, bare, engine, n, parts):
+def compared(name, bare, backend, n, parts):
     """Both in turns; the ratio of all their seconds."""
     size = n // parts
-    ours(engine, 10)
+    ours(backend, 10)
     bare(10)
     mine, cpu, theirs = 0.0, 0.0, 0.0
     for _ in range(parts):
         theirs += bare(size)
-        seconds, used = ours(engine, size)
+        seconds, used = ours(backend, size)
         mine, cpu = mine + seconds, cpu + used
     done = size * parts
     return Row(
@@ -109,26 +109,29 @@ def rows(quick: bool, n: int = 400, parts: int = 4) -> Iterator[Row]:
     """Processes of this machine, and Dask; in a hurry, ``race.py`` has it all."""
     if quick:
         return
-    with ProcessPoolExecutor(2) as pool, closing(start(setup_of(sleeper), Local(2))) as engine:
-        yield compared("process pool", lambda k: bare_processes(pool, k), engine, n, parts)
+    with (
+        ProcessPoolExecutor(2) as pool,
+        closing(start_backend(setup_of(sleeper), LocalProcesses(2))) as backend,
+    ):
+        yield compared("process pool", lambda k: bare_processes(pool, k), backend, n, parts)
     from distributed import Client, LocalCluster
 
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
-        closing(start(setup_of(sleeper), client)) as engine,
+        closing(start_backend(setup_of(sleeper), client)) as backend,
     ):
-        yield compared("Dask", lambda k: bare_dask(client, k), engine, n, parts)
+        yield compared("Dask", lambda k: bare_dask(client, k), backend, n, parts)
 
 
 def utilisation(n, slots):
     """How much of the time of so many slots is spent in solvers, while jobs are waiting."""
-    with closing(start(setup_of(heavy_tailed), Local(slots))) as engine:
+    with closing(start_backend(setup_of(heavy_tailed), LocalProcesses(slots))) as backend:
         start_ = time.perf_counter()
-        engine.submit(jobs_of(heavy_tailed, n))
+        backend.submit(jobs_of(heavy_tailed, n))
         ends, asleep = [], []
-        while engine.pending:
-            for outcome in engine.outcomes():
+        while backend.pending:
+            for outcome in backend.outcomes():
                 ends.append(time.perf_counter() - start_)
                 asleep.append(outcome.run.value[0])
         ends, asleep = np.array(ends), np.array(asleep)

@@ -69,7 +69,7 @@ def workers(number: int) -> Figures:
     """How busy so many workers of Dask are kept, and what that takes the coordinator."""
     from distributed import Client, LocalCluster
 
-    from polarbear.running.backends.interface import start
+    from polarbear.running.backends.interface import start_backend
 
     nap = number / RATE
     os.environ["NAP"] = str(nap)
@@ -81,13 +81,13 @@ def workers(number: int) -> Figures:
             dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,
-        closing(start(setup_of(napping), client)) as engine,
+        closing(start_backend(setup_of(napping), client)) as backend,
     ):
         spent = time.process_time()
-        engine.submit(jobs_of(napping, ROUNDS * number))
+        backend.submit(jobs_of(napping, ROUNDS * number))
         ended, began = 0, None
-        while engine.pending:
-            ended += len(engine.outcomes())
+        while backend.pending:
+            ended += len(backend.outcomes())
             if began is None and ended >= number:
                 began = ended, time.perf_counter()
         spent = time.process_time() - spent

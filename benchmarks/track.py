@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from measuring import Row, shown
 
-from polarbear.running.solvers.job import watched
+from polarbear.running.solvers.job import make_trial_job
 
 CALLS, ROUNDS = 200_000, 15
 CLOCKS = {"evaluations": "by evaluations", "wall": "by the wall clock"}
@@ -41,7 +41,7 @@ def each(function: Callable, calls: int) -> float:
 def rows(quick: bool) -> Iterator[Row]:
     """A call of each kind."""
     functions = {"bare": wrapped(objective)}
-    functions |= {c: watched(None, horizon=1e18, clock=c).track(objective) for c in CLOCKS}
+    functions |= {c: make_trial_job(None, horizon=1e18, clock=c).track(objective) for c in CLOCKS}
     calls, rounds = (CALLS // 4, 5) if quick else (CALLS, ROUNDS)
     turns = [{name: each(f, calls) for name, f in functions.items()} for _ in range(rounds)]
     least = {name: min(turn[name] for turn in turns) for name in functions}

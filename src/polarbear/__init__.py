@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from polarbear.readers import example, read
     from polarbear.reporting.page import report
     from polarbear.running.backends.checking import check
-    from polarbear.running.backends.local_processes import Local
-    from polarbear.running.backends.shared_folder import Spool
+    from polarbear.running.backends.local_processes import LocalProcesses
+    from polarbear.running.backends.shared_folder import SharedFolder
     from polarbear.running.solvers.adapters import from_budgeted_class
     from polarbear.running.solvers.commands import Command
     from polarbear.running.solvers.instances import Instances
@@ -90,8 +90,8 @@ _HOME = {
     "Command": "polarbear.running.solvers.commands",
     "Instances": "polarbear.running.solvers.instances",
     "Limits": "polarbear.running.solvers.setup",
-    "Local": "polarbear.running.backends.local_processes",
-    "Spool": "polarbear.running.backends.shared_folder",
+    "LocalProcesses": "polarbear.running.backends.local_processes",
+    "SharedFolder": "polarbear.running.backends.shared_folder",
     "preferences": "polarbear.selection.preferences",
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
@@ -118,7 +118,7 @@ __all__ = [
     "Gate",
     "Instances",
     "Limits",
-    "Local",
+    "LocalProcesses",
     "MissingDependency",
     "PolarBearError",
     "Posterior",
@@ -128,8 +128,8 @@ __all__ = [
     "Rules",
     "Run",
     "Runs",
+    "SharedFolder",
     "SolverError",
-    "Spool",
     "Status",
     "StoreError",
     "__version__",

@@ -93,7 +93,7 @@ def race_highs(folder: Path, quick: bool) -> dict[str, Any]:
         instances(folder / "instances", number, items),
         times,
         direction="minimize",
-        executor=pb.Local(2, pin=True),
+        executor=pb.LocalProcesses(2, pin=True),
         store=folder / "gate.db",
         max_runs=8 if quick else None,
     )

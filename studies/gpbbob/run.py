@@ -60,7 +60,7 @@ def race(mean: float, times: Sequence[float], store: Path, rules: pb.Rules, want
         clock=wanted.clock,
         rules=rules,
         store=store,
-        executor=pb.Local(wanted.slots, pin=wanted.clock == "wall"),
+        executor=pb.LocalProcesses(wanted.slots, pin=wanted.clock == "wall"),
         fit=partial(pb.fit, prior=pb.priors.BSpline()),
     )
 

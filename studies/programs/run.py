@@ -102,7 +102,7 @@ def main() -> None:
             direction="minimize",
             rules=rules,
             store=folder / "race.db",
-            executor=pb.Local(wanted.slots, pin=True),
+            executor=pb.LocalProcesses(wanted.slots, pin=True),
         )
         print(found)
         keep(found, folder / "results")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import polarbear as pb
 from polarbear.racing.jobs import Key, job
-from polarbear.running.solvers.job import HorizonReached, watched
+from polarbear.running.solvers.job import HorizonReached, make_trial_job
 
 Floats = NDArray[np.float64]
 
@@ -86,9 +86,9 @@ def run(
 ) -> Floats:
     """The best so far of one run at each time."""
     asked = job(0, Key(name, instance, 0), float(times[-1]))
-    running = watched(build(instance), horizon=asked.horizon, seed=asked.seed)
+    running = make_trial_job(build(instance), horizon=asked.horizon, seed=asked.seed)
     with suppress(HorizonReached):
         solver(running)
-    when, value = (np.array(part) for part in running.found)
+    when, value = (np.array(part) for part in running.improvements)
     at = np.searchsorted(when, times, side="right") - 1
     return np.where(at >= 0, value[np.maximum(at, 0)], np.inf)

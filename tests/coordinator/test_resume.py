@@ -240,7 +240,7 @@ def base(path):
         "times": [10, 100],
         "direction": "minimize",
         "rules": pb.Rules(max_runs=4, batch=(2, 2)),
-        "limits": pb.Limits(wall=60),
+        "limits": pb.Limits(wall_seconds=60),
         "executor": 1,
         "store": path,
     }
@@ -249,7 +249,10 @@ def base(path):
 TRUE = pb.Command("true", r"(?P<value>\d) (?P<time>\d)", clock="evaluations")
 WRONG = {
     "other objects": ({"instances": {n: [7.0, "x"] for n in "123456"}}, "'1' has another content"),
-    "other limits": ({"limits": pb.Limits(wall=9)}, "the limit wall was 60 and is 9"),
+    "other limits": (
+        {"limits": pb.Limits(wall_seconds=9)},
+        "the limit wall_seconds was 60 and is 9",
+    ),
     "another function": (
         {"solvers": {"a": partial(search_otherwise, scale=1.0), "b": partial(search, scale=2.0)}},
         "solver 'a' has changed: its code",

@@ -16,7 +16,7 @@ from polarbear.coordinator.run_race import PATIENCE, Result
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Asked
 from polarbear.reporting.content import make_document
-from polarbear.running.workers.outcomes import Lost
+from polarbear.running.workers.outcomes import LostRun
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +233,7 @@ class Losing:
             first = made.job.key not in self.seen
             self.seen.add(made.job.key)
             lose = made.job.key == self.unlucky or (first and made.job.seed % 5 == 0)
-            found.append(Lost(made.job, "its worker is gone") if lose else made)
+            found.append(LostRun(made.job, "its worker is gone") if lose else made)
         return found
 
 

@@ -20,7 +20,7 @@ CRASHING = """
 import os, sys
 import course
 from polarbear.coordinator.run_race import Result
-from polarbear.running.backends.dispatcher import Pool
+from polarbear.running.backends.dispatcher import Dispatcher
 from polarbear.store.log import Store
 
 where, place, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -39,7 +39,8 @@ def crash_in(kind, name, before):
         return found
     setattr(kind, name, method)
 
-kinds = {"append": (Store, "append"), "submit": (Pool, "submit"), "outcomes": (Pool, "outcomes")}
+kinds = {"append": (Store, "append")}
+kinds |= {name: (Dispatcher, name) for name in ("submit", "outcomes")}
 name, _, when = place.partition(" ")
 crash_in(*kinds[name], when == "before")
 course.run(where, 2, rules=course.short(int(sys.argv[4]))).close()

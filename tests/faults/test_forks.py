@@ -1,4 +1,4 @@
-"""For a while the system has no room for another process: races wait, and no run is blamed.
+"""For a while the system has no room for another process: races wait, and no run is was_running.
 
 ``POLARBEAR_KILLS=100 pytest tests/faults/test_forks.py`` is the long version, which takes the room
 for 0.3, 2 and 10 seconds; by default it is 0.3.
@@ -138,15 +138,15 @@ def test_a_race_begins_when_there_is_room_and_programs_lose_no_time(monkeypatch)
 
         return fail
 
-    def checked():
+    def check_setup():
         program = pb.Command(["echo", "1"], pattern="(?P<value>1)")
         how = {"times": [5.0], "direction": "minimize", "executor": 1, "seconds": 60}
         return pb.check({"program": program}, ["i"], **how).outcomes["program"]
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fork", fail_at_first(os.fork))
-        assert checked().run.status is Status.FINISHED
+        assert check_setup().run.status is Status.FINISHED
     monkeypatch.setattr(subprocess, "_fork_exec", fail_at_first(subprocess._fork_exec))
-    made = checked()
+    made = check_setup()
     assert made.run.status is Status.FINISHED
     assert made.run.until < made.seconds - 0.9

@@ -20,7 +20,7 @@ import pytest
 import killing
 from disturbing import UNTIL_GONE
 from marks import MARK, left, marked
-from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.processes import find_descendants
 from waiting import children, left_of, running, wait_until
 
 HERE = Path(__file__).parents[1] / "support"
@@ -28,7 +28,7 @@ KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
 SECONDS = 0.004
 """How long a third of a run takes, so that a kill hits runs as well as decisions."""
 
-LONGEST = 0.5
+MAX_LINE_BYTES = 0.5
 """When the latest kill is, as a share of how long the race takes: most are killed several times."""
 
 
@@ -67,7 +67,7 @@ def tolled(place, kills, folder):
     return killing.killed(
         place,
         kills,
-        LONGEST * seconds,
+        MAX_LINE_BYTES * seconds,
         live=lambda *how: live(*how, folder),
         undisturbed=lambda _: events,
     )
@@ -116,7 +116,7 @@ wrapper = pb.Command(words, pattern="(?P<time>1) (?P<value>1)", clock="evaluatio
 solvers = {"daemon": daemon, "wrapper": wrapper}
 pb.race(solvers, ["i"], [1, 10], direction="minimize", executor=2)
 """
-# A coordinator; for each slot a guard, a supervisor, a run and the next; a daemon; sh and sleep.
+# A coordinator; for each worker a guard, a supervisor, a run and the next; a daemon; sh and sleep.
 PROCESSES = 12
 
 
@@ -124,7 +124,7 @@ def below(coordinator, victim):
     """A process to be killed, and those that must end with it."""
     guard = random.choice(children(coordinator.pid))
     pid = {"guard": guard, "supervisor": children(guard)[0]}[victim]
-    return pid, descendants(pid)
+    return pid, find_descendants(pid)
 
 
 @pytest.mark.slow

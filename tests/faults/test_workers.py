@@ -22,7 +22,7 @@ from course import run
 from disturbing import CODE, LONG, RULES, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, left
 from polarbear.coordinator.run_race import PATIENCE as LOSSES
-from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.processes import find_descendants
 from waiting import children, left_of, running, wait_until
 
 HERE = Path(__file__).parents[1] / "support"
@@ -39,14 +39,14 @@ def begun(path, seconds, **more):
     return subprocess.Popen(script, stdout=subprocess.DEVNULL, **more)
 
 
-def slots(process):
+def find_workers(process):
     """The processes that guard and supervise runs: the children of a coordinator, and theirs."""
     guards = children(process.pid)
     return [*guards, *(pid for guard in guards for pid in children(guard))]
 
 
 @pytest.mark.slow
-def test_slots_are_killed_and_their_runs_made_again(tmp_path, report):
+def test_workers_are_killed_and_their_runs_made_again(tmp_path, report):
     rng, tally = random.Random(1), Tally()
     # On a slow machine all few kills may hit one run: fewer than make it a failure.
     kills = 30 if LONG else LOSSES - 1
@@ -55,22 +55,22 @@ def test_slots_are_killed_and_their_runs_made_again(tmp_path, report):
         process = begun(path, 0.004)
         while process.poll() is None:
             time.sleep(rng.expovariate(2.0))
-            found = slots(process)
+            found = find_workers(process)
             if found and tally.done < kills:
                 victim = rng.choice(found)
-                below = descendants(victim)
+                below = find_descendants(victim)
                 tally.done += _send(victim, signal.SIGKILL)
                 tally.left += len(left_of(lambda below=below: running(below), UNTIL_GONE))
         assert process.returncode == 0
         tally.race(killing.stored(path))
-    tally.report(report, "slot of this machine killed (SIGKILL)")
+    tally.report(report, "worker of this machine killed (SIGKILL)")
 
 
 @pytest.mark.slow
-def test_a_slot_that_is_stopped_for_a_while_goes_on(tmp_path):
+def test_a_worker_that_is_stopped_for_a_while_goes_on(tmp_path):
     path = tmp_path / "race.db"
     process = begun(path, 0.02)
-    stopped = wait_until(lambda: len(found := slots(process)) >= 2 and found)[0]
+    stopped = wait_until(lambda: len(found := find_workers(process)) >= 2 and found)[0]
     os.kill(stopped, signal.SIGSTOP)
     time.sleep(1.0)
     os.kill(stopped, signal.SIGCONT)
@@ -85,8 +85,8 @@ def test_a_coordinator_that_is_suspended_goes_on(tmp_path):
     """As a laptop whose lid is closed: everything stops, and the clocks have moved on."""
     path = tmp_path / "race.db"
     process = begun(path, 0.02)
-    wait_until(lambda: len(slots(process)) >= 2)
-    everybody = [process.pid, *descendants(process.pid)]
+    wait_until(lambda: len(find_workers(process)) >= 2)
+    everybody = [process.pid, *find_descendants(process.pid)]
     for pid in everybody:
         _send(pid, signal.SIGSTOP)
     time.sleep(2.0)
@@ -164,7 +164,7 @@ def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
                 crew.start()
 
         with meanwhile(kill):
-            folder = pb.Spool(crew.folder, patience=2.0, pause=0.02)
+            folder = pb.SharedFolder(crew.folder, patience=2.0, pause=0.02)
             tally.race(run(executor=folder, seconds=0.02, rules=RULES).race.events)
         crew.stop()
     tally.report(report, "worker of a folder killed (SIGKILL)")
@@ -175,7 +175,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
     marks = [crew.start() for _ in range(2)]
 
     def stop(over):
-        while not descendants(crew.workers[marks[0]].pid) and not over.wait(0.05):
+        while not find_descendants(crew.workers[marks[0]].pid) and not over.wait(0.05):
             pass
         crew.workers[marks[0]].send_signal(signal.SIGSTOP)
         over.wait(2.5)  # longer than anybody waits for it
@@ -184,7 +184,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
 
     tally = Tally()
     with meanwhile(stop):
-        folder = pb.Spool(crew.folder, patience=1.0, pause=0.02)
+        folder = pb.SharedFolder(crew.folder, patience=1.0, pause=0.02)
         tally.race(run(executor=folder, seconds=0.02, rules=RULES).race.events)
     assert (tally.twice, tally.different) == (0, 0)
 

@@ -13,10 +13,10 @@ from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.commands import Command
-from polarbear.running.solvers.output_lines import LONGEST, Cutter
-from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.output_lines import MAX_LINE_BYTES, LineSplitter
+from polarbear.running.solvers.processes import find_descendants
 from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.workers.worker_process import Slot
+from polarbear.running.workers.worker_process import WorkerProcess
 
 O = r"^o (?P<value>\S+)"  # noqa: E741
 TIMED = r"(?P<time>\S+)s: (?P<value>\S+)"
@@ -37,15 +37,17 @@ def run(command, horizon=60.0, instance="i", limits=None, **more):
         times=[1, 10],
         direction=more.get("direction", "minimize"),
         clock=more.get("clock"),
-        limits=limits or Limits(wall=120),
+        limits=limits or Limits(wall_seconds=120),
     )
-    slot = Slot(setup)
+    worker = WorkerProcess(setup)
     try:
-        outcome = slot.run(Job("program", setup.instances.names[0], 0, horizon, 17, 2))
-        assert len(descendants(slot.pid)) <= 2  # the supervisor, and the process of the next run
+        outcome = worker.make_run(Job("program", setup.instances.names[0], 0, horizon, 17, 2))
+        assert (
+            len(find_descendants(worker.pid)) <= 2
+        )  # the supervisor, and the process of the next run
         return outcome
     finally:
-        slot.close()
+        worker.close()
 
 
 def test_incumbents_are_read_as_they_come():
@@ -104,7 +106,7 @@ def test_standard_error_is_read_if_asked_for():
     code = "import sys; print('o 3', file=sys.stderr)"
     assert run(program(code)).run.value == ()
     assert "o 3" in run(program(code)).output
-    assert run(program(code, errors=True)).run.value == (3.0,)
+    assert run(program(code, include_stderr=True)).run.value == (3.0,)
 
 
 def test_in_a_terminal_programs_do_not_hold_back_what_they_print(monkeypatch):
@@ -113,7 +115,7 @@ def test_in_a_terminal_programs_do_not_hold_back_what_they_print(monkeypatch):
     code = "import os, sys\nprint('o 3', sys.stdout.isatty())\nos._exit(0)"
     held = Command([sys.executable, "-c", code], O)
     assert run(held).run.value == ()
-    shown = Command([sys.executable, "-c", code], r"^o (?P<value>\d+) True", terminal=True)
+    shown = Command([sys.executable, "-c", code], r"^o (?P<value>\d+) True", use_pty=True)
     assert run(shown).run.value == (3.0,)
 
 
@@ -202,7 +204,7 @@ def test_commands_are_values():
     command = Command("solve {instance}", O)
     again = pickle.loads(pickle.dumps(command))
     assert command == again == Command(["solve", "{instance}"], O)
-    assert again._find.search("o 3")["value"] == "3"
+    assert again._regex.search("o 3")["value"] == "3"
 
 
 def test_clocks_must_agree():
@@ -220,11 +222,13 @@ def test_clocks_must_agree():
         Setup.of({"a": reported}, clock="cpu", **options)
 
 
-@given(st.binary(max_size=3 * LONGEST), st.lists(st.integers(0, 3 * LONGEST), max_size=5))
+@given(
+    st.binary(max_size=3 * MAX_LINE_BYTES), st.lists(st.integers(0, 3 * MAX_LINE_BYTES), max_size=5)
+)
 def test_lines_do_not_depend_on_how_they_come(data, cuts):
-    whole = Cutter()
+    whole = LineSplitter()
     expected = whole.feed(data) + whole.feed(b"\n")
-    pieces, at = Cutter(), 0
+    pieces, at = LineSplitter(), 0
     found = []
     for cut in [*sorted(cuts), len(data)]:
         found += pieces.feed(data[at:cut])
@@ -232,7 +236,7 @@ def test_lines_do_not_depend_on_how_they_come(data, cuts):
     found += pieces.feed(b"\n")
     assert found == expected
     lines = data.replace(b"\r", b"\n").split(b"\n")
-    assert expected == [x.decode(errors="replace") for x in lines if 0 < len(x) <= LONGEST]
+    assert expected == [x.decode(errors="replace") for x in lines if 0 < len(x) <= MAX_LINE_BYTES]
 
 
 def test_the_program_sees_no_more_than_one_thread():

@@ -13,7 +13,7 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import SolverError
 from polarbear.racing.rules import Rules
-from polarbear.running.solvers.configuration import _COMMAND, _TOP, load
+from polarbear.running.solvers.configuration import _COMMAND_KEYS, _TOP_KEYS, load
 from polarbear.running.solvers.setup import Limits
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "race.schema.json"
@@ -35,7 +35,7 @@ files = "*.txt"
 alpha = 0.9
 batch = [2, 4]
 [limits]
-wall = 60
+wall_seconds = 60
 """
 
 
@@ -57,7 +57,7 @@ def test_a_file_says_what_to_run(race, capsys):
     assert found.setup.times == pytest.approx((1, 10, 100))
     assert found.setup.instances.names == ("a.txt",)
     assert (found.rules.alpha, found.rules.batch) == (0.9, (2, 4))
-    assert (found.setup.limits.wall, found.seed, found.store) == (
+    assert (found.setup.limits.wall_seconds, found.seed, found.store) == (
         60,
         7,
         str(race.parent / "race.db"),
@@ -73,8 +73,8 @@ def test_a_file_says_what_to_run(race, capsys):
         ("direction =", "directoin =", "there is no 'directoin'; did you mean 'direction'?"),
         ('direction = "minimize"', "", "direction is missing"),
         ("alpha", "alhpa", "[rules] there is no 'alhpa'; did you mean 'alpha'?"),
-        ("wall = 60", "walls = 60", "[limits] there is no 'walls'"),
-        ("wall = 60", "wall = -1", "wall = -1, expected a number above 0"),
+        ("wall_seconds = 60", "wall_secondz = 60", "[limits] there is no 'wall_secondz'"),
+        ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1, expected a number above 0"),
         ("pattern", "pattren", "[solvers.program] there is no 'pattren'"),
         ("mine:solve", "mine", 'expected "module:name"'),
         ("mine:solve", "mine:slove", "mine has no 'slove'"),
@@ -91,7 +91,7 @@ def test_a_file_says_what_to_run(race, capsys):
         ("n = 3", 'n = "x"', "[times] "),
         ("times = {", 'times = ["a"] # {', "[times] could not convert"),
         ("batch = [2, 4]", "batch = 4", "[rules] batch = 4: expected two numbers"),
-        ("from = 1,", "from = 200,", "a grid from 200 must end later"),
+        ("from = 1,", "from = 200,", "a grid from 200 must not end before it"),
         ("files =", "flies =", "[instances] there is no 'flies'; did you mean 'files'?"),
         ('store = "race.db"', "seed = 8", "is not TOML: Cannot overwrite a value"),
         ("alpha = 0.9", "alpha = 3", "alpha = 3: expected a probability"),
@@ -135,7 +135,7 @@ def test_absurd_files_are_refused_at_once(tmp_path, content):
 
 def test_the_schema_has_what_the_program_has():
     schema = json.loads(SCHEMA.read_text())["properties"]
-    assert set(schema) == set(_TOP)
+    assert set(schema) == set(_TOP_KEYS)
     for name, kind in (("rules", Rules), ("limits", Limits)):
         told = schema[name]["properties"]
         preset = ["preset"] if kind is Rules else []
@@ -143,7 +143,9 @@ def test_the_schema_has_what_the_program_has():
         for field in dataclasses.fields(kind):
             default = list(field.default) if field.name == "batch" else field.default
             assert told[field.name].get("default") == default, field.name
-    assert set(schema["solvers"]["additionalProperties"]["oneOf"][1]["properties"]) == {*_COMMAND}
+    assert set(schema["solvers"]["additionalProperties"]["oneOf"][1]["properties"]) == {
+        *_COMMAND_KEYS
+    }
 
 
 def test_the_schema_accepts_what_the_program_accepts(race):
@@ -156,7 +158,7 @@ def test_the_schema_accepts_what_the_program_accepts(race):
         ("direction =", "directoin ="),
         ("alpha = 0.9", "alpha = 3"),
         ("batch = [2, 4]", "batch = [2]"),
-        ("wall = 60", "walls = 60"),
+        ("wall_seconds = 60", "wall_secondz = 60"),
         ("pattern", "pattren"),
         ("mine:solve", "mine"),
         ('files = "*.txt"', 'files = "*.txt"\nnames = ["a"]'),

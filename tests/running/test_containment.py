@@ -17,16 +17,16 @@ from marks import MARK, left, marked
 from polarbear.data.run import Run, Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.solvers.processes import cgroup_limits, descendants
+from polarbear.running.solvers.processes import find_descendants, read_cgroup_limits
 from polarbear.running.solvers.setup import Limits, Setup, pack
-from polarbear.running.workers.outcomes import Lost
-from polarbear.running.workers.spawning import Spawned
-from polarbear.running.workers.worker_process import Slot, SlotGone
+from polarbear.running.workers.outcomes import LostRun
+from polarbear.running.workers.spawning import SpawnedWorker
+from polarbear.running.workers.worker_process import WorkerLost, WorkerProcess
 from waiting import left_of, running, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-LIMITS = Limits(wall=120, memory=300_000_000, processes=40)
+LIMITS = Limits(wall_seconds=120, memory=300_000_000, processes=40)
 
 
 def setup_of(clock="evaluations", limits=LIMITS, more=()):
@@ -41,18 +41,18 @@ def job(algorithm, horizon=1000.0):
 
 
 @pytest.fixture(scope="module")
-def slot():
-    slot = Slot(setup_of())
-    yield slot
-    slot.close()
+def worker():
+    worker = WorkerProcess(setup_of())
+    yield worker
+    worker.close()
 
 
 @pytest.fixture(scope="module")
 def hurried():
-    """A slot whose runs have a second: for those that would never end, and for no others."""
-    slot = Slot(setup_of(limits=replace(LIMITS, wall=1.0)))
-    yield slot
-    slot.close()
+    """A worker whose runs have a second: for those that would never end, and for no others."""
+    worker = WorkerProcess(setup_of(limits=replace(LIMITS, wall_seconds=1.0)))
+    yield worker
+    worker.close()
 
 
 MISBEHAVIOUR = {
@@ -84,23 +84,23 @@ MISBEHAVIOUR = {
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
-def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(slot, hurried, name):
+def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(worker, hurried, name):
     status, why = MISBEHAVIOUR[name]
-    slot = hurried if status == Status.OUT_OF_TIME else slot
-    outcome = slot.run(job(name))
+    worker = hurried if status == Status.OUT_OF_TIME else worker
+    outcome = worker.make_run(job(name))
     assert (outcome.run.status, outcome.run.time, outcome.run.value) == (status, (3.0,), (7.0,))
     assert why in outcome.why
-    assert len(descendants(slot.pid)) <= 2  # the supervisor, and the process of the next run
-    assert slot.run(job("quick")).run.value == (3.0, 2.0)
+    assert len(find_descendants(worker.pid)) <= 2  # the supervisor, and the process of the next run
+    assert worker.make_run(job("quick")).run.value == (3.0, 2.0)
 
 
-def test_a_run_that_closes_all_descriptors_is_still_heard(slot):
-    outcome = slot.run(job("closes"))
+def test_a_run_that_closes_all_descriptors_is_still_heard(worker):
+    outcome = worker.make_run(job("closes"))
     assert (outcome.run.value, outcome.run.status) == ((7.0, 6.0), Status.FINISHED)
 
 
-def test_a_run_that_finds_very_much_is_thinned_and_exact_at_the_times(slot):
-    run = slot.run(job("large", 90_000.0)).run
+def test_a_run_that_finds_very_much_is_thinned_and_exact_at_the_times(worker):
+    run = worker.make_run(job("large", 90_000.0)).run
     assert run.status == Status.CUT
     assert len(run.time) < 10_000
     best = dict(zip(run.time, run.value, strict=True))
@@ -122,8 +122,8 @@ def test_the_memory_of_the_machine_is_that_of_its_own_control_group(tmp_path):
     for name, limit in limits.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(limit)
-    assert sorted(cgroup_limits(listed, tmp_path)) == [500, 600, 700, 9000]
-    assert cgroup_limits(tmp_path / "none", tmp_path) == []
+    assert sorted(read_cgroup_limits(listed, tmp_path)) == [500, 600, 700, 9000]
+    assert read_cgroup_limits(tmp_path / "none", tmp_path) == []
 
 
 def test_a_run_holds_no_descriptor_that_can_be_written_to(tmp_path):
@@ -144,31 +144,31 @@ def test_a_run_holds_no_descriptor_that_can_be_written_to(tmp_path):
             yield 1, float(readable.read())
             yield 2, number
 
-        slot = Slot(setup_of(more={"stray": stray}))
+        worker = WorkerProcess(setup_of(more={"stray": stray}))
         try:
-            assert slot.run(job("stray")).run.value == (7.0, 0.0)
+            assert worker.make_run(job("stray")).run.value == (7.0, 0.0)
         finally:
-            slot.close()
+            worker.close()
     assert (tmp_path / "written").read_bytes() == b""
 
 
-def test_what_is_printed_is_kept_in_part(slot):
-    outcome = slot.run(job("talker"))
+def test_what_is_printed_is_kept_in_part(worker):
+    outcome = worker.make_run(job("talker"))
     assert outcome.output.endswith("the end of it\n")
     assert len(outcome.output) <= 4_000
 
 
-def test_a_run_is_cut_at_its_horizon_or_finishes_before(slot):
-    cut, finished = slot.run(job("good", 50.0)), slot.run(job("quick"))
+def test_a_run_is_cut_at_its_horizon_or_finishes_before(worker):
+    cut, finished = worker.make_run(job("good", 50.0)), worker.make_run(job("quick"))
     assert (cut.run.status, cut.run.until, cut.run.time[-1]) == (Status.CUT, 50.0, 50.0)
     assert (finished.run.status, finished.run.until) == (Status.FINISHED, 5.0)
-    nothing = slot.run(job("silent")).run
+    nothing = worker.make_run(job("silent")).run
     assert (nothing.status, nothing.until, nothing.time) == (Status.FINISHED, 0.0, ())
 
 
 def test_what_a_run_used_is_known(hurried):
     begin = time.monotonic()
-    outcome = hurried.run(job("deaf"))
+    outcome = hurried.make_run(job("deaf"))
     assert 1.0 <= outcome.seconds <= time.monotonic() - begin
     assert 0 < outcome.cpu <= outcome.seconds + 0.5  # how much of a second, others decide
     assert 0 <= outcome.memory < 300_000_000
@@ -177,15 +177,15 @@ def test_what_a_run_used_is_known(hurried):
 
 
 def test_by_the_wall_clock_a_silent_run_is_cut_at_its_horizon():
-    slot = Slot(setup_of(clock="wall", limits=Limits(wall=120)))
+    worker = WorkerProcess(setup_of(clock="wall", limits=Limits(wall_seconds=120)))
     try:
         for name in ("sleeper", "child_sleeper", "deaf"):
-            run = slot.run(job(name, 0.3))
+            run = worker.make_run(job(name, 0.3))
             # It said that it found 7 at time 3, which is after its horizon.
             assert (run.run.status, run.run.until) == (Status.CUT, 0.3)
             assert run.seconds < 60
     finally:
-        slot.close()
+        worker.close()
 
 
 def test_by_the_cpu_clock_a_silent_run_is_cut_at_its_horizon():
@@ -194,24 +194,26 @@ def test_by_the_cpu_clock_a_silent_run_is_cut_at_its_horizon():
         while True:
             pass
 
-    slot = Slot(setup_of(clock="cpu", limits=Limits(wall=120), more={"spin": spin}))
+    worker = WorkerProcess(
+        setup_of(clock="cpu", limits=Limits(wall_seconds=120), more={"spin": spin})
+    )
     try:
-        outcome = slot.run(job("spin", 0.3))
+        outcome = worker.make_run(job("spin", 0.3))
         assert (outcome.run.status, outcome.run.until) == (Status.CUT, 0.3)
         assert outcome.cpu >= 0.3
     finally:
-        slot.close()
+        worker.close()
 
 
 def test_cpu_and_address_space_can_be_limited():
-    slot = Slot(setup_of(limits=Limits(cpu=0.3)))
-    burnt = slot.run(job("burner"))
-    slot.close()
+    worker = WorkerProcess(setup_of(limits=Limits(cpu_seconds=0.3)))
+    burnt = worker.make_run(job("burner"))
+    worker.close()
     assert (burnt.run.status, burnt.run.value) == (Status.OUT_OF_TIME, (7.0,))
     assert "CPU seconds" in burnt.why
-    slot = Slot(setup_of(limits=Limits(address_space=1_000_000_000)))
-    hog = slot.run(job("hog"))
-    slot.close()
+    worker = WorkerProcess(setup_of(limits=Limits(address_space=1_000_000_000)))
+    hog = worker.make_run(job("hog"))
+    worker.close()
     assert (hog.run.status, hog.why) == (Status.OUT_OF_MEMORY, "out of memory")
 
 
@@ -224,35 +226,35 @@ def test_runs_do_not_share_chance():
         yield 1, random.random()
         yield 2, -np.random.random()  # noqa: NPY002
 
-    slot = Slot(setup_of(more={"lucky": lucky}))
+    worker = WorkerProcess(setup_of(more={"lucky": lucky}))
     try:
-        same = [slot.run(job("lucky")).run.value for _ in range(2)]
-        other = slot.run(job("lucky")._replace(seed=9)).run.value
+        same = [worker.make_run(job("lucky")).run.value for _ in range(2)]
+        other = worker.make_run(job("lucky")._replace(seed=9)).run.value
         assert same[0] == same[1] != other
     finally:
-        slot.close()
+        worker.close()
 
 
 @pytest.mark.slow
 def test_without_fork_a_run_is_a_new_python():
-    slot = Spawned(setup_of(limits=Limits(wall=120)))
+    worker = SpawnedWorker(setup_of(limits=Limits(wall_seconds=120)))
     named = ("quick", "segfault", "unprintable", "gone")
-    made = {name: slot.runs([job(name)])[0] for name in named}
+    made = {name: worker.make_runs([job(name)])[0] for name in named}
     assert made["quick"].run == Run("quick", "i", (1.0, 5.0), (3.0, 2.0), 5.0, 0, Status.FINISHED)
     for name in named[1:]:
         assert (made[name].run.status, made[name].run.value) == (Status.CRASHED, (7.0,))
     assert "(its message cannot be printed)" in made["unprintable"].why
-    slot.close()
-    assert isinstance(slot.runs([job("quick")])[0], Lost)
-    timed = Spawned(setup_of(clock="wall", limits=Limits(wall=120)))
-    assert timed.runs([job("child_sleeper", 0.3)])[0].run.status == Status.CUT
+    worker.close()
+    assert isinstance(worker.make_runs([job("quick")])[0], LostRun)
+    timed = SpawnedWorker(setup_of(clock="wall", limits=Limits(wall_seconds=120)))
+    assert timed.make_runs([job("child_sleeper", 0.3)])[0].run.status == Status.CUT
 
 
-def test_closing_a_slot_ends_its_run():
-    slot = Slot(setup_of(limits=Limits()))
-    slot._ours.send(("run", (job("child_sleeper"),), None))
-    below = wait_until(lambda: len(found := descendants(slot.pid)) == 4 and found)
-    slot.close()
+def test_closing_a_worker_ends_its_run():
+    worker = WorkerProcess(setup_of(limits=Limits()))
+    worker._connection.send(("run", (job("child_sleeper"),), None))
+    below = wait_until(lambda: len(found := find_descendants(worker.pid)) == 4 and found)
+    worker.close()
     assert left_of(lambda: running(below)) == []
 
 
@@ -260,19 +262,19 @@ def test_closing_a_slot_ends_its_run():
 def test_if_the_supervisor_or_its_guard_is_killed_so_is_its_run(victim):
     import threading
 
-    slot = Slot(setup_of(limits=Limits()))
-    pid, errors = slot.pid, []
+    worker = WorkerProcess(setup_of(limits=Limits()))
+    pid, errors = worker.pid, []
 
     def run():
         try:
-            slot.run(job("child_sleeper"))
-        except SlotGone as error:
+            worker.make_run(job("child_sleeper"))
+        except WorkerLost as error:
             errors.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    below = wait_until(lambda: len(found := descendants(pid)) == 4 and found)
-    os.kill(pid if victim == "guard" else descendants(pid)[0], signal.SIGKILL)
+    below = wait_until(lambda: len(found := find_descendants(pid)) == 4 and found)
+    os.kill(pid if victim == "guard" else find_descendants(pid)[0], signal.SIGKILL)
     thread.join(120)
     assert len(errors) == 1
     assert left_of(lambda: running(below)) == []
@@ -280,15 +282,15 @@ def test_if_the_supervisor_or_its_guard_is_killed_so_is_its_run(victim):
 
 STARTER = """
 import sys, time
-from polarbear.running.workers.worker_process import Slot
+from polarbear.running.workers.worker_process import WorkerProcess
 sys.path.insert(0, sys.argv[1])
-slot = Slot()
+worker = WorkerProcess()
 time.sleep(600)
 """
 
 
-def test_a_slot_that_is_still_loading_ends_with_who_started_it(tmp_path):
-    """Of a module that takes long to load, in place of one that every slot loads."""
+def test_a_worker_that_is_importing_ends_with_its_parent(tmp_path):
+    """Of a module that takes long to load, in place of one that every worker loads."""
     slow = "import time\nfrom pathlib import Path\nPath(__file__).with_name('loading').touch()\n"
     (tmp_path / "threadpoolctl.py").write_text(slow + "time.sleep(600)\n")
     mark = uuid4().hex
@@ -302,18 +304,18 @@ def test_a_slot_that_is_still_loading_ends_with_who_started_it(tmp_path):
     assert left(mark) == []
 
 
-def test_a_slot_that_is_a_program_of_its_own_gets_what_to_run_as_bytes():
+def test_a_started_worker_gets_its_setup_as_bytes():
     packed = pack(setup_of())
-    slot = Slot()
+    worker = WorkerProcess()
     try:
         for _ in range(2):
-            assert slot.run(job("quick"), packed).run.value == (3.0, 2.0)
-        assert slot.run(job("segfault"), packed).why.startswith(
+            assert worker.make_run(job("quick"), packed).run.value == (3.0, 2.0)
+        assert worker.make_run(job("segfault"), packed).why.startswith(
             "ended by SIGSEGV; it printed last: "
         )
         broken = packed._replace(key="other", content=b"nothing")
         with pytest.raises(SolverError, match="cannot be loaded"):
-            slot.run(job("quick"), broken)
-        assert slot.run(job("quick"), packed).run.value == (3.0, 2.0)
+            worker.make_run(job("quick"), broken)
+        assert worker.make_run(job("quick"), packed).run.value == (3.0, 2.0)
     finally:
-        slot.close()
+        worker.close()

@@ -13,10 +13,10 @@ import solvers
 from clusters import ENVIRONMENT, cluster_at
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Key, job
-from polarbear.running.backends.interface import start
-from polarbear.running.solvers.processes import descendants
+from polarbear.running.backends.interface import start_backend
+from polarbear.running.solvers.processes import find_descendants
 from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.workers.outcomes import Lost, Outcome
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
 from waiting import THRICE, wait_until
 
 distributed = pytest.importorskip("distributed")
@@ -32,7 +32,7 @@ def shared(tmp_path_factory):
 
 def setup_of(**more):
     named = {n: f for n, f in vars(solvers).items() if callable(f) and n != "drawn"} | more
-    limits = Limits(wall=3.0, memory=300_000_000)
+    limits = Limits(wall_seconds=3.0, memory=300_000_000)
     return Setup.of(named, solvers.drawn, times=[10, 100], direction="minimize", limits=limits)
 
 
@@ -40,10 +40,10 @@ def jobs_of(algorithms, n, first=0):
     return [job(0, Key(a, str(k), 0), 100.0) for k in range(first, first + n) for a in algorithms]
 
 
-def all_of(engine, timeout=180):
+def all_of(backend, timeout=180):
     found = []
-    while engine.pending:
-        new = engine.outcomes(timeout)
+    while backend.pending:
+        new = backend.outcomes(timeout)
         assert new, "nothing came"
         found += new
     return found
@@ -60,9 +60,9 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
     wanted = [*jobs_of(["deaf"], 1), *jobs_of(names, 3)]
     found = {}
     for executor in (client, 2):
-        with closing(start(setup_of(), executor)) as engine:
-            engine.submit(wanted)
-            found[executor] = sorted((o.run for o in all_of(engine)), key=lambda run: run[:2])
+        with closing(start_backend(setup_of(), executor)) as backend:
+            backend.submit(wanted)
+            found[executor] = sorted((o.run for o in all_of(backend)), key=lambda run: run[:2])
     assert found[client] == found[2]
     assert len(found[client]) == len(wanted)
     assert len(client.nthreads()) == 2
@@ -71,12 +71,12 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
 @pytest.mark.slow
 def test_short_runs_go_together(shared):
     _, client = shared
-    with closing(start(setup_of(), client)) as engine:
-        engine.submit(jobs_of(["quick"], 60))
+    with closing(start_backend(setup_of(), client)) as backend:
+        backend.submit(jobs_of(["quick"], 60))
         sizes = set()
-        while engine.pending:
-            sizes |= {len(jobs) for jobs in engine._flying.values()}
-            assert engine.outcomes(120)
+        while backend.pending:
+            sizes |= {len(jobs) for jobs in backend._submitted.values()}
+            assert backend.outcomes(120)
     assert 1 in sizes
     assert max(sizes) > 2
 
@@ -84,11 +84,11 @@ def test_short_runs_go_together(shared):
 COORDINATOR = """
 import time, distributed, solvers
 from polarbear.racing.jobs import Key, job
-from polarbear.running.backends.interface import start
+from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
-engine = start(setup, distributed.Client("{address}"))
-engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+backend = start_backend(setup, distributed.Client("{address}"))
+backend.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
 time.sleep(600)
 """
 
@@ -97,15 +97,15 @@ def test_a_run_that_nobody_wants_any_more_is_ended(shared):
     cluster, client = shared
 
     def processes():  # a guard, a supervisor, a run, its child, and the next run
-        return [len(descendants(worker.pid)) for worker in cluster.workers]
+        return [len(find_descendants(worker.pid)) for worker in cluster.workers]
 
     setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
-    engine = start(setup, client)
-    engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+    backend = start_backend(setup, client)
+    backend.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
     wait_until(lambda: processes() == [5, 5])
-    assert len(engine.cancel(["child_sleeper"])) == 2
+    assert len(backend.cancel(["child_sleeper"])) == 2
     wait_until(lambda: max(processes()) <= 3)
-    engine.close()
+    backend.close()
 
 
 @pytest.mark.slow
@@ -116,12 +116,12 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     def seconds():
         coordinator = subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT)
         try:
-            wait_until(lambda: [len(descendants(w.pid)) for w in cluster.workers] == [5, 5])
+            wait_until(lambda: [len(find_descendants(w.pid)) for w in cluster.workers] == [5, 5])
         finally:
             coordinator.kill()
             coordinator.wait()
         begin = time.monotonic()
-        wait_until(lambda: max(len(descendants(w.pid)) for w in cluster.workers) <= 3)
+        wait_until(lambda: max(len(find_descendants(w.pid)) for w in cluster.workers) <= 3)
         return time.monotonic() - begin
 
     assert any(seconds() < 2 for _ in range(THRICE))
@@ -131,16 +131,16 @@ def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
 def test_workers_come_and_go_and_no_run_is_lost(shared):
     cluster, client = shared
     wanted = jobs_of(["naps"], 80, first=1000)
-    with closing(start(setup_of(), client)) as engine:
-        engine.submit(wanted)
-        found = engine.outcomes(60)
+    with closing(start_backend(setup_of(), client)) as backend:
+        backend.submit(wanted)
+        found = backend.outcomes(60)
         extra = cluster.start_worker()
         client.wait_for_workers(3, timeout=120)
         os.kill(cluster.workers[0].pid, signal.SIGKILL)
         while missing := {key_of(j) for j in wanted} - {key(o) for o in found if made(o)}:
-            new = engine.outcomes(60)
-            lost = [outcome.job for outcome in new if isinstance(outcome, Lost)]
-            engine.submit(lost)  # as a race would
+            new = backend.outcomes(60)
+            lost = [outcome.job for outcome in new if isinstance(outcome, LostRun)]
+            backend.submit(lost)  # as a race would
             found += new
             assert new or not missing
     runs = [o.run for o in found if made(o)]
@@ -154,29 +154,29 @@ def key_of(wanted):
 
 
 def made(outcome):
-    return isinstance(outcome, Outcome)
+    return isinstance(outcome, RunOutcome)
 
 
 @pytest.mark.long
 def test_when_the_scheduler_is_killed_runs_are_lost_and_asked_for_again(tmp_path):
     with (
         cluster_at(tmp_path, 1) as (cluster, client),
-        closing(start(setup_of(), client)) as engine,
+        closing(start_backend(setup_of(), client)) as backend,
     ):
-        engine.submit(jobs_of(["naps"], 40))
-        first = engine.outcomes(60)
+        backend.submit(jobs_of(["naps"], 40))
+        first = backend.outcomes(60)
         cluster.scheduler.kill()
         cluster.scheduler.wait()
         cluster.scheduler = cluster.start_scheduler()
         cluster.start_worker()
         found, end = list(first), time.monotonic() + 90
         while sum(map(made, found)) < 40:
-            new = engine.outcomes(5)
-            engine.submit([o.job for o in new if isinstance(o, Lost)])
+            new = backend.outcomes(5)
+            backend.submit([o.job for o in new if isinstance(o, LostRun)])
             found += new
             assert time.monotonic() < end
     assert {key(o) for o in found if made(o)} == {key_of(j) for j in jobs_of(["naps"], 40)}
-    assert any(isinstance(outcome, Lost) for outcome in found)
+    assert any(isinstance(outcome, LostRun) for outcome in found)
 
 
 @pytest.mark.long
@@ -188,10 +188,10 @@ def test_a_local_cluster_of_any_size_makes_the_same_runs(workers):
             n_workers=workers, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
-        closing(start(setup_of(), client)) as engine,
+        closing(start_backend(setup_of(), client)) as backend,
     ):
-        engine.submit(wanted)
-        found = sorted(outcome.run for outcome in all_of(engine))
-    with closing(start(setup_of(), 1)) as engine:
-        engine.submit(wanted)
-        assert found == sorted(outcome.run for outcome in all_of(engine))
+        backend.submit(wanted)
+        found = sorted(outcome.run for outcome in all_of(backend))
+    with closing(start_backend(setup_of(), 1)) as backend:
+        backend.submit(wanted)
+        assert found == sorted(outcome.run for outcome in all_of(backend))

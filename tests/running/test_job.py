@@ -12,49 +12,49 @@ from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.adapters import from_budgeted_class
 from polarbear.running.solvers.instances import Instances
-from polarbear.running.solvers.job import HorizonReached, watched
+from polarbear.running.solvers.job import HorizonReached, make_trial_job
 from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.solvers.shared_trajectory import LEAST, Board
+from polarbear.running.solvers.shared_trajectory import MIN_CAPACITY, SharedTrajectory
 
 
 def test_an_objective_is_counted_and_the_run_ends_after_its_horizon():
-    job = watched(None, horizon=4)
+    job = make_trial_job(None, horizon=4)
     f = job.track(lambda x: x)
     for x in (3.0, 5.0, 2.0, 2.0):
         assert f(x) == x
     for _ in range(3):  # an optimiser that catches it meets it again
         with pytest.raises(HorizonReached):
             f(0.0)
-    assert job.found == ([1.0, 3.0], [3.0, 2.0])
-    assert (job.over, job.until()) == (True, 4.0)
+    assert job.improvements == ([1.0, 3.0], [3.0, 2.0])
+    assert (job.at_horizon, job.observed_until()) == (True, 4.0)
     assert not issubclass(HorizonReached, Exception)
 
 
 def test_maximising_keeps_what_is_larger():
-    job = watched(None, horizon=9, direction="maximize")
+    job = make_trial_job(None, horizon=9, direction="maximize")
     f = job.track(lambda x: x)
     for x in (1.0, -2.0, 3.0, np.float64(4.0), np.float32(3.5), 5):
         f(x)
-    assert job.found == ([1.0, 3.0, 4.0, 6.0], [1.0, 3.0, 4.0, 5.0])
+    assert job.improvements == ([1.0, 3.0, 4.0, 6.0], [1.0, 3.0, 4.0, 5.0])
 
 
 def test_an_array_counts_as_many_evaluations():
-    job = watched(None, horizon=5)
+    job = make_trial_job(None, horizon=5)
     f = job.track(lambda x: np.asarray(x))
     f([3.0, 2.0, 4.0])
     with pytest.raises(HorizonReached):
         f([1.0, 5.0, 0.0])
-    assert job.found == ([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
+    assert job.improvements == ([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
 
 
 def test_nan_counts_as_an_evaluation_and_is_not_kept():
-    job = watched(None, horizon=5)
+    job = make_trial_job(None, horizon=5)
     f = job.track(lambda x: x)
     f(float("nan"))
     f(np.nan)
     f(1.0)
     f(np.array([np.nan]))
-    assert job.found == ([3.0], [1.0])
+    assert job.improvements == ([3.0], [1.0])
 
 
 def test_what_is_tracked_has_the_attributes_of_the_objective():
@@ -64,7 +64,7 @@ def test_what_is_tracked_has_the_attributes_of_the_objective():
         def __call__(self, x, scale=1.0):
             return scale * x
 
-    job = watched(Problem(), horizon=5)
+    job = make_trial_job(Problem(), horizon=5)
     f = job.track(job.instance)
     assert f.bounds == (-5, 5)
     assert f(2.0, scale=3.0) == 6.0
@@ -73,35 +73,35 @@ def test_what_is_tracked_has_the_attributes_of_the_objective():
 
 
 def test_two_tracked_objectives_share_one_count():
-    job = watched(None, horizon=2)
+    job = make_trial_job(None, horizon=2)
     f, g = job.track(lambda x: x), job.track(lambda x: -x)
     f(1.0)
     g(1.0)
     with pytest.raises(HorizonReached):
         f(1.0)
-    assert job.found == ([1.0, 2.0], [1.0, -1.0])
+    assert job.improvements == ([1.0, 2.0], [1.0, -1.0])
 
 
 def test_a_solver_reports_or_yields():
-    job = watched(None, horizon=10)
-    job.follow(lambda _: iter([(1, 5.0), (2, 6.0), (4, 2)]))
+    job = make_trial_job(None, horizon=10)
+    job.call_solver(lambda _: iter([(1, 5.0), (2, 6.0), (4, 2)]))
     job.report(1.0, time=9)
-    assert job.found == ([1.0, 4.0, 9.0], [5.0, 2.0, 1.0])
+    assert job.improvements == ([1.0, 4.0, 9.0], [5.0, 2.0, 1.0])
     with pytest.raises(HorizonReached):
         job.report(0.0, time=10.5)
 
 
 def test_by_the_wall_clock_values_are_timed():
-    job = watched(None, horizon=60, clock="wall")
-    job.begin()
-    job.follow(lambda _: iter([3.0, 2.0]))
+    job = make_trial_job(None, horizon=60, clock="wall")
+    job.start_clock()
+    job.call_solver(lambda _: iter([3.0, 2.0]))
     f = job.track(lambda x: x)
     f(1.0)
-    times, values = job.found
+    times, values = job.improvements
     assert values == [3.0, 2.0, 1.0]
     assert 0 <= times[0] <= times[1] <= times[2] < 60
-    late = watched(None, horizon=1e-9, clock="wall")
-    late.begin()
+    late = make_trial_job(None, horizon=1e-9, clock="wall")
+    late.start_clock()
     with pytest.raises(HorizonReached):
         late.track(lambda x: x)(1.0)
 
@@ -117,57 +117,64 @@ def test_by_the_wall_clock_values_are_timed():
         ("evaluations", lambda job: job.report(float("nan"), time=1), "nan was reported"),
         ("evaluations", lambda job: job.report(1.0, time=-1), "-1 is not a time"),
         ("evaluations", lambda job: job.track(list)("ab"), "the objective returned ['a', 'b']"),
-        ("evaluations", lambda job: job.follow(lambda _: "text"), "the solver returned 'text'"),
+        (
+            "evaluations",
+            lambda job: job.call_solver(lambda _: "text"),
+            "the solver returned 'text'",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(clock, wrong, message):
-    job = watched(None, horizon=10, clock=clock)
+    job = make_trial_job(None, horizon=10, clock=clock)
     with pytest.raises(SolverError) as caught:
         wrong(job)
     assert message in str(caught.value)
 
 
 def test_values_beyond_all_floats_keep_their_order():
-    job = watched(None, horizon=10)
+    job = make_trial_job(None, horizon=10)
     job.report(10**400, time=1)  # no value yet
     job.report(1e308, time=2)
     job.report(-(10**400), time=3)
-    assert job.found == ([2.0, 3.0], [1e308, -np.inf])
+    assert job.improvements == ([2.0, 3.0], [1e308, -np.inf])
 
 
 def test_a_job_has_a_generator_of_its_seed():
-    a, b, c = (watched(None, horizon=1, seed=seed).rng.random() for seed in (1, 1, 2))
+    a, b, c = (make_trial_job(None, horizon=1, seed=seed).rng.random() for seed in (1, 1, 2))
     assert a == b != c
 
 
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=6, unique=True), st.integers(0, 3 * LEAST))
+@given(
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=6, unique=True),
+    st.integers(0, 3 * MIN_CAPACITY),
+)
 def test_a_board_is_exact_at_the_times_however_much_is_written(times, n):
     times = tuple(sorted(times))
     step = max(times) / (n + 1) + 1e-9
-    board = Board(times)
+    trajectory = SharedTrajectory(times)
     for k in range(n):
-        board.record(k * step, float(n - k))
-    found, values = board.improvements()
-    assert len(found) <= 2 * LEAST
+        trajectory.record(k * step, float(n - k))
+    found, values = trajectory.improvements()
+    assert len(found) <= 2 * MIN_CAPACITY
     for time in times:
         before = [k for k in range(n) if k * step <= time]
         seen = [v for t, v in zip(found, values, strict=True) if t <= time]
         assert seen[-1:] == [float(n - k) for k in before[-1:]]
-    board.close()
+    trajectory.close()
 
 
 def test_a_board_that_was_written_over_gives_what_is_sound():
-    board = Board((1.0,))
-    board.begin(0.0)
+    trajectory = SharedTrajectory((1.0,))
+    trajectory.begin(0.0)
     for k in range(5):
-        board.record(float(k), float(-k))
-    assert board.ending() is None
-    board._cells[board._start(False) + 2 * 3] = -7.0
-    assert board.improvements() == ([0.0, 1.0, 2.0], [0.0, -1.0, -2.0])
-    board._cells[1] = float("nan")
-    assert board.improvements() == ([], [])
-    board.end(Status.CRASHED, 1.0, "x" * 10_000)
-    assert len(board.ending().why) == 4_000
+        trajectory.record(float(k), float(-k))
+    assert trajectory.ending() is None
+    trajectory._cells[trajectory._buffer_start(False) + 2 * 3] = -7.0
+    assert trajectory.improvements() == ([0.0, 1.0, 2.0], [0.0, -1.0, -2.0])
+    trajectory._cells[1] = float("nan")
+    assert trajectory.improvements() == ([], [])
+    trajectory.end(Status.CRASHED, 1.0, "x" * 10_000)
+    assert len(trajectory.ending().why) == 4_000
 
 
 def test_instances_are_named_and_made_where_they_are_needed():
@@ -237,10 +244,10 @@ def test_a_class_with_a_budget_is_one_algorithm_whatever_the_horizon():
     solver = from_budgeted_class(Cooling, budget=100, dim=2, start=3.0)
     values = []
     for horizon in (5, 50, 500):
-        job = watched(sum, horizon=horizon)
+        job = make_trial_job(sum, horizon=horizon)
         with suppress(HorizonReached):
             solver(job)
-        times, found = job.found
+        times, found = job.improvements
         assert times == [float(k) for k in range(1, min(horizon, 100) + 1)]
         values.append(found)
     assert values[2][:50] == values[1]

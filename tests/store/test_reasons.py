@@ -31,7 +31,7 @@ def raced(store, **more):
     rules = Rules(batch=(1, 1), max_runs=3, **more)
     return pb.race(
         [good, crashes, hangs], range(3), [10, 100], direction="minimize", rules=rules, store=store,
-        executor=1, limits=pb.Limits(wall=0.7), fit=quick_fit,
+        executor=1, limits=pb.Limits(wall_seconds=0.7), fit=quick_fit,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("modcma")
 from mabbob.problem import ManyAffine  # noqa: E402
 from tools.modular import cma_es, random_search  # noqa: E402
 
-from polarbear.running.solvers.job import HorizonReached, watched  # noqa: E402
+from polarbear.running.solvers.job import HorizonReached, make_trial_job  # noqa: E402
 
 
 @pytest.mark.parametrize("instance", [1, 7, 23])
@@ -34,10 +34,10 @@ def searched(solver, seed, horizon=600, dimension=3):
             seen.append(np.array(x))
             return problem(x)
 
-    job = watched(Watching(), horizon=horizon, seed=seed)
+    job = make_trial_job(Watching(), horizon=horizon, seed=seed)
     with pytest.raises(HorizonReached):
         solver(job)
-    return np.vstack(seen), job.found
+    return np.vstack(seen), job.improvements
 
 
 @pytest.mark.parametrize("ssa", ["CSA", "TPA", "MXNES"])

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import course
 import polarbear as pb
-from polarbear.running.solvers.processes import descendants
+from polarbear.running.solvers.processes import find_descendants
 from racers import quick_fit
 
 RESULTS = Path(__file__).parents[1] / "faults" / "soak.md"
@@ -57,7 +57,7 @@ def look(path, runs):
         pages * os.sysconf("SC_PAGE_SIZE"),
         sum(1 for _ in Path("/proc/self/fd").iterdir()),
         threading.active_count(),
-        len(descendants(os.getpid())),
+        len(find_descendants(os.getpid())),
         log.stat().st_size if log.exists() else 0,
     )
 

@@ -193,9 +193,9 @@ def _choose_executor(arguments: argparse.Namespace) -> object:
 
         return require("distributed", extra="dask").Client(arguments.dask)
     if arguments.spool is not None:
-        from polarbear.running.backends.shared_folder import Spool
+        from polarbear.running.backends.shared_folder import SharedFolder
 
-        return Spool(arguments.spool)
+        return SharedFolder(arguments.spool)
     return arguments.workers
 
 
@@ -325,17 +325,17 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
 
 
 def _run_check(arguments: argparse.Namespace) -> int:
-    from polarbear.running.backends.checking import checked
+    from polarbear.running.backends.checking import check_setup
     from polarbear.running.solvers.configuration import load
-    from polarbear.running.workers.outcomes import Outcome
+    from polarbear.running.workers.outcomes import RunOutcome
 
     race = load(arguments.file)
-    checks = checked(race.setup, seconds=arguments.seconds, seed=race.seed)
+    checks = check_setup(race.setup, seconds=arguments.seconds, seed=race.seed)
     plain = {
         "solvers": {
             name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
             for name, made in checks.outcomes.items()
-            if isinstance(made, Outcome)
+            if isinstance(made, RunOutcome)
         },
         "direction": race.setup.direction,
         "clock": race.setup.clock,
@@ -378,7 +378,7 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
 
 
 def _run_worker(arguments: argparse.Namespace) -> int:
-    from polarbear.running.backends.folder_worker import work_on
+    from polarbear.running.backends.folder_worker import run_folder_jobs
 
     def say(line: str) -> None:
         print(line, flush=True)
@@ -386,8 +386,12 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     # Batch systems send SIGTERM at the time limit: end in good order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
-    made = work_on(
-        arguments.folder, arguments.solvers, idle=arguments.idle, most=arguments.most, say=say
+    made = run_folder_jobs(
+        arguments.folder,
+        arguments.solvers,
+        idle_seconds=arguments.idle,
+        max_runs=arguments.most,
+        report=say,
     )
     print(f"{made} runs made")
     return 0

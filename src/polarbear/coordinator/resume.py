@@ -16,10 +16,10 @@ from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.running.solvers.identity import (
     check_distinct_files,
-    differences,
+    describe_differences,
     find_renamed,
     identify,
-    new_parts,
+    select_new_parts,
 )
 from polarbear.running.solvers.setup import Setup
 from polarbear.store.log import Store
@@ -95,12 +95,14 @@ def _agree(
     """
     known = race.state.identity
     names = race.state.instances if setup.instances.names is not None else set()
-    setup = setup.renamed({new: old for new, old in known.aliases.items() if old in names - {new}})
+    setup = setup.rename_instances(
+        {new: old for new, old in known.aliases.items() if old in names - {new}}
+    )
     now = identify(setup)
     check_distinct_files(now)
     renamed = find_renamed(names, setup, known, now)
     if renamed:
-        setup = setup.renamed(renamed)
+        setup = setup.rename_instances(renamed)
         now = replace(identify(setup), aliases=renamed)
     missing = sorted(names - now.instances.keys(), key=natural_sort_key)
     if missing:
@@ -129,7 +131,7 @@ def compare_identity(
     changes: Sequence[str] = (),
 ) -> Identified | None:
     """What is new and to be recorded; an error if something changed that was not accepted."""
-    changes = [*changes, *differences(known, now)]
+    changes = [*changes, *describe_differences(known, now)]
     if changes and not accept_changes:
         raise StoreError(
             f"{where} was made with something else under the same names, or with the same "
@@ -139,7 +141,7 @@ def compare_identity(
             "pass accept_changes=True to resume under the names of the store, and have the changes "
             "recorded"
         )
-    identity = new_parts(known, now)
+    identity = select_new_parts(known, now)
     return None if identity is None else replace(identity, changes=tuple(changes))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from polarbear._text import escape_text, format_list
 from polarbear.errors import SolverError
-from polarbear.running.workers.outcomes import ADVICE
+from polarbear.running.workers.outcomes import NO_VALUE_ADVICE
 
 QUIET_SECONDS = 600.0
 """Seconds without the end of a run, and three times the longest run, after which this is said."""
@@ -50,7 +50,7 @@ class Vigil:
         self._quiet[algorithm] += 1
         if algorithm in self._heard or (self._quiet[algorithm] < SILENT and not finished):
             return ""
-        return f"it found nothing: {why or ADVICE}"
+        return f"it found nothing: {why or NO_VALUE_ADVICE}"
 
     @property
     def all_failed(self) -> bool:
@@ -99,8 +99,8 @@ class Silence:
         names = format_list([f"{algorithm} on {instance}" for algorithm, instance in pending], 4)
         return (
             f"no run has ended for {quiet / 60:,.0f} minutes; under way or waiting: {names}. If "
-            "one hangs: interrupt the race, limit runs by Limits(wall=seconds), or wall under "
-            "[limits] in a race file, and start it again"
+            "one hangs: interrupt the race, limit runs by Limits(wall_seconds=...), or by "
+            "wall_seconds under [limits] in a race file, and start it again"
         )
 
 

@@ -1,13 +1,13 @@
 """``race``: solvers run on instances until it is settled who belongs to the anytime Pareto set.
 
 The coordinator joins three things that know nothing of each other: the ``Race`` decides, the store
-remembers, the engine runs.
+remembers, the backend runs.
 
 1. What the race asks for, decides or is told is durable in the store before anything is done about
    it. After a crash the same call goes on where it was: what is not in the store did not happen.
    A round in which all runs of two or more solvers fail before they find anything is not kept:
    that is no fact about solvers, but something that is missing where they run.
-2. A run that an engine loses is asked for again. After ``PATIENCE`` losses that it may be to blame
+2. A run that a backend loses is asked for again. After ``PATIENCE`` losses that it may be to blame
    for it counts as killed.
 3. Queued jobs of eliminated algorithms are cancelled; runs that are under way end by themselves,
    and do not count.
@@ -45,14 +45,14 @@ from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
 from polarbear.racing.standing import to_go
 from polarbear.racing.state import FAILED
-from polarbear.running.backends.interface import Engine, check_programs, start
+from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import (
     identify,
 )
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
-from polarbear.running.workers.outcomes import Outcome
-from polarbear.running.workers.provenance import Details
+from polarbear.running.workers.outcomes import RunOutcome
+from polarbear.running.workers.provenance import WorkerDetails
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
@@ -104,8 +104,8 @@ def race(
         A file (SQLite) or ``postgresql://...`` that remembers the race. The same call goes on where
         it was; with more solvers these join, with other rules the race goes on under them.
     executor
-        Where to run: nothing or a number (processes on this machine), :class:`Local`, a Dask
-        client, :class:`Spool`, or any ``concurrent.futures.Executor``.
+        Where to run: nothing or a number (processes on this machine), :class:`LocalProcesses`, a
+        Dask client, :class:`SharedFolder`, or any ``concurrent.futures.Executor``.
     clock
         What time counts: "evaluations", "wall", "cpu" or "reported".
     limits
@@ -291,16 +291,16 @@ class Result(Raced):
         jobs = self._ask()
         if not jobs:
             return
-        with closing(start(self._setup, self._executor)) as engine:
+        with closing(start_backend(self._setup, self._executor)) as backend:
             lost: Counter[Key] = Counter()
             out: dict[Key, Job] = {}
             while jobs:
                 fresh = [job for job in jobs if job.key not in out]
-                engine.submit(fresh)
+                backend.submit(fresh)
                 out |= {job.key: job for job in fresh}
-                self._collect(engine, out, lost)
+                self._collect(backend, out, lost)
                 jobs = self._ask()
-                self._recall(engine, out, jobs)
+                self._recall(backend, out, jobs)
 
     def close(self) -> None:
         """Let others have the store."""
@@ -375,22 +375,22 @@ class Result(Raced):
             self.race.forget()
         self._n_kept = len(self.race.events)
 
-    def _collect(self, engine: Engine, out: dict[Key, Job], lost: Counter[Key]) -> None:
+    def _collect(self, backend: Backend, out: dict[Key, Job], lost: Counter[Key]) -> None:
         """Take what has come in; what was lost is run again."""
-        workers: defaultdict[Details, list[Key]] = defaultdict(list)
-        for made in engine.outcomes(WAIT):
+        workers: defaultdict[WorkerDetails, list[Key]] = defaultdict(list)
+        for made in backend.outcomes(WAIT):
             key = made.job.key
             out.pop(key, None)
-            if isinstance(made, Outcome):
+            if isinstance(made, RunOutcome):
                 self._silence.end(made.seconds)
                 if made.worker and key not in self.race.state.told:
                     workers[made.worker].append(key)
                 self._take(made)
                 continue
-            lost[key] += made.blamed
+            lost[key] += made.was_running
             if lost[key] >= PATIENCE:
                 killed = made.job.run([], [], until=0.0, status=Status.KILLED)
-                self._take(Outcome(made.job, killed, why=made.why))
+                self._take(RunOutcome(made.job, killed, why=made.why))
         for worker, keys in workers.items():
             self.race.record(attribution(self.race.state, keys, worker))
         if not self._vigil.all_failed:
@@ -400,7 +400,7 @@ class Result(Raced):
             warn(overdue)
         self._say(*filter(None, [overdue]))
 
-    def _take(self, made: Outcome) -> None:
+    def _take(self, made: RunOutcome) -> None:
         known, named = self.race.n_runs, {*self.race.state.reasons}
         self.race.tell(made.run, why=made.why, output=made.output)
         failed = made.run.status in FAILED
@@ -421,12 +421,12 @@ class Result(Raced):
         for name in self.race.state.reasons.keys() - named:
             self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
 
-    def _recall(self, engine: Engine, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
+    def _recall(self, backend: Backend, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
         """Cancel queued jobs that are not wanted any more."""
         wanted = {job.key for job in jobs}
         gone = {key.algorithm for key in out if key not in wanted}
         if gone:
-            for job in engine.cancel(gone):
+            for job in backend.cancel(gone):
                 out.pop(job.key, None)
 
 

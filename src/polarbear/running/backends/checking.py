@@ -1,4 +1,4 @@
-"""``check``: each solver once, for a moment, before anything expensive starts."""
+"""``check``: run each solver once for a few seconds, and report problems before a race starts."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -20,26 +20,26 @@ from polarbear._text import (
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import Key, job
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.running.backends.interface import start
+from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
-from polarbear.running.workers.outcomes import ADVICE, Lost, Outcome
+from polarbear.running.workers.outcomes import NO_VALUE_ADVICE, LostRun, RunOutcome
 
 START_SECONDS = 1.0
-"""Beyond the time that it is watched for, a checked run may take this long."""
+"""Seconds that a run may take to start, in addition to the time for which it is observed."""
 
 
-class Checked(NamedTuple):
-    """What was understood of a race: print it."""
+class CheckReport(NamedTuple):
+    """The setup of a race, with one short run of each solver; print it."""
 
     setup: Setup
-    outcomes: dict[str, Outcome | Lost]
+    outcomes: dict[str, RunOutcome | LostRun]
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong with whom."""
-        found = {name: _problem(outcome) for name, outcome in self.outcomes.items()}
-        return {name: problem for name, problem in found.items() if problem}
+        """The problems by the name of the solver; empty if all solvers work."""
+        problems = {name: _describe_problem(outcome) for name, outcome in self.outcomes.items()}
+        return {name: problem for name, problem in problems.items() if problem}
 
     def __str__(self) -> str:
         setup, problems = self.setup, self.problems
@@ -59,7 +59,7 @@ class Checked(NamedTuple):
         labels = {name: escape_text(name) for name in self.outcomes}
         width = max(map(len, labels.values()))
         for name, outcome in self.outcomes.items():
-            lines.append(f"  {labels[name]:<{width}}  {_line(outcome, setup.clock)}")
+            lines.append(f"  {labels[name]:<{width}}  {_describe_outcome(outcome, setup.clock)}")
             if name in problems:
                 lines.append(f"  {'':<{width}}  -> {escape_lines(problems[name])}")
         return "\n".join(lines)
@@ -83,17 +83,17 @@ def check(
     progress: Any = None,
     accept_changes: bool = False,
     seconds: float = 2.0,
-) -> Checked:
-    """Run each solver once for a moment, and say what was understood.
+) -> CheckReport:
+    """Run each solver once for a few seconds, and report problems.
 
-    All arguments of :func:`polarbear.race` are taken, so that a call of one is a call of the other.
+    Takes all arguments of :func:`polarbear.race`, so that one call can replace the other.
 
     Parameters
     ----------
     seconds
-        How long each may take. By the wall or CPU clock each is watched for this long.
+        How long each solver may take. By the wall or CPU clock it is observed for this long.
     rules, store, fit, progress, accept_changes
-        Are not used: nothing is decided, and nothing is stored.
+        Not used: nothing is decided, and nothing is stored.
 
     Examples
     --------
@@ -101,14 +101,14 @@ def check(
     ...     yield 1, job.rng.random()
     >>> def lost(job):
     ...     job.report("x")
-    >>> found = check([walk, lost], ["a"], times=[10, 100], direction="minimize")
-    >>> print(found)
+    >>> report = check([walk, lost], ["a"], times=[10, 100], direction="minimize")
+    >>> print(report)
     2 solvers on 1 instance, minimize
       clock  evaluations, 2 times from 10 to 100 evaluations
       walk  finished at 1 evaluation, 1 improvement, ...
       lost  crashed at 0 evaluations, 0 improvements, ...
             -> SolverError: 'x' is not a value: expected a number ...
-    >>> list(found.problems)
+    >>> list(report.problems)
     ['lost']
     """
     del store, fit, progress, accept_changes
@@ -116,27 +116,30 @@ def check(
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
-    return checked(setup, seconds=seconds, seed=seed, executor=executor)
+    return check_setup(setup, seconds=seconds, seed=seed, executor=executor)
 
 
-def checked(setup: Setup, *, seconds: float = 2.0, seed: int = 0, executor: Any = None) -> Checked:
-    """The same for a setup."""
-    horizon, wall = setup.times[-1], seconds
+def check_setup(
+    setup: Setup, *, seconds: float = 2.0, seed: int = 0, executor: Any = None
+) -> CheckReport:
+    """Run each solver of a setup once for a few seconds; see :func:`check`."""
+    horizon, wall_seconds = setup.times[-1], seconds
     if setup.clock in ("wall", "cpu"):
-        horizon, wall = min(horizon, seconds), seconds + START_SECONDS
-    setup = replace(setup, limits=replace(setup.limits, wall=min(setup.limits.wall, wall)))
+        horizon, wall_seconds = min(horizon, seconds), seconds + START_SECONDS
+    wall_seconds = min(setup.limits.wall_seconds, wall_seconds)
+    setup = replace(setup, limits=replace(setup.limits, wall_seconds=wall_seconds))
     instance = "1" if setup.instances.names is None else setup.instances.names[0]
     jobs = [job(seed, Key(name, instance, 0), horizon) for name in setup.solvers]
-    found: dict[str, Outcome | Lost] = {}
-    with closing(start(setup, executor)) as engine:
-        engine.submit(jobs)
-        while len(found) < len(jobs):
-            found |= {made.job.algorithm: made for made in engine.outcomes()}
-    return Checked(setup, {name: found[name] for name in setup.solvers})
+    outcomes: dict[str, RunOutcome | LostRun] = {}
+    with closing(start_backend(setup, executor)) as backend:
+        backend.submit(jobs)
+        while len(outcomes) < len(jobs):
+            outcomes |= {outcome.job.algorithm: outcome for outcome in backend.outcomes()}
+    return CheckReport(setup, {name: outcomes[name] for name in setup.solvers})
 
 
-def _line(outcome: Outcome | Lost, clock: str) -> str:
-    if isinstance(outcome, Lost):
+def _describe_outcome(outcome: RunOutcome | LostRun, clock: str) -> str:
+    if isinstance(outcome, LostRun):
         return "was lost"
     run = outcome.run
     return (
@@ -146,11 +149,12 @@ def _line(outcome: Outcome | Lost, clock: str) -> str:
     )
 
 
-def _problem(outcome: Outcome | Lost) -> str:
-    if isinstance(outcome, Lost) or outcome.run.status in (Status.CRASHED, Status.KILLED):
+def _describe_problem(outcome: RunOutcome | LostRun) -> str:
+    """Return why a run failed or found no value; "" if there is no problem."""
+    if isinstance(outcome, LostRun) or outcome.run.status in (Status.CRASHED, Status.KILLED):
         return outcome.why
     if outcome.run.status == Status.OUT_OF_MEMORY:
         return outcome.why
     if not np.size(outcome.run.time):
-        return f"it found nothing: {outcome.why or ADVICE}"
+        return f"it found nothing: {outcome.why or NO_VALUE_ADVICE}"
     return ""

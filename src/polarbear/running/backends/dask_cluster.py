@@ -1,11 +1,11 @@
-"""Runs on the workers of a Dask cluster.
+"""``DaskWorkerPool``: makes runs on the workers of a Dask cluster.
 
-1. A task is a few runs. Its key is made of what is run, so that to ask for the same twice is to run
-   it once, and of the attempt, so that what was lost can be asked for again.
+1. A task makes a few runs. Its key is a hash of them, so that the same task is not run twice, and
+   the number of the attempt, so that lost runs can be submitted again.
 2. Results are fetched as they come, many at a time, and nothing is kept on the cluster.
-3. When the scheduler is gone, so is every task: each run is ``Lost``, and asked for again.
-4. A worker asks whether anybody still wants what it runs. If the coordinator is gone, or has
-   withdrawn the task, the run is ended.
+3. If the scheduler ends, all tasks are lost: each job is a ``LostRun``, and submitted again.
+4. A worker checks whether its task is still wanted. If the coordinator has ended, or has cancelled
+   the task, the run is ended.
 """
 
 import time
@@ -19,39 +19,39 @@ from typing import Any
 
 from polarbear.errors import SolverError, require
 from polarbear.racing.jobs import Job
-from polarbear.running.backends.dispatcher import results
-from polarbear.running.backends.executors import release, work
-from polarbear.running.solvers.setup import Packed, Setup, pack
-from polarbear.running.workers.outcomes import Lost, Outcome
+from polarbear.running.backends.dispatcher import collect_results
+from polarbear.running.backends.executors import close_idle_workers, run_jobs
+from polarbear.running.solvers.setup import PackedSetup, Setup, pack
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
 
-PATIENCE = 60.0
-"""Seconds to wait for a scheduler that is gone."""
+RECONNECT_SECONDS = 60.0
+"""Seconds to wait for a scheduler that cannot be reached."""
 
-_NEWS = 1.0  # seconds between questions to the scheduler about its workers
+_POLL_SECONDS = 1.0  # between questions to the scheduler about its workers
 
 
 @dataclass(frozen=True)
-class Call:
-    """What a task is to do; Dask looks into tuples and lists, but not into this."""
+class DaskCall:
+    """The argument of a task; Dask would search tuples and lists for futures, but not this."""
 
-    packed: Packed
+    packed: PackedSetup
     jobs: tuple[Job, ...]
     key: str
 
 
-def perform(call: Call) -> list[Outcome | Lost]:
-    """Make the runs of a task, on a worker."""
+def run_task(call: DaskCall) -> list[RunOutcome | LostRun]:
+    """Make the runs of a task, on a Dask worker."""
     tasks = require("distributed", extra="dask").get_worker().state.tasks
 
-    def wanted() -> bool:
+    def is_wanted() -> bool:
         task = tasks.get(call.key)
         return task is not None and task.state in ("executing", "long-running")
 
-    return work(call.packed, call.jobs, wanted)
+    return run_jobs(call.packed, call.jobs, is_wanted)
 
 
-class DaskBackend:
-    """The workers of a cluster, through a client."""
+class DaskWorkerPool:
+    """The workers of a Dask cluster, through a client."""
 
     call_seconds = 0.5
 
@@ -59,49 +59,51 @@ class DaskBackend:
         self._packed = pack(setup)
         self._client = client
         self._attempts: Counter[str] = Counter()
-        self._threads, self._asked = 1, -_NEWS
+        self._n_threads, self._asked_at = 1, -_POLL_SECONDS
 
     @property
-    def slots(self) -> int:
-        """How many threads all workers have together, as far as is known."""
-        if time.monotonic() > self._asked + _NEWS and self._client.status == "running":
-            with suppress(OSError):  # the scheduler is just going; its tasks will be lost
-                self._threads = sum(self._client.nthreads().values())
-            self._asked = time.monotonic()
-        return self._threads
+    def n_workers(self) -> int:
+        """The number of threads of all workers, by the latest answer of the scheduler."""
+        is_due = time.monotonic() > self._asked_at + _POLL_SECONDS
+        if is_due and self._client.status == "running":
+            with suppress(OSError):  # the scheduler is ending; its tasks will be lost
+                self._n_threads = sum(self._client.nthreads().values())
+            self._asked_at = time.monotonic()
+        return self._n_threads
 
     def submit(self, jobs: Sequence[Job]) -> Any:
-        """Make these runs one after the other."""
-        self._connected()
+        """Make these runs one after the other; return a future."""
+        self._wait_for_scheduler()
         identity = blake2b(dumps([self._packed.key, jobs]).encode(), digest_size=16).hexdigest()
         key = f"polarbear-{identity}-{self._attempts[identity]}"
         self._attempts[identity] += 1
-        call = Call(self._packed, tuple(jobs), key)
-        return self._client.submit(perform, call, key=key, retries=0, pure=False)
+        call = DaskCall(self._packed, tuple(jobs), key)
+        return self._client.submit(run_task, call, key=key, retries=0, pure=False)
 
-    def gather(self, futures: Sequence[Any]) -> list[list[Outcome | Lost] | BaseException]:
-        """Fetch all that is there in one go."""
+    def gather(self, futures: Sequence[Any]) -> list[list[RunOutcome | LostRun] | BaseException]:
+        """Fetch all results in one request; one by one if that fails."""
         done = [future for future in futures if future.status == "finished"]
         if len(done) == len(futures):
             try:
                 return list(self._client.gather(done))
-            except Exception:  # noqa: S110 (a worker went away meanwhile: one by one, then)
+            except Exception:  # noqa: S110 (a worker ended meanwhile)
                 pass
-        return results(futures)
+        return collect_results(futures)
 
     def withdraw(self, future: Any) -> bool:
-        """Take back a task; if it runs, it is ended."""
+        """Cancel a task; if it runs, its worker ends it."""
         future.cancel()
         return True
 
     def close(self) -> None:
-        """The cluster is its owner's; slots that wait on its workers are ours."""
+        """End our idle worker processes on the cluster; the cluster itself stays open."""
         if self._client.status == "running":
             with suppress(OSError):
-                self._client.run(release, on_error="ignore")
+                self._client.run(close_idle_workers, on_error="ignore")
 
-    def _connected(self) -> None:
-        end = time.monotonic() + PATIENCE
+    def _wait_for_scheduler(self) -> None:
+        """Wait until the client is connected; an error after a minute."""
+        end = time.monotonic() + RECONNECT_SECONDS
         while self._client.status != "running":
             if time.monotonic() > end or self._client.status == "closed":
                 raise SolverError(

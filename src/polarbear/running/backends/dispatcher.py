@@ -1,10 +1,10 @@
-"""``Pool``: an engine over anything that takes calls and gives futures.
+"""``Dispatcher``: a backend over a pool of workers that takes calls and returns futures.
 
-1. Jobs wait here, and only twice as many as there are slots are under way. What waits can be taken
-   back, and whoever makes the runs need not keep account of thousands.
+1. Jobs are queued here, and only two calls per worker are submitted. So queued jobs can be
+   cancelled, and a scheduler need not keep thousands of them.
 2. Where a call costs more than a run, several short runs go together in one call.
-3. A run whose worker is gone is ``Lost``. Nothing is tried again here: the race asks again. What
-   was lost together with others goes alone the next time: so one knows which one is to blame.
+3. A job whose worker has ended is a ``LostRun``. It is not retried here: the race asks for it
+   again. Jobs lost together are retried one per call, so that the culprit can be identified.
 """
 
 import time
@@ -16,38 +16,38 @@ from typing import Any, Protocol
 
 from polarbear.errors import PolarBearError, SolverError
 from polarbear.racing.jobs import Job, Key
-from polarbear.running.workers.outcomes import Lost, Outcome
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
 
-AT_ONCE = 2
-"""Calls under way for each slot: one that runs, one that comes next."""
+CALLS_PER_WORKER = 2
+"""Submitted calls for each worker: one that runs, and the next one."""
 
-_GLANCE = 0.5  # seconds after which to look whether there are more slots
+_POLL_SECONDS = 0.5  # after which the number of workers is asked for again
 
 
-class Backend(Protocol):
-    """What makes runs.
+class WorkerPool(Protocol):
+    """A pool of workers to which calls are submitted.
 
-    ``call_seconds``: how long a call should take, so that what it costs does not matter; 0 if a
-    call costs next to nothing.
+    ``call_seconds``: how long a call should take, so that its overhead is small; 0 if it has next
+    to none.
     """
 
     call_seconds: float
 
     @property
-    def slots(self) -> int:
-        """How many runs are made at once, now."""
+    def n_workers(self) -> int:
+        """The number of runs that are made at once, now."""
         ...
 
     def submit(self, jobs: Sequence[Job]) -> Any:
-        """Make these runs one after the other: a future with ``add_done_callback``."""
+        """Make these runs one after the other; return a future with ``add_done_callback``."""
         ...
 
-    def gather(self, futures: Sequence[Any]) -> list[list[Outcome | Lost] | BaseException]:
-        """What became of futures that are done."""
+    def gather(self, futures: Sequence[Any]) -> list[list[RunOutcome | LostRun] | BaseException]:
+        """Return the results or exceptions of futures that are done."""
         ...
 
     def withdraw(self, future: Any) -> bool:
-        """Take back a call, if that is possible; what it gives is not wanted any more then."""
+        """Cancel a call if possible; its result is ignored then."""
         ...
 
     def close(self) -> None:
@@ -55,119 +55,123 @@ class Backend(Protocol):
         ...
 
 
-class Pool:
-    """An engine (see :mod:`polarbear.running.backends.interface`) over a backend."""
+class Dispatcher:
+    """A backend (see :mod:`polarbear.running.backends.interface`) over a pool of workers."""
 
-    def __init__(self, backend: Backend, clock: Callable[[], float] = time.monotonic) -> None:
-        self._backend = backend
+    def __init__(self, pool: WorkerPool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pool = pool
         self._clock = clock
-        self._waiting: deque[Job] = deque()
-        self._flying: dict[Any, list[Job]] = {}
-        self._landed: SimpleQueue[Any] = SimpleQueue()
-        self._alone: set[Key] = set()
-        self._seconds = inf  # how long a run takes, about
+        self._queued: deque[Job] = deque()
+        self._submitted: dict[Any, list[Job]] = {}  # by future
+        self._done: SimpleQueue[Any] = SimpleQueue()  # futures
+        self._suspected: set[Key] = set()  # lost before: these go alone
+        self._run_seconds = inf  # moving average
 
     @property
     def pending(self) -> int:
-        """How many jobs have no outcome yet."""
-        return len(self._waiting) + sum(map(len, self._flying.values()))
+        """The number of jobs without an outcome."""
+        return len(self._queued) + sum(map(len, self._submitted.values()))
 
     def submit(self, jobs: Iterable[Job]) -> None:
-        """Take jobs."""
-        self._waiting.extend(jobs)
-        self._launch()
+        """Queue jobs."""
+        self._queued.extend(jobs)
+        self._submit_calls()
 
-    def outcomes(self, timeout: float | None = None) -> list[Outcome | Lost]:
-        """What has come in; at least one if anything is pending, unless the time is over."""
+    def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
+        """Wait for outcomes: at least one if a job is pending, none if the time is over."""
         end = inf if timeout is None else self._clock() + timeout
-        self._launch()
-        while self._flying:
+        self._submit_calls()
+        while self._submitted:
             left = end - self._clock()
             try:
-                landed = [self._landed.get(timeout=max(min(left, _GLANCE), 0.0))]
+                done = [self._done.get(timeout=max(min(left, _POLL_SECONDS), 0.0))]
             except Empty:
                 if left <= 0:
                     return []
-                self._launch()  # there may be more slots than there were
+                self._submit_calls()  # there may be more workers than before
                 continue
-            while not self._landed.empty():
-                landed.append(self._landed.get())
-            found = self._gathered([future for future in landed if future in self._flying])
-            self._launch()
-            if found:
-                return found
+            while not self._done.empty():
+                done.append(self._done.get())
+            outcomes = self._gather([future for future in done if future in self._submitted])
+            self._submit_calls()
+            if outcomes:
+                return outcomes
         return []
 
     def cancel(self, algorithms: Collection[str]) -> list[Job]:
-        """Take back the jobs of these algorithms that nobody has begun: which they were."""
-        back = [job for job in self._waiting if job.algorithm in algorithms]
-        self._waiting = deque(job for job in self._waiting if job.algorithm not in algorithms)
-        for future, jobs in list(self._flying.items()):
-            if all(job.algorithm in algorithms for job in jobs) and self._backend.withdraw(future):
-                back += self._flying.pop(future)
-        self._launch()
-        return back
+        """Cancel the jobs of these algorithms that have not started, and return them."""
+        cancelled = [job for job in self._queued if job.algorithm in algorithms]
+        self._queued = deque(job for job in self._queued if job.algorithm not in algorithms)
+        for future, jobs in list(self._submitted.items()):
+            if all(job.algorithm in algorithms for job in jobs) and self._pool.withdraw(future):
+                cancelled += self._submitted.pop(future)
+        self._submit_calls()
+        return cancelled
 
     def close(self) -> None:
-        """End all that is under way."""
-        self._waiting.clear()
-        for future in self._flying:
-            self._backend.withdraw(future)
-        self._flying.clear()
-        self._backend.close()
+        """End all runs."""
+        self._queued.clear()
+        for future in self._submitted:
+            self._pool.withdraw(future)
+        self._submitted.clear()
+        self._pool.close()
 
-    def _launch(self) -> None:
-        slots = max(self._backend.slots, 1) if self._waiting else 0
-        while self._waiting and len(self._flying) < AT_ONCE * slots:
-            jobs = self._together(self._chunk(slots))
+    def _submit_calls(self) -> None:
+        """Submit calls until each worker has enough of them."""
+        n_workers = max(self._pool.n_workers, 1) if self._queued else 0
+        while self._queued and len(self._submitted) < CALLS_PER_WORKER * n_workers:
+            jobs = self._take_jobs(self._choose_call_size(n_workers))
             try:
-                future = self._backend.submit(jobs)
+                future = self._pool.submit(jobs)
             except PolarBearError:
                 raise
             except RuntimeError as error:  # broken, or shut down
                 raise SolverError(f"the executor takes no more jobs: {error}") from error
-            self._flying[future] = jobs
-            future.add_done_callback(self._landed.put)
+            self._submitted[future] = jobs
+            future.add_done_callback(self._done.put)
 
-    def _chunk(self, slots: int) -> int:
-        """How many jobs go together: not so many that some slot has nothing to do."""
-        together = max(int(self._backend.call_seconds / max(self._seconds, 1e-3)), 1)
-        return min(together, ceil(len(self._waiting) / (AT_ONCE * slots)))
+    def _choose_call_size(self, n_workers: int) -> int:
+        """Choose the number of jobs of a call, such that no worker is left without one."""
+        size = max(int(self._pool.call_seconds / max(self._run_seconds, 1e-3)), 1)
+        return min(size, ceil(len(self._queued) / (CALLS_PER_WORKER * n_workers)))
 
-    def _together(self, size: int) -> list[Job]:
-        """The next jobs that go in one call."""
-        jobs = [self._waiting.popleft()]
-        while len(jobs) < size and self._alone.isdisjoint((jobs[0].key, self._waiting[0].key)):
-            jobs.append(self._waiting.popleft())
+    def _take_jobs(self, size: int) -> list[Job]:
+        """Remove the jobs of the next call from the queue; a suspected job goes alone."""
+        jobs = [self._queued.popleft()]
+        while len(jobs) < size and self._suspected.isdisjoint((jobs[0].key, self._queued[0].key)):
+            jobs.append(self._queued.popleft())
         return jobs
 
-    def _gathered(self, futures: list[Any]) -> list[Outcome | Lost]:
-        found: list[Outcome | Lost] = []
-        for future, made in zip(futures, self._backend.gather(futures), strict=True):
-            jobs = self._flying.pop(future)
-            if isinstance(made, PolarBearError):
-                raise made
-            if isinstance(made, BaseException):
-                why = f"{type(made).__name__}: {made}"
-                found += [Lost(job, why, blamed=len(jobs) == 1) for job in jobs]
+    def _gather(self, futures: list[Any]) -> list[RunOutcome | LostRun]:
+        """Return the outcomes of calls that are done, and learn from them."""
+        outcomes: list[RunOutcome | LostRun] = []
+        for future, result in zip(futures, self._pool.gather(futures), strict=True):
+            jobs = self._submitted.pop(future)
+            if isinstance(result, PolarBearError):
+                raise result
+            if isinstance(result, BaseException):
+                why = f"{type(result).__name__}: {result}"
+                outcomes += [LostRun(job, why, was_running=len(jobs) == 1) for job in jobs]
             else:
-                found += made
-        for outcome in found:
-            if isinstance(outcome, Outcome):
-                known = outcome.seconds if self._seconds == inf else self._seconds
-                self._seconds = 0.9 * known + 0.1 * outcome.seconds
-                self._alone.discard(outcome.job.key)
+                outcomes += result
+        for outcome in outcomes:
+            if isinstance(outcome, RunOutcome):
+                before = outcome.seconds if self._run_seconds == inf else self._run_seconds
+                self._run_seconds = 0.9 * before + 0.1 * outcome.seconds
+                self._suspected.discard(outcome.job.key)
             else:
-                self._alone.add(outcome.job.key)
-        return found
+                self._suspected.add(outcome.job.key)
+        return outcomes
 
 
-def results(futures: Sequence[Any]) -> list[list[Outcome | Lost] | BaseException]:
-    """The results of futures that are done, each by itself."""
-    return [_result(future) for future in futures]
+def collect_results(
+    futures: Sequence[Any],
+) -> list[list[RunOutcome | LostRun] | BaseException]:
+    """Return the result or the exception of each future; all have to be done."""
+    return [_get_result(future) for future in futures]
 
 
-def _result(future: Any) -> list[Outcome | Lost] | BaseException:
+def _get_result(future: Any) -> list[RunOutcome | LostRun] | BaseException:
     try:
         return future.result()
     except KeyboardInterrupt:

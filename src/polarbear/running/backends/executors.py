@@ -1,7 +1,7 @@
-"""Runs on any ``concurrent.futures.Executor``: worker processes, or threads.
+"""``ExecutorWorkerPool``: makes runs on any ``concurrent.futures.Executor``.
 
-The executor's workers call :func:`work`. The runs themselves are made in slots, one for each call
-that is under way in a worker, which stay there for the next calls.
+The workers of the executor, processes or threads, call :func:`run_jobs`. The runs themselves are
+made in worker processes of ours, one for each current call. These are kept for the next calls.
 """
 
 import os
@@ -10,50 +10,50 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polarbear.racing.jobs import Job
-from polarbear.running.backends.dispatcher import results
-from polarbear.running.solvers.setup import Packed, Setup, pack
-from polarbear.running.workers.outcomes import Lost, Outcome
-from polarbear.running.workers.worker_process import Slot
+from polarbear.running.backends.dispatcher import collect_results
+from polarbear.running.solvers.setup import PackedSetup, Setup, pack
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
+from polarbear.running.workers.worker_process import WorkerProcess
 
-_idle: list[Slot] = []
-_inherited: list[Slot] = []
+_idle: list[WorkerProcess] = []
+_inherited: list[WorkerProcess] = []
 _lock = threading.Lock()
 
 
-def work(
-    packed: Packed, jobs: Sequence[Job], wanted: Callable[[], bool] | None = None
-) -> list[Outcome | Lost]:
-    """Make runs one after the other, wherever this is called, as long as they are ``wanted``."""
+def run_jobs(
+    packed: PackedSetup, jobs: Sequence[Job], is_wanted: Callable[[], bool] | None = None
+) -> list[RunOutcome | LostRun]:
+    """Make runs in a worker process of this process, as long as they are wanted."""
     with _lock:
-        slot = _idle.pop() if _idle else None
-    slot = Slot() if slot is None or slot.gone else slot
+        worker = _idle.pop() if _idle else None
+    worker = WorkerProcess() if worker is None or worker.is_gone else worker
     try:
-        return slot.runs(jobs, packed, wanted)
+        return worker.make_runs(jobs, packed, is_wanted)
     finally:
-        if not slot.gone:
+        if not worker.is_gone:
             with _lock:
-                _idle.append(slot)
+                _idle.append(worker)
 
 
-def release() -> None:
-    """End the slots that are waiting in this process."""
+def close_idle_workers() -> None:
+    """End the idle worker processes of this process."""
     with _lock:
         while _idle:
             _idle.pop().close()
 
 
-def _forget() -> None:
-    """The slots of a parent are not those of its children, which must not close them either."""
+def _disown_inherited() -> None:
+    """After a fork: neither use the worker processes of the parent, nor close their handles."""
     _inherited.extend(_idle)
     _idle.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_disown_inherited)
 
 
-class ExecutorBackend:
-    """Anything with ``submit(function, *arguments)`` that gives futures."""
+class ExecutorWorkerPool:
+    """The workers of an executor with ``submit(function, *arguments)`` that returns futures."""
 
     call_seconds = 0.2
 
@@ -62,20 +62,20 @@ class ExecutorBackend:
         self._executor = executor
 
     @property
-    def slots(self) -> int:
-        """How many workers there are, if the executor says it."""
+    def n_workers(self) -> int:
+        """The number of workers if the executor has such an attribute, else of cores."""
         return getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1
 
     def submit(self, jobs: Sequence[Job]) -> Any:
-        """Make these runs one after the other."""
-        return self._executor.submit(work, self._packed, list(jobs))
+        """Make these runs one after the other; return a future."""
+        return self._executor.submit(run_jobs, self._packed, list(jobs))
 
-    gather = staticmethod(results)
+    gather = staticmethod(collect_results)
 
     def withdraw(self, future: Any) -> bool:
-        """Take back a call that nobody has begun."""
+        """Cancel a call that has not started."""
         return future.cancel()
 
     def close(self) -> None:
-        """The executor is its owner's; slots in this process are ours."""
-        release()
+        """End our worker processes in this process; the executor stays open."""
+        close_idle_workers()

@@ -1,7 +1,7 @@
-"""``polarbear worker FOLDER``: makes the runs that a coordinator puts into a folder.
+"""``run_folder_jobs``: make the runs of a shared folder, as ``polarbear worker FOLDER`` does.
 
-Solvers and instances are code, which does not go through the folder: a worker takes them from a
-Python file or module that has ``solvers`` and ``instances``, as they are passed to a race.
+Solvers and instances are code, which is not sent through the folder: a worker imports them from a
+Python file or module that defines ``solvers`` and ``instances``, as they are passed to a race.
 """
 
 import os
@@ -27,164 +27,177 @@ from polarbear.running.backends.shared_folder import (
     RACE,
     REFUSED,
     RESULTS,
-    read,
+    read_file,
     read_job,
-    taken,
-    write,
+    rename_if_present,
+    write_file,
 )
 from polarbear.running.solvers.configuration import load
 from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.processes import start_when_possible
 from polarbear.running.solvers.setup import Limits, Setup
 from polarbear.running.workers.outcomes import to_plain
-from polarbear.running.workers.worker_process import Slot, SlotGone
+from polarbear.running.workers.worker_process import WorkerLost, WorkerProcess
 
-SIGNS = 5
-"""Signs of life that a worker gives before it is taken for dead."""
+TOUCHES_PER_PATIENCE = 5
+"""How often a worker touches its claim in the time after which an untouched claim is stale."""
 
 
-def work_on(
+def run_folder_jobs(
     folder: str | os.PathLike[str],
     solvers: str,
     *,
-    idle: float = 600.0,
-    most: int | None = None,
+    idle_seconds: float = 600.0,
+    max_runs: int | None = None,
     pause: float = 0.5,
-    say: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Make runs until the race is closed: how many it were.
+    """Make runs until the race is closed, and return their number.
 
     Parameters
     ----------
     folder
-        The folder of a :class:`~polarbear.running.backends.shared_folder.Spool`.
+        The folder of a :class:`~polarbear.running.backends.shared_folder.SharedFolder`.
     solvers
-        A Python file ("race.py") or an importable module ("project.race") that has ``solvers`` and
-        ``instances``, or the race as a TOML file ("race.toml").
-    idle
+        A Python file ("race.py") or an importable module ("project.race") that defines ``solvers``
+        and ``instances``, or a race file ("race.toml").
+    idle_seconds
         Seconds without a job after which the worker leaves.
-    most
+    max_runs
         The number of runs after which the worker leaves.
+    pause
+        Seconds between readings of the folder while there is no job.
+    report
+        Is called with a line of text about each run.
     """
-    place = Path(folder)
-    setup, patience = _setup(place, solvers, idle, pause)
-    slot: Slot | None = None
+    folder = Path(folder)
+    setup, patience = _load_setup(folder, solvers, idle_seconds, pause)
+    worker: WorkerProcess | None = None
     ignored: set[str] = set()  # names of files that can be neither claimed nor moved
-    made, last = 0, time.monotonic()
+    n_runs, last_run_at = 0, time.monotonic()
     try:
-        while most is None or made < most:
-            claim = _claimed(place, ignored)
-            job = None if claim is None else _job(place, claim, ignored, say)
+        while max_runs is None or n_runs < max_runs:
+            claim = _claim_job(folder, ignored)
+            job = None if claim is None else _read_claim(folder, claim, ignored, report)
             if claim is None:
-                if (place / CLOSED).exists() or time.monotonic() > last + idle:
+                if (folder / CLOSED).exists() or time.monotonic() > last_run_at + idle_seconds:
                     break
                 time.sleep(pause)
                 continue
             if job is None:
                 continue
-            slot = Slot(setup) if slot is None else slot
-            _perform(place, claim, job, slot, patience, say)
-            made += 1
-            slot = None if slot.gone else slot
-            last = time.monotonic()
+            worker = WorkerProcess(setup) if worker is None else worker
+            _make_run(folder, claim, job, worker, patience, report)
+            n_runs += 1
+            worker = None if worker.is_gone else worker
+            last_run_at = time.monotonic()
     finally:
-        if slot is not None:
-            slot.close()
-    return made
+        if worker is not None:
+            worker.close()
+    return n_runs
 
 
-def _job(place: Path, claim: Path, ignored: set[str], say: Callable[[str], None]) -> Job | None:
-    """The job of a claim; a file that holds none is set aside, and said."""
+def _read_claim(
+    folder: Path, claim: Path, ignored: set[str], report: Callable[[str], None]
+) -> Job | None:
+    """Read the job of a claim; a file that is not a job is moved to ``refused`` and reported."""
     name = claim.name.partition(".")[0]
     try:
         return read_job(claim, name)
     except (DataError, SolverError) as error:
-        aside = place / REFUSED / claim.name
+        refused = folder / REFUSED / claim.name
         try:
-            aside.parent.mkdir(exist_ok=True)
-            claim.rename(aside)
+            refused.parent.mkdir(exist_ok=True)
+            claim.rename(refused)
         except OSError:
             ignored.add(name)
-        say(escape_text(f"{JOBS}/{name}.json is set aside, in {REFUSED}: {error}"))
+        report(escape_text(f"{JOBS}/{name}.json is set aside, in {REFUSED}: {error}"))
         return None
 
 
-def _perform(
-    place: Path,
+def _make_run(
+    folder: Path,
     claim: Path,
     job: Job,
-    slot: Slot,
+    worker: WorkerProcess,
     patience: float,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
+    """Make the run of a claim, and write its result file."""
     name = claim.name.partition(".")[0]
+    result = folder / RESULTS / f"{name}.json"
     try:
-        with _alive(claim, patience / SIGNS):
-            outcome = slot.run(job)
-    except SlotGone as error:  # the coordinator knows how often this run was lost already
-        write(place / RESULTS / f"{name}.json", {LOST: str(error)})
+        with _keep_claim(claim, patience / TOUCHES_PER_PATIENCE):
+            outcome = worker.make_run(job)
+    except WorkerLost as error:  # the coordinator counts how often this job was lost
+        write_file(result, {LOST: str(error)})
         claim.unlink(missing_ok=True)
-        say(escape_text(f"{job.algorithm} on {job.instance}: lost, {error}"))
+        report(escape_text(f"{job.algorithm} on {job.instance}: lost, {error}"))
         return
     except BaseException:
-        # A worker that is told to end lets another one have the job at once.
-        taken(claim, place / JOBS / f"{name}.json")
+        # If this worker is interrupted, another one can have the job at once.
+        rename_if_present(claim, folder / JOBS / f"{name}.json")
         raise
-    write(place / RESULTS / f"{name}.json", to_plain(outcome))
+    write_file(result, to_plain(outcome))
     claim.unlink(missing_ok=True)
-    said = f"{job.algorithm} on {job.instance}: {outcome.run.status} {outcome.why}".rstrip()
-    say(escape_text(said))
+    line = f"{job.algorithm} on {job.instance}: {outcome.run.status} {outcome.why}".rstrip()
+    report(escape_text(line))
 
 
-def _claimed(place: Path, ignored: set[str]) -> Path | None:
-    """Claim any job that is there."""
-    waiting = [path for path in (place / JOBS).glob("*.json") if path.stem not in ignored]
-    # Not all in the same order, for then all workers would want the same one.
-    Random(os.getpid() ^ time.time_ns()).shuffle(waiting)  # noqa: S311
-    for path in waiting:
-        claim = place / CLAIMS / f"{path.stem}.{socket.gethostname()}-{os.getpid()}"
+def _claim_job(folder: Path, ignored: set[str]) -> Path | None:
+    """Claim any job of the folder; None if there is none."""
+    paths = [path for path in (folder / JOBS).glob("*.json") if path.stem not in ignored]
+    # In random order: otherwise all workers would try to claim the same job.
+    Random(os.getpid() ^ time.time_ns()).shuffle(paths)  # noqa: S311
+    for path in paths:
+        claim = folder / CLAIMS / f"{path.stem}.{socket.gethostname()}-{os.getpid()}"
         try:
-            # A claim is as old as its last touch, and renaming is none.
+            # The age of a claim is that of its last touch, and renaming does not touch.
             os.utime(path)
-            if taken(path, claim):
+            if rename_if_present(path, claim):
                 return claim
         except FileNotFoundError:
             continue
-        except OSError:  # of somebody else, who does not let us have it
+        except OSError:  # another user's file, without permission for us
             ignored.add(path.stem)
     return None
 
 
 @contextmanager
-def _alive(claim: Path, pause: float) -> Iterator[None]:
-    """Touch a claim as long as its run goes on."""
-    over = threading.Event()
+def _keep_claim(claim: Path, pause: float) -> Iterator[None]:
+    """Touch a claim regularly during the ``with`` statement."""
+    is_over = threading.Event()
 
     def touch() -> None:
-        while not over.wait(pause):
+        while not is_over.wait(pause):
             try:
                 os.utime(claim)
             except OSError:
-                return  # given to somebody else
+                return  # the job was given to another worker
 
     thread = threading.Thread(target=touch, daemon=True)
     start_when_possible(thread.start)
     try:
         yield
     finally:
-        over.set()
+        is_over.set()
         thread.join()
 
 
-def _setup(place: Path, solvers: str, idle: float, pause: float) -> tuple[Setup, float]:
-    """What to run, by the coordinator's description and our own code."""
-    end = time.monotonic() + idle
-    while not (place / RACE).exists():
+def _load_setup(
+    folder: Path, solvers: str, idle_seconds: float, pause: float
+) -> tuple[Setup, float]:
+    """Wait for the coordinator's description of the race, and combine it with our own code.
+
+    Returns the setup, and the seconds after which an untouched claim is stale.
+    """
+    end = time.monotonic() + idle_seconds
+    while not (folder / RACE).exists():
         if time.monotonic() > end:
-            raise SolverError(f"no race has come to {place} within {idle:g} seconds")
+            raise SolverError(f"no race has come to {folder} within {idle_seconds:g} seconds")
         time.sleep(pause)
-    race = read(place / RACE)
-    code = code_of(solvers)
+    race = read_file(folder / RACE)
+    code = load_code(solvers)
     try:
         setup = Setup.of(
             code["solvers"],
@@ -192,30 +205,30 @@ def _setup(place: Path, solvers: str, idle: float, pause: float) -> tuple[Setup,
             times=race["times"],
             direction=race["direction"],
             clock=race["clock"],
-            limits=Limits(**race["limits"]),
-        ).renamed(race.get("aliases", {}))
+            limits=Limits.from_stored(race["limits"]),
+        ).rename_instances(race.get("aliases", {}))
         patience = float(race["patience"])
         missing = [name for name in race["solvers"] if name not in setup.solvers]
     except (KeyError, TypeError) as error:
-        raise SolverError(f"{place / RACE} and {solvers} do not go together: {error}") from None
+        raise SolverError(f"{folder / RACE} and {solvers} do not go together: {error}") from None
     if missing:
         raise SolverError(f"{solvers} has no solver named {format_list(missing)}")
     return setup, patience
 
 
-def code_of(solvers: str) -> Mapping[str, Any]:
-    """The names that a Python file or module defines, or those of a race as a TOML file."""
+def load_code(solvers: str) -> Mapping[str, Any]:
+    """Return what a Python file, a module or a race file defines, by name."""
     if solvers.endswith(".toml"):
         setup = load(solvers).setup
         return {"solvers": setup.solvers, "instances": setup.instances}
     try:
         if solvers.endswith(".py"):
-            found: Mapping[str, Any] = runpy.run_path(solvers, run_name="polarbear_worker")
+            code: Mapping[str, Any] = runpy.run_path(solvers, run_name="polarbear_worker")
         else:
-            found = vars(import_module(solvers))
+            code = vars(import_module(solvers))
     except Exception as error:
         raise SolverError(f"{solvers} cannot be loaded: {describe_exception(error)}") from None
     for name in ("solvers", "instances"):
-        if name not in found:
+        if name not in code:
             raise SolverError(f"{solvers} defines no {name!r}")
-    return found
+    return code

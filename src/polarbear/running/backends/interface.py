@@ -1,19 +1,19 @@
-"""``Engine``: where runs are made, and ``start``, which finds the engine for what a user passes.
+"""``Backend``: the interface of all places where runs are made; ``start_backend`` makes one.
 
-How whoever drives a race uses it::
+A coordinator uses it like this::
 
-    with closing(start(setup, executor)) as engine:
+    with closing(start_backend(setup, executor)) as backend:
         while jobs := race.ask():
-            engine.submit(jobs)
-            while engine.pending:
-                for outcome in engine.outcomes(timeout=1):   # as they come
-                    ...                                      # store it, and tell the race
+            backend.submit(jobs)
+            while backend.pending:
+                for outcome in backend.outcomes(timeout=1):   # as they come
+                    ...                                       # store it, and tell the race
 
-1. Every job that was submitted ends once, as an ``Outcome`` or ``Lost``, or is given back by
-   ``cancel``. What is lost is still wanted by the race, which asks for it again.
-2. To ask for more outcomes says that those given before are safe: an engine that keeps results
+1. Every submitted job is returned once: as a ``RunOutcome``, as a ``LostRun``, or by ``cancel``.
+   The race asks again for jobs that are lost.
+2. Asking for more outcomes confirms that the earlier ones are stored: a backend that keeps results
    deletes them then.
-3. ``close`` ends whatever is running. If the whole process is killed, so are the runs.
+3. ``close`` ends all runs. If the whole process is killed, so are the runs.
 """
 
 from collections.abc import Collection, Iterable
@@ -23,43 +23,43 @@ from typing import Any, Protocol
 from polarbear._text import escape_text
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.backends.dask_cluster import DaskBackend
-from polarbear.running.backends.dispatcher import Pool
-from polarbear.running.backends.executors import ExecutorBackend
-from polarbear.running.backends.local_processes import Local, LocalBackend
-from polarbear.running.backends.shared_folder import Spool, SpoolEngine
+from polarbear.running.backends.dask_cluster import DaskWorkerPool
+from polarbear.running.backends.dispatcher import Dispatcher
+from polarbear.running.backends.executors import ExecutorWorkerPool
+from polarbear.running.backends.local_processes import LocalProcesses, LocalWorkerPool
+from polarbear.running.backends.shared_folder import SharedFolder, SharedFolderBackend
 from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.setup import Setup
-from polarbear.running.workers.outcomes import Lost, Outcome
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
 
 
-class Engine(Protocol):
-    """Takes jobs, and gives outcomes as they come."""
+class Backend(Protocol):
+    """A place where jobs are submitted and from which outcomes are fetched."""
 
     @property
     def pending(self) -> int:
-        """How many jobs have no outcome yet."""
+        """The number of jobs without an outcome."""
         ...
 
     def submit(self, jobs: Iterable[Job]) -> None:
-        """Take jobs."""
+        """Queue jobs."""
         ...
 
-    def outcomes(self, timeout: float | None = None) -> list[Outcome | Lost]:
-        """What has come in; at least one if anything is pending, unless ``timeout`` is over."""
+    def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
+        """Wait for outcomes: at least one if a job is pending, none if the time is over."""
         ...
 
     def cancel(self, algorithms: Collection[str]) -> list[Job]:
-        """Take back the jobs of these algorithms that nobody has begun: which they were."""
+        """Cancel the jobs of these algorithms that have not started, and return them."""
         ...
 
     def close(self) -> None:
-        """End all that is under way."""
+        """End all runs."""
         ...
 
 
 def check_programs(setup: Setup, executor: Any, names: Collection[str]) -> None:
-    """Refuse to race programs that are not on this machine, if that is where they would run."""
+    """Raise an error if a program is missing on this machine and would run here."""
     if not _is_local(executor):
         return
     solvers = {name: setup.solvers[name] for name in names if name in setup.solvers}
@@ -73,30 +73,30 @@ def check_programs(setup: Setup, executor: Any, names: Collection[str]) -> None:
 
 
 def _is_local(executor: Any) -> bool:
-    return executor is None or isinstance(executor, Integral | Local)
+    return executor is None or isinstance(executor, Integral | LocalProcesses)
 
 
-def start(setup: Setup, executor: Any = None) -> Engine:
-    """The engine for what a user passes as ``executor``.
+def start_backend(setup: Setup, executor: Any = None) -> Backend:
+    """Start the backend for the argument ``executor`` of :func:`polarbear.race`.
 
-    ======================================  ===================================================
-    nothing, a number, ``Local(...)``       processes on this machine
-    a Dask client                           its workers
-    ``Spool(folder)``                       wherever ``polarbear worker folder`` runs
-    any ``concurrent.futures.Executor``     its workers
-    ======================================  ===================================================
+    ==========================================  ===============================================
+    nothing, a number, ``LocalProcesses(...)``  processes on this machine
+    a Dask client                               its workers
+    ``SharedFolder(folder)``                    wherever ``polarbear worker folder`` runs
+    any ``concurrent.futures.Executor``         its workers
+    ==========================================  ===============================================
     """
-    if _is_local(executor) and not isinstance(executor, Local):
-        executor = Local(None if executor is None else int(executor))
-    if isinstance(executor, Spool):
-        return SpoolEngine(setup, executor)
-    if isinstance(executor, Local):
-        return Pool(LocalBackend(setup, executor))
+    if _is_local(executor) and not isinstance(executor, LocalProcesses):
+        executor = LocalProcesses(None if executor is None else int(executor))
+    if isinstance(executor, SharedFolder):
+        return SharedFolderBackend(setup, executor)
+    if isinstance(executor, LocalProcesses):
+        return Dispatcher(LocalWorkerPool(setup, executor))
     if type(executor).__module__.startswith("distributed") and hasattr(executor, "scheduler"):
-        return Pool(DaskBackend(setup, executor))
+        return Dispatcher(DaskWorkerPool(setup, executor))
     if callable(getattr(executor, "submit", None)):
-        return Pool(ExecutorBackend(setup, executor))
+        return Dispatcher(ExecutorWorkerPool(setup, executor))
     raise SolverError(
         f"executor={executor!r}: expected a number of processes, an executor with submit(), a "
-        "Dask client, or Spool(folder)"
+        "Dask client, or SharedFolder(folder)"
     )

@@ -1,4 +1,4 @@
-"""``Local``: runs on this machine, each slot a process with a thread that waits for it."""
+"""``LocalProcesses``: make runs on this machine, in worker processes."""
 
 import os
 import threading
@@ -13,112 +13,126 @@ from typing import Any
 from polarbear.errors import SolverError
 from polarbear.inference.threads import one_thread
 from polarbear.racing.jobs import Job
-from polarbear.running.backends.dispatcher import results
-from polarbear.running.solvers.processes import cores, start_when_possible
+from polarbear.running.backends.dispatcher import collect_results
+from polarbear.running.solvers.processes import list_cores, start_when_possible
 from polarbear.running.solvers.setup import Setup
-from polarbear.running.workers.outcomes import Lost, Outcome
-from polarbear.running.workers.spawning import Spawned
-from polarbear.running.workers.worker_process import Slot
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
+from polarbear.running.workers.spawning import SpawnedWorker
+from polarbear.running.workers.worker_process import WorkerProcess
 
 
 @dataclass(frozen=True)
-class Local:
-    """Run on this machine.
+class LocalProcesses:
+    """Make runs in processes on this machine.
 
     Attributes
     ----------
-    slots
-        How many runs at once; by default one for each core, for two on a core disturb each other.
+    n_workers
+        The number of runs at once; by default one for each core, because two on one core disturb
+        each other.
     pin
-        Whether each slot stays on a core of its own, which makes wall times steadier.
+        Whether each worker stays on a core of its own, which makes wall times steadier.
 
     Examples
     --------
-    >>> Local(2).slots
+    >>> LocalProcesses(2).n_workers
     2
     """
 
-    slots: int | None = None
+    n_workers: int | None = None
     pin: bool = False
 
     def __post_init__(self) -> None:
-        if self.slots is not None and not (isinstance(self.slots, Integral) and self.slots > 0):
-            raise SolverError(f"slots={self.slots!r}: expected a number of runs at once")
+        n = self.n_workers
+        if n is not None and not (isinstance(n, Integral) and n > 0):
+            raise SolverError(f"n_workers={n!r}: expected a number of runs at once, at least 1")
 
 
-class LocalBackend:
-    """Slots that are forked here: closures and whatever else is in memory can be run."""
+class LocalWorkerPool:
+    """Worker processes forked from this one, so that solvers need not be picklable.
+
+    A thread waits for the outcomes of each worker.
+    """
 
     call_seconds = 0.2
 
-    def __init__(self, setup: Setup, where: Local) -> None:
-        own = cores()
-        self.slots = len(own) if where.slots is None else int(where.slots)
+    def __init__(self, setup: Setup, options: LocalProcesses) -> None:
+        cores = list_cores()
+        self.n_workers = len(cores) if options.n_workers is None else int(options.n_workers)
         self._setup = setup
-        self._queue: SimpleQueue[tuple[Future[list[Outcome | Lost]], Sequence[Job]] | None]
+        self._queue: SimpleQueue[tuple[Future[list[RunOutcome | LostRun]], Sequence[Job]] | None]
         self._queue = SimpleQueue()
-        self._cores = [own[k % len(own)] if where.pin else None for k in range(self.slots)]
-        # All are forked before there is any thread of ours.
-        self._slots: list[Slot | Spawned] = []
-        self._closed = False
+        self._cores = [
+            cores[k % len(cores)] if options.pin else None for k in range(self.n_workers)
+        ]
+        # All are forked before any thread is started here.
+        self._workers: list[WorkerProcess | SpawnedWorker] = []
+        self._is_closed = False
         try:
-            self._slots += (self._slot(k) for k in range(self.slots))
+            self._workers += (self._start_worker(k) for k in range(self.n_workers))
         except BaseException:
-            for slot in self._slots:
-                slot.close()
+            for worker in self._workers:
+                worker.close()
             raise
         with one_thread():  # linear algebra restarts its threads after a fork: now there is room
             pass
         self._threads = [
-            # Daemons: whoever leaves without closing is not kept waiting for runs.
-            threading.Thread(target=self._work, args=(k,), name=f"polarbear-slot-{k}", daemon=True)
-            for k in range(self.slots)
+            # Daemons: a program that exits without close() does not wait for runs.
+            threading.Thread(
+                target=self._make_runs, args=(k,), name=f"polarbear-worker-{k}", daemon=True
+            )
+            for k in range(self.n_workers)
         ]
         for thread in self._threads:
             start_when_possible(thread.start, warns=True)
 
-    def submit(self, jobs: Sequence[Job]) -> "Future[list[Outcome | Lost]]":
-        """Make these runs one after the other."""
-        future: Future[list[Outcome | Lost]] = Future()
+    def submit(self, jobs: Sequence[Job]) -> "Future[list[RunOutcome | LostRun]]":
+        """Make these runs one after the other; return a future."""
+        future: Future[list[RunOutcome | LostRun]] = Future()
         self._queue.put((future, jobs))
         return future
 
-    gather = staticmethod(results)
+    gather = staticmethod(collect_results)
 
     def withdraw(self, future: Any) -> bool:
-        """Take back a call that nobody has begun."""
+        """Cancel a call that has not started."""
         return future.cancel()
 
     def close(self) -> None:
-        """End all runs and slots."""
-        self._closed = True
+        """End all runs and workers."""
+        self._is_closed = True
         for _ in self._threads:
             self._queue.put(None)
-        for slot in self._slots:
-            slot.end()
+        for worker in self._workers:
+            worker.end()
         for thread in self._threads:
             thread.join()
 
-    def _slot(self, k: int) -> Slot | Spawned:
-        kind = Slot if hasattr(os, "fork") else Spawned
-        return kind(
-            self._setup, core=self._cores[k], slots=self.slots, wanted=lambda: not self._closed
+    def _start_worker(self, k: int) -> WorkerProcess | SpawnedWorker:
+        make_worker = WorkerProcess if hasattr(os, "fork") else SpawnedWorker
+        return make_worker(
+            self._setup,
+            core=self._cores[k],
+            n_workers=self.n_workers,
+            is_wanted=lambda: not self._is_closed,
         )
 
-    def _work(self, k: int) -> None:
-        while (wanted := self._queue.get()) is not None and not self._closed:
-            future, jobs = wanted
+    def _make_runs(self, k: int) -> None:
+        """Make the runs of queued calls in worker ``k``, until the pool is closed."""
+        while (call := self._queue.get()) is not None and not self._is_closed:
+            future, jobs = call
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result(self._run(k, jobs))
+                future.set_result(self._make_runs_of_call(k, jobs))
             except BaseException as error:
                 future.set_exception(error)
-        self._slots[k].close()
+        self._workers[k].close()
 
-    def _run(self, k: int, jobs: Sequence[Job]) -> list[Outcome | Lost]:
-        made = self._slots[k].runs(jobs)
-        if self._slots[k].gone and not self._closed:
+    def _make_runs_of_call(self, k: int, jobs: Sequence[Job]) -> list[RunOutcome | LostRun]:
+        """Make the runs of one call in worker ``k``, and replace the worker if it has ended."""
+        outcomes = self._workers[k].make_runs(jobs)
+        if self._workers[k].is_gone and not self._is_closed:
             with suppress(OSError):  # closed while the system had no room for a process
-                self._slots[k] = self._slot(k)
-        return made
+                self._workers[k] = self._start_worker(k)
+        return outcomes

@@ -1,4 +1,4 @@
-"""``Command``: a program as a solver."""
+"""``Command``: a solver that runs a program and reads values from its output."""
 
 import os
 import re
@@ -15,49 +15,49 @@ from re import Pattern
 from polarbear.data.names import suggest_name
 from polarbear.errors import SolverError
 from polarbear.running.solvers.job import CLOCKS, Clock, RunningJob
-from polarbear.running.solvers.output_lines import lines
+from polarbear.running.solvers.output_lines import read_lines
 from polarbear.running.solvers.processes import (
-    cpu_seconds,
-    descendants,
-    die_with,
+    end_with_parent,
+    find_descendants,
+    measure_cpu_seconds,
     start_when_possible,
 )
 
 PLACEHOLDERS = ("instance", "seed", "horizon")
 
-FIRST_LINES, LINE_CHARACTERS = 3, 200
-"""How much is shown of the output of a program in which the pattern finds nothing."""
+MAX_QUOTED_LINES, MAX_QUOTED_CHARACTERS = 3, 200
+"""How many lines are quoted of an output without values, and how many characters of each."""
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(\w+)\}")
-_NO_VALUE = {"", "-", "--"}
+_NO_VALUE_TEXTS = {"", "-", "--"}
 
 
 @dataclass(frozen=True)
 class Command:
-    r"""A program that prints the values of what it finds.
+    r"""A solver that runs a program, which prints the values that it finds.
 
     Parameters
     ----------
     arguments
-        The program and its arguments, as a list, or as text that is cut at spaces here and now.
-        There is no shell. ``{instance}``, ``{seed}`` and ``{horizon}`` stand for those of the run,
-        doubled braces for braces.
+        The program and its arguments: a list, or text that is split at spaces. There is no shell.
+        ``{instance}``, ``{seed}`` and ``{horizon}`` are replaced by those of the run, doubled
+        braces by single ones.
     pattern
-        A regular expression that is looked for in each line of output, with a group ``value`` and
-        perhaps ``time``.
+        A regular expression that is searched in each line of output. It has a group ``value`` and
+        may have a group ``time``.
     clock
-        "wall" or "cpu" measure the program; "reported" and "evaluations" take the group ``time``.
+        "wall" or "cpu" measure the program; "reported" and "evaluations" read the group ``time``.
         By default "reported" if the pattern has such a group, and "wall" if not. A time in the
         output counts in any case.
-    exits
-        The exit codes of a program that has done its work: 0, and 10, 20 and 30 of SAT solvers.
-    errors
-        Whether to read standard error too.
-    terminal
-        Run it in a terminal of its own, for programs that hold back what they print otherwise.
+    ok_exit_codes
+        The exit codes that are no crash; by default 0, and 10, 20 and 30 of SAT solvers.
+    include_stderr
+        Whether to search standard error too.
+    use_pty
+        Whether to run the program in a pseudo-terminal. Some programs delay their output otherwise.
     folder
-        Where the program is started, and what relative paths in ``arguments`` start from; by
-        default, and where there is no such folder, the current folder.
+        The working folder of the program, to which relative paths in ``arguments`` refer. By
+        default, and if it does not exist, it is the current folder.
 
     Examples
     --------
@@ -72,11 +72,11 @@ class Command:
     arguments: Sequence[str] | str
     pattern: str
     clock: Clock | None = None
-    exits: tuple[int, ...] = (0, 10, 20, 30)
-    errors: bool = False
-    terminal: bool = False
+    ok_exit_codes: tuple[int, ...] = (0, 10, 20, 30)
+    include_stderr: bool = False
+    use_pty: bool = False
     folder: str | None = field(default=None, compare=False)
-    _find: Pattern[str] = field(init=False, repr=False, compare=False)
+    _regex: Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         words = self.arguments
@@ -94,74 +94,74 @@ class Command:
                         f"{shown}: no placeholder {{{name}}}; {suggest_name(name, PLACEHOLDERS)}"
                     )
         object.__setattr__(self, "arguments", tuple(words))
-        object.__setattr__(self, "_find", _compiled(self.pattern))
-        timed = "time" in self._find.groupindex
-        clock = self.clock or ("reported" if timed else "wall")
+        object.__setattr__(self, "_regex", _compile_pattern(self.pattern))
+        has_times = "time" in self._regex.groupindex
+        clock = self.clock or ("reported" if has_times else "wall")
         if clock not in CLOCKS:
             raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
-        if clock in ("reported", "evaluations") and not timed:
+        if clock in ("reported", "evaluations") and not has_times:
             raise SolverError(
                 f"clock={clock!r} takes times from the output, but the pattern has no group 'time'"
             )
         object.__setattr__(self, "clock", clock)
 
     def __call__(self, job: RunningJob) -> Iterator[tuple[float | None, float]]:
-        """Run the program: (time, value) as they come."""
-        argv = self.argv(job)
+        """Run the program, and yield (time, value) for each value in its output."""
+        argv = self.make_argv(job)
         unmatched: list[str] = []  # the first lines, until one has a value
         n_values = 0
-        job.remark(f"{argv[0]!r} printed no line")
-        with self._started(argv, job) as (process, output):
+        job.set_remark(f"{argv[0]!r} printed no line")
+        with self._start(argv, job) as (process, output):
             last = ""
-            for last in lines(output):
-                match = self._find.search(last)
-                if match is not None and match["value"] not in (*_NO_VALUE, None):
+            for last in read_lines(output):
+                match = self._regex.search(last)
+                if match is not None and match["value"] not in (*_NO_VALUE_TEXTS, None):
                     if not n_values:
-                        job.remark("")
+                        job.set_remark("")
                     n_values += 1
-                    yield self._time(job, match, last), _number(match["value"], "value", last)
-                elif not n_values and len(unmatched) < FIRST_LINES:
-                    unmatched.append(last[:LINE_CHARACTERS])
-                    job.remark(self._describe_unmatched(unmatched))
+                    yield self._read_time(job, match, last), _parse(match["value"], "value", last)
+                elif not n_values and len(unmatched) < MAX_QUOTED_LINES:
+                    unmatched.append(last[:MAX_QUOTED_CHARACTERS])
+                    job.set_remark(self._describe_unmatched(unmatched))
             code = process.wait()
-        if code not in self.exits:
-            how = f"exit code {code}" if code >= 0 else _signal_name(-code)
-            why = f"{argv[0]!r} ended with {how}" + (f" after: {last}" if last else "")
+        if code not in self.ok_exit_codes:
+            ending = f"exit code {code}" if code >= 0 else _describe_signal(-code)
+            why = f"{argv[0]!r} ended with {ending}" + (f" after: {last}" if last else "")
             if unmatched and not n_values:
                 why += f"; {self._describe_unmatched(unmatched)}"
             raise SolverError(why)
 
-    def argv(self, job: RunningJob) -> list[str]:
-        """The arguments of a run: each placeholder is replaced within its argument.
+    def make_argv(self, job: RunningJob) -> list[str]:
+        """Return the arguments of a run, with each placeholder replaced within its argument.
 
-        >>> from polarbear.running.solvers.job import watched
+        >>> from polarbear.running.solvers.job import make_trial_job
         >>> command = Command("solve --time={horizon} {instance}", pattern=r"(?P<value>.*)")
-        >>> command.argv(watched("a file.cnf", horizon=60))
+        >>> command.make_argv(make_trial_job("a file.cnf", horizon=60))
         ['solve', '--time=60', 'a file.cnf']
         """
         instance = job.instance
-        named = isinstance(instance, str | os.PathLike)
+        is_path = isinstance(instance, str | os.PathLike)
         values = {
-            "instance": os.fspath(instance) if named else job.name,
+            "instance": os.fspath(instance) if is_path else job.name,
             "seed": str(job.seed),
             "horizon": f"{job.horizon:.15g}",
         }
         if "\0" in values["instance"]:
             raise SolverError(f"instance {job.name!r} holds a null byte, which no program can take")
 
-        def value(match: re.Match[str]) -> str:
+        def replace(match: re.Match[str]) -> str:
             return values[match[1]] if match[1] else match[0][0]
 
-        here = self.start_folder or "."
-        return [_harmless(word, _BRACES.sub(value, word), here) for word in self.arguments]
+        folder = self.start_folder or "."
+        return [_protect(word, _BRACES.sub(replace, word), folder) for word in self.arguments]
 
     @property
     def start_folder(self) -> str | None:
-        """Where the program is started; None is the current folder."""
+        """The working folder of the program; None is the current folder."""
         return self.folder if self.folder and Path(self.folder).is_dir() else None
 
     def explain_missing(self) -> str:
-        """Why the program cannot be started here, and what to write; "" if it can.
+        """Explain why the program cannot be started here; "" if it can.
 
         >>> Command("no-such-solver {instance}", pattern=r"(?P<value>.*)").explain_missing()
         'no folder of PATH has a program of this name'
@@ -169,33 +169,35 @@ class Command:
         program = str(self.arguments[0])
         return "" if _BRACES.search(program) else explain_missing(program, self.start_folder)
 
-    def _describe_unmatched(self, first: list[str]) -> str:
-        lines = " | ".join(first)
+    def _describe_unmatched(self, first_lines: list[str]) -> str:
+        lines = " | ".join(first_lines)
         return f"the pattern '{self.pattern}' found no value in its output, which began: {lines}"
 
-    def _time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
+    def _read_time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
+        """Return the time of a value: from the line, or CPU time with that of the program."""
         if match.groupdict().get("time") is not None:
-            return _number(match["time"], "time", line)
+            return _parse(match["time"], "time", line)
         if job.clock == "cpu":
-            return job.now() + cpu_seconds(descendants(os.getpid()))
+            return job.now() + measure_cpu_seconds(find_descendants(os.getpid()))
         return None
 
     @contextmanager
-    def _started(
+    def _start(
         self, argv: list[str], job: RunningJob
     ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-        reading, writing = os.openpty() if self.terminal else os.pipe()
+        """Start the program and the clock; the program is killed at the end of the ``with``."""
+        reading, writing = os.openpty() if self.use_pty else os.pipe()
         parent = os.getpid()
 
         def start() -> subprocess.Popen[bytes]:
-            job.begin()  # an attempt for which the system had no room costs the program no time
+            job.start_clock()  # at each attempt: waiting for room is no time of the program
             return subprocess.Popen(
                 argv,
                 cwd=self.start_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
-                stderr=writing if self.errors else None,
-                preexec_fn=(lambda: die_with(parent)) if os.name == "posix" else None,
+                stderr=writing if self.include_stderr else None,
+                preexec_fn=(lambda: end_with_parent(parent)) if os.name == "posix" else None,
             )
 
         try:
@@ -214,22 +216,22 @@ class Command:
             os.close(reading)
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_find"}
+        return {name: value for name, value in self.__dict__.items() if name != "_regex"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
-        object.__setattr__(self, "_find", _compiled(self.pattern))
+        object.__setattr__(self, "_regex", _compile_pattern(self.pattern))
 
 
 def explain_missing(program: str, folder: str | None) -> str:
-    """Why a program cannot be started from a folder, and what to write; "" if it is there.
+    """Explain why a program cannot be started from a folder; "" if it can.
 
     >>> explain_missing("./no-such-solver", "/usr")
     'there is no file /usr/no-such-solver'
     """
-    here = Path(folder or ".").absolute()
+    start_folder = Path(folder or ".").absolute()
     if "/" in program or os.name != "posix":
-        path = here / program
+        path = start_folder / program
         if shutil.which(path):
             return ""
         if not path.exists():
@@ -238,30 +240,31 @@ def explain_missing(program: str, folder: str | None) -> str:
     if shutil.which(program):
         return ""
     why = "no folder of PATH has a program of this name"
-    return (
-        f"{why}; write './{program}' for the file in {here}" if (here / program).exists() else why
-    )
+    if (start_folder / program).exists():
+        why += f"; write './{program}' for the file in {start_folder}"
+    return why
 
 
-def _signal_name(number: int) -> str:
+def _describe_signal(number: int) -> str:
     try:
         return f"signal {number} ({signal.Signals(number).name})"
     except ValueError:  # one without a name
         return f"signal {number}"
 
 
-def _compiled(pattern: str) -> Pattern[str]:
+def _compile_pattern(pattern: str) -> Pattern[str]:
+    """Compile a pattern, and check that it has a group ``value``."""
     try:
-        found = re.compile(pattern)
+        regex = re.compile(pattern)
     except (re.error, TypeError) as error:
         raise SolverError(f"pattern '{pattern}' is no regular expression: {error}") from None
-    if "value" not in found.groupindex:
+    if "value" not in regex.groupindex:
         raise SolverError(f"pattern '{pattern}' has no group (?P<value>...)")
-    return found
+    return regex
 
 
-def _harmless(word: str, filled: str, folder: str) -> str:
-    """What a name is put into stays an operand: a file named "-f" becomes "./-f"."""
+def _protect(word: str, filled: str, folder: str) -> str:
+    """Keep a filled argument from becoming an option: a file named "-f" becomes "./-f"."""
     if not filled.startswith("-") or word.startswith("-"):
         return filled
     if Path(folder, filled).exists():
@@ -272,8 +275,9 @@ def _harmless(word: str, filled: str, folder: str) -> str:
     )
 
 
-def _number(found: str, what: str, line: str) -> float:
+def _parse(text: str, group: str, line: str) -> float:
+    """Convert the text of a group of the pattern to a number."""
     try:
-        return float(found)
+        return float(text)
     except ValueError:
-        raise SolverError(f"the {what} {found!r} in the line {line!r} is not a number") from None
+        raise SolverError(f"the {group} {text!r} in the line {line!r} is not a number") from None

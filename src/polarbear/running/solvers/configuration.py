@@ -1,4 +1,4 @@
-r"""A race as a TOML file: what to run, for those who would rather not write Python.
+r"""``load``: read a race from a TOML file, with its solvers, instances, rules and limits.
 
 ::
 
@@ -30,7 +30,7 @@ r"""A race as a TOML file: what to run, for those who would rather not write Pyt
     evidence = "rankings"
 
 Paths are relative to the file: programs are started in its folder, and instances are named relative
-to it, whatever folder the race is called from. Python is imported, and nothing else is run.
+to it, independent of the current folder. Python modules are imported; nothing else is executed.
 """
 
 import re
@@ -53,12 +53,12 @@ from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.solvers.toml_lines import LINE, line_of
+from polarbear.running.solvers.toml_lines import ERROR_LINE, find_line
 
-LARGEST = 1_000_000
-"""Bytes of a file beyond which it is refused before it is parsed: some parse for hours."""
+MAX_FILE_BYTES = 1_000_000
+"""Larger files are refused before they are parsed: some take hours."""
 
-_TOP = (
+_TOP_KEYS = (
     "times",
     "direction",
     "clock",
@@ -70,19 +70,19 @@ _TOP = (
     "limits",
     "fit",
 )
-_MISSING = {
-    "times": "the times at which one asks who is ahead, as in times = [1, 10, 100]",
+_REQUIRED_KEYS = {
+    "times": "the times at which algorithms are compared, as in times = [1, 10, 100]",
     "direction": 'direction = "minimize" or direction = "maximize"',
     "solvers": "a table for each, as in [solvers.mine]",
     "instances": 'what to run on, as in [instances] with files = "*.cnf"',
 }
-_WORD, _PARAMETER = re.compile(r"\w+"), re.compile(r"^(\w+)=")
-_COMMAND = ("command", "pattern", "clock", "exits", "errors", "terminal")
+_FIRST_WORD, _PARAMETER = re.compile(r"\w+"), re.compile(r"^(\w+)=")
+_COMMAND_KEYS = ("command", "pattern", "clock", "ok_exit_codes", "include_stderr", "use_pty")
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says: setup of the runs, rules and model of the race, and where it is stored."""
+    """The content of a race file: setup of the runs, rules, store, seed and options of the fit."""
 
     setup: Setup
     rules: Rules
@@ -91,54 +91,55 @@ class Configuration:
     fit: Mapping[str, Any]
 
 
-class _Misplaced(SolverError):  # noqa: N818 (it says what is the case)
-    """Something is wrong in a file, about this key or in this line."""
+class _FileError(SolverError):
+    """An error in a race file, with the path of the key or the line that it is about."""
 
-    def __init__(self, message: str, *place: str, line: int | None = None) -> None:
+    def __init__(self, message: str, *path: str, line: int | None = None) -> None:
         super().__init__(message)
-        self.place, self.line = place, line
+        self.path, self.line = path, line
 
 
 def load(path: str | Path) -> Configuration:
-    """Read a file; an error names what is wrong, and the line."""
+    """Read a race from a TOML file; errors name the line."""
     path = Path(path)
     text = ""
     try:
         text = _read(path)
-        return _configuration(_parsed(text), path.parent)
-    except _Misplaced as error:
-        line = error.line or line_of(text, error.place)
+        return _make_configuration(_parse(text), path.parent)
+    except _FileError as error:
+        line = error.line or find_line(text, error.path)
         raise SolverError(f"{path}{f', line {line}' if line else ''}: {error}") from None
     except (SolverError, DataError) as error:
         raise SolverError(f"{path}: {error}") from None
 
 
 @contextmanager
-def _about(*place: str, keys: Mapping[str, Any]) -> Iterator[None]:
-    """What goes wrong inside is about this place, and the key that the message begins with."""
+def _locate_errors(*path: str, keys: Mapping[str, Any]) -> Iterator[None]:
+    """Raise errors as errors about a table, and about the key that the message begins with."""
     try:
         yield
-    except _Misplaced:
+    except _FileError:
         raise
     except (SolverError, TypeError, ValueError) as error:
-        said = str(error).removeprefix("limits: ")
-        word = _WORD.match(said)
+        message = str(error).removeprefix("limits: ")
+        word = _FIRST_WORD.match(message)
         named = [key for key in keys if word and key == word[0]]
-        named += [key for key, value in keys.items() if said.startswith(repr(value))]
-        where = f"[{'.'.join(place)}] " if place else ""
-        raise _Misplaced(where + _PARAMETER.sub(r"\1 = ", said), *place, *named[:1]) from None
+        named += [key for key, value in keys.items() if message.startswith(repr(value))]
+        table = f"[{'.'.join(path)}] " if path else ""
+        raise _FileError(table + _PARAMETER.sub(r"\1 = ", message), *path, *named[:1]) from None
 
 
 def _read(path: Path) -> str:
+    """Read the text of a race file; refuse what the parser would take hours for."""
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise SolverError(f"cannot be read: {error.strerror}") from None
     if content.startswith(b"SQLite format"):
         raise SolverError("is the store of a race: what is meant is the TOML file that names it")
-    if len(content) > LARGEST:
-        raise SolverError(f"has more than {LARGEST:,} bytes, which no race needs")
+    if len(content) > MAX_FILE_BYTES:
+        raise SolverError(f"has more than {MAX_FILE_BYTES:,} bytes, which no race needs")
     # One name of very many parts takes the parser very long, however small the file is.
     if any(line.partition(b"=")[0].count(b".") > 100 for line in content.splitlines()):
         raise SolverError("a name has more than 100 parts")
@@ -148,162 +149,167 @@ def _read(path: Path) -> str:
         raise SolverError(f"is not text: {error}") from None
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise SolverError("is not TOML: brackets in brackets without end") from None
     except tomllib.TOMLDecodeError as error:
-        line = LINE.search(str(error))
-        raise _Misplaced(f"is not TOML: {error}", line=int(line[1]) if line else None) from None
+        match = ERROR_LINE.search(str(error))
+        raise _FileError(f"is not TOML: {error}", line=int(match[1]) if match else None) from None
 
 
-def _configuration(plain: dict[str, Any], folder: Path) -> Configuration:
-    _known(plain, _TOP)
-    for name in ("times", "direction", "solvers", "instances"):
+def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
+    """Make the objects that a parsed race file describes; ``folder`` is that of the file."""
+    _check_keys(plain, _TOP_KEYS)
+    for name, advice in _REQUIRED_KEYS.items():
         if name not in plain:
-            raise SolverError(f"{name} is missing: {_MISSING[name]}")
-    rules, limits = _table(plain, "rules"), _table(plain, "limits")
-    _known(rules, ["preset", *(field.name for field in fields(Rules))], "rules")
-    _known(limits, [field.name for field in fields(Limits)], "limits")
-    with _about("rules", keys=rules):
-        if not isinstance(rules.get("batch", []), list):
-            raise SolverError(f"batch={rules['batch']!r}: expected two numbers, as in [8, 64]")
-        by = Rules.from_plain(rules).resolve_deadline(time.time())
-    with _about("limits", keys=limits):
-        most = Limits(**limits)
-    fit = _table(plain, "fit")
-    if rules.get("preset") == "paper":
+            raise SolverError(f"{name} is missing: {advice}")
+    rules_table, limits_table = _get_table(plain, "rules"), _get_table(plain, "limits")
+    _check_keys(rules_table, ["preset", *(field.name for field in fields(Rules))], "rules")
+    _check_keys(limits_table, [field.name for field in fields(Limits)], "limits")
+    with _locate_errors("rules", keys=rules_table):
+        if not isinstance(batch := rules_table.get("batch", []), list):
+            raise SolverError(f"batch={batch!r}: expected two numbers, as in [8, 64]")
+        rules = Rules.from_plain(rules_table).resolve_deadline(time.time())
+    with _locate_errors("limits", keys=limits_table):
+        limits = Limits(**limits_table)
+    fit = _get_table(plain, "fit")
+    if rules_table.get("preset") == "paper":
         fit = {**PAPER_FIT, **fit}
-    with _about("fit", keys=fit):
+    with _locate_errors("fit", keys=fit):
         Model.of(fit)
-    with _about("times", keys={}):
-        times = grid.check_times(_times(plain["times"]))
+    with _locate_errors("times", keys={}):
+        times = grid.check_times(_make_times(plain["times"]))
     solvers = {
-        name: _solver(_table(plain["solvers"], name, "solvers"), name, folder)
-        for name in _table(plain, "solvers")
+        name: _make_solver(_get_table(plain["solvers"], name, "solvers"), name, folder)
+        for name in _get_table(plain, "solvers")
     }
-    instances = _instances(_table(plain, "instances"), folder)
-    with _about(keys=plain):
+    instances = _make_instances(_get_table(plain, "instances"), folder)
+    with _locate_errors(keys=plain):
         setup = Setup.of(
             solvers,
             instances,
             times=times,
             direction=plain["direction"],
             clock=plain.get("clock"),
-            limits=most,
+            limits=limits,
         )
-    return Configuration(setup, by, _store(plain, folder), _seed(plain), fit)
+    return Configuration(setup, rules, _get_store(plain, folder), _get_seed(plain), fit)
 
 
-def _store(plain: Mapping[str, Any], folder: Path) -> str | None:
+def _get_store(plain: Mapping[str, Any], folder: Path) -> str | None:
+    """Return the address of the store, or its path relative to the folder of the file."""
     store = plain.get("store")
     if store is not None and not isinstance(store, str):
-        raise _Misplaced(f"store = {store!r}: expected a path or an address", "store")
+        raise _FileError(f"store = {store!r}: expected a path or an address", "store")
     return store if store is None or "://" in store else str(folder / store)
 
 
-def _seed(plain: Mapping[str, Any]) -> int:
+def _get_seed(plain: Mapping[str, Any]) -> int:
     seed = plain.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool):
-        raise _Misplaced(f"seed = {seed!r}: expected a whole number", "seed")
+        raise _FileError(f"seed = {seed!r}: expected a whole number", "seed")
     return seed
 
 
-def _solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
-    place = ("solvers", name)
+def _make_solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
+    """Make a command from a table [solvers.name], or import the function that it names."""
+    path = ("solvers", name)
     if ("command" in table) == ("python" in table):
-        raise _Misplaced(
-            f'[solvers.{name}] needs either command = [...] or python = "module:function"', *place
+        raise _FileError(
+            f'[solvers.{name}] needs either command = [...] or python = "module:function"', *path
         )
     if "python" in table:
-        _known(table, ("python",), *place)
-        return _imported(table["python"], folder, *place)
-    _known(table, _COMMAND, *place)
+        _check_keys(table, ("python",), *path)
+        return _import_object(table["python"], folder, *path)
+    _check_keys(table, _COMMAND_KEYS, *path)
     if "pattern" not in table:
-        raise _Misplaced(
-            f"[solvers.{name}] needs a pattern that finds values in the output", *place
-        )
+        raise _FileError(f"[solvers.{name}] needs a pattern that finds values in the output", *path)
     options: dict[str, Any] = {k: v for k, v in table.items() if k != "command"}
-    with _about(*place, keys=table):
-        if "exits" in options:
-            options["exits"] = tuple(options["exits"])
+    with _locate_errors(*path, keys=table):
+        if "ok_exit_codes" in options:
+            options["ok_exit_codes"] = tuple(options["ok_exit_codes"])
         return Command(table["command"], **options, folder=str(folder.absolute()))
 
 
-def _instances(table: Mapping[str, Any], folder: Path) -> Any:
-    _known(table, ("files", "names", "python"), "instances")
+def _make_instances(table: Mapping[str, Any], folder: Path) -> Any:
+    """Make instances of the files or names in a table, or import the object that it names."""
+    _check_keys(table, ("files", "names", "python"), "instances")
     if len(table) != 1:
-        raise _Misplaced("[instances] needs one of files, names and python", "instances")
+        raise _FileError("[instances] needs one of files, names and python", "instances")
     if "python" in table:
-        return _imported(table["python"], folder, "instances")
-    with _about("instances", keys=table):
+        return _import_object(table["python"], folder, "instances")
+    with _locate_errors("instances", keys=table):
         if "names" in table:
-            return Instances.of(_texts(table["names"], "names"))
+            return Instances.of(_check_texts(table["names"], "names"))
         files = table["files"]
         if not isinstance(files, str):
-            files = _texts(files, "files")
+            files = _check_texts(files, "files")
         return Instances.from_files(files, folder)
 
 
-def _times(times: Any) -> Any:
+def _make_times(times: Any) -> Any:
+    """Make a grid of times from a table such as {from = 1, to = 100}; return a list as it is."""
     if not isinstance(times, dict):
         return times
-    _known(times, ("from", "to", "n", "spacing"), "times")
+    _check_keys(times, ("from", "to", "n", "spacing"), "times")
     spacing = times.get("spacing", "log")
     if spacing not in ("log", "linear") or not {"from", "to"} <= set(times):
         raise SolverError('times = {from = 1, to = 100, n = 30, spacing = "log" or "linear"}')
-    made = grid.log if spacing == "log" else grid.linear
-    return made(times["from"], times["to"], times.get("n", 50))
+    make_grid = grid.log if spacing == "log" else grid.linear
+    return make_grid(times["from"], times["to"], times.get("n", 50))
 
 
-def _imported(name: Any, folder: Path, *place: str) -> Any:
-    """What "module:name" names; modules beside the file are found."""
+def _import_object(name: Any, folder: Path, *path: str) -> Any:
+    """Import "module:name"; modules in the folder of the file can be imported too."""
     module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not (module and colon and attribute):
-        raise _Misplaced(f'python = {name!r}: expected "module:name"', *place, "python")
-    beside = str(folder.resolve())
-    if beside not in sys.path:
-        sys.path.insert(0, beside)
+        raise _FileError(f'python = {name!r}: expected "module:name"', *path, "python")
+    file_folder = str(folder.resolve())
+    if file_folder not in sys.path:
+        sys.path.insert(0, file_folder)
     try:
-        found: Any = import_module(module)
+        imported: Any = import_module(module)
     except Exception as error:
-        why = _absent(error, module, folder) or describe_exception(error)
-        raise _Misplaced(f"python = {name!r}: {why}", *place, "python") from None
+        why = _explain_missing_module(error, module, folder) or describe_exception(error)
+        raise _FileError(f"python = {name!r}: {why}", *path, "python") from None
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(imported, part):
             why = f"{module} has no {attribute!r}"
-            raise _Misplaced(f"python = {name!r}: {why}", *place, "python")
-        found = getattr(found, part)
-    return found
+            raise _FileError(f"python = {name!r}: {why}", *path, "python")
+        imported = getattr(imported, part)
+    return imported
 
 
-def _absent(error: Exception, module: str, folder: Path) -> str:
-    """That the module is not where modules are looked for; "" if it is another one that lacks."""
+def _explain_missing_module(error: Exception, module: str, folder: Path) -> str:
+    """Explain that this very module is missing; "" if an import within it failed."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     if not name or not f"{module}.".startswith(f"{name}."):
         return ""
     return f"there is no module {name!r}, neither beside the file, in {folder}, nor installed"
 
 
-def _table(plain: Mapping[str, Any], name: str, *before: str) -> Mapping[str, Any]:
-    found = plain.get(name, {}) if isinstance(plain, dict) else None
-    if not isinstance(found, dict):
-        head = ".".join((*before, name))
-        raise _Misplaced(f"{head} = {found!r}: expected a table [{head}]", *before, name)
-    return found
+def _get_table(plain: Mapping[str, Any], name: str, *parents: str) -> Mapping[str, Any]:
+    """Return a table by name, an empty one if it is missing; an error if it is no table."""
+    table = plain.get(name, {}) if isinstance(plain, dict) else None
+    if not isinstance(table, dict):
+        header = ".".join((*parents, name))
+        raise _FileError(f"{header} = {table!r}: expected a table [{header}]", *parents, name)
+    return table
 
 
-def _texts(found: Any, name: str) -> list[str]:
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise SolverError(f"{name} = {found!r}: expected a list of texts")
-    return found
+def _check_texts(texts: Any, name: str) -> list[str]:
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise SolverError(f"{name} = {texts!r}: expected a list of texts")
+    return texts
 
 
-def _known(table: Mapping[str, Any], names: Iterable[str], *place: str) -> None:
+def _check_keys(table: Mapping[str, Any], allowed: Iterable[str], *path: str) -> None:
+    """Refuse a key that a table does not have, and suggest a similar one."""
     for name in table:
-        if name not in names:
-            where = f"[{'.'.join(place)}] " if place else ""
-            raise _Misplaced(
-                f"{where}there is no {name!r}; {suggest_name(name, list(names))}", *place, name
+        if name not in allowed:
+            header = f"[{'.'.join(path)}] " if path else ""
+            raise _FileError(
+                f"{header}there is no {name!r}; {suggest_name(name, list(allowed))}", *path, name
             )

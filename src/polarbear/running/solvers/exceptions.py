@@ -11,7 +11,7 @@ _STANDARD_LIBRARY = str(Path(os.__file__).parent)
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame is of Python's standard library."""
+    """Tell whether a frame of a traceback is in Python's standard library."""
     return frame.filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in frame.filename
 
 
@@ -24,12 +24,12 @@ def describe_exception(error: BaseException) -> str:
         message = "(its message cannot be printed)"
     try:
         frames = traceback.extract_tb(error.__traceback__)
-        # The frames of the solver, not those of this package.
-        theirs = [frame for frame in frames if not frame.filename.startswith(_OWN_MODULES)]
-        places = [f"{f.filename}, line {f.lineno}, in {f.name}" for f in (theirs or frames)[-3:]]
+        solver_frames = [frame for frame in frames if not frame.filename.startswith(_OWN_MODULES)]
+        shown_frames = (solver_frames or frames)[-3:]
+        places = [f"{f.filename}, line {f.lineno}, in {f.name}" for f in shown_frames]
         place = f" ({', called from '.join(reversed(places))})"
-        if isinstance(error, SolverError) and all(map(_is_library, theirs)):
-            place = ""  # raised by us about a program: its words say it all
+        if isinstance(error, SolverError) and all(map(_is_library, solver_frames)):
+            place = ""  # raised by this package about a program: the message is complete
     except BaseException:
         place = ""
     return f"{kind}: {message[:2_000]}{place}"

@@ -1,8 +1,8 @@
-"""``identify``: what the names of a race stand for, so that a resume can be compared with it.
+"""``identify``: fingerprint the instances and solvers of a race, to compare a resume with it.
 
-A store has runs under names. A resume that means something else by a name would mix the runs of
-two things. So the first call records fingerprints of instances and solvers, and the limits of
-runs; later calls are compared with them.
+A store has runs under names. If a resume used a name for another instance or solver, the runs of
+both would be mixed. So the first call records fingerprints of instances and solvers, and the limits
+of runs; later calls are compared with them.
 """
 
 import dataclasses
@@ -24,19 +24,26 @@ from polarbear.running.solvers.fingerprints import (
     is_file_content,
 )
 from polarbear.running.solvers.instances import Instances
-from polarbear.running.solvers.setup import Setup
+from polarbear.running.solvers.setup import STORED_LIMIT_NAMES, Setup
 
-_SECRET = re.compile(
+_SECRET_NAME = re.compile(
     r"-*(.*[-_])?(key|token|secret|password|passwd|pwd|credentials?|auth)([-_].*)?", re.IGNORECASE
 )
-_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/\s]*(?=@)")
+_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/\s]*(?=@)")
 
-BUILD = ""
-"""The name, which no instance has, of the function that makes instances."""
+BUILD_FUNCTION = ""
+"""The key of the function that makes instances; no instance has an empty name."""
+
+_STORED_OPTION_NAMES = {
+    "ok_exit_codes": "exits",
+    "include_stderr": "errors",
+    "use_pty": "terminal",
+}
+"""Options of a command whose name in stores differs from that of the attribute."""
 
 
 def identify(setup: Setup) -> Identified:
-    """Fingerprints of all instances and solvers of a setup, and its limits.
+    """Return fingerprints of all instances and solvers of a setup, and its limits.
 
     >>> def walk(job):
     ...     yield 1, 2.0
@@ -45,59 +52,62 @@ def identify(setup: Setup) -> Identified:
     >>> list(known.instances), list(known.solvers["walk"]), known.limits["wall"]
     (['a'], ['content'], 86400.0)
     """
-    solvers = {name: _solver(solver) for name, solver in setup.solvers.items()}
-    return Identified(_instances(setup.instances), solvers, dict(vars(setup.limits)))
+    solvers = {name: _fingerprint_solver(solver) for name, solver in setup.solvers.items()}
+    instances = _fingerprint_instances(setup.instances)
+    return Identified(instances, solvers, setup.limits.to_stored())
 
 
-def new_parts(known: Identified, now: Identified) -> Identified | None:
-    """What ``now`` says that ``known`` does not; None if there is nothing."""
+def select_new_parts(recorded: Identified, current: Identified) -> Identified | None:
+    """Return the parts of ``current`` that ``recorded`` lacks; None if there are none."""
     parts: dict[str, Any] = {}
     for name in ("instances", "solvers", "limits", "aliases"):
-        before, own = getattr(known, name), getattr(now, name)
-        changed = [k for k in own if k not in before or own[k] not in (before[k], "")]
-        parts[name] = {key: own[key] for key in changed}
+        before, now = getattr(recorded, name), getattr(current, name)
+        changed = [k for k in now if k not in before or now[k] not in (before[k], "")]
+        parts[name] = {key: now[key] for key in changed}
     return Identified(**parts) if any(parts.values()) else None
 
 
-def differences(known: Identified, now: Identified) -> list[str]:
-    """What a call means otherwise than the race does, each in a sentence.
+def describe_differences(recorded: Identified, current: Identified) -> list[str]:
+    """Describe, each in a sentence, where a call differs from the race in the store.
 
-    >>> old, new = Identified({"a": "1"}, {}, {"wall": 60}), Identified({"a": "2"}, {}, {"wall": 9})
-    >>> differences(old, new)
-    ["instance 'a' has another content", 'the limit wall was 60 and is 9']
+    >>> recorded = Identified({"a": "1"}, {}, {"wall": 60})
+    >>> describe_differences(recorded, Identified({"a": "2"}, {}, {"wall": 9}))
+    ["instance 'a' has another content", 'the limit wall_seconds was 60 and is 9']
     """
-    said = [
+    sentences = [
         f"instance {name!r} has another content"
-        if name != BUILD
+        if name != BUILD_FUNCTION
         else "the function that makes instances has changed"
-        for name, hashed in now.instances.items()
-        if is_changed(known.instances.get(name, ""), hashed)
+        for name, hashed in current.instances.items()
+        if is_changed(recorded.instances.get(name, ""), hashed)
     ]
-    for name, parts in now.solvers.items():
-        before = known.solvers.get(name, {})
+    for name, parts in current.solvers.items():
+        before = recorded.solvers.get(name, {})
         if before and ("command" in before) != ("command" in parts):
-            said.append(f"solver {name!r} was a {_kind(before)} and is a {_kind(parts)}")
+            kinds = f"was a {_describe_kind(before)} and is a {_describe_kind(parts)}"
+            sentences.append(f"solver {name!r} {kinds}")
             continue
         if before.get("command") != parts.get("command") and before:
-            was, now_is = before["command"], parts["command"]
-            said.append(f"the command line of solver {name!r} was {was!r} and is {now_is!r}")
+            lines = f"was {before['command']!r} and is {parts['command']!r}"
+            sentences.append(f"the command line of solver {name!r} {lines}")
         elif is_changed(before.get("content", ""), parts["content"]):
             what = (
                 "its program, or a file among its arguments," if "command" in parts else "its code"
             )
-            said.append(f"solver {name!r} has changed: {what} is another")
-    said += [
-        f"the limit {name} was {known.limits[name]} and is {value}"
-        for name, value in now.limits.items()
-        if name in known.limits and known.limits[name] != value
+            sentences.append(f"solver {name!r} has changed: {what} is another")
+    attributes = {stored: attribute for attribute, stored in STORED_LIMIT_NAMES.items()}
+    sentences += [
+        f"the limit {attributes.get(name, name)} was {recorded.limits[name]} and is {value}"
+        for name, value in current.limits.items()
+        if name in recorded.limits and recorded.limits[name] != value
     ]
-    return said
+    return sentences
 
 
-def check_distinct_files(now: Identified) -> None:
-    """Refuse a file that is there under two names: its runs would count as two instances."""
+def check_distinct_files(identity: Identified) -> None:
+    """Refuse a file under two names: its runs would count as those of two instances."""
     names: dict[str, str] = {}
-    for name, hashed in now.instances.items():
+    for name, hashed in identity.instances.items():
         if is_file_content(hashed) and names.setdefault(hashed, name) != name:
             raise DataError(
                 f"instances {names[hashed]!r} and {name!r} are files with the same content: they "
@@ -106,32 +116,35 @@ def check_distinct_files(now: Identified) -> None:
 
 
 def find_renamed(
-    names: set[str], setup: Setup, known: Identified, now: Identified
+    names: set[str], setup: Setup, recorded: Identified, current: Identified
 ) -> dict[str, str]:
     """Map new names of a call to the missing ``names`` of the race that are the same file.
 
-    A file is recognised by its content. Stores of the first version have no contents: there by its
-    path, which was the name, as it was typed then.
+    A file is recognised by its content. Stores of the first version have no contents: there it is
+    recognised by its path, which was its name.
     """
-    missing = names - now.instances.keys()
-    fresh = {name: hashed for name, hashed in now.instances.items() if name not in names}
-    by_content = {known.instances[name]: name for name in missing if known.instances.get(name)}
+    missing = names - current.instances.keys()
+    new = {name: hashed for name, hashed in current.instances.items() if name not in names}
+    by_content = {
+        recorded.instances[name]: name for name in missing if recorded.instances.get(name)
+    }
     renamed = {
         name: by_content[hashed]
-        for name, hashed in fresh.items()
+        for name, hashed in new.items()
         if is_file_content(hashed) and hashed in by_content
     }
     given = setup.instances.given() or {}
-    by_path = sorted(missing - known.instances.keys())
-    for name in fresh.keys() - renamed.keys():
-        same = [old for old in by_path if _is_same_path(old, name, given.get(name))]
-        if len(same) == 1 and is_file_content(fresh[name]):
-            renamed[name] = same[0]
-    twice = {old for old in renamed.values() if list(renamed.values()).count(old) > 1}
-    return {name: old for name, old in renamed.items() if old not in twice}
+    without_content = sorted(missing - recorded.instances.keys())
+    for name in new.keys() - renamed.keys():
+        matches = [old for old in without_content if _is_same_path(old, name, given.get(name))]
+        if len(matches) == 1 and is_file_content(new[name]):
+            renamed[name] = matches[0]
+    ambiguous = {old for old in renamed.values() if list(renamed.values()).count(old) > 1}
+    return {name: old for name, old in renamed.items() if old not in ambiguous}
 
 
 def _is_same_path(old: str, name: str, path: Any) -> bool:
+    """Tell whether an old name is the path of a file; one that is gone is compared by its end."""
     if not isinstance(path, str | os.PathLike):
         return False
     if Path(old).exists():
@@ -140,54 +153,58 @@ def _is_same_path(old: str, name: str, path: Any) -> bool:
     return parts[-len(ending) :] == ending
 
 
-def _instances(instances: Instances) -> dict[str, str]:
+def _fingerprint_instances(instances: Instances) -> dict[str, str]:
+    """Return the fingerprint of each given instance, or that of the function that makes them."""
     given = instances.given()
     if given is None:
-        return {**dict.fromkeys(instances.names or (), ""), BUILD: fingerprint(instances.build)}
-    return {name: _instance(value) for name, value in given.items()}
+        unknown = dict.fromkeys(instances.names or (), "")
+        return {**unknown, BUILD_FUNCTION: fingerprint(instances.build)}
+    return {name: _fingerprint_instance(value) for name, value in given.items()}
 
 
-def _instance(value: Any) -> str:
+def _fingerprint_instance(value: Any) -> str:
+    """Return the fingerprint of the file that an instance names, or else of the instance."""
     content = file_fingerprint(value) if isinstance(value, str | os.PathLike) else ""
     return content or fingerprint(value)
 
 
-def _solver(solver: Any) -> dict[str, str]:
+def _fingerprint_solver(solver: Any) -> dict[str, str]:
+    """Return the fingerprint of a solver, and for a program its command line without secrets."""
     if not isinstance(solver, Command):
         return {"content": fingerprint(solver)}
     words = [str(word) for word in solver.arguments]
     options = {
-        field.name: getattr(solver, field.name)
+        _STORED_OPTION_NAMES.get(field.name, field.name): getattr(solver, field.name)
         for field in dataclasses.fields(solver)
         if field.compare and field.init and field.name != "arguments"
         if getattr(solver, field.name) != field.default
     }
-    here = solver.start_folder or "."
+    folder = solver.start_folder or "."
     program = words[0] if "/" in words[0] else shutil.which(words[0]) or words[0]
-    paths = [Path(here, word) for word in (program, *words[1:])]
+    paths = [Path(folder, word) for word in (program, *words[1:])]
     contents = [content for path in paths if (content := file_fingerprint(path))]
     line = shlex.join(hide_secrets(words))
-    said = ", ".join(f"{name}={value!r}" for name, value in sorted(options.items()))
+    shown_options = ", ".join(f"{name}={value!r}" for name, value in sorted(options.items()))
     content = fingerprint([words, options, contents])
-    return {"command": f"{line}  ({said})" if said else line, "content": content}
+    return {"command": f"{line}  ({shown_options})" if shown_options else line, "content": content}
 
 
 def hide_secrets(words: Sequence[str]) -> list[str]:
-    """Arguments of a program as they may be stored: without the values of keys and passwords.
+    """Replace the values of keys and passwords among the arguments of a program by ``***``.
 
     >>> hide_secrets(["solve", "--api-key=abc", "--token", "abc", "--keep=1", "ftp://ann:abc@host"])
     ['solve', '--api-key=***', '--token', '***', '--keep=1', 'ftp://ann:***@host']
     """
     shown: list[str] = []
     for word in words:
-        if shown and _SECRET.fullmatch(shown[-1]):
+        if shown and _SECRET_NAME.fullmatch(shown[-1]):
             shown.append("***")
         else:
             name, equals, _ = word.partition("=")
-            hidden = f"{name}=***" if equals and _SECRET.fullmatch(name) else word
-            shown.append(_PASSWORD.sub(r"\1***", hidden))
+            hidden = f"{name}=***" if equals and _SECRET_NAME.fullmatch(name) else word
+            shown.append(_URL_PASSWORD.sub(r"\1***", hidden))
     return shown
 
 
-def _kind(parts: Mapping[str, str]) -> str:
+def _describe_kind(parts: Mapping[str, str]) -> str:
     return "program" if "command" in parts else "Python function"

@@ -1,13 +1,13 @@
-"""``Instances``: names of instances, and how to make them where they are needed.
+"""``Instances``: the names of instances, and a function that makes each in the process of its run.
 
-An instance is what a solver finds in ``job.instance``: a file name, a number, a function, any
-object. What is heavy or cannot be sent to another process is made there::
+An instance is the object that a solver gets as ``job.instance``: a file name, a number, a function,
+any object. Large or unpicklable instances are made in the process of the run::
 
     Instances(["f1", "f2"], build=lambda name: ioh.get_problem(int(name[1:]), 1, 5))
 
-Names decide seeds and which runs belong together, so they must not depend on where a race is called
-from. Text, numbers and paths are named as they are written. ``Instances.from_files`` names files
-relative to a folder, which is what TOML files use.
+Names determine seeds and which runs are compared, so they must not depend on the current folder.
+Text, numbers and paths are named as they are written. ``Instances.from_files`` names files relative
+to a folder; TOML files use it.
 """
 
 import os
@@ -26,14 +26,14 @@ from polarbear.racing.jobs import Job
 
 @dataclass(frozen=True)
 class Instances:
-    """Named instances that are made when a run starts, in its own process.
+    """Named instances, each of which is made in the process of a run when it starts.
 
     Attributes
     ----------
     names
-        The names; none if there is always one more, made by chance.
+        The names; None if instances are drawn at random, without end.
     build
-        Makes an instance: of its name, or, if there are no names, of a numpy generator.
+        A function that makes an instance from its name or, without names, a numpy generator.
 
     Examples
     --------
@@ -57,13 +57,13 @@ class Instances:
             raise SolverError(f"names={self.names!r}: expected a list of names")
         names = tuple(check_name(to_name(name)) for name in self.names)
         object.__setattr__(self, "names", names)
-        _distinct(names)
+        _check_distinct(names)
         if not names or "" in names:
             raise DataError("there are no instances" if not names else "an instance has no name")
 
     @classmethod
     def of(cls, instances: Any) -> "Instances":
-        """What a user passes: a mapping, a sequence, a function of a random generator."""
+        """Make instances from a mapping, a sequence, or a function of a random generator."""
         if isinstance(instances, Instances):
             return instances
         if isinstance(instances, str | bytes):
@@ -71,7 +71,7 @@ class Instances:
         if isinstance(instances, Mapping):
             named = {to_name(name): instance for name, instance in instances.items()}
         elif isinstance(instances, Iterable):
-            named = _named(list(instances))
+            named = _name_instances(list(instances))
         elif callable(instances):
             return cls(None, instances)
         else:
@@ -85,7 +85,7 @@ class Instances:
     def from_files(
         cls, files: str | Iterable[str | PathLike[str]], folder: str | PathLike[str] = "."
     ) -> "Instances":
-        """Files as instances, named relative to a folder. Solvers are given their absolute paths.
+        """Make instances of files, named relative to a folder; solvers get absolute paths.
 
         Parameters
         ----------
@@ -93,8 +93,8 @@ class Instances:
             A pattern such as ``"instances/*.cnf"``, or a list of files. An absolute path in the
             list is named as it is written.
         folder
-            What names are relative to, and where the files are looked for. To get the same names
-            from wherever a script is called: ``folder=Path(__file__).parent``.
+            The folder of the files, to which names are relative. With
+            ``folder=Path(__file__).parent`` they do not depend on the current folder.
 
         Examples
         --------
@@ -119,11 +119,11 @@ class Instances:
             absent = next((name for name in names if not (root / name).is_file()), None)
             if absent is not None:
                 raise SolverError(f"files: there is no file {absent!r} in {root}")
-        _distinct(names)
+        _check_distinct(names)
         return cls(tuple(names), _Lookup({name: str(root / name) for name in names}))
 
     def make(self, job: Job) -> Any:
-        """The instance of a job.
+        """Make the instance of a job.
 
         >>> from polarbear.racing.jobs import Key, job
         >>> Instances(["2", "3"], int).make(job(0, Key("a", "3", 0), horizon=1))
@@ -134,17 +134,17 @@ class Instances:
         return self.build(job.instance)
 
     def given(self) -> Mapping[str, Any] | None:
-        """The instances by name, if they exist before a run; None if ``build`` makes them.
+        """Return the instances by name if they were passed as objects; None if they are built.
 
         >>> Instances.of({"small": 1}).given(), Instances(["1"], int).given()
         ({'small': 1}, None)
         """
         return self.build.named if isinstance(self.build, _Lookup) else None
 
-    def renamed(self, names: Mapping[str, str]) -> "Instances":
-        """The same given instances, those in ``names`` under other names.
+    def rename(self, names: Mapping[str, str]) -> "Instances":
+        """Return the given instances, those in ``names`` under new names.
 
-        >>> Instances.of({"a": 1, "b": 2}).renamed({"a": "c"}).names
+        >>> Instances.of({"a": 1, "b": 2}).rename({"a": "c"}).names
         ('c', 'b')
         """
         given = self.given()
@@ -155,7 +155,7 @@ class Instances:
 
 @dataclass(frozen=True)
 class _Lookup:
-    """Instances that are there already."""
+    """A ``build`` function that looks up given instances by name."""
 
     named: Mapping[str, Any]
 
@@ -163,19 +163,20 @@ class _Lookup:
         return self.named[name]
 
 
-def _named(instances: Sequence[Any]) -> dict[str, Any]:
-    """Text, numbers and paths name themselves; other objects are numbered."""
+def _name_instances(instances: Sequence[Any]) -> dict[str, Any]:
+    """Name text, numbers and paths as they are written, and number other objects."""
     names = [
         to_name(fspath(item) if isinstance(item, PathLike) else item)
         if isinstance(item, str | int | float | PathLike)
         else str(k)
         for k, item in enumerate(instances, start=1)
     ]
-    _distinct(names)
+    _check_distinct(names)
     return dict(zip(names, instances, strict=True))
 
 
-def _distinct(names: Sequence[str]) -> None:
+def _check_distinct(names: Sequence[str]) -> None:
+    """Refuse two instances of one name."""
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"two instances are named {twice!r}: give each a name of its own")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"two instances are named {duplicate!r}: give each a name of its own")

@@ -1,21 +1,21 @@
-"""``RunningJob``: what a solver is called with, and how it says what it finds.
+"""``RunningJob``: the argument of a solver, through which it reports the values that it finds.
 
-A solver is a function of a job. It says what it finds in one of three ways::
+A solver is a function of a job. It reports values in one of three ways::
 
-    def search(job):                       # 1. an optimiser calls the objective, and we count
+    def search(job):                       # 1. the objective is tracked: every call is counted
         minimize(job.track(job.instance), ...)
 
-    def search(job):                       # 2. it reports
+    def search(job):                       # 2. it calls report
         ...
         job.report(value)
 
-    def search(job):                       # 3. it yields
+    def search(job):                       # 3. it is a generator
         ...
         yield time, value                  # or the value alone
 
-The time of a value is the one that the solver gives. Where it gives none, the clock of the race
-does: "evaluations" (counted by ``track``), "wall" or "cpu" (seconds since the solver was called),
-or "reported" (the solver has to give it).
+The solver may give the time of a value. Otherwise the clock of the race does: "evaluations"
+(counted by ``track``), "wall" or "cpu" (seconds since the solver was called). With the clock
+"reported" the solver has to give it.
 """
 
 import os
@@ -30,49 +30,49 @@ import numpy as np
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.solvers.shared_trajectory import Board
+from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 
 Clock = Literal["evaluations", "wall", "cpu", "reported"]
 CLOCKS: tuple[Clock, ...] = get_args(Clock)
 
-PATIENCE = 1_000
-"""An optimiser may catch the end of its run; one that does so again and again is ended."""
+MAX_IGNORED_STOPS = 1_000
+"""How often an optimiser may catch ``HorizonReached`` and go on before its process is ended."""
 
 
 class HorizonReached(BaseException):
-    """The run is at its horizon.
+    """Raised inside a solver when its run has reached the horizon.
 
-    Not an ``Exception``: it is to pass through optimisers that catch what objectives raise.
+    Not an ``Exception``: optimisers that catch the errors of objectives have to let it pass.
     """
 
 
 class RunningJob:
-    """A run that is under way, as its solver sees it.
+    """A run in progress, as its solver sees it.
 
     Attributes
     ----------
     algorithm
-        The name under which the solver takes part.
+        The name of the solver in the race.
     instance, name
-        What to solve, and its name.
+        The instance to solve, and its name.
     seed, rng
-        Where chance comes from: a number below 2^31, and a numpy generator made of it.
+        The random seed, a number below 2^31, and a numpy generator with that seed.
     horizon
-        Until when the run is watched, by the clock of the race.
+        The time until which the run is observed, by the clock of the race.
     times
-        The times at which the race looks.
+        The times at which the race compares algorithms.
     direction, clock
         "minimize" or "maximize"; "evaluations", "wall", "cpu" or "reported".
 
     Examples
     --------
-    >>> job = watched(lambda x: x * x, horizon=3)
+    >>> job = make_trial_job(lambda x: x * x, horizon=3)
     >>> square = job.track(job.instance)
     >>> for x in (2.0, 3.0, 1.0, 0.0):
     ...     square(x)
     Traceback (most recent call last):
     polarbear.running.solvers.job.HorizonReached
-    >>> job.found
+    >>> job.improvements
     ([1.0, 3.0], [4.0, 1.0])
     """
 
@@ -80,12 +80,12 @@ class RunningJob:
         self,
         job: Job,
         instance: Any,
-        board: Board,
+        trajectory: SharedTrajectory,
         *,
         times: tuple[float, ...],
         direction: Direction,
         clock: Clock,
-        contained: bool = False,
+        in_own_process: bool = False,
     ) -> None:
         self.algorithm = job.algorithm
         self.instance = instance
@@ -95,49 +95,49 @@ class RunningJob:
         self.times = times
         self.direction = direction
         self.clock = clock
-        self.over = False  # whether the horizon was reached
-        self.remarked = ""  # why nothing is found, if it is known
-        self._board = board
-        self._contained = contained
+        self.at_horizon = False
+        self.remark = ""  # why the run has no value, if this is known
+        self._trajectory = trajectory
+        self._in_own_process = in_own_process
         self._sign = sign_of(direction)
-        self._best = inf  # as a cost
-        self._latest = 0.0
-        self._count = 0  # evaluations
-        self._most = job.horizon if clock == "evaluations" else inf
-        self._tracking = False
-        self._ignored = 0
-        self._start()
+        self._best_cost = inf
+        self._latest_time = 0.0
+        self._n_evaluations = 0
+        self._max_evaluations = job.horizon if clock == "evaluations" else inf
+        self._is_tracking = False
+        self._n_ignored_stops = 0
+        self._set_start()
 
     # For solvers
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """A generator of the seed of the run."""
+        """A numpy generator with the seed of the run."""
         return np.random.default_rng(self.seed)
 
     def report(self, value: Any, time: Any = None) -> None:
-        """Say what was found; at the horizon this ends the run.
+        """Report a value that the solver has found; after the horizon this ends the run.
 
         Only values better than all before are kept. The worst infinity stands for no value.
         """
-        number = _number(value)
+        number = _to_float(value)
         if isnan(number):
             raise SolverError("the value nan was reported: report only what was found")
-        now = self.now() if time is None else _time(time)
-        if now < self._latest:
-            raise SolverError(f"time went backwards, from {self._latest:.15g} to {now:.15g}")
-        self._latest = now
+        now = self.now() if time is None else _to_time(time)
+        if now < self._latest_time:
+            raise SolverError(f"time went backwards, from {self._latest_time:.15g} to {now:.15g}")
+        self._latest_time = now
         if now > self.horizon:
             self.stop()
-        if self._sign * number < self._best:
-            self._improved(number, now)
+        if self._sign * number < self._best_cost:
+            self._record(number, now)
 
-    def track(self, objective: Callable[..., Any]) -> "Tracked":
-        """The objective, watched: evaluations are counted, the best so far is kept.
+    def track(self, objective: Callable[..., Any]) -> "TrackedObjective":
+        """Wrap an objective so that its evaluations are counted and improvements are recorded.
 
-        It is called like the objective and has its attributes. An array of values counts as that
-        many evaluations. A value of nan counts as an evaluation and is not kept. The evaluation
-        after the horizon ends the run.
+        The wrapper is called like the objective and has its attributes. An array of values counts
+        as that many evaluations. A value of nan counts as an evaluation and is not recorded. The
+        evaluation after the horizon ends the run.
         """
         if not callable(objective):
             raise SolverError(f"track takes a function, not {type(objective).__name__}")
@@ -146,86 +146,89 @@ class RunningJob:
                 "the clock of this race is 'reported', so times come from the solver: "
                 "job.report(value, time=...)"
             )
-        self._tracking = True
-        return (Tracked if self.clock == "evaluations" else Timed)(self, objective)
+        self._is_tracking = True
+        return (TrackedObjective if self.clock == "evaluations" else TimedObjective)(
+            self, objective
+        )
 
     def now(self) -> float:
-        """The time of the run by its clock."""
+        """Return the current time of the run by the clock of the race."""
         if self.clock == "wall":
-            return monotonic() - self._began
+            return monotonic() - self._started_at
         if self.clock == "cpu":
-            return process_time() - self._began_cpu
-        if self.clock == "evaluations" and self._tracking:
-            return float(self._count)
-        how = {
+            return process_time() - self._started_cpu_seconds
+        if self.clock == "evaluations" and self._is_tracking:
+            return float(self._n_evaluations)
+        advice = {
             "evaluations": "nothing counts evaluations: call the objective through "
             "job.track(objective), or job.report(value, time=evaluations)",
             "reported": "the clock of this race is 'reported': job.report(value, time=...)",
         }
-        raise SolverError(how[self.clock])
+        raise SolverError(advice[self.clock])
 
-    # For what runs the solver
+    # For the process that runs the solver
 
-    def remark(self, text: str) -> None:
-        """Leave a reason for the case that nothing is found; "" takes it back."""
-        self.remarked = text
-        self._board.write_remark(text)
+    def set_remark(self, remark: str) -> None:
+        """Record a reason for the case that the run ends without a value; "" deletes it."""
+        self.remark = remark
+        self._trajectory.write_remark(remark)
 
     @property
-    def found(self) -> tuple[list[float], list[float]]:
+    def improvements(self) -> tuple[list[float], list[float]]:
         """Times and values of the improvements so far."""
-        return self._board.improvements()
+        return self._trajectory.improvements()
 
-    def begin(self) -> None:
-        """Start the clock."""
-        self._start()
-        self._board.begin(self._began, self._began_cpu)
+    def start_clock(self) -> None:
+        """Start the clock of the run, and record this for its supervisor."""
+        self._set_start()
+        self._trajectory.begin(self._started_at, self._started_cpu_seconds)
 
-    def _start(self) -> None:
-        self._began = monotonic()
-        self._began_cpu = process_time()
-        # By other clocks the supervisor looks, or a report does.
-        self._end = self._began + self.horizon if self.clock == "wall" else inf
+    def _set_start(self) -> None:
+        self._started_at = monotonic()
+        self._started_cpu_seconds = process_time()
+        # By other clocks the supervisor or a report notices the horizon.
+        self._ends_at = self._started_at + self.horizon if self.clock == "wall" else inf
 
-    def follow(self, solver: Callable[["RunningJob"], Any]) -> None:
-        """Call a solver, and take what it yields."""
-        found = solver(self)
-        if found is None:
+    def call_solver(self, solver: Callable[["RunningJob"], Any]) -> None:
+        """Call a solver, and report what it yields."""
+        items = solver(self)
+        if items is None:
             return
-        if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+        if isinstance(items, str | bytes) or not isinstance(items, Iterable):
             raise SolverError(
-                f"the solver returned {_shown(found)}: it should yield (time, value), call "
+                f"the solver returned {_shorten(items)}: it should yield (time, value), call "
                 "job.report(value), or let job.track(objective) be called"
             )
-        for item in found:
-            when, value = (
+        for item in items:
+            time, value = (
                 item if isinstance(item, tuple | list) and len(item) == 2 else (None, item)
             )
-            self.report(value, when)
+            self.report(value, time)
 
-    def until(self) -> float:
-        """Until when it was watched, if it is over now."""
-        now = self._latest
-        if self.clock != "reported" and (self._tracking or self.clock != "evaluations"):
+    def observed_until(self) -> float:
+        """Return the time until which the run was observed, if it ends now."""
+        now = self._latest_time
+        if self.clock != "reported" and (self._is_tracking or self.clock != "evaluations"):
             now = max(now, self.now())
-        return self.horizon if self.over else min(now, self.horizon)
+        return self.horizon if self.at_horizon else min(now, self.horizon)
 
     def stop(self) -> NoReturn:
-        """End the run, for it is at its horizon."""
-        self.over = True
-        self._ignored += 1
-        if self._ignored > PATIENCE and self._contained:
-            self._board.end(Status.CUT, self.horizon, "")
+        """End the run at its horizon, by an exception."""
+        self.at_horizon = True
+        self._n_ignored_stops += 1
+        if self._n_ignored_stops > MAX_IGNORED_STOPS and self._in_own_process:
+            self._trajectory.end(Status.CUT, self.horizon, "")
             os._exit(0)
         raise HorizonReached
 
-    def _improved(self, value: float, now: float) -> None:
-        self._best = self._sign * value
-        self._board.record(now, value)
+    def _record(self, value: float, now: float) -> None:
+        """Record an improvement."""
+        self._best_cost = self._sign * value
+        self._trajectory.record(now, value)
 
 
-class Tracked:
-    """An objective whose evaluations are counted."""
+class TrackedObjective:
+    """An objective that counts its evaluations and records improvements."""
 
     __slots__ = ("_job", "_objective", "_sign")
 
@@ -235,60 +238,60 @@ class Tracked:
         self._sign = job._sign
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate."""
+        """Evaluate the objective, and count it."""
         # The fast path is short on purpose: benchmarks/track.py measures it.
         job = self._job
-        if job._count >= job._most:
+        if job._n_evaluations >= job._max_evaluations:
             job.stop()
         value = self._objective(*args, **kwargs)
         if isinstance(value, float):
-            job._count += 1
-            if self._sign * value < job._best:
-                self._improved(float(value))
+            job._n_evaluations += 1
+            if self._sign * value < job._best_cost:
+                self._record(float(value))
         else:
-            self._other(value)
+            self._count_values(value)
         return value
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
 
-    def _improved(self, value: float) -> None:
-        self._job._improved(value, float(self._job._count))
+    def _record(self, value: float) -> None:
+        self._job._record(value, float(self._job._n_evaluations))
 
-    def _other(self, value: Any) -> None:
-        """Whole numbers, arrays of one value, and of many."""
+    def _count_values(self, value: Any) -> None:
+        """Count an integer, or each value of an array, as an evaluation."""
         job = self._job
-        for number in _numbers(value):
-            if job._count >= job._most:
+        for number in _to_floats(value):
+            if job._n_evaluations >= job._max_evaluations:
                 job.stop()
-            job._count += 1
-            if self._sign * number < job._best:
-                self._improved(number)
+            job._n_evaluations += 1
+            if self._sign * number < job._best_cost:
+                self._record(number)
 
 
-class Timed(Tracked):
-    """An objective whose evaluations are timed."""
+class TimedObjective(TrackedObjective):
+    """An objective that records the time of each improvement in seconds."""
 
     __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate."""
+        """Evaluate the objective, unless the horizon is over."""
         job = self._job
-        if monotonic() > job._end:
+        if monotonic() > job._ends_at:
             job.stop()
         value = self._objective(*args, **kwargs)
         if isinstance(value, float):
-            if self._sign * value < job._best:
-                self._improved(float(value))
+            if self._sign * value < job._best_cost:
+                self._record(float(value))
         else:
-            self._other(value)
+            self._count_values(value)
         return value
 
-    def _improved(self, value: float) -> None:
+    def _record(self, value: float) -> None:
         self._job.report(value)
 
 
-def watched(
+def make_trial_job(
     instance: Any,
     *,
     horizon: float,
@@ -296,55 +299,58 @@ def watched(
     clock: Clock = "evaluations",
     seed: int = 0,
 ) -> RunningJob:
-    """A job to try a solver on by hand, without a process of its own.
+    """Make a job on which a solver can be tried in this process, without limits.
 
     >>> def half(job):
     ...     f, x = job.track(job.instance), 8.0
     ...     while True:
     ...         f(x)
     ...         x /= 2
-    >>> job = watched(lambda x: x * x, horizon=3)
+    >>> job = make_trial_job(lambda x: x * x, horizon=3)
     >>> half(job)
     Traceback (most recent call last):
     polarbear.running.solvers.job.HorizonReached
-    >>> job.found
+    >>> job.improvements
     ([1.0, 2.0, 3.0], [64.0, 16.0, 4.0])
     """
     times = (float(horizon),)
     job = Job("solver", "instance", 0, float(horizon), seed, seed)
-    board = Board(times)
-    return RunningJob(job, instance, board, times=times, direction=direction, clock=clock)
+    trajectory = SharedTrajectory(times)
+    return RunningJob(job, instance, trajectory, times=times, direction=direction, clock=clock)
 
 
-def _number(value: Any) -> float:
+def _to_float(value: Any) -> float:
+    """Convert a value to a float; integers beyond its range become infinite."""
     try:
         return float(value)
-    except OverflowError:  # a whole number beyond all floats: only the order counts
+    except OverflowError:  # only the order of values counts
         return inf if value > 0 else -inf
     except Exception:
-        raise SolverError(f"{_shown(value)} is not a value: expected a number") from None
+        raise SolverError(f"{_shorten(value)} is not a value: expected a number") from None
 
 
-def _numbers(value: Any) -> list[float]:
+def _to_floats(value: Any) -> list[float]:
+    """Convert an integer or an array of values to floats."""
     if isinstance(value, int):
-        return [_number(value)]
+        return [_to_float(value)]
     try:
         return np.asarray(value, dtype=np.float64).ravel().tolist()
     except Exception:
         raise SolverError(
-            f"the objective returned {_shown(value)}: expected a number, or an array of numbers"
+            f"the objective returned {_shorten(value)}: expected a number, or an array of numbers"
         ) from None
 
 
-def _time(value: Any) -> float:
-    number = _number(value)
+def _to_time(value: Any) -> float:
+    """Convert a time to a float, and check that it is finite and not negative."""
+    number = _to_float(value)
     if not isfinite(number) or number < 0:
-        raise SolverError(f"{_shown(value)} is not a time: expected a number of at least 0")
+        raise SolverError(f"{_shorten(value)} is not a time: expected a number of at least 0")
     return number
 
 
-def _shown(value: Any) -> str:
-    """A value in a message, whatever it is."""
+def _shorten(value: Any) -> str:
+    """Write any value as text of at most 80 characters for an error message."""
     try:
         return repr(value)[:80]
     except Exception:

@@ -1,53 +1,56 @@
-"""Lines of a program's output as they come, whatever comes: memory is bounded."""
+"""``read_lines``: read the output of a program line by line, in bounded memory."""
 
 import os
 from collections.abc import Iterator
 
-LONGEST = 2_000
-"""Longer lines are passed over: no incumbent needs them, and patterns may be slow on them."""
+MAX_LINE_BYTES = 2_000
+"""Longer lines are skipped: no objective value needs them, and patterns may be slow on them."""
 
-_CHUNK = 65_536
+_CHUNK_BYTES = 65_536
 
 
-def lines(descriptor: int) -> Iterator[str]:
-    r"""The lines that come out of a pipe or a terminal, until it ends.
+def read_lines(descriptor: int) -> Iterator[str]:
+    r"""Yield the lines of a pipe or a terminal until it is closed.
 
-    Lines end in ``\n``, ``\r\n`` or, like those that a program writes over, in ``\r``. Bytes that
-    are no text become replacement characters.
+    Lines end in ``\n``, ``\r\n``, or in ``\r`` as those of a progress display do. Bytes that are
+    not UTF-8 become replacement characters.
     """
-    cutter = Cutter()
-    while chunk := _read(descriptor):
-        yield from cutter.feed(chunk)
-    yield from cutter.feed(b"\n")
+    splitter = LineSplitter()
+    while chunk := _read_chunk(descriptor):
+        yield from splitter.feed(chunk)
+    yield from splitter.feed(b"\n")
 
 
-class Cutter:
-    r"""Cuts chunks of bytes into lines.
+class LineSplitter:
+    r"""Splits chunks of bytes into lines.
 
-    >>> cutter = Cutter()
-    >>> cutter.feed(b"o 12\r\no 1"), cutter.feed(b"1\n"), cutter.feed(b"x" * 5000 + b"\no 10\n")
-    (['o 12'], ['o 11'], ['o 10'])
+    >>> splitter = LineSplitter()
+    >>> splitter.feed(b"o 12\r\no 1"), splitter.feed(b"1\n")
+    (['o 12'], ['o 11'])
+    >>> splitter.feed(b"x" * 5000 + b"\no 10\n")
+    ['o 10']
     """
 
     def __init__(self) -> None:
-        self._rest = b""
-        self._skipping = False  # inside a line that is too long
+        self._rest = b""  # the line that is not complete yet
+        self._skipping = False  # whether that line is too long
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The lines that this chunk completes; empty ones are left out."""
+        """Return the lines that this chunk completes, without empty ones."""
         *whole, rest = chunk.replace(b"\r", b"\n").split(b"\n")
         if whole:
             whole[0] = b"" if self._skipping else self._rest + whole[0]
             self._rest, self._skipping = rest, False
         elif not self._skipping:
             self._rest += rest
-        if len(self._rest) > LONGEST:
+        if len(self._rest) > MAX_LINE_BYTES:
             self._rest, self._skipping = b"", True
-        return [line.decode(errors="replace") for line in whole if 0 < len(line) <= LONGEST]
+        return [line.decode(errors="replace") for line in whole if 0 < len(line) <= MAX_LINE_BYTES]
 
 
-def _read(descriptor: int) -> bytes:
+def _read_chunk(descriptor: int) -> bytes:
+    """Read some bytes; none at the end."""
     try:
-        return os.read(descriptor, _CHUNK)
-    except OSError:  # the other side of a terminal is closed
+        return os.read(descriptor, _CHUNK_BYTES)
+    except OSError:  # a terminal reports its closed other end as an error
         return b""

@@ -1,7 +1,7 @@
-"""Processes and what they use: sessions, descendants, memory, CPU time, cores.
+"""Processes of this machine: start, fork, find, measure and kill them, and choose their cores.
 
-Linux tells all of it in ``/proc``. Where there is none, nothing is known of descendants: groups are
-killed all the same, and memory is limited by the address space if that is asked for.
+``psutil`` measures them. Our own code does what it lacks: signals at the death of a parent, the
+adoption of orphans, memory limits of control groups, and cores that are hyperthreads of one.
 """
 
 import ctypes
@@ -16,11 +16,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import psutil
 
 from polarbear.errors import warn
 
-THREADS = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -30,75 +32,73 @@ THREADS = (
     "RAYON_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-"""Where libraries look for how many threads they may start."""
+"""Environment variables with which numerical libraries limit their number of threads."""
 
 WAIT_WARNING_SECONDS = 10.0
-"""A process that waits so long for room for another one says so, if it has been asked to."""
+"""After this wait for room for another process, a warning is given if it was asked for."""
 
 Started = TypeVar("Started")
 
-_FULL = (errno.EAGAIN, errno.ENOMEM)  # what the system says if there is no room for a process
-_PROC = Path("/proc")
+_NO_ROOM_ERRORS = (errno.EAGAIN, errno.ENOMEM)
 _LINUX = sys.platform == "linux"
-_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if _LINUX else None
-_UNTIL_GONE = 5.0  # seconds to wait for killed processes to go
-_THREADS = r"os\.fork\(\) was called"
+_KILL_TIMEOUT_SECONDS = 5.0
+_FORK_WARNING = r"os\.fork\(\) was called"
 
 
 class Usage(NamedTuple):
     """CPU seconds, and the peak of resident memory in bytes."""
 
-    cpu: float
-    memory: int
+    cpu_seconds: float
+    peak_bytes: int
 
 
 def detach_descriptors(keep: Collection[int] = ()) -> None:
-    """Let go of the files and connections of the process that this one was forked from.
+    """Detach this forked process from the files and connections of its parent.
 
     Standard streams, ``keep``, and files and folders that were opened for reading alone stay. Each
-    other descriptor becomes one that cannot be written to, so that its number is not given to
-    another file while some object still takes it for its own.
+    other descriptor becomes one that cannot be written to. It is not closed: its number would be
+    given to another file, which an inherited object might then take for its own.
     """
     import fcntl  # not there on Windows
 
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    known = os.fstat(nothing)
-    for descriptor in {*_descriptors()} - {0, 1, 2, nothing, *keep}:
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    devnull_status = os.fstat(devnull)
+    for descriptor in {*_list_descriptors()} - {0, 1, 2, devnull, *keep}:
         try:
             status = os.fstat(descriptor)
-            writes = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR)
-        except OSError:  # closed meanwhile, as the one that listed them is
+            is_writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR)
+        except OSError:  # closed meanwhile, as the one is that listed the folder
             continue
-        file = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-        if writes or not (file or os.path.samestat(status, known)):
-            os.dup2(nothing, descriptor, inheritable=False)
-    os.close(nothing)
+        is_file = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+        if is_writable or not (is_file or os.path.samestat(status, devnull_status)):
+            os.dup2(devnull, descriptor, inheritable=False)
+    os.close(devnull)
 
 
-def _descriptors() -> list[int]:
-    listed = "/proc/self/fd" if _LINUX else "/dev/fd"
-    return [int(name) for name in os.listdir(listed)]  # noqa: PTH208 (twice as fast)
+def _list_descriptors() -> list[int]:
+    """List the open descriptors of this process; psutil lists regular files only."""
+    folder = "/proc/self/fd" if _LINUX else "/dev/fd"
+    return [int(name) for name in os.listdir(folder)]  # noqa: PTH208 (twice as fast)
 
 
-def die_with(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Get a signal when the parent ends, and end at once if it has ended already.
+def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Ask for a signal at the parent's end; end at once if it has ended already.
 
-    The signal is sent when the *thread* ends that started this process: start it from one that
-    stays.
+    The signal is sent at the end of the *thread* that started this process, so that thread has to
+    outlive it. Only Linux has such a signal.
     """
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number)
-        # The parent may have died before it was said that its death matters.
+        # The parent may have ended before the signal was asked for.
         if os.getppid() != parent:
             os._exit(1)
 
 
 def start_when_possible(
     start: Callable[[], Started],
-    wanted: Callable[[], bool] = lambda: True,
+    is_wanted: Callable[[], bool] = lambda: True,
     *,
     warns: bool = False,
 ) -> Started:
@@ -108,21 +108,22 @@ def start_when_possible(
     ----------
     start
         Raises ``OSError`` (EAGAIN, ENOMEM) or "can't start new thread" if there is no room.
-    wanted
+    is_wanted
         The error is raised as soon as this is false.
     warns
         Whether to warn after ``WAIT_WARNING_SECONDS``.
     """
-    began, pause = time.monotonic(), 0.01
+    started_at, pause = time.monotonic(), 0.01
     while True:
         try:
             return start()
         except (OSError, RuntimeError) as error:
-            full = error.errno in _FULL if isinstance(error, OSError) else "thread" in str(error)
-            if not full or not wanted():
+            is_os_error = isinstance(error, OSError)
+            no_room = error.errno in _NO_ROOM_ERRORS if is_os_error else "thread" in str(error)
+            if not no_room or not is_wanted():
                 raise
             why = str(error)
-        if warns and time.monotonic() > began + WAIT_WARNING_SECONDS:
+        if warns and time.monotonic() > started_at + WAIT_WARNING_SECONDS:
             warns = False
             warn(f"the system has no room for another process ({why}): waiting until it has")
         time.sleep(pause)
@@ -130,23 +131,23 @@ def start_when_possible(
 
 
 def fork() -> int:
-    """Fork, without the warnings of Python and JAX that there are threads, here and in the child.
+    """Fork without the warnings of Python and JAX about threads, here and in the child.
 
-    The child has none, so that it may fork in its turn. Who wants this process to end is heard
-    before or after: what a handler raises in the middle, Python prints and forgets.
+    The child has no threads, so that it may fork in its turn. Signals to end this process wait
+    until the fork is over: an exception raised by a handler during it would be printed and lost.
     """
-    with warnings.catch_warnings(), _later(signal.SIGINT, signal.SIGTERM):
+    with warnings.catch_warnings(), _defer_signals(signal.SIGINT, signal.SIGTERM):
         warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.filterwarnings("ignore", _THREADS, RuntimeWarning)
+        warnings.filterwarnings("ignore", _FORK_WARNING, RuntimeWarning)
         pid = os.fork()
     if pid == 0:
-        warnings.filterwarnings("ignore", _THREADS, RuntimeWarning)
+        warnings.filterwarnings("ignore", _FORK_WARNING, RuntimeWarning)
     return pid
 
 
 @contextmanager
-def _later(*signals: signal.Signals) -> Iterator[None]:
-    """Signals wait until this is over."""
+def _defer_signals(*signals: signal.Signals) -> Iterator[None]:
+    """Block signals during the ``with`` statement; they are delivered at its end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
@@ -160,26 +161,32 @@ def adopt_orphans() -> None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def descendants(pid: int) -> list[int]:
-    """Processes below a process, as far as the system tells."""
-    found: list[int] = []
+def find_descendants(pid: int) -> list[int]:
+    """List the children of a process, their children, and so on."""
+    if not _LINUX:
+        with suppress(psutil.Error):
+            return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+        return []
+    # Not psutil, which reads every process of the machine for this: with 100 processes it took 20
+    # times as long, and a supervisor asks 20 times a second.
+    pids: list[int] = []
     queue = [pid]
     while queue:
-        below = _children(queue.pop())
-        found += below
-        queue += below
-    return found
+        children = _read_children(queue.pop())
+        pids += children
+        queue += children
+    return pids
 
 
-def kill_below(spared: Collection[int] = ()) -> Usage:
-    """Kill whatever is below this process, but for those ``spared``, and say what it had used.
+def kill_descendants(spared: Collection[int] = ()) -> Usage:
+    """Kill all descendants of this process but those ``spared``; return what they had used.
 
-    Descendants may start others while they are being killed, so this goes on until none is left.
+    Descendants may start others while they are being killed, so this repeats until none is left.
     """
-    cpu, memory = 0.0, 0
-    give_up = time.monotonic() + _UNTIL_GONE
-    while time.monotonic() < give_up:
-        left = [pid for pid in descendants(os.getpid()) if pid not in spared]
+    cpu_seconds, peak_bytes = 0.0, 0
+    give_up_at = time.monotonic() + _KILL_TIMEOUT_SECONDS
+    while time.monotonic() < give_up_at:
+        left = [pid for pid in find_descendants(os.getpid()) if pid not in spared]
         for pid in left:
             kill(pid)
         try:
@@ -189,74 +196,86 @@ def kill_below(spared: Collection[int] = ()) -> Usage:
         if not pid and not left and spared:
             break
         if pid:
-            cpu += usage.ru_utime + usage.ru_stime
-            memory = max(memory, _peak(usage.ru_maxrss))
+            cpu_seconds += usage.ru_utime + usage.ru_stime
+            peak_bytes = max(peak_bytes, _to_bytes(usage.ru_maxrss))
         else:
             time.sleep(0.001)
-    return Usage(cpu, memory)
+    return Usage(cpu_seconds, peak_bytes)
 
 
 def reap(pid: int) -> tuple[int, Usage]:
-    """Wait for a child: its exit status, and what it and those it waited for have used."""
+    """Wait for a child; return its wait status, and what it and its reaped children have used."""
     _, status, usage = os.wait4(pid, 0)
-    return status, Usage(usage.ru_utime + usage.ru_stime, _peak(usage.ru_maxrss))
+    return status, Usage(usage.ru_utime + usage.ru_stime, _to_bytes(usage.ru_maxrss))
 
 
 def kill(pid: int) -> None:
-    """Kill a process, if it is there."""
+    """Kill a process, if it exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process group at one stroke, so that none of it can start another meanwhile."""
+    """Kill a process group in one system call, so that no member can start another meanwhile."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def kill_session(session: int) -> None:
-    """Kill every process of a session; what is left of a run whose supervisor is gone."""
+    """Kill every process of a session: the remains of a run whose supervisor was killed."""
     kill_group(session)
-    for entry in _PROC.glob("[0-9]*") if _LINUX else ():
-        fields = _stat(int(entry.name))
-        if fields and int(fields[3]) == session:
-            kill(int(entry.name))
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == session:
+                kill(pid)
 
 
-def resident(pids: Iterable[int]) -> int:
-    """Resident memory of processes in bytes, pages that they share counted for each."""
-    return sum(int(words[1]) * _PAGE for pid in pids if (words := _words(f"{pid}/statm")))
+def measure_resident_bytes(pids: Iterable[int]) -> int:
+    """Sum the resident memory of processes; pages that several share count for each."""
+    return sum(_measure(pid, lambda process: process.memory_info().rss) for pid in pids)
 
 
-def proportional(pids: Iterable[int]) -> int:
-    """The same, but pages that several share counted once; slower to find out."""
-    return sum(
-        1024 * int(words[words.index("Pss:") + 1])
-        for pid in pids
-        if "Pss:" in (words := _words(f"{pid}/smaps_rollup"))
-    )
+def measure_proportional_bytes(pids: Iterable[int]) -> int:
+    """Sum the memory of processes, each shared page once; slower than the resident memory.
+
+    Where the system does not know this (it is Linux that does), resident memory is summed.
+    """
+
+    def proportional(process: psutil.Process) -> int:
+        memory = process.memory_full_info()
+        return getattr(memory, "pss", memory.rss)
+
+    return sum(_measure(pid, proportional) for pid in pids)
 
 
-def cpu_seconds(pids: Iterable[int]) -> float:
-    """CPU time of processes and of those that they have waited for."""
-    found = (fields for pid in pids if (fields := _stat(pid)))
-    return sum(sum(map(int, fields[11:15])) for fields in found) / _TICK
+def measure_cpu_seconds(pids: Iterable[int]) -> float:
+    """Sum the CPU time of processes and of the children that they have waited for."""
+
+    def cpu_seconds(process: psutil.Process) -> float:
+        times = process.cpu_times()
+        return times.user + times.system + times.children_user + times.children_system
+
+    return sum(_measure(pid, cpu_seconds) for pid in pids)
+
+
+def _measure(pid: int, measure: Callable[[psutil.Process], float]) -> Any:
+    """Measure a process; 0 if it is gone, or another user's."""
+    try:
+        return measure(psutil.Process(pid))
+    except psutil.Error:
+        return 0
 
 
 @cache
-def machine_memory() -> int | None:
-    """How much memory there is, for this machine or for the group of processes this one is in."""
-    try:
-        pages = os.sysconf("SC_PHYS_PAGES") * _PAGE
-    except (AttributeError, ValueError, OSError):
-        return None
-    return min([pages, *cgroup_limits()])
+def get_available_memory() -> int:
+    """Return the bytes of memory of this machine, or of the control group of this process."""
+    return min([psutil.virtual_memory().total, *read_cgroup_limits()])
 
 
-def cgroup_limits(
+def read_cgroup_limits(
     listed: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")
 ) -> list[int]:
-    """Limits of memory of the control groups that this process is in, and of those above."""
+    """Read the memory limits of the control groups of this process and of their parents."""
     limits: list[int] = []
     try:
         lines = [line.split(":", 2) for line in listed.read_text().splitlines()]
@@ -270,55 +289,47 @@ def cgroup_limits(
             group = root / path.lstrip("/")
             for folder in (group, *group.parents):
                 if folder.is_relative_to(root):
-                    with suppress(OSError, ValueError):  # none there, or "max"
+                    with suppress(OSError, ValueError):  # no such file, or "max"
                         limits.append(int((folder / name).read_text()))
     return limits
 
 
-def cores() -> list[int]:
-    """The cores this process may use, one of each that are two halves of the same."""
+def list_cores() -> list[int]:
+    """List the physical cores that this process may use, each by its first hyperthread.
+
+    psutil counts physical cores and does not say which hyperthreads belong together.
+    """
     if not hasattr(os, "sched_getaffinity"):
         return list(range(os.cpu_count() or 1))
     allowed = sorted(os.sched_getaffinity(0))
-    first: dict[str, int] = {}
+    first_by_siblings: dict[str, int] = {}
     for core in allowed:
-        siblings = f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
+        path = f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
         try:
-            same = Path(siblings).read_text()
+            siblings = Path(path).read_text()
         except OSError:
-            same = str(core)
-        first.setdefault(same, core)
-    return list(first.values())
+            siblings = str(core)
+        first_by_siblings.setdefault(siblings, core)
+    return list(first_by_siblings.values())
 
 
-def pin(core: int | None) -> None:
-    """Stay on a core, where the system has such a thing."""
+def pin_to_core(core: int | None) -> None:
+    """Keep this process on a core, where the system can do so; None leaves it free."""
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (twice as fast)
-    except OSError:
-        return []
-    return [int(word) for task in tasks for word in _words(f"{pid}/task/{task}/children")]
+def _read_children(pid: int) -> list[int]:
+    """Read the children of each thread of a process; none if the process is gone."""
+    children: list[int] = []
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 (twice as fast)
+            with suppress(OSError):
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text()
+                children += map(int, text.split())
+    return children
 
 
-def _words(path: str) -> list[str]:
-    try:
-        return (_PROC / path).read_text().split()
-    except OSError:
-        return []
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields behind the name, which may hold spaces and brackets."""
-    try:
-        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except (OSError, UnicodeDecodeError):
-        return []
-
-
-def _peak(maxrss: int) -> int:
+def _to_bytes(maxrss: int) -> int:
+    """Convert ``ru_maxrss``, which counts bytes on macOS and kilobytes elsewhere."""
     return maxrss if sys.platform == "darwin" else 1024 * maxrss

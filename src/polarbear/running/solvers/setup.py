@@ -1,4 +1,4 @@
-"""``Setup``: what is the same for all runs of a race, and ``Limits``: what a run may use."""
+"""``Setup``: what all runs of a race have in common; ``Limits``: the resources of one run."""
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
@@ -21,42 +21,45 @@ from polarbear.running.solvers.job import CLOCKS, Clock
 
 Solver = Callable[..., Any]
 
-HEAVY = 1_000_000
-"""Bytes beyond which it is a bad idea to send instances along with every job."""
+LARGE_SETUP_BYTES = 1_000_000
+"""Size of a pickled setup beyond which a warning is given: it is sent to every worker."""
+
+MAPPING_ADVICE = "pass a mapping from names to functions of a job"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a single run may use before it is ended.
+    """The resources that a single run may use before it is ended.
 
     Attributes
     ----------
-    wall
-        Seconds from start to end, whatever the clock of the race is. A day, unless said otherwise.
-    cpu
-        CPU seconds, all its processes together.
+    wall_seconds
+        Seconds from start to end, by any clock of the race; by default a day.
+    cpu_seconds
+        CPU seconds of all its processes together.
     memory
-        Bytes of resident memory, all its processes together; by default nine tenths of the machine,
-        in equal shares for all that run at once. It is looked at twenty times a second.
+        Bytes of resident memory of all its processes together. By default nine tenths of the
+        memory of the machine, in equal shares for all simultaneous runs. Measured 20 times a
+        second.
     address_space
-        Bytes of address space of each process, which the system itself refuses to exceed. For
-        programs that reserve more than they use (Java, Go, JAX) this is the wrong limit.
+        Bytes of address space of each process, enforced by the system itself. This is the wrong
+        limit for programs that reserve more than they use (Java, Go, JAX).
     processes
-        How many processes it may have at once.
+        The number of processes at once.
     threads
-        How many threads numerical libraries may start.
+        The number of threads that numerical libraries may start.
 
     Examples
     --------
-    >>> Limits(wall=60, memory=2 * 10**9).processes
+    >>> Limits(wall_seconds=60, memory=2 * 10**9).processes
     256
-    >>> Limits(wall=-1)
+    >>> Limits(wall_seconds=-1)
     Traceback (most recent call last):
-    polarbear.errors.SolverError: limits: wall=-1, expected a number above 0
+    polarbear.errors.SolverError: limits: wall_seconds=-1, expected a number above 0
     """
 
-    wall: float = 86_400.0
-    cpu: float | None = None
+    wall_seconds: float = 86_400.0
+    cpu_seconds: float | None = None
     memory: int | None = None
     address_space: int | None = None
     processes: int = 256
@@ -64,14 +67,32 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            none = value is None and name in ("cpu", "memory", "address_space")
-            if not none and not (isinstance(value, Real) and float(value) > 0):
+            is_unlimited = value is None and name in ("cpu_seconds", "memory", "address_space")
+            if not is_unlimited and not (isinstance(value, Real) and float(value) > 0):
                 raise SolverError(f"limits: {name}={value!r}, expected a number above 0")
+
+    def to_stored(self) -> dict[str, float | None]:
+        """Return the limits under the names that stores and shared folders have always used.
+
+        >>> Limits(wall_seconds=60).to_stored()["wall"]
+        60
+        """
+        return {STORED_LIMIT_NAMES.get(name, name): value for name, value in vars(self).items()}
+
+    @classmethod
+    def from_stored(cls, stored: Mapping[str, Any]) -> "Limits":
+        """Read what :meth:`to_stored` returned."""
+        names = {stored_name: name for name, stored_name in STORED_LIMIT_NAMES.items()}
+        return cls(**{names.get(name, name): value for name, value in stored.items()})
+
+
+STORED_LIMIT_NAMES = {"wall_seconds": "wall", "cpu_seconds": "cpu"}
+"""Limits whose name in stores and shared folders differs from that of the attribute."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Solvers and instances by name, the times, the clock and the limits.
+    """The solvers and instances of a race by name, with its times, clock and limits.
 
     Examples
     --------
@@ -90,12 +111,12 @@ class Setup:
     limits: Limits = field(default_factory=Limits)
     aliases: Mapping[str, str] = field(default_factory=dict)  # names in code: names in the race
 
-    def renamed(self, names: Mapping[str, str]) -> "Setup":
-        """The same setup with instances under the names that they have in the race."""
+    def rename_instances(self, names: Mapping[str, str]) -> "Setup":
+        """Return this setup with instances under the names that they have in the race."""
         if not names:
             return self
         aliases = {**self.aliases, **names}
-        return replace(self, instances=self.instances.renamed(names), aliases=aliases)
+        return replace(self, instances=self.instances.rename(names), aliases=aliases)
 
     @classmethod
     def of(
@@ -108,69 +129,71 @@ class Setup:
         clock: Clock | None = None,
         limits: Limits | None = None,
     ) -> "Setup":
-        """What a user passes, understood and checked.
+        """Make a setup from the arguments of :func:`polarbear.race`, and check them.
 
         The clock is that of the commands if all solvers are commands, and "evaluations" if none is.
         """
         sign_of(direction)
-        named = _named(solvers)
-        at = tuple(grid.check_times(times).tolist())
-        clock = _clock(named) if clock is None else clock
+        named = _name_solvers(solvers)
+        grid_times = tuple(grid.check_times(times).tolist())
+        clock = _infer_clock(named) if clock is None else clock
         if clock not in CLOCKS:
             raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
         for name, solver in named.items():
-            _check_takes_a_job(name, solver)
+            _check_signature(name, solver)
             if isinstance(solver, Command) and solver.clock != clock and solver.clock != "wall":
                 raise SolverError(
                     f"solver {name!r} has the clock {solver.clock!r}, but the race has {clock!r}"
                 )
         if clock == "evaluations":
-            silent = [n for n, s in named.items() if isinstance(s, Command) and s.clock == "wall"]
-            if silent:
+            untimed = [n for n, s in named.items() if isinstance(s, Command) and s.clock == "wall"]
+            if untimed:
                 raise SolverError(
-                    f"the race counts evaluations, but {silent[0]!r} is a program whose pattern "
+                    f"the race counts evaluations, but {untimed[0]!r} is a program whose pattern "
                     "has no group 'time': give it one, or set the clock of the race to 'wall'"
                 )
-        return cls(named, Instances.of(instances), at, direction, clock, limits or Limits())
+        made = Instances.of(instances)
+        return cls(named, made, grid_times, direction, clock, limits or Limits())
 
 
-class Packed(NamedTuple):
-    """A setup as bytes, and what tells it from others."""
+class PackedSetup(NamedTuple):
+    """A pickled setup, and a hash of its bytes as key."""
 
     key: str
     content: bytes
 
 
-def pack(setup: Setup) -> Packed:
-    """A setup to be sent to other processes of this user.
+def pack(setup: Setup) -> PackedSetup:
+    """Pickle a setup, to be sent to other processes of this user.
 
-    Functions of a script or a notebook go by value if cloudpickle is installed. These bytes are
-    for live processes only: nothing of it is ever stored.
+    Functions of a script or a notebook are pickled by value if cloudpickle is installed. The bytes
+    are for live processes only and are never stored.
     """
     try:
         content: bytes = import_module("cloudpickle").dumps(setup)
     except ModuleNotFoundError:
-        content = _plainly(setup)
+        content = _pickle_plainly(setup)
     except Exception as error:
-        raise SolverError(_unsendable(error)) from None
-    if len(content) > HEAVY:
+        raise SolverError(_describe_unpicklable(error)) from None
+    if len(content) > LARGE_SETUP_BYTES:
         warn(
             f"solvers and instances take {len(content) / 1e6:,.1f} MB, sent with every job: "
             "Instances(names, build) makes instances where they are needed"
         )
-    return Packed(blake2b(content, digest_size=16).hexdigest(), content)
+    return PackedSetup(blake2b(content, digest_size=16).hexdigest(), content)
 
 
-def unpack(packed: Packed) -> Setup:
-    """Back from :func:`pack`."""
+def unpack(packed: PackedSetup) -> Setup:
+    """Return the setup that :func:`pack` pickled."""
     return pickle.loads(packed.content)  # noqa: S301 (from our own coordinator, never from a file)
 
 
-def _plainly(setup: Setup) -> bytes:
+def _pickle_plainly(setup: Setup) -> bytes:
+    """Pickle a setup without cloudpickle, which cannot include functions of the script itself."""
     try:
         content = pickle.dumps(setup)
     except Exception as error:
-        raise SolverError(_unsendable(error) + ", or pip install cloudpickle") from None
+        raise SolverError(_describe_unpicklable(error) + ", or pip install cloudpickle") from None
     if b"__main__" in content:
         raise SolverError(
             "a solver or an instance is defined in the script itself, where other processes do "
@@ -179,14 +202,15 @@ def _plainly(setup: Setup) -> bytes:
     return content
 
 
-def _unsendable(error: Exception) -> str:
+def _describe_unpicklable(error: Exception) -> str:
     return (
         f"solvers and instances cannot be sent to other processes ({error}): make what cannot be "
         "sent where it is needed, by Instances(names, build) and inside of solvers"
     )
 
 
-def _check_takes_a_job(name: str, solver: Solver) -> None:
+def _check_signature(name: str, solver: Solver) -> None:
+    """Check that a solver can be called with a job as its only argument."""
     try:
         signature(solver).bind(None)
     except TypeError:
@@ -194,35 +218,33 @@ def _check_takes_a_job(name: str, solver: Solver) -> None:
             f"solver {name!r} cannot be called with a job alone: a solver is a function such as "
             "def solver(job): ..., which finds its instance in job.instance"
         ) from None
-    except ValueError:  # what is not written in Python may not tell
+    except ValueError:  # functions that are not written in Python may have no signature
         return
 
 
-MAPPING = "pass a mapping from names to functions of a job"
-
-
-def _name(solver: Any) -> str:
-    """The name of a function that has one of its own."""
+def _get_name(solver: Any) -> str:
+    """Return the name of a function; an error for a lambda."""
     if not callable(solver):
         raise SolverError(f"{solver!r} among the solvers: expected a function of a job")
     name = getattr(solver, "__name__", "")
     if name in ("", "<lambda>"):
-        raise SolverError(f"{solver!r} has no name of its own: {MAPPING}")
+        raise SolverError(f"{solver!r} has no name of its own: {MAPPING_ADVICE}")
     return name
 
 
-def _named(solvers: Any) -> dict[str, Solver]:
+def _name_solvers(solvers: Any) -> dict[str, Solver]:
+    """Return the solvers by name: as given, or by the names of the functions."""
     if isinstance(solvers, Mapping):
         named = {check_name(to_name(name)): solver for name, solver in solvers.items()}
     elif isinstance(solvers, Iterable) and not isinstance(solvers, str | bytes):
         listed = list(solvers)
-        named = {_name(solver): solver for solver in listed}
+        named = {_get_name(solver): solver for solver in listed}
         if len(named) < len(listed):
-            names = [_name(solver) for solver in listed]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise SolverError(f"two solvers are named {twice!r}: {MAPPING}")
+            names = [_get_name(solver) for solver in listed]
+            duplicate = next(name for name in names if names.count(name) > 1)
+            raise SolverError(f"two solvers are named {duplicate!r}: {MAPPING_ADVICE}")
     else:
-        raise SolverError(f"solvers={solvers!r}: expected a list of functions; or {MAPPING}")
+        raise SolverError(f"solvers={solvers!r}: expected a list of functions; or {MAPPING_ADVICE}")
     if not named or "" in named:
         raise SolverError("there are no solvers" if not named else "a solver has no name")
     for name, solver in named.items():
@@ -231,7 +253,8 @@ def _named(solvers: Any) -> dict[str, Solver]:
     return named
 
 
-def _clock(solvers: Mapping[str, Solver]) -> Clock:
+def _infer_clock(solvers: Mapping[str, Solver]) -> Clock:
+    """Return the clock that all solvers have in common; an error if there are several."""
     clocks: set[Clock | None] = {
         s.clock if isinstance(s, Command) else "evaluations" for s in solvers.values()
     }

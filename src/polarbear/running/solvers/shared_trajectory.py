@@ -1,13 +1,13 @@
-"""``Board``: a page of memory that a run and its supervisor share.
+"""``SharedTrajectory``: shared memory in which a run records its improvements and how it ended.
 
-What a run finds is written here at once. It is there whatever becomes of the run: no message is on
-its way that could be lost, held back or too large, and no descriptor that a solver might close.
+Its supervisor reads them, however the run ends: no message can be lost, delayed or too large, and
+no descriptor can be closed by the solver.
 
-1. Improvements are pairs (time, value). When the page is full it is thinned: what was best at each
-   time of the grid stays exact, and of the rest every second one goes. The thinned pairs are
-   written beside the old ones, and one number says which of the two count, so that a run that is
-   killed at any moment leaves a page that can be read.
-2. At its end a run says how it ended, until when it was watched, and why.
+1. Improvements are pairs (time, value). A full trajectory is thinned: the best value at each time
+   of the grid stays exact, and every second one of the others is deleted. The thinned pairs are
+   written to a second buffer, and a single number switches between the buffers. So the memory is
+   readable if the run is killed at any moment.
+2. At its end a run records its status, the time until which it was observed, and a reason.
 """
 
 import mmap
@@ -19,108 +19,112 @@ from numpy.typing import NDArray
 
 from polarbear.data.run import STATUSES, Status
 
-LONGEST_WORDS = 4_000
+MAX_REMARK_BYTES = 4_000
 """Bytes of text that a run can leave."""
 
-LEAST = 4_096
-"""The least number of improvements that are kept."""
+MIN_CAPACITY = 4_096
+"""The least number of improvements that a trajectory has room for."""
 
-_STATE, _FILL, _BEGAN, _UNTIL, _STATUS, _WORDS, _CPU, _HEADER = range(8)
-_PREPARING, _RUNNING, _OVER = 0.0, 1.0, 2.0
-_SECOND = 2**32  # added to the number of improvements if they are in the second place
+# Cells of the header; improvements begin at cell _HEADER.
+_STATE, _FILL, _STARTED, _UNTIL, _STATUS, _REMARK, _CPU, _HEADER = range(8)
+_PREPARING, _RUNNING, _ENDED = 0.0, 1.0, 2.0
+_SECOND_BUFFER = 2**32  # added to the number of improvements if they are in the second buffer
 
 
 class Ending(NamedTuple):
-    """How a run says that it ended."""
+    """How a run ended, as the run itself recorded it: status, time and reason."""
 
     status: Status
     until: float
     why: str
 
 
-class Board:
-    """What a run has found so far, shared between processes.
+class SharedTrajectory:
+    """The improvements of a run and its ending, in memory shared between processes.
 
     Examples
     --------
-    >>> board = Board(times=(10.0, 100.0))
-    >>> board.begin(0.0)
-    >>> board.record(3.0, 0.5)
-    >>> board.end(Status.FINISHED, 7.0, "")
-    >>> board.improvements()
+    >>> trajectory = SharedTrajectory(times=(10.0, 100.0))
+    >>> trajectory.begin(0.0)
+    >>> trajectory.record(3.0, 0.5)
+    >>> trajectory.end(Status.FINISHED, 7.0, "")
+    >>> trajectory.improvements()
     ([3.0], [0.5])
-    >>> board.ending()
+    >>> trajectory.ending()
     Ending(status=<Status.FINISHED: 'finished'>, until=7.0, why='')
     """
 
     def __init__(self, times: tuple[float, ...], memory: mmap.mmap | None = None) -> None:
         self._times = np.asarray(times)
-        # Twice as many as cannot be thinned, so that thinning makes room.
-        self._capacity = max(LEAST, 4 * len(times) + 8)
+        # More than twice the pairs that thinning keeps for the grid, so that thinning makes room.
+        self._capacity = max(MIN_CAPACITY, 4 * len(times) + 8)
         self._memory = mmap.mmap(-1, self.size(times)) if memory is None else memory
         self._cells: Any = memoryview(self._memory).cast("d")
-        self._second = False
-        self._n = 0
+        self._in_second = False  # whether the improvements are in the second buffer
+        self._n_improvements = 0
 
     @staticmethod
     def size(times: tuple[float, ...]) -> int:
-        """How many bytes a board for these times takes."""
-        return 8 * (_HEADER + 4 * max(LEAST, 4 * len(times) + 8)) + LONGEST_WORDS
+        """Return the number of bytes of a trajectory for these times."""
+        return 8 * (_HEADER + 4 * max(MIN_CAPACITY, 4 * len(times) + 8)) + MAX_REMARK_BYTES
 
     # Written by the run
 
-    def begin(self, now: float, cpu: float = 0.0) -> None:
-        """The solver starts: what came before was preparation, and took so many CPU seconds."""
-        self._cells[_BEGAN] = now
-        self._cells[_CPU] = cpu
+    def begin(self, now: float, cpu_seconds: float = 0.0) -> None:
+        """Record when the solver started, and the CPU seconds spent on preparation before."""
+        self._cells[_STARTED] = now
+        self._cells[_CPU] = cpu_seconds
         self._cells[_STATE] = _RUNNING
 
     def record(self, time: float, value: float) -> None:
-        """Write down an improvement."""
-        if self._n == self._capacity:
+        """Record an improvement."""
+        if self._n_improvements == self._capacity:
             self._thin()
         cells = self._cells
-        at = self._start(self._second) + 2 * self._n
+        at = self._buffer_start(self._in_second) + 2 * self._n_improvements
         cells[at] = time
         cells[at + 1] = value
-        self._n += 1
-        cells[_FILL] = self._n + (_SECOND if self._second else 0)
+        self._n_improvements += 1
+        cells[_FILL] = self._n_improvements + (_SECOND_BUFFER if self._in_second else 0)
 
     def write_remark(self, remark: str) -> None:
-        """Leave words for the case that the run is ended before it can say why."""
-        encoded = remark.encode(errors="backslashreplace")[:LONGEST_WORDS]
-        start = len(self._memory) - LONGEST_WORDS
+        """Record a reason for the case that the run is killed before it can give one."""
+        encoded = remark.encode(errors="backslashreplace")[:MAX_REMARK_BYTES]
+        start = len(self._memory) - MAX_REMARK_BYTES
         self._memory[start : start + len(encoded)] = encoded
-        self._cells[_WORDS] = float(len(encoded))
+        self._cells[_REMARK] = float(len(encoded))
 
     def end(self, status: Status, until: float, why: str) -> None:
-        """Say how it ended. What was said last counts."""
+        """Record how the run ended; a later call replaces an earlier one."""
         self.write_remark(why)
         self._cells[_UNTIL] = until
         self._cells[_STATUS] = float(STATUSES.index(status))
-        self._cells[_STATE] = _OVER
+        self._cells[_STATE] = _ENDED
 
     # Read by the supervisor
 
     @property
-    def began(self) -> float | None:
-        """When the solver started, if it did."""
-        return None if self._cells[_STATE] == _PREPARING else self._cells[_BEGAN]
+    def started_at(self) -> float | None:
+        """When the solver started, by the monotonic clock; None if it has not started."""
+        return None if self._cells[_STATE] == _PREPARING else self._cells[_STARTED]
 
     @property
-    def began_cpu(self) -> float:
-        """How many CPU seconds had been used when the solver started."""
+    def started_cpu_seconds(self) -> float:
+        """The CPU seconds that had been used when the solver started."""
         return self._cells[_CPU]
 
     def improvements(self) -> tuple[list[float], list[float]]:
-        """Times and values, as far as they are sound: a run may have written over its memory."""
+        """Return times and values up to the first invalid pair.
+
+        A run that wrote outside of its own memory may have damaged them.
+        """
         fill = self._cells[_FILL]
-        second = fill >= _SECOND
-        n = fill - _SECOND if second else fill
-        if not (0 <= n <= self._capacity):
+        in_second = fill >= _SECOND_BUFFER
+        n_improvements = fill - _SECOND_BUFFER if in_second else fill
+        if not (0 <= n_improvements <= self._capacity):
             return [], []
-        start = self._start(second)
-        pairs = self._cells[start : start + 2 * int(n)].tolist()
+        start = self._buffer_start(in_second)
+        pairs = self._cells[start : start + 2 * int(n_improvements)].tolist()
         times, values = pairs[::2], pairs[1::2]
         latest = 0.0
         for k, (time, value) in enumerate(zip(times, values, strict=True)):
@@ -130,47 +134,51 @@ class Board:
         return times, values
 
     def ending(self) -> Ending | None:
-        """How the run says that it ended, if it came to say so."""
+        """Return how the run ended by its own record; None if it made none."""
         cells = self._cells
-        if cells[_STATE] != _OVER or cells[_STATUS] not in range(len(STATUSES)):
+        if cells[_STATE] != _ENDED or cells[_STATUS] not in range(len(STATUSES)):
             return None
         return Ending(STATUSES[int(cells[_STATUS])], cells[_UNTIL], self.remark())
 
     def remark(self) -> str:
-        """The words that the run left."""
-        length = self._cells[_WORDS]
-        length = int(length) if 0 <= length <= LONGEST_WORDS else 0
-        start = len(self._memory) - LONGEST_WORDS
+        """Return the reason that the run recorded; "" if it recorded none."""
+        length = self._cells[_REMARK]
+        length = int(length) if 0 <= length <= MAX_REMARK_BYTES else 0
+        start = len(self._memory) - MAX_REMARK_BYTES
         return self._memory[start : start + length].decode(errors="replace")
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._cells.release()
         self._memory.close()
 
-    # Inside
-
-    def _start(self, second: bool) -> int:
+    def _buffer_start(self, second: bool) -> int:
+        """Return the first cell of a buffer."""
         return _HEADER + (2 * self._capacity if second else 0)
 
     def _thin(self) -> None:
-        start = self._start(self._second)
-        pairs = np.array(self._cells[start : start + 2 * self._n]).reshape(-1, 2)
-        kept = pairs[thinned(pairs[:, 0], self._times)]
-        other = self._start(not self._second)
+        """Copy a selection of the improvements to the other buffer, then switch to it."""
+        start = self._buffer_start(self._in_second)
+        pairs = np.array(self._cells[start : start + 2 * self._n_improvements]).reshape(-1, 2)
+        kept = pairs[select_improvements(pairs[:, 0], self._times)]
+        other = self._buffer_start(not self._in_second)
         self._cells[other : other + kept.size] = kept.ravel().data
-        self._second, self._n = not self._second, len(kept)
-        self._cells[_FILL] = self._n + (_SECOND if self._second else 0)
+        self._in_second, self._n_improvements = not self._in_second, len(kept)
+        self._cells[_FILL] = self._n_improvements + (_SECOND_BUFFER if self._in_second else 0)
 
 
-def thinned(time: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which improvements stay: the last one at each of ``times``, the last, every second one.
+def select_improvements(
+    improved: NDArray[np.float64], times: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Select the improvements that thinning keeps, as a mask [improvements].
 
-    >>> thinned(np.arange(9.0), np.array([3.5])).astype(int)
+    These are the latest one at each of ``times``, the last one, and every second one.
+
+    >>> select_improvements(np.arange(9.0), np.array([3.5])).astype(int)
     array([1, 0, 1, 1, 1, 0, 1, 0, 1])
     """
-    stay = np.arange(len(time)) % 2 == 0
-    best = np.searchsorted(time, times, side="right") - 1
-    stay[best[best >= 0]] = True
-    stay[-1:] = True
-    return stay
+    is_kept = np.arange(len(improved)) % 2 == 0
+    latest = np.searchsorted(improved, times, side="right") - 1
+    is_kept[latest[latest >= 0]] = True
+    is_kept[-1:] = True
+    return is_kept

@@ -1,7 +1,7 @@
-"""``line_of``: where a TOML file says something.
+"""``find_line``: find the line of a key in a TOML file, for error messages.
 
-Python's parser of TOML does not keep lines, but names the line where something is said twice. So
-what is looked for is said once more before the place where it may be, and the parser complains.
+Python's TOML parser keeps no line numbers, but its error about a duplicate key has one. So the key
+is inserted a second time before the place where it may be, and the line is read from the error.
 """
 
 import re
@@ -9,61 +9,61 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-LINE = re.compile(r"at line (\d+)")
-"""How the parser of TOML says where it stopped."""
+ERROR_LINE = re.compile(r"at line (\d+)")
+"""Finds the line number in an error message of the TOML parser."""
 
 
-def line_of(text: str, path: Sequence[str]) -> int | None:
-    r"""The line of a key, or of the innermost table around it that has a line of its own.
+def find_line(text: str, path: Sequence[str]) -> int | None:
+    r"""Return the line of a key, or of the innermost table around it that has a line of its own.
 
     >>> text = 'seed = 1\n[rules]\nalpha = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
-    >>> line_of(text, ["rules", "alpha"]), line_of(text, ["rules", "batch"])
+    >>> find_line(text, ["rules", "alpha"]), find_line(text, ["rules", "batch"])
     (3, 4)
-    >>> line_of(text, ["solvers", "a b", "python"]), line_of(text, ["solvers", "a b"])
+    >>> find_line(text, ["solvers", "a b", "python"]), find_line(text, ["solvers", "a b"])
     (7, 6)
-    >>> line_of(text + '\n[solvers.rules]\nalpha = 2', ["solvers", "rules", "alpha"])
+    >>> find_line(text + '\n[solvers.rules]\nalpha = 2', ["solvers", "rules", "alpha"])
     9
-    >>> line_of(text, ["rules", "none"]), line_of(text, ["none"])
+    >>> find_line(text, ["rules", "none"]), find_line(text, ["none"])
     (2, None)
     """
     lines = text.splitlines()
-    best, after = None, 0
+    innermost, after = None, 0
     for depth, name in enumerate(path):
-        ways = [(0, path[: depth + 1])]  # as a name of several parts, or the head of a table
-        if _at(lines, after, path[:depth]):
-            ways.insert(0, (after, path[depth : depth + 1]))
-        for start, parts in ways:
-            found = _clash(lines, start, f"{_dotted(parts)} = 0")
-            if found > start:
-                best = after = _begin(lines, found, name)
+        attempts = [(0, path[: depth + 1])]  # as a dotted key, or the header of a table
+        if _is_inside_table(lines, after, path[:depth]):
+            attempts.insert(0, (after, path[depth : depth + 1]))
+        for start, parts in attempts:
+            conflict = _find_conflict(lines, start, f"{_join_key(parts)} = 0")
+            if conflict > start:
+                innermost = after = _find_statement_start(lines, conflict, name)
                 break
-    return best
+    return innermost
 
 
-def _at(lines: list[str], after: int, table: Sequence[str]) -> bool:
-    """Whether what follows a line belongs to this table itself."""
-    mark = "what nobody would write"
+def _is_inside_table(lines: list[str], after: int, table: Sequence[str]) -> bool:
+    """Tell whether a key inserted after this line would belong to this very table."""
+    marker = "polarbear marker"
     try:
-        inside: Any = tomllib.loads("\n".join([*lines[:after], f'"{mark}" = 0']))
+        inside: Any = tomllib.loads("\n".join([*lines[:after], f'"{marker}" = 0']))
     except tomllib.TOMLDecodeError:
         return False
     for name in table:
         inside = inside.get(name) if isinstance(inside, dict) else None
-    return isinstance(inside, dict) and mark in inside
+    return isinstance(inside, dict) and marker in inside
 
 
-def _clash(lines: list[str], after: int, more: str) -> int:
-    """The line at which the parser complains if something is said after a line; 0 if nowhere."""
+def _find_conflict(lines: list[str], after: int, statement: str) -> int:
+    """Return the line of the parser's error if a statement is inserted after a line; 0 if none."""
     try:
-        tomllib.loads("\n".join([*lines[:after], more, *lines[after:]]))
+        tomllib.loads("\n".join([*lines[:after], statement, *lines[after:]]))
     except tomllib.TOMLDecodeError as error:
-        found = LINE.search(str(error))
-        return int(found[1]) - 1 if found else len(lines)
+        match = ERROR_LINE.search(str(error))
+        return int(match[1]) - 1 if match else len(lines)
     return 0
 
 
-def _begin(lines: list[str], last: int, name: str) -> int:
-    """Where a statement begins that ends in this line: the parser complains at its end."""
+def _find_statement_start(lines: list[str], last: int, name: str) -> int:
+    """Return the first line of the statement that ends in line ``last``, where errors point."""
     for k in range(last, 0, -1):
         head = lines[k - 1].lstrip().removeprefix("[")
         if name in head.partition("=")[0]:
@@ -71,6 +71,7 @@ def _begin(lines: list[str], last: int, name: str) -> int:
     return last
 
 
-def _dotted(parts: Sequence[str]) -> str:
+def _join_key(parts: Sequence[str]) -> str:
+    """Write the parts of a key as a quoted, dotted TOML key."""
     quoted = (part.replace("\\", "\\\\").replace('"', '\\"') for part in parts)
     return ".".join(f'"{part}"' for part in quoted)

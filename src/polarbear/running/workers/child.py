@@ -1,4 +1,4 @@
-"""What happens in the process of a run."""
+"""``run_job``: call the solver of a run, in the process of that run."""
 
 import faulthandler
 import os
@@ -13,79 +13,83 @@ from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.job import HorizonReached, RunningJob
-from polarbear.running.solvers.processes import die_with
+from polarbear.running.solvers.processes import end_with_parent
 from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.solvers.shared_trajectory import Board
+from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 
 
-def begin(parent: int, output: int, limits: Limits) -> None:
-    """Become a process of one's own, with limits, and nothing to read."""
+def prepare_process(parent: int, output: int, limits: Limits) -> None:
+    """Detach a forked process from its parent: own session, streams, signals and limits."""
     os.setsid()
-    die_with(parent)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, target in ((nothing, 0), (output, 1), (output, 2)):
+    end_with_parent(parent)
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, target in ((devnull, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, target)
-    for descriptor in {nothing, output} - {0, 1, 2}:
+    for descriptor in {devnull, output} - {0, 1, 2}:
         os.close(descriptor)
-    # Not those of the parent: what it had not written yet would be written twice.
+    # New streams: text that the parent had not flushed yet would be written twice.
     sys.stdout = open(1, "w", 1, errors="replace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, errors="replace", closefd=False)  # noqa: SIM115
     faulthandler.enable(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    _restrict(limits)
-    seed_all(0)  # what is touched now, while nobody waits, is at hand later
+    _apply_limits(limits)
+    seed_generators(0)  # copies their pages now, before the clock of the run starts
 
 
-def seed_all(seed: int) -> None:
-    """Seed the generators of the process, which solvers may use and all runs have in common."""
+def seed_generators(seed: int) -> None:
+    """Seed the global generators of Python and numpy, which solvers may use."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
 
-def perform(setup: Setup, job: Job, board: Board) -> NoReturn:
-    """Run a job to its end, which is written on the board, and with it end the process."""
+def run_job(setup: Setup, job: Job, trajectory: SharedTrajectory) -> NoReturn:
+    """Run a job to its end, record the ending in the trajectory, and exit the process."""
     running = None
     status, why = Status.FINISHED, ""
     try:
-        seed_all(job.seed)
+        seed_generators(job.seed)
         instance = setup.instances.make(job)
         running = RunningJob(
             job,
             instance,
-            board,
+            trajectory,
             times=setup.times,
             direction=setup.direction,
             clock=setup.clock,
-            contained=True,
+            in_own_process=True,
         )
-        running.begin()
-        running.follow(setup.solvers[job.algorithm])
+        running.start_clock()
+        running.call_solver(setup.solvers[job.algorithm])
     except BaseException as error:
-        status, why = _judged(error)
+        status, why = _classify_exception(error)
     finally:
-        _end(running, board, status, why)
+        _record_ending(running, trajectory, status, why)
 
 
-def _end(running: RunningJob | None, board: Board, status: Status, why: str) -> NoReturn:
+def _record_ending(
+    running: RunningJob | None, trajectory: SharedTrajectory, status: Status, why: str
+) -> NoReturn:
+    """Record how a run ended, and exit the process."""
     try:
-        until = 0.0 if running is None else running.until()
-        watched = running is not None and (running.over or until >= running.horizon)
-        if running is not None and watched and status != Status.OUT_OF_MEMORY:
-            # Whatever the solver made of it: an optimiser may wrap what ended it in an error.
+        until = 0.0 if running is None else running.observed_until()
+        at_horizon = running is not None and (running.at_horizon or until >= running.horizon)
+        if running is not None and at_horizon and status != Status.OUT_OF_MEMORY:
+            # An optimiser may have wrapped the exception at the horizon in an error of its own.
             status, why, until = Status.CUT, "", running.horizon
-        board.end(status, until, why or (running.remarked if running is not None else ""))
+        trajectory.end(status, until, why or (running.remark if running is not None else ""))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        # With the last of those who could still write, the supervisor knows that it is over.
+        # The supervisor notices the end when the last writer closes the output.
         os.close(1)
         os.close(2)
     finally:
-        # Not sys.exit: threads that were left behind and exit handlers have no say.
+        # Not sys.exit, which waits for threads and calls exit handlers of the solver.
         os._exit(0)
 
 
-def _judged(error: BaseException) -> tuple[Status, str]:
+def _classify_exception(error: BaseException) -> tuple[Status, str]:
+    """Return the status of a run whose solver raised an exception, and why."""
     if isinstance(error, HorizonReached):
         return Status.CUT, ""
     if isinstance(error, MemoryError):
@@ -95,21 +99,22 @@ def _judged(error: BaseException) -> tuple[Status, str]:
     return Status.CRASHED, describe_exception(error)
 
 
-def _restrict(limits: Limits) -> None:
+def _apply_limits(limits: Limits) -> None:
+    """Let the system enforce limits on address space and CPU time, and write no core files."""
     import resource  # not there on Windows
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if limits.cpu is not None:
-        # The supervisor counts more exactly; this is for when it cannot.
-        seconds = int(limits.cpu) + 5
-        _limit(resource.RLIMIT_CPU, seconds)
+    if limits.cpu_seconds is not None:
+        # The supervisor measures more exactly; this is in case that it is stopped or killed.
+        _set_limit(resource.RLIMIT_CPU, int(limits.cpu_seconds) + 5)
     if limits.address_space is not None:
-        _limit(resource.RLIMIT_AS, int(limits.address_space))
+        _set_limit(resource.RLIMIT_AS, int(limits.address_space))
 
 
-def _limit(which: int, most: int) -> None:
+def _set_limit(resource_number: int, limit: int) -> None:
+    """Set a limit of the system, at most the hard limit that is in force."""
     import resource
 
-    hard = resource.getrlimit(which)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(which, (most, most))
+    hard_limit = resource.getrlimit(resource_number)[1]
+    limit = limit if hard_limit == resource.RLIM_INFINITY else min(limit, hard_limit)
+    resource.setrlimit(resource_number, (limit, limit))

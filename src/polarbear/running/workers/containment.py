@@ -1,24 +1,22 @@
-"""``Supervisor``: makes runs in processes of their own, and knows how each ended, whatever it did.
+"""``Supervisor``: makes each run in a process of its own, and knows how it ended in every case.
 
-1. A run is a child in a session of its own. It dies with its supervisor.
-2. What it finds is on a board that both see, so it is known however the run ends.
-3. When it is over, or over a limit, its group is killed, and then everything it has left behind:
-   the supervisor is the parent of all orphans below it.
-4. What it prints is read and forgotten but for the last of it.
+1. A run is a child process in a session of its own. It ends with its supervisor.
+2. Its improvements are in shared memory, so they are known however the run ends.
+3. When it ends or exceeds a limit, its process group is killed, and then all its descendants: the
+   supervisor adopts all orphans below it.
+4. Of its output only the end is kept.
 
-The supervisor has to be single-threaded, for it forks, and has to have no other children, for it
-kills all: ``slots`` starts such processes.
+The supervisor has to be single-threaded, because it forks. It has to have no other children,
+because it kills all: ``WorkerProcess`` starts such processes.
 """
 
 import json
 import os
 import select
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,44 +24,40 @@ from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.processes import (
     Usage,
-    cpu_seconds,
-    descendants,
     detach_descriptors,
+    find_descendants,
     fork,
-    kill_below,
+    get_available_memory,
+    kill_descendants,
     kill_group,
-    machine_memory,
-    proportional,
+    measure_cpu_seconds,
+    measure_proportional_bytes,
+    measure_resident_bytes,
     reap,
-    resident,
     start_when_possible,
 )
-from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.solvers.shared_trajectory import Board
-from polarbear.running.workers.child import begin, perform
-from polarbear.running.workers.outcomes import Outcome
+from polarbear.running.solvers.setup import Setup
+from polarbear.running.solvers.shared_trajectory import SharedTrajectory
+from polarbear.running.workers.child import prepare_process, run_job
+from polarbear.running.workers.endings import Cause, Evidence, conclude, read_wait_status
+from polarbear.running.workers.outcomes import RunOutcome
 from polarbear.running.workers.provenance import describe_worker
 
-GRACE = 0.1
+GRACE_SECONDS = 0.1
 """Seconds that a run has to end by itself at its horizon."""
 
-LOOK = 0.05
-"""Seconds between looks at what a run uses."""
+MEASURE_SECONDS = 0.05
+"""Seconds between measurements of the resources that a run uses."""
 
-LAST_LINES, LINE_CHARACTERS = 3, 200
-"""How much of what a run printed is part of the reason why it failed."""
+MAX_QUOTED_LINES, MAX_QUOTED_CHARACTERS = 3, 200
+"""How many of the last lines are quoted in the reason of a failure, and how much of each."""
 
-TAIL = 4_000
-"""Bytes kept of what a run prints."""
-
-
-class Abandoned(Exception):  # noqa: N818 (nothing is wrong here)
-    """Whoever wanted the run is gone."""
+MAX_OUTPUT_BYTES = 4_000
+"""Bytes kept of the output of a run."""
 
 
-class _Exceeded(NamedTuple):
-    status: Status
-    why: str
+class ParentGone(Exception):  # noqa: N818 (nothing is wrong here)
+    """Raised if the process that asked for the run has ended."""
 
 
 class Supervisor:
@@ -72,200 +66,215 @@ class Supervisor:
     Parameters
     ----------
     setup
-        What to run.
-    slots
-        How many run on this machine at once, and share its memory.
+        Solvers, instances and limits.
+    n_workers
+        The number of workers on this machine, which share its memory.
     parent
-        The parent of this process; if it changes, nothing waits for the run any more.
+        The parent of this process; if it changes, the run is not wanted any more.
     announce
-        Is told the session of each run, so that somebody else can kill it if this process is gone.
+        Is called with the session of each run, so that another process can kill it if this one is
+        killed.
     """
 
     def __init__(
         self,
         setup: Setup,
         *,
-        slots: int = 1,
+        n_workers: int = 1,
         parent: int | None = None,
         announce: Callable[[int], None] | None = None,
     ) -> None:
-        self._setup, self._slots = setup, slots
+        self._setup, self._n_workers = setup, n_workers
         self._parent, self._announce = parent, announce
-        self._next: _Child | None = None
+        self._next: _RunProcess | None = None
 
-    def runs(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Make runs one after the other.
+    def make_runs(self, jobs: Iterable[Job]) -> Iterator[RunOutcome]:
+        """Make runs one after the other, and yield their outcomes.
 
-        A run that has said its last word and left nobody behind may still take a while to go: the
-        next one starts meanwhile, unless it is timed.
+        A process may need a while to exit after its run has recorded its ending. The next run
+        starts meanwhile, unless wall time is measured.
         """
-        leaving: _Watch | None = None
-        watch: _Watch | None = None
+        exiting: _SupervisedRun | None = None
+        current: _SupervisedRun | None = None
         try:
             for job in jobs:
-                watch = self._started(job)
-                if leaving is not None:
-                    yield leaving.outcome()
-                    leaving = None
-                if self._setup.clock != "wall":  # nothing is to disturb what is measured
+                current = self._start(job)
+                if exiting is not None:
+                    yield exiting.finish()
+                    exiting = None
+                if self._setup.clock != "wall":  # nothing may disturb the measured run
                     self.prepare()
-                watch.wait(self._parent, self._next)
-                if watch.quiet:
-                    leaving, watch = watch, None
+                current.wait(self._parent, self._next)
+                if current.is_only_exiting:
+                    exiting, current = current, None
                 else:
-                    yield watch.outcome()
-            if leaving is not None:
-                yield leaving.outcome()
+                    yield current.finish()
+            if exiting is not None:
+                yield exiting.finish()
         finally:
-            for left in (leaving, watch):
+            for left in (exiting, current):
                 if left is not None:
                     left.close()
 
     def prepare(self) -> None:
-        """Have the process of the next run ready: to make one takes longer than to wake it."""
+        """Fork the process of the next run in advance: forking takes longer than waking it."""
         if self._next is None:
-            with suppress(OSError):  # no room for it now: it is made when it is needed
-                self._next = _Child(self._setup)
+            with suppress(OSError):  # no room for it now: it is forked when it is needed
+                self._next = _RunProcess(self._setup)
 
-    def _started(self, job: Job) -> "_Watch":
-        child, self._next = self._next or self._child(), None
+    def _start(self, job: Job) -> "_SupervisedRun":
+        """Start a run in the prepared process, or in a new one."""
+        process, self._next = self._next or self._fork(), None
         try:
-            child.start(job)
-        except BrokenPipeError:  # somebody killed it while it waited
-            child.close()
-            child = self._child()
-            child.start(job)
+            process.start(job)
+        except BrokenPipeError:  # it was killed while it waited
+            process.close()
+            process = self._fork()
+            process.start(job)
         if self._announce is not None:
-            self._announce(child.pid)
-        return _Watch(self._setup, job, child, self._slots)
+            self._announce(process.pid)
+        return _SupervisedRun(self._setup, job, process, self._n_workers)
 
-    def _child(self) -> "_Child":
-        """A process for a run, as soon as the system has room for one."""
+    def _fork(self) -> "_RunProcess":
+        """Fork a process for a run, as soon as the system has room for one."""
         try:
             return start_when_possible(
-                lambda: _Child(self._setup), lambda: not self._is_abandoned()
+                lambda: _RunProcess(self._setup), lambda: not self._is_parent_gone()
             )
         except OSError:
-            if self._is_abandoned():
-                raise Abandoned from None
+            if self._is_parent_gone():
+                raise ParentGone from None
             raise
 
-    def _is_abandoned(self) -> bool:
-        """Whether the process that wanted the run is gone."""
+    def _is_parent_gone(self) -> bool:
         return self._parent not in (None, os.getppid())
 
 
-class _Child:
-    """A process that waits for its job."""
+class _RunProcess:
+    """A forked process that waits for its job."""
 
     def __init__(self, setup: Setup) -> None:
-        self.board = Board(setup.times)
-        # It starts with the pages of its parent, which are not its own doing.
-        self.shared = resident([os.getpid()])
+        self.trajectory = SharedTrajectory(setup.times)
+        # It starts with the pages of its parent, which do not count as its own.
+        self.inherited_bytes = measure_resident_bytes([os.getpid()])
         self.output, writing = os.pipe()
-        orders, self._orders = os.pipe()
+        reading, self._job_pipe = os.pipe()
         parent = os.getpid()
         try:
             self.pid = fork()
         except OSError:
-            for descriptor in (self.output, writing, orders, self._orders):
+            for descriptor in (self.output, writing, reading, self._job_pipe):
                 os.close(descriptor)
-            self.board.close()
+            self.trajectory.close()
             raise
         if self.pid == 0:
             try:
-                detach_descriptors(keep=(writing, orders))
-                begin(parent, writing, setup.limits)
-                with open(orders, "rb") as file:  # noqa: PTH123
+                detach_descriptors(keep=(writing, reading))
+                prepare_process(parent, writing, setup.limits)
+                with open(reading, "rb") as file:  # noqa: PTH123
                     job = Job(*json.load(file))
-                perform(setup, job, self.board)
+                run_job(setup, job, self.trajectory)
             finally:
                 os._exit(1)
         os.close(writing)
-        os.close(orders)
+        os.close(reading)
         os.set_blocking(self.output, False)
-        self._closed = False
+        self._is_closed = False
         self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
 
     def start(self, job: Job) -> None:
-        """Tell it what to do."""
-        orders, self._orders = self._orders, -1
-        with open(orders, "w") as file:  # noqa: PTH123
+        """Send the job to the process."""
+        descriptor, self._job_pipe = self._job_pipe, -1
+        with open(descriptor, "w") as file:  # noqa: PTH123
             json.dump(job, file)
 
     def close(self) -> None:
-        """Forget it."""
-        if self._closed:
+        """Release descriptors and memory; kill the process if it never got a job."""
+        if self._is_closed:
             return
-        self._closed = True
-        if self._orders >= 0:
-            os.close(self._orders)
+        self._is_closed = True
+        if self._job_pipe >= 0:
+            os.close(self._job_pipe)
             kill_group(self.pid)
         for descriptor in (self.output, self.pidfd):
             if descriptor is not None:
                 os.close(descriptor)
-        self.board.close()
+        self.trajectory.close()
 
 
-class _Watch:
-    """A run, seen by its supervisor."""
+class _SupervisedRun:
+    """A run in progress, as its supervisor sees it.
 
-    def __init__(self, setup: Setup, job: Job, child: _Child, slots: int) -> None:
-        self.began = self._looked = self._over = time.monotonic()
-        self.quiet = False  # whether it has said its last word, and nobody else is left of it
+    Attributes
+    ----------
+    is_only_exiting
+        Whether the run has recorded its ending and its process, which has no other processes,
+        only has to exit.
+    """
+
+    def __init__(self, setup: Setup, job: Job, process: _RunProcess, n_workers: int) -> None:
+        self._started_at = self._measured_at = self._ended_at = time.monotonic()
+        self.is_only_exiting = False
         self._load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-        self._setup, self._job, self._child = setup, job, child
-        self._tail = b""
-        self._exceeds: _Exceeded | None = None
+        self._setup, self._job, self._process = setup, job, process
+        self._output_end = b""
+        self._exceeded: Evidence | None = None
         self._spared: tuple[int, ...] = ()
-        self._finished = False
-        total = machine_memory()
-        most = setup.limits.memory or (None if total is None else 0.9 * total / slots)
-        self._memory_limit = most
-        self._memory = None if most is None else most + child.shared
+        self._is_finished = False
+        self._memory_limit = setup.limits.memory or 0.9 * get_available_memory() / n_workers
 
-    def wait(self, parent: int | None, spared: _Child | None) -> None:
-        """Until it ends, or exceeds a limit."""
-        self._spared = () if spared is None else (spared.pid,)
+    def wait(self, parent: int | None, prepared: _RunProcess | None) -> None:
+        """Wait until the run ends or exceeds a limit; the prepared process is not part of it."""
+        self._spared = () if prepared is None else (prepared.pid,)
         poll = select.poll()
-        output, pidfd = self._child.output, self._child.pidfd
+        output, pidfd = self._process.output, self._process.pidfd
         for descriptor in (output, pidfd):
             if descriptor is not None:
                 poll.register(descriptor, select.POLLIN)
-        over = False
-        while not over:
-            ready = {descriptor for descriptor, _ in poll.poll(1000 * self._pause())}
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll(1000 * self._seconds_to_wait())}
             if parent not in (None, os.getppid()):
-                raise Abandoned
-            if output in ready and not self._drain():
+                raise ParentGone
+            if output in ready and not self._read_output():
                 poll.unregister(output)
-                self.quiet = self._is_quiet()
-            ended = pidfd in ready or (pidfd is None and self._ended())
-            # How it ended, it says itself or the system, however late it is seen.
-            self._exceeds = None if ended else self._exceeded()
-            over = ended or self.quiet or self._exceeds is not None
-        self._over = time.monotonic()
-
-    def outcome(self) -> Outcome:
-        """Kill what is left, and say how it ended."""
-        self._finished = True  # from now on the number of the process may be that of another
-        kill_group(self._child.pid)
-        status, usage = reap(self._child.pid)
-        if not self.quiet:
-            rest = kill_below(self._spared)
-            usage = Usage(usage.cpu + rest.cpu, max(usage.memory, rest.memory))
-        # What those wrote that are gone now; a bounded amount, for others may hold the pipe.
-        for _ in range(16):
-            if not self._drain():
+                self.is_only_exiting = self._check_only_exiting()
+            has_exited = pidfd in ready or (pidfd is None and self._has_exited())
+            # A run that has ended exceeds no limit, however late its end is noticed.
+            if has_exited or self.is_only_exiting:
                 break
-        # It began with the pages of the process that it was forked from.
-        usage = Usage(usage.cpu, max(usage.memory - self._child.shared, 0))
-        outcome = _outcome(self._setup, self._job, self._child.board, self._exceeds, status, usage)
+            self._exceeded = self._find_exceeded_limit()
+            if self._exceeded is not None:
+                break
+        self._ended_at = time.monotonic()
+
+    def finish(self) -> RunOutcome:
+        """Kill the remaining processes of the run, and return its outcome."""
+        self._is_finished = True  # once it is reaped, its process id may be that of another
+        process = self._process
+        kill_group(process.pid)
+        wait_status, usage = reap(process.pid)
+        if not self.is_only_exiting:
+            rest = kill_descendants(self._spared)
+            usage = Usage(
+                usage.cpu_seconds + rest.cpu_seconds, max(usage.peak_bytes, rest.peak_bytes)
+            )
+        # Read what the killed processes had written. Others may hold the pipe: read only so often.
+        for _ in range(16):
+            if not self._read_output():
+                break
+        outcome = conclude(
+            self._job,
+            process.trajectory,
+            self._exceeded or read_wait_status(wait_status),
+            self._elapsed(usage),
+        )
         self.close()
-        output = self._tail.decode(errors="replace")
+        output = self._output_end.decode(errors="replace")
         return outcome._replace(
-            why=_with_last_lines(outcome, output),
-            seconds=self._over - self.began,
+            why=_add_last_lines(outcome, output),
+            seconds=self._ended_at - self._started_at,
+            cpu=usage.cpu_seconds,
+            memory=max(usage.peak_bytes - process.inherited_bytes, 0),
             load=self._load,
             host=socket.gethostname(),
             output=output,
@@ -273,122 +282,96 @@ class _Watch:
         )
 
     def close(self) -> None:
-        """Nothing stays behind, whatever happened."""
-        if not self._finished:
-            kill_group(self._child.pid)
-            kill_below()
-        self._child.close()
+        """Kill all processes of the run, unless it is finished, and release its memory."""
+        if not self._is_finished:
+            kill_group(self._process.pid)
+            kill_descendants()
+        self._process.close()
 
-    def _is_quiet(self) -> bool:
-        """Whether nothing is left but to go: all have closed their output, and it is alone."""
-        if self._setup.clock == "wall" or self._child.board.ending() is None:
+    def _check_only_exiting(self) -> bool:
+        """Tell whether a run whose output is closed has ended and has no other processes."""
+        if self._setup.clock == "wall" or self._process.trajectory.ending() is None:
             return False
-        return set(descendants(os.getpid())) <= {self._child.pid, *self._spared}
+        return set(find_descendants(os.getpid())) <= {self._process.pid, *self._spared}
 
-    def _pause(self) -> float:
-        """Seconds until something has to be looked at."""
+    def _seconds_to_wait(self) -> float:
+        """Return the seconds until the next measurement or the deadline."""
         now = time.monotonic()
-        if self._child.pidfd is None:
+        if self._process.pidfd is None:
             return 0.005
-        return max(min(self._looked + LOOK, self._deadline()) - now, 0.0)
+        return max(min(self._measured_at + MEASURE_SECONDS, self._deadline()) - now, 0.0)
 
     def _deadline(self) -> float:
-        last = self.began + self._setup.limits.wall
-        began = self._child.board.began
-        if began is not None and self._setup.clock == "wall":
-            last = min(last, began + self._job.horizon + GRACE)
-        return last
+        """Return when the run has to be ended: at its wall limit, or shortly after its horizon."""
+        deadline = self._started_at + self._setup.limits.wall_seconds
+        started_at = self._process.trajectory.started_at
+        if started_at is not None and self._setup.clock == "wall":
+            deadline = min(deadline, started_at + self._job.horizon + GRACE_SECONDS)
+        return deadline
 
-    def _drain(self) -> bool:
-        """Read what was printed; false at its end, or if there is nothing."""
+    def _read_output(self) -> bool:
+        """Read a part of the output; false if there is none, or at its end."""
         try:
-            chunk = os.read(self._child.output, 65_536)
+            chunk = os.read(self._process.output, 65_536)
         except BlockingIOError:
             return False
-        self._tail = (self._tail + chunk)[-TAIL:]
+        self._output_end = (self._output_end + chunk)[-MAX_OUTPUT_BYTES:]
         return bool(chunk)
 
-    def _ended(self) -> bool:
-        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self._child.pid, how) is not None
+    def _has_exited(self) -> bool:
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, options) is not None
 
-    def _exceeded(self) -> _Exceeded | None:
+    def _find_exceeded_limit(self) -> Evidence | None:
+        """Return the limit or the horizon that the run has exceeded; None if it may go on."""
         now, limits = time.monotonic(), self._setup.limits
+        if now >= self._started_at + limits.wall_seconds:
+            return Evidence(Cause.WALL_LIMIT, limits.wall_seconds)
         if now >= self._deadline():
-            if now >= self.began + limits.wall:
-                return _Exceeded(Status.OUT_OF_TIME, f"over the limit of {limits.wall:g} seconds")
-            return _Exceeded(Status.CUT, "")
-        if now < self._looked + LOOK:
+            return Evidence(Cause.HORIZON)
+        if now < self._measured_at + MEASURE_SECONDS:
             return None
-        self._looked = now
-        pids = [pid for pid in descendants(os.getpid()) if pid not in self._spared]
-        return self._too_much(pids, limits)
-
-    def _too_much(self, pids: list[int], limits: Limits) -> _Exceeded | None:
+        self._measured_at = now
+        pids = [pid for pid in find_descendants(os.getpid()) if pid not in self._spared]
         if len(pids) > limits.processes:
-            return _Exceeded(Status.CRASHED, f"over the limit of {limits.processes} processes")
-        most = self._memory
-        if most is not None and resident(pids) > most and proportional(pids) > most:
-            most = f"{most / 1e6:,.0f} MB"
-            return _Exceeded(Status.OUT_OF_MEMORY, f"over the limit of {most} of memory")
-        if limits.cpu is None and self._setup.clock != "cpu":
+            return Evidence(Cause.PROCESS_LIMIT, limits.processes)
+        max_bytes = self._memory_limit + self._process.inherited_bytes
+        # The exact measurement is slow, and only needed where pages are shared.
+        if (
+            measure_resident_bytes(pids) > max_bytes
+            and measure_proportional_bytes(pids) > max_bytes
+        ):
+            return Evidence(Cause.MEMORY_LIMIT, max_bytes / 1e6)
+        return self._find_exceeded_cpu_time(pids)
+
+    def _find_exceeded_cpu_time(self, pids: list[int]) -> Evidence | None:
+        """Return the CPU limit, or the horizon of a race by CPU time, if it is exceeded."""
+        limit, by_cpu = self._setup.limits.cpu_seconds, self._setup.clock == "cpu"
+        if limit is None and not by_cpu:
             return None
-        used = cpu_seconds(pids)
-        if limits.cpu is not None and used > limits.cpu:
-            return _Exceeded(Status.OUT_OF_TIME, f"over the limit of {limits.cpu:g} CPU seconds")
-        started = self._setup.clock == "cpu" and self._child.board.began is not None
-        if started and used - self._child.board.began_cpu > self._job.horizon + GRACE:
-            return _Exceeded(Status.CUT, "")
-        return None
+        used = measure_cpu_seconds(pids)
+        if limit is not None and used > limit:
+            return Evidence(Cause.CPU_LIMIT, limit)
+        trajectory = self._process.trajectory
+        if not by_cpu or trajectory.started_at is None:
+            return None
+        is_over = used - trajectory.started_cpu_seconds > self._job.horizon + GRACE_SECONDS
+        return Evidence(Cause.HORIZON) if is_over else None
+
+    def _elapsed(self, usage: Usage) -> float:
+        """Return the time of the run by the clock of the race; 0 if only the run can know it."""
+        started_at = self._process.trajectory.started_at
+        if started_at is None:
+            return 0.0
+        if self._setup.clock == "wall":
+            return time.monotonic() - started_at
+        return usage.cpu_seconds if self._setup.clock == "cpu" else 0.0
 
 
-def _outcome(
-    setup: Setup, job: Job, board: Board, exceeded: _Exceeded | None, exit_: int, usage: Usage
-) -> Outcome:
-    """How it ended, by what is known: the run's own word, our own deeds, the system's."""
-    times, values = board.improvements()
-    ending = board.ending()
-    if ending is not None:
-        status, until, why = ending
-    else:
-        status, why = exceeded or _fallen(exit_)
-        why = why or board.remark()
-        until = job.horizon if status == Status.CUT else _elapsed(setup, board, usage)
-    latest = max(times, default=0.0)
-    until = max(min(until, job.horizon), latest) if until == until else latest
-    run = job.run(tuple(times), tuple(values), until=until, status=status)
-    return Outcome(job, run, why, cpu=usage.cpu, memory=usage.memory)
-
-
-def _with_last_lines(outcome: Outcome, output: str) -> str:
-    """Why a run failed or found nothing, with the last lines that it printed."""
-    odd = outcome.run.status not in (Status.CUT, Status.FINISHED) or not np.size(outcome.run.time)
-    lines = [line.strip()[:LINE_CHARACTERS] for line in output.splitlines() if line.strip()]
-    if not (odd and outcome.why and lines):
+def _add_last_lines(outcome: RunOutcome, output: str) -> str:
+    """Return why a run failed or found no value, with the last lines of its output."""
+    has_failed = outcome.run.status not in (Status.CUT, Status.FINISHED)
+    lines = [line.strip()[:MAX_QUOTED_CHARACTERS] for line in output.splitlines() if line.strip()]
+    if not ((has_failed or not np.size(outcome.run.time)) and outcome.why and lines):
         return outcome.why
-    return f"{outcome.why}; it printed last: {' | '.join(lines[-LAST_LINES:])}"
-
-
-def _elapsed(setup: Setup, board: Board, usage: Usage) -> float:
-    """The time of a run that could not say it, by its clock; counts are as of its last word."""
-    if board.began is None:
-        return 0.0
-    if setup.clock == "wall":
-        return time.monotonic() - board.began
-    return usage.cpu if setup.clock == "cpu" else 0.0
-
-
-def _fallen(exit_: int) -> _Exceeded:
-    """A run that ended without a word, and not by us."""
-    if os.WIFSIGNALED(exit_):
-        number = os.WTERMSIG(exit_)
-        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        if number == signal.SIGKILL:
-            return _Exceeded(
-                Status.KILLED, "killed from outside: perhaps the machine was out of memory"
-            )
-        if number == signal.SIGXCPU:
-            return _Exceeded(Status.OUT_OF_TIME, "over the limit of CPU seconds")
-        return _Exceeded(Status.CRASHED, f"ended by {name}")
-    code = os.WEXITSTATUS(exit_)
-    return _Exceeded(Status.CRASHED, f"the process ended by itself, with exit code {code}")
+    return f"{outcome.why}; it printed last: {' | '.join(lines[-MAX_QUOTED_LINES:])}"

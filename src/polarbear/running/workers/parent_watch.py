@@ -1,8 +1,8 @@
-"""To end while loading, if whoever started this process is gone.
+"""``start_parent_watch``: end this process while it imports modules, if its parent has ended.
 
-To load modules takes seconds on a busy machine, during which nobody looks at connections. A signal
-of the parent's death would not do: it is sent when the *thread* ends that started the process. So a
-timer looks who the parent is. This module loads nothing itself.
+Importing takes seconds on a busy machine, during which connections are not read. The signal of a
+parent's death is no help: it is sent at the end of the *thread* that started this process. So a
+timer compares the parent's process id. This module imports nothing of the package itself.
 """
 
 import os
@@ -10,26 +10,26 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_OFTEN = 0.2  # seconds
+_POLL_SECONDS = 0.2
 
 
-def watch(parent: int) -> None:
-    """From now on end if the parent is another one."""
+def start_parent_watch(parent: int) -> None:
+    """From now on end this process if it gets another parent."""
     signal.signal(signal.SIGALRM, lambda *_: None if os.getppid() == parent else os._exit(0))
-    signal.setitimer(signal.ITIMER_REAL, _OFTEN, _OFTEN)
+    signal.setitimer(signal.ITIMER_REAL, _POLL_SECONDS, _POLL_SECONDS)
 
 
-def unwatch() -> None:
-    """All is loaded; runs may want the signal for themselves."""
+def stop_parent_watch() -> None:
+    """Stop the timer, so that runs can use its signal."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 @contextmanager
-def watched(parent: int) -> Iterator[None]:
-    """Load something."""
-    watch(parent)
+def watch_parent(parent: int) -> Iterator[None]:
+    """Watch the parent during the ``with`` statement."""
+    start_parent_watch(parent)
     try:
         yield
     finally:
-        unwatch()
+        stop_parent_watch()

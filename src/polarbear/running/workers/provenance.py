@@ -1,4 +1,4 @@
-"""``describe_worker``: the machine and the software of the process that makes runs."""
+"""``describe_worker``: describe the machine and the software of the process that makes runs."""
 
 import os
 import platform
@@ -8,21 +8,21 @@ from functools import lru_cache
 
 from polarbear.inference.versions import software_versions
 
-Details = tuple[tuple[str, str], ...]
+WorkerDetails = tuple[tuple[str, str], ...]
 
 
-def describe_worker(memory_limit: float | None = None) -> Details:
-    """Where and with what this process makes runs, the same at every call.
+def describe_worker(memory_limit: float | None = None) -> WorkerDetails:
+    """Return the host, the platform and the software versions of this process, as pairs.
 
     >>> [name for name, _ in describe_worker()][:4]
     ['host', 'process', 'since', 'platform']
     """
-    return _described(os.getpid(), memory_limit)
+    return _collect_details(os.getpid(), memory_limit)
 
 
 @lru_cache(maxsize=4)
-def _described(process: int, memory_limit: float | None) -> Details:
-    """The parts by name; by the process, for a fork inherits what its parent has cached."""
+def _collect_details(process: int, memory_limit: float | None) -> WorkerDetails:
+    """Collect the details; cached by process id, because a fork inherits its parent's cache."""
     parts = {
         "host": socket.gethostname(),
         "process": str(process),

@@ -1,10 +1,11 @@
-"""``Spawned``: runs where no process can be forked, which is Windows.
+"""``SpawnedWorker``: makes runs where processes cannot be forked, which is on Windows.
 
-Each run is a new Python, which gets solvers and instances as bytes. What is weaker than in a slot:
-it takes as long to start as Python does; only what can be pickled can be run; memory, CPU time and
-the number of processes are not limited, nor known afterwards; what is printed is not kept. What
-holds: a run has its own process, what it finds is known however it ends, it is killed at its
-limit, and it ends when whoever wanted it is gone, unless it is in code that keeps Python waiting.
+Each run is a new Python process, which gets solvers and instances as bytes. Weaker than in a
+:class:`~polarbear.running.workers.worker_process.WorkerProcess`: it takes as long to start as
+Python does; solvers and instances have to be picklable; memory, CPU time and the number of
+processes are neither limited nor measured; output is not kept. As strong: a run has its own
+process, its improvements are known however it ends, it is killed at its wall limit, and it ends
+with the process that asked for it, unless a solver holds the interpreter lock.
 """
 
 import mmap
@@ -22,120 +23,125 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-from polarbear.data.run import Status
+import psutil
+
 from polarbear.racing.jobs import Job
-from polarbear.running.solvers.processes import THREADS, start_when_possible
-from polarbear.running.solvers.setup import Packed, Setup, pack, unpack
-from polarbear.running.solvers.shared_trajectory import Board, Ending
-from polarbear.running.workers.child import perform
-from polarbear.running.workers.outcomes import Lost, Outcome
+from polarbear.running.solvers.processes import THREAD_VARIABLES, start_when_possible
+from polarbear.running.solvers.setup import PackedSetup, Setup, pack, unpack
+from polarbear.running.solvers.shared_trajectory import SharedTrajectory
+from polarbear.running.workers.child import run_job
+from polarbear.running.workers.endings import STATUS_OF, Cause, Evidence, conclude
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
 from polarbear.running.workers.provenance import describe_worker
 
-GRACE = 0.1
-_GLANCE = 0.01
+GRACE_SECONDS = 0.1
+"""Seconds that a run has to end by itself at its horizon."""
+
+_POLL_SECONDS = 0.01
 _MAIN = (
     "import sys; sys.path[:] = {path!r}; "
     "from polarbear.running.workers.spawning import main; main()"
 )
 
 
-class Spawned:
-    """Like a :class:`~polarbear.running.workers.worker_process.Slot`, without fork."""
+class SpawnedWorker:
+    """Makes runs one at a time, each in a new Python process."""
 
-    gone = False
+    is_gone = False
 
     def __init__(
         self,
         setup: Setup,
         *,
         core: int | None = None,
-        slots: int = 1,
-        wanted: Callable[[], bool] = lambda: True,
+        n_workers: int = 1,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        del core, slots, wanted  # nothing can be done about them here
+        del core, n_workers, is_wanted  # not supported here
         self._setup, self._packed = setup, pack(setup)
-        self._ended = threading.Event()
+        self._is_ended = threading.Event()
 
-    def runs(self, jobs: Sequence[Job]) -> list[Outcome | Lost]:
+    def make_runs(self, jobs: Sequence[Job]) -> list[RunOutcome | LostRun]:
         """Make runs one after the other."""
-        return [self._run(job) for job in jobs]
+        return [self._make_run(job) for job in jobs]
 
     def end(self) -> None:
-        """End what runs there."""
-        self._ended.set()
+        """Kill the current run, and make no more."""
+        self._is_ended.set()
 
     close = end
 
-    def _run(self, job: Job) -> Outcome | Lost:
-        if self._ended.is_set():
-            return Lost(job, "the slot was closed")
-        began = time.monotonic()
+    def _make_run(self, job: Job) -> RunOutcome | LostRun:
+        if self._is_ended.is_set():
+            return LostRun(job, STATUS_OF[Cause.WORKER_CLOSED][1])
+        started_at = time.monotonic()
         with TemporaryDirectory(prefix="polarbear-") as folder:
-            path = Path(folder) / "board"
-            path.write_bytes(bytes(Board.size(self._setup.times)))
+            path = Path(folder) / "trajectory"
+            path.write_bytes(bytes(SharedTrajectory.size(self._setup.times)))
             with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
-                board = Board(self._setup.times, memory)
-                process = _started(self._packed, job, path)
-                exceeded = self._wait(process, job, board, began)
+                trajectory = SharedTrajectory(self._setup.times, memory)
+                process = _start_process(self._packed, job, path)
+                exceeded = self._wait(process, job, trajectory, started_at)
                 _kill(process)
-                run = self._judged(job, board, exceeded, process.returncode)
-                board.close()
-        seconds = time.monotonic() - began
-        host, worker = socket.gethostname(), describe_worker(self._setup.limits.memory)
-        return run._replace(seconds=seconds, host=host, worker=worker)
+                evidence = exceeded or Evidence(Cause.EXIT, process.returncode)
+                outcome = conclude(job, trajectory, evidence, elapsed=0.0)
+                trajectory.close()
+        return outcome._replace(
+            seconds=time.monotonic() - started_at,
+            host=socket.gethostname(),
+            worker=describe_worker(self._setup.limits.memory),
+        )
 
     def _wait(
-        self, process: subprocess.Popen[bytes], job: Job, board: Board, began: float
-    ) -> tuple[Status, str] | None:
-        limits = self._setup.limits
+        self,
+        process: subprocess.Popen[bytes],
+        job: Job,
+        trajectory: SharedTrajectory,
+        started_at: float,
+    ) -> Evidence | None:
+        """Wait until the process ends, which returns None, or has to be ended."""
+        limit = self._setup.limits.wall_seconds
         while process.poll() is None:
             now = time.monotonic()
-            if self._ended.is_set():
-                return Status.KILLED, "the slot was closed"
-            if now > began + limits.wall:
-                return Status.OUT_OF_TIME, f"over the limit of {limits.wall:g} seconds"
-            watched = board.began is not None and self._setup.clock == "wall"
-            if watched and now > (board.began or now) + job.horizon + GRACE:
-                return Status.CUT, ""
-            time.sleep(_GLANCE)
+            if self._is_ended.is_set():
+                return Evidence(Cause.WORKER_CLOSED)
+            if now > started_at + limit:
+                return Evidence(Cause.WALL_LIMIT, limit)
+            solver_started_at = trajectory.started_at
+            is_timed = solver_started_at is not None and self._setup.clock == "wall"
+            if is_timed and now > (solver_started_at or now) + job.horizon + GRACE_SECONDS:
+                return Evidence(Cause.HORIZON)
+            time.sleep(_POLL_SECONDS)
         return None
-
-    def _judged(
-        self, job: Job, board: Board, exceeded: tuple[Status, str] | None, code: int | None
-    ) -> Outcome:
-        times, values = board.improvements()
-        latest = max(times, default=0.0)
-        status, why = exceeded or (Status.CRASHED, f"the process ended with {code}")
-        until = job.horizon if status == Status.CUT else latest
-        status, until, why = board.ending() or Ending(status, until, why)
-        until = max(min(until, job.horizon), latest)
-        run = job.run(tuple(times), tuple(values), until=until, status=status)
-        return Outcome(job, run, why)
 
 
 def main() -> NoReturn:
-    """Be such a run: what to do comes by standard input, whose end is the end of our parent."""
+    """Entry point of the spawned process: make the run that standard input describes.
+
+    The end of standard input means that the parent has ended.
+    """
     source = sys.stdin.buffer
     packed, job, path = pickle.load(source)  # noqa: S301 (from our own parent)
 
-    def watch() -> None:
+    def end_with_input() -> None:
         source.read()
         os._exit(1)
 
     setup = unpack(packed)
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=end_with_input, daemon=True).start()
     with Path(path).open("r+b") as file:
-        perform(setup, job, Board(setup.times, mmap.mmap(file.fileno(), 0)))
+        run_job(setup, job, SharedTrajectory(setup.times, mmap.mmap(file.fileno(), 0)))
 
 
-def _started(packed: Packed, job: Job, path: Path) -> subprocess.Popen[bytes]:
+def _start_process(packed: PackedSetup, job: Job, path: Path) -> subprocess.Popen[bytes]:
+    """Start the process of a run, and send it the setup, the job and the path of its memory."""
     process = start_when_possible(
         lambda: subprocess.Popen(
             [sys.executable, "-c", _MAIN.format(path=sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=os.environ | dict.fromkeys(THREADS, str(1)),
+            env=os.environ | dict.fromkeys(THREAD_VARIABLES, str(1)),
             start_new_session=True,
         )
     )
@@ -146,10 +152,13 @@ def _started(packed: Packed, job: Job, path: Path) -> subprocess.Popen[bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and what it has started, as far as the system lets one."""
+    """Kill a process and its descendants."""
     if os.name == "nt":
-        command = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
-        subprocess.run(command, capture_output=True, check=False)
+        with suppress(psutil.Error):
+            tree = psutil.Process(process.pid)
+            for member in (*tree.children(recursive=True), tree):
+                with suppress(psutil.Error):
+                    member.kill()
     else:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,17 +1,17 @@
-"""``Slot``: a process that supervises one run at a time, the one that guards it, and the handle.
+"""``WorkerProcess``: the handle of a process that makes one run at a time, with its guard.
 
-Below the process that holds the handle there are two for each slot. The *supervisor* is
-single-threaded and has no children but runs, which is what containment needs. Its parent, the
-*guard*, only waits. Whichever is killed, nothing stays behind:
+Below the process that holds the handle there are two for each worker. The *supervisor* is
+single-threaded and has no children but runs, as containment requires. Its parent, the *guard*, only
+waits. If one of them is killed, no process is left over:
 
 1. The process with the handle: its end of the connection is closed, and the guard kills all below.
 2. The supervisor: its orphans become children of the guard, which kills them.
 3. The guard: the supervisor gets a signal, and kills all below.
 4. The process group of one of them: each is in a session of its own, so that no group has two.
 
-A slot comes about in two ways. *Forked*, it has all solvers and instances in memory, closures and
-unpicklable things among them. *Started* as a new program, it gets them as bytes: this is how the
-workers of other engines have slots of their own.
+A worker is made in two ways. A *forked* one has all solvers and instances in memory, closures and
+unpicklable objects among them. One that is *started* as a new program gets them as bytes: executors
+and Dask use these.
 """
 
 import gc
@@ -31,43 +31,45 @@ from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.processes import (
-    THREADS,
+    THREAD_VARIABLES,
     adopt_orphans,
     detach_descriptors,
-    die_with,
+    end_with_parent,
     fork,
-    kill_below,
+    kill_descendants,
     kill_session,
-    pin,
+    pin_to_core,
     start_when_possible,
 )
-from polarbear.running.solvers.setup import Packed, Setup, unpack
-from polarbear.running.workers.containment import Abandoned, Supervisor
-from polarbear.running.workers.outcomes import Lost, Outcome
-from polarbear.running.workers.parent_watch import unwatch, watched
+from polarbear.running.solvers.setup import PackedSetup, Setup, unpack
+from polarbear.running.workers.containment import ParentGone, Supervisor
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
+from polarbear.running.workers.parent_watch import stop_parent_watch, watch_parent
 
-_MINUTE = 60.0
-GLANCE_SECONDS = 0.25
-"""How often a guard looks whether its parent is there, where no system call tells it."""
+GUARD_POLL_SECONDS = 0.25
+"""How often a guard checks whether its parent exists, which no system call reports."""
 
-
-class SlotGone(Exception):  # noqa: N818 (it says what is the case)
-    """The supervising process is gone, and nobody knows what became of the run."""
+_CLOSE_TIMEOUT_SECONDS = 60.0
 
 
-class Slot:
-    """A place where one run at a time is made.
+class WorkerLost(Exception):  # noqa: N818 (nothing is wrong here)
+    """Raised if the worker ended during a run, so that there is no outcome."""
+
+
+class WorkerProcess:
+    """A process that makes one run at a time, and the connection to it.
 
     Parameters
     ----------
     setup
-        What to run, for a forked slot; none for a slot that is started as a new program.
+        Solvers, instances and limits of a forked worker; none for a worker that is started as a
+        new program.
     core
         The core to stay on.
-    slots
-        How many there are on this machine.
-    wanted
-        Whether to go on waiting if the system has no room for a process.
+    n_workers
+        The number of workers on this machine.
+    is_wanted
+        While the system has no room for a process, whether to go on waiting.
     """
 
     def __init__(
@@ -75,186 +77,189 @@ class Slot:
         setup: Setup | None = None,
         *,
         core: int | None = None,
-        slots: int = 1,
-        wanted: Callable[[], bool] = lambda: True,
+        n_workers: int = 1,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._ours, theirs = Pipe()
-        self._known: set[str] = set()
+        self._connection, theirs = Pipe()
+        self._sent_keys: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
         try:
             if setup is None:
                 self._process = start_when_possible(
-                    lambda: _start(theirs, core, slots), wanted, warns=True
+                    lambda: _start_program(theirs, core, n_workers), is_wanted, warns=True
                 )
                 self.pid = self._process.pid
             else:
                 self.pid = start_when_possible(
-                    lambda: _fork(theirs, setup, core, slots), wanted, warns=True
+                    lambda: _fork_worker(theirs, setup, core, n_workers), is_wanted, warns=True
                 )
-        except BaseException:  # who is interrupted may have made it already: it ends with this
-            self._forget()
+        except BaseException:  # an interrupt may come after the fork: a closed pipe ends the worker
+            self._connection.close()
             raise
         finally:
             theirs.close()
 
-    def run(self, job: Job, packed: Packed | None = None) -> Outcome:
-        """Make a run; an error if the slot is gone before its end."""
-        made = self.runs([job], packed)[0]
-        if isinstance(made, Lost):
-            raise SlotGone(made.why)
-        return made
+    def make_run(self, job: Job, packed: PackedSetup | None = None) -> RunOutcome:
+        """Make a run; an error if the worker ends before it."""
+        outcome = self.make_runs([job], packed)[0]
+        if isinstance(outcome, LostRun):
+            raise WorkerLost(outcome.why)
+        return outcome
 
-    def runs(
+    def make_runs(
         self,
         jobs: Sequence[Job],
-        packed: Packed | None = None,
-        wanted: Callable[[], bool] | None = None,
-    ) -> list[Outcome | Lost]:
-        """Make runs one after the other. If the slot is gone, what is left of them is lost.
+        packed: PackedSetup | None = None,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> list[RunOutcome | LostRun]:
+        """Make runs one after the other; if the worker ends, the remaining ones are lost.
 
         Parameters
         ----------
         packed
-            What to run, for a slot that is a program of its own.
-        wanted
-            Is asked twice a second whether anybody still waits for the runs; if not, they end.
+            Solvers, instances and limits, for a worker that is a program of its own.
+        is_wanted
+            Is asked twice a second whether the runs are still wanted; if not, they are ended.
         """
         session = 0
-        made: list[Outcome | Lost] = []
+        outcomes: list[RunOutcome | LostRun] = []
         try:
-            if packed is not None and packed.key not in self._known:
-                self._ours.send(("setup", packed, sys.path))
-                self._known.add(packed.key)
-            self._ours.send(("run", tuple(jobs), None if packed is None else packed.key))
-            while len(made) < len(jobs):
-                answer = self._answer(wanted)
-                if isinstance(answer, str):
-                    raise SolverError(answer)
-                if isinstance(answer, int):
-                    session = answer
+            if packed is not None and packed.key not in self._sent_keys:
+                self._connection.send(("setup", packed, sys.path))
+                self._sent_keys.add(packed.key)
+            self._connection.send(("run", tuple(jobs), None if packed is None else packed.key))
+            while len(outcomes) < len(jobs):
+                message = self._receive(is_wanted)
+                if isinstance(message, str):
+                    raise SolverError(message)
+                if isinstance(message, int):
+                    session = message
                 else:
-                    made.append(answer)
+                    outcomes.append(message)
         except (EOFError, OSError):
             if session:
                 kill_session(session)
             self.close()
             why = "the process that supervised the run is gone"
-            begun = len(made)
-            made += [Lost(job, why, k == begun) for k, job in enumerate(jobs) if k >= begun]
-        return made
+            running = len(outcomes)  # the index of the job that was running
+            outcomes += [LostRun(job, why, k == running) for k, job in enumerate(jobs)][running:]
+        return outcomes
 
     @property
-    def gone(self) -> bool:
-        """Whether there is no such slot any more."""
+    def is_gone(self) -> bool:
+        """Whether the worker has ended."""
         return not self.pid
 
-    def _answer(self, wanted: Callable[[], bool] | None) -> Any:
-        while wanted is not None and not self._ours.poll(0.5):
-            if not wanted():
+    def _receive(self, is_wanted: Callable[[], bool] | None) -> Any:
+        """Receive a message of the supervisor; end the worker if its runs are not wanted."""
+        while is_wanted is not None and not self._connection.poll(0.5):
+            if not is_wanted():
                 self.end()
-        return self._ours.recv()
+        return self._connection.recv()
 
     def end(self) -> None:
-        """Make the slot end, and with it what runs there; another thread may wait for that run."""
+        """Ask the worker to kill its run and end; another thread may be waiting for that run."""
         if self.pid:
             os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
-        """End the slot and what runs there, and wait until both are gone."""
+        """End the worker and its run, and wait until both are gone."""
         self.end()
-        self._forget()
+        self._connection.close()
         try:
             if self._process is not None:
-                self._process.wait(_MINUTE)
+                self._process.wait(_CLOSE_TIMEOUT_SECONDS)
             elif self.pid:
                 os.waitpid(self.pid, 0)
         except (ChildProcessError, subprocess.TimeoutExpired):
             pass
         self.pid = 0
 
-    def _forget(self) -> None:
-        self._ours.close()
 
-
-def _fork(theirs: Connection, setup: Setup, core: int | None, slots: int) -> int:
+def _fork_worker(connection: Connection, setup: Setup, core: int | None, n_workers: int) -> int:
+    """Fork a guard and its supervisor; return the process id of the guard."""
     parent = os.getpid()
-    # Only this thread lives on in the child, which calls nothing that another one may hold a lock
-    # of, and forks runs once it is alone.
+    # Only this thread exists in the child. The child must not take a lock that another thread of
+    # the parent may hold, and it forks runs once it is alone.
     pid = fork()
     if pid:
         return pid
     try:
-        guard = _guard(theirs, parent)
-        for name in THREADS:
+        guard = _fork_supervisor(connection, parent)
+        for name in THREAD_VARIABLES:
             os.environ[name] = str(setup.limits.threads)
         with threadpool_limits(setup.limits.threads):
-            _serve(theirs, guard, core, slots, setup)
+            _serve(connection, guard, core, n_workers, setup)
     finally:
         os._exit(0)
 
 
-def _start(theirs: Connection, core: int | None, slots: int) -> subprocess.Popen[bytes]:
+def _start_program(
+    connection: Connection, core: int | None, n_workers: int
+) -> subprocess.Popen[bytes]:
+    """Start a guard as a new Python program."""
     code = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
-        f"from polarbear.running.workers.parent_watch import watch; watch({os.getpid()})\n"
+        "from polarbear.running.workers.parent_watch import start_parent_watch\n"
+        f"start_parent_watch({os.getpid()})\n"
         "from polarbear.running.workers.worker_process import main\n"
-        f"main({theirs.fileno()}, {os.getpid()}, {core}, {slots})"
+        f"main({connection.fileno()}, {os.getpid()}, {core}, {n_workers})"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.DEVNULL,
-        pass_fds=[theirs.fileno()],
-        env=os.environ | dict.fromkeys(THREADS, "1"),
+        pass_fds=[connection.fileno()],
+        env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
         start_new_session=True,
     )
 
 
-def main(descriptor: int, parent: int, core: int | None, slots: int) -> NoReturn:
-    """Be a slot that was started as a program."""
-    unwatch()
+def main(descriptor: int, parent: int, core: int | None, n_workers: int) -> NoReturn:
+    """Entry point of a worker that was started as a program."""
+    stop_parent_watch()
     connection = Connection(descriptor)
     try:
-        _serve(connection, _guard(connection, parent), core, slots, None)
+        _serve(connection, _fork_supervisor(connection, parent), core, n_workers, None)
     finally:
         os._exit(0)
 
 
-def _guard(connection: Connection, parent: int) -> int:
-    """Fork the supervisor, where this returns who guards it; else never return.
+def _fork_supervisor(connection: Connection, parent: int) -> int:
+    """Fork the supervisor, and return the guard's process id there; the guard never returns.
 
-    The guard kills all below when the supervisor or the parent is gone.
+    The guard kills all descendants when the supervisor or the parent has ended.
     """
     _begin_session()
     guard = os.getpid()
-    child = start_when_possible(fork, lambda: os.getppid() == parent)
-    if child:
-        _wait_for_end(connection, child, parent)
-        _leave()
+    supervisor = start_when_possible(fork, lambda: os.getppid() == parent)
+    if supervisor:
+        _wait_for_end(connection, supervisor, parent)
+        _kill_descendants_and_exit()
     _begin_session()
-    die_with(guard, signal.SIGTERM)
+    end_with_parent(guard, signal.SIGTERM)
     detach_descriptors(keep=(connection.fileno(),))
     return guard
 
 
 def _wait_for_end(connection: Connection, child: int, parent: int) -> None:
-    """Return when a child or the parent is gone, or the other end of a connection is closed."""
+    """Wait for the end of the child, of the parent or of the other side of the connection."""
     detach_descriptors(keep=(connection.fileno(),))
     poll = select.poll()
-    poll.register(connection, 0)  # that the other end is closed is told in any case
+    poll.register(connection, 0)  # a closed other end is reported in any case
     if hasattr(os, "pidfd_open"):
         poll.register(os.pidfd_open(child), select.POLLIN)
-    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    while os.getppid() == parent and not poll.poll(1000 * GLANCE_SECONDS):
-        if os.waitid(os.P_PID, child, how) is not None:
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while os.getppid() == parent and not poll.poll(1000 * GUARD_POLL_SECONDS):
+        if os.waitid(os.P_PID, child, options) is not None:
             return
 
 
 def _begin_session() -> None:
-    """Be where no signal for another process group comes, and adopt what is orphaned below."""
-    with suppress(PermissionError):  # it is in a session of its own
+    """Begin a session without inherited signal handlers, and adopt orphaned descendants."""
+    with suppress(PermissionError):  # it is in a session of its own already
         os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that asks
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process with the handle
+    signal.signal(signal.SIGTERM, _kill_descendants_and_exit)
     # The launcher may ignore the end of its children or block signals; runs are waited for here.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -262,53 +267,55 @@ def _begin_session() -> None:
 
 
 def _serve(
-    connection: Connection, guard: int, core: int | None, slots: int, setup: Setup | None
+    connection: Connection, guard: int, core: int | None, n_workers: int, setup: Setup | None
 ) -> None:
-    """Make the runs that are asked for, until the connection or the guard is gone."""
-    pin(core)
+    """Make the runs that are requested, until the connection is closed or the guard has ended."""
+    pin_to_core(core)
     gc.collect()
-    gc.freeze()  # what is never collected need not be copied for each run
+    gc.freeze()  # objects that are never collected need not be copied for each run
     options: Any = {
-        "slots": slots,
+        "n_workers": n_workers,
         "parent": guard,
         "announce": connection.send,
     }
-    known: dict[str | None, Supervisor | str] = {}
+    supervisors: dict[str | None, Supervisor | str] = {}  # or why there is none
     if setup is not None:
-        known[None] = Supervisor(setup, **options)
-    while (message := _next(connection, guard)) is not None:
-        kind, what, more = message
-        if kind == "setup":
-            with watched(guard):
-                found = _unpacked(what, more)
-            known[what.key] = found if isinstance(found, str) else Supervisor(found, **options)
-        elif not _made(connection, known[more], what):
-            break
-    kill_below()
+        supervisors[None] = Supervisor(setup, **options)
+    while (request := _receive_request(connection, guard)) is not None:
+        match request:
+            case ("setup", packed, path):
+                with watch_parent(guard):
+                    loaded = _load_setup(packed, path)
+                is_error = isinstance(loaded, str)
+                supervisors[packed.key] = loaded if is_error else Supervisor(loaded, **options)
+            case (_, jobs, key):
+                if not _make_runs(connection, supervisors[key], jobs):
+                    break
+    kill_descendants()
 
 
-def _made(connection: Connection, supervisor: Supervisor | str, jobs: Sequence[Job]) -> bool:
-    """Make runs, and say what became of each; false if nobody wants to know."""
+def _make_runs(connection: Connection, supervisor: Supervisor | str, jobs: Sequence[Job]) -> bool:
+    """Make runs, and send each outcome; false if there is no receiver any more."""
     if isinstance(supervisor, str):
         connection.send(supervisor)
         return True
     try:
-        for outcome in supervisor.runs(jobs):
+        for outcome in supervisor.make_runs(jobs):
             connection.send(outcome)
         supervisor.prepare()
-    except (Abandoned, OSError):
+    except (ParentGone, OSError):
         return False
     return True
 
 
-def _leave(*_: object) -> NoReturn:
-    """End at a signal; nothing stays behind."""
-    kill_below()
+def _kill_descendants_and_exit(*_: object) -> NoReturn:
+    """Kill all descendants, and exit; also the handler of SIGTERM."""
+    kill_descendants()
     os._exit(0)
 
 
-def _next(connection: Connection, parent: int) -> Any:
-    """What is asked for next; none if there is nobody any more."""
+def _receive_request(connection: Connection, parent: int) -> Any:
+    """Receive the next request; None if the connection is closed or the parent has ended."""
     try:
         while not connection.poll(1.0):
             if os.getppid() != parent:
@@ -318,15 +325,15 @@ def _next(connection: Connection, parent: int) -> Any:
         return None
 
 
-def _unpacked(packed: Packed, path: list[str]) -> Setup | str:
-    """A setup, or why it cannot be had here."""
+def _load_setup(packed: PackedSetup, path: list[str]) -> Setup | str:
+    """Unpickle a setup; return the error as text if that fails here."""
     sys.path[:] = path
     try:
         setup = unpack(packed)
     except BaseException as error:
         why = describe_exception(error)
         return f"solvers and instances cannot be loaded where they are to run: {why}"
-    for name in THREADS:
+    for name in THREAD_VARIABLES:
         os.environ[name] = str(setup.limits.threads)
     gc.freeze()
     return setup

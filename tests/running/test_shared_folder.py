@@ -15,11 +15,11 @@ from polarbear.cli.main import main
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
 from polarbear.racing.jobs import Job, Key, job
-from polarbear.running.backends.folder_worker import work_on
-from polarbear.running.backends.interface import start
-from polarbear.running.backends.shared_folder import Spool, name_of, write
+from polarbear.running.backends.folder_worker import run_folder_jobs
+from polarbear.running.backends.interface import start_backend
+from polarbear.running.backends.shared_folder import SharedFolder, hash_job, write_file
 from polarbear.running.solvers.setup import Setup
-from polarbear.running.workers.outcomes import Lost, Outcome, to_plain
+from polarbear.running.workers.outcomes import LostRun, RunOutcome, to_plain
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -44,8 +44,8 @@ def setup():
     return Setup.of(named, solvers.drawn, times=[10, 100], direction="minimize")
 
 
-def engine_at(folder, **more):
-    return start(setup(), Spool(folder, **{"pause": 0.02, **more}))
+def backend_at(folder, **more):
+    return start_backend(setup(), SharedFolder(folder, **{"pause": 0.02, **more}))
 
 
 def jobs_of(*algorithms, n=3):
@@ -58,10 +58,10 @@ def worker(folder, code, *more):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def all_of(engine, timeout=180):
+def all_of(backend, timeout=180):
     found = []
-    while engine.pending:
-        new = engine.outcomes(timeout)
+    while backend.pending:
+        new = backend.outcomes(timeout)
         assert new
         found += new
     return found
@@ -71,38 +71,38 @@ def all_of(engine, timeout=180):
 def test_workers_make_the_runs_of_a_folder(tmp_path, code):
     folder = tmp_path / "spool"
     workers = [worker(folder, code) for _ in range(2)]  # before the race, as in a batch queue
-    with closing(engine_at(folder)) as engine:
+    with closing(backend_at(folder)) as backend:
         wanted = jobs_of("quick", "naps", "segfault", n=6)
-        engine.submit(wanted)
-        found = all_of(engine)
+        backend.submit(wanted)
+        found = all_of(backend)
     said = [w.communicate(timeout=120)[0] for w in workers]
     assert [w.returncode for w in workers] == [0, 0]
     assert sorted(o.job for o in found) == sorted(wanted)
     assert "segfault on 0: crashed ended by SIGSEGV" in "".join(said)
-    with closing(start(setup(), 1)) as local:
+    with closing(start_backend(setup(), 1)) as local:
         local.submit(wanted)
         expected = sorted(o.run for o in all_of(local))
     assert sorted(o.run for o in found) == expected
-    engine.outcomes()
+    backend.outcomes()
     assert list((folder / "results").iterdir()) == list((folder / "claims").iterdir()) == []
 
 
 @pytest.mark.slow
 def test_the_job_of_a_worker_that_is_gone_is_given_to_another(tmp_path, code):
     folder = tmp_path / "spool"
-    with closing(engine_at(folder, patience=3.0)) as engine:
-        engine.submit(jobs_of("child_sleeper", n=1))
+    with closing(backend_at(folder, patience=3.0)) as backend:
+        backend.submit(jobs_of("child_sleeper", n=1))
         claims = folder / "claims"
         killed = worker(folder, code)
         wait_until(lambda: list(claims.iterdir()))
         killed.kill()
         killed.communicate()
-        assert engine.outcomes(0.3) == []
-        wait_until(lambda: not engine.outcomes(0.05) and list((folder / "jobs").iterdir()))
+        assert backend.outcomes(0.3) == []
+        wait_until(lambda: not backend.outcomes(0.05) and list((folder / "jobs").iterdir()))
         ended = worker(folder, code)
         wait_until(lambda: list(claims.iterdir()))
         # One that lives keeps its claim, however long it takes.
-        assert engine.outcomes(4.0) == []
+        assert backend.outcomes(4.0) == []
         assert len(list(claims.iterdir())) == 1
         ended.send_signal(signal.SIGTERM)  # one that is told to go gives it back itself
         ended.communicate()
@@ -113,11 +113,11 @@ def test_the_job_of_a_worker_that_is_gone_is_given_to_another(tmp_path, code):
 
 def test_results_stay_until_the_next_are_asked_for(tmp_path, code):
     folder = tmp_path / "spool"
-    first = engine_at(folder)
+    first = backend_at(folder)
     first.submit(jobs_of("quick"))
-    assert work_on(folder, code, most=3) == 3
+    assert run_folder_jobs(folder, code, max_runs=3) == 3
     assert len(first.outcomes()) == 3  # and the coordinator dies before they are stored
-    again = engine_at(folder)
+    again = backend_at(folder)
     again.submit(jobs_of("quick"))
     assert list((folder / "jobs").iterdir()) == []
     assert len(again.outcomes()) == 3
@@ -125,22 +125,22 @@ def test_results_stay_until_the_next_are_asked_for(tmp_path, code):
     assert list((folder / "results").iterdir()) == []
 
 
-def test_jobs_that_nobody_claimed_can_be_taken_back(tmp_path):
-    engine = engine_at(tmp_path)
-    engine.submit(jobs_of("quick", "naps"))
-    assert len(engine.cancel(["naps"])) == 3
-    assert engine.pending == 3
-    engine.close()
-    assert engine.pending == 0
+def test_unclaimed_jobs_can_be_cancelled(tmp_path):
+    backend = backend_at(tmp_path)
+    backend.submit(jobs_of("quick", "naps"))
+    assert len(backend.cancel(["naps"])) == 3
+    assert backend.pending == 3
+    backend.close()
+    assert backend.pending == 0
     assert list((tmp_path / "jobs").iterdir()) == []
 
 
 def test_files_of_strangers_are_data(tmp_path, code):
-    engine = engine_at(tmp_path)
+    backend = backend_at(tmp_path)
     wanted = [Job("quick\n;$(x)", f"../../{k}\0", 0, 100.0, 1, 2) for k in range(5)]
-    engine.submit(wanted)
+    backend.submit(wanted)
     results = tmp_path / "results"
-    good = Outcome(wanted[0], wanted[0].run((1.0,), (2.0,), until=1.0, status=Status.FINISHED))
+    good = RunOutcome(wanted[0], wanted[0].run((1.0,), (2.0,), until=1.0, status=Status.FINISHED))
     content = [
         json.dumps(to_plain(good)),  # of another job than the name says
         "[" * 100_000,
@@ -149,24 +149,24 @@ def test_files_of_strangers_are_data(tmp_path, code):
         " " * 16_000_001,
     ]
     for k, text in enumerate(content):
-        (results / f"{name_of(wanted[(k + 1) % 5])}.json").write_text(text)
-    found = engine.outcomes()
-    assert [type(outcome) for outcome in found] == [Lost] * 5
+        (results / f"{hash_job(wanted[(k + 1) % 5])}.json").write_text(text)
+    found = backend.outcomes()
+    assert [type(outcome) for outcome in found] == [LostRun] * 5
     assert list(tmp_path.parent.glob("[0-9]*")) == []
-    write(results / f"{'0' * 32}.json", {"a": 1})  # late, or not ours
-    engine.submit(wanted[:1])
-    assert engine.outcomes(0.1) == []
+    write_file(results / f"{'0' * 32}.json", {"a": 1})  # late, or not ours
+    backend.submit(wanted[:1])
+    assert backend.outcomes(0.1) == []
     (tmp_path / "jobs" / "strange.json").write_text("nothing")
     for path in (tmp_path / "jobs").glob("[0-9a-f]*.json"):
         path.unlink()
-    engine.close()
-    assert work_on(tmp_path, code, idle=0.1) <= 1
+    backend.close()
+    assert run_folder_jobs(tmp_path, code, idle_seconds=0.1) <= 1
 
 
 def test_bad_job_files_are_set_aside_and_neither_spin_nor_end_a_worker(tmp_path, code):
-    engine = engine_at(tmp_path)
+    backend = backend_at(tmp_path)
     wanted = jobs_of("quick", n=2)
-    engine.submit(wanted)
+    backend.submit(wanted)
     jobs, plain = tmp_path / "jobs", wanted[0]._asdict()
     bad = {
         "empty": "",
@@ -182,16 +182,16 @@ def test_bad_job_files_are_set_aside_and_neither_spin_nor_end_a_worker(tmp_path,
     (jobs / "folder.json").mkdir()
     os.mkfifo(jobs / "pipe.json")
     said = []
-    assert work_on(tmp_path, code, idle=1.0, pause=0.05, say=said.append) == 2
-    assert len(all_of(engine)) == 2
+    assert run_folder_jobs(tmp_path, code, idle_seconds=1.0, pause=0.05, report=said.append) == 2
+    assert len(all_of(backend)) == 2
     assert list(jobs.iterdir()) == list((tmp_path / "claims").iterdir()) == []
     refused = {path.name.partition(".")[0] for path in (tmp_path / "refused").iterdir()}
     assert refused == {*bad, "folder", "pipe"}
     assert sum("is set aside, in refused: " in line for line in said) == len(refused)
-    engine.close()
+    backend.close()
 
 
-def test_a_run_that_ends_its_slot_is_lost_and_the_worker_goes_on(tmp_path):
+def test_a_run_that_kills_its_worker_process_is_lost(tmp_path):
     code = tmp_path / "code.py"
     code.write_text(
         "import os, signal, solvers\n"
@@ -200,23 +200,23 @@ def test_a_run_that_ends_its_slot_is_lost_and_the_worker_goes_on(tmp_path):
         "           'child_sleeper': solvers.child_sleeper}\n"
         "instances = range(3)\n"
     )
-    engine = engine_at(tmp_path / "spool")
-    engine.submit([*jobs_of("naps", n=1), *jobs_of("quick", n=1)])
-    assert work_on(tmp_path / "spool", str(code), most=2) == 2
-    made = {type(outcome): outcome for outcome in all_of(engine)}
-    assert made[Lost].job.algorithm == "naps"
-    assert made[Lost].blamed
-    assert made[Outcome].job.algorithm == "quick"
+    backend = backend_at(tmp_path / "spool")
+    backend.submit([*jobs_of("naps", n=1), *jobs_of("quick", n=1)])
+    assert run_folder_jobs(tmp_path / "spool", str(code), max_runs=2) == 2
+    made = {type(outcome): outcome for outcome in all_of(backend)}
+    assert made[LostRun].job.algorithm == "naps"
+    assert made[LostRun].was_running
+    assert made[RunOutcome].job.algorithm == "quick"
 
 
 def test_what_is_wrong_is_said(tmp_path, code, capsys):
     folder = tmp_path / "spool"
     with pytest.raises(SolverError, match="no race has come to"):
-        work_on(folder, code, idle=0.0)
-    engine_at(folder)
+        run_folder_jobs(folder, code, idle_seconds=0.0)
+    backend_at(folder)
     other = Setup.of([solvers.quick], ["i"], times=[1], direction="minimize")
     with pytest.raises(SolverError, match="the folder of another race"):
-        start(other, Spool(folder))
+        start_backend(other, SharedFolder(folder))
     for text, message in [
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
         ("solvers = {}", "defines no 'instances'"),
@@ -229,4 +229,4 @@ def test_what_is_wrong_is_said(tmp_path, code, capsys):
         assert message in capsys.readouterr().err
     (folder / "race.json").write_text(json.dumps({"version": 7}))
     with pytest.raises(SolverError, match="of version 7"):
-        work_on(folder, code)
+        run_folder_jobs(folder, code)

@@ -20,12 +20,12 @@ from polarbear.racing.jobs import Job, Key, job
 from polarbear.racing.rules import Rules
 from polarbear.running.backends import executors
 from polarbear.running.backends.checking import check
-from polarbear.running.backends.dispatcher import Pool, results
-from polarbear.running.backends.interface import start
-from polarbear.running.backends.local_processes import Local
-from polarbear.running.solvers.processes import cores, descendants
+from polarbear.running.backends.dispatcher import Dispatcher, collect_results
+from polarbear.running.backends.interface import start_backend
+from polarbear.running.backends.local_processes import LocalProcesses
+from polarbear.running.solvers.processes import find_descendants, list_cores
 from polarbear.running.solvers.setup import Limits, Setup, pack
-from polarbear.running.workers.outcomes import Lost, Outcome, from_plain, to_plain
+from polarbear.running.workers.outcomes import LostRun, RunOutcome, from_plain, to_plain
 from racers import SKILL, TIMES, history, race_of
 from waiting import THRICE, left_of, running, wait_until
 
@@ -41,10 +41,10 @@ def jobs_of(algorithms, n, horizon=100.0):
     return [job(0, Key(name, str(k), 0), horizon) for k in range(n) for name in algorithms]
 
 
-def all_of(engine, timeout=180):
+def all_of(backend, timeout=180):
     found = []
-    while engine.pending:
-        new = engine.outcomes(timeout)
+    while backend.pending:
+        new = backend.outcomes(timeout)
         assert new
         found += new
     return found
@@ -57,9 +57,9 @@ def decisions(outcomes):
 
 @pytest.fixture(scope="module")
 def expected():
-    with closing(start(setup_of(), 1)) as engine:
-        engine.submit(jobs_of(["good", "quick", "naps"], 4))
-        return decisions(all_of(engine))
+    with closing(start_backend(setup_of(), 1)) as backend:
+        backend.submit(jobs_of(["good", "quick", "naps"], 4))
+        return decisions(all_of(backend))
 
 
 def executor(kind):
@@ -68,62 +68,62 @@ def executor(kind):
     return ProcessPoolExecutor(2, mp_context=get_context(kind))
 
 
-def test_local_runs_are_the_same_with_one_or_two_slots(expected):
-    with closing(start(setup_of(), Local(2, pin=True))) as engine:
-        engine.submit(jobs_of(["good", "quick", "naps"], 4))
-        assert decisions(all_of(engine)) == expected
+def test_one_or_two_workers_give_the_same_runs(expected):
+    with closing(start_backend(setup_of(), LocalProcesses(2, pin=True))) as backend:
+        backend.submit(jobs_of(["good", "quick", "naps"], 4))
+        assert decisions(all_of(backend)) == expected
     assert [run.status for run in expected[:1]] == [Status.CUT]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "forkserver", "fork"])
-def test_any_executor_will_do(kind, expected):
-    with executor(kind) as pool, closing(start(setup_of(), pool)) as engine:
-        engine.submit(jobs_of(["good", "quick", "naps"], 4))
-        assert decisions(all_of(engine)) == expected
+def test_any_executor_makes_the_same_runs(kind, expected):
+    with executor(kind) as pool, closing(start_backend(setup_of(), pool)) as backend:
+        backend.submit(jobs_of(["good", "quick", "naps"], 4))
+        assert decisions(all_of(backend)) == expected
     assert executors._idle == []
 
 
 def test_outcomes_come_as_they_are_made():
-    with closing(start(setup_of(slow=lambda _: time.sleep(600)), 2)) as engine:
-        engine.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 3)])
-        assert engine.pending == 4
+    with closing(start_backend(setup_of(slow=lambda _: time.sleep(600)), 2)) as backend:
+        backend.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 3)])
+        assert backend.pending == 4
         found = []
         while len(found) < 3:
-            found += engine.outcomes()
+            found += backend.outcomes()
         assert {outcome.job.algorithm for outcome in found} == {"quick"}
-        assert (engine.pending, engine.outcomes(timeout=0.05)) == (1, [])
-    assert engine.pending == 0
+        assert (backend.pending, backend.outcomes(timeout=0.05)) == (1, [])
+    assert backend.pending == 0
 
 
-def test_jobs_that_wait_can_be_taken_back():
-    with closing(start(setup_of(), 1)) as engine:
+def test_queued_jobs_can_be_cancelled():
+    with closing(start_backend(setup_of(), 1)) as backend:
         wanted = jobs_of(["naps", "quick"], 20)
-        engine.submit(wanted)
-        back = engine.cancel(["naps"])
+        backend.submit(wanted)
+        back = backend.cancel(["naps"])
         assert {taken.algorithm for taken in back} == {"naps"}
         assert len(back) >= 18
-        ran = all_of(engine)
+        ran = all_of(backend)
         assert len(ran) + len(back) == 40
         assert sum(outcome.job.algorithm == "quick" for outcome in ran) == 20
 
 
-def test_if_a_slot_is_killed_its_run_is_lost_and_the_engine_goes_on():
-    with closing(start(setup_of(slow=lambda _: time.sleep(600)), 1)) as engine:
-        engine.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 2)])
-        slot = engine._backend._slots[0].pid
-        wait_until(lambda: len(descendants(slot)) > 1)
-        os.kill(slot, signal.SIGKILL)
-        found = all_of(engine)
-    assert [type(outcome) for outcome in found] == [Lost, Outcome, Outcome]
+def test_the_run_of_a_killed_worker_is_lost():
+    with closing(start_backend(setup_of(slow=lambda _: time.sleep(600)), 1)) as backend:
+        backend.submit([*jobs_of(["slow"], 1), *jobs_of(["quick"], 2)])
+        worker = backend._pool._workers[0].pid
+        wait_until(lambda: len(find_descendants(worker)) > 1)
+        os.kill(worker, signal.SIGKILL)
+        found = all_of(backend)
+    assert [type(outcome) for outcome in found] == [LostRun, RunOutcome, RunOutcome]
     assert found[0].job.algorithm == "slow"
-    assert found[0].blamed
+    assert found[0].was_running
 
 
 class Losing:
     """A backend that loses whatever it is given, and remembers what went together."""
 
-    call_seconds, slots = 10.0, 1
+    call_seconds, n_workers = 10.0, 1
 
     def __init__(self):
         self.calls = []
@@ -134,23 +134,23 @@ class Losing:
         future.set_exception(OSError("the worker is gone"))
         return future
 
-    gather = staticmethod(results)
+    gather = staticmethod(collect_results)
 
 
-def test_what_was_lost_in_company_goes_alone_before_it_is_blamed():
+def test_jobs_lost_together_are_retried_alone():
     backend = Losing()
-    pool = Pool(backend)
-    pool._seconds = 0.01  # short runs go together
+    pool = Dispatcher(backend)
+    pool._run_seconds = 0.01  # short runs go together
     wanted = jobs_of(["quick"], 8)
     pool.submit(wanted)
     first = all_of(pool)
     assert max(map(len, backend.calls)) > 1
-    assert {lost.job for lost in first if lost.blamed} == {
+    assert {lost.job for lost in first if lost.was_running} == {
         c[0] for c in backend.calls if len(c) == 1
     }
     backend.calls.clear()
     pool.submit(wanted)
-    assert all(lost.blamed for lost in all_of(pool))
+    assert all(lost.was_running for lost in all_of(pool))
     assert [len(jobs) for jobs in backend.calls] == [1] * 8
 
 
@@ -160,28 +160,28 @@ def test_solvers_that_cannot_be_loaded_stop_the_race(tmp_path, monkeypatch):
     import vanishing
 
     with ThreadPoolExecutor(1) as pool:
-        engine = start(setup_of(gone=vanishing.solver), pool)
+        backend = start_backend(setup_of(gone=vanishing.solver), pool)
         (tmp_path / "vanishing.py").unlink()
-        engine.submit(jobs_of(["gone"], 1))
+        backend.submit(jobs_of(["gone"], 1))
         with pytest.raises(SolverError, match="cannot be loaded where they are to run"):
-            engine.outcomes()
-        engine.close()
+            backend.outcomes()
+        backend.close()
 
 
-def test_an_executor_that_is_shut_down_is_said_to_be():
+def test_an_executor_that_is_shut_down_is_an_error():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    engine = start(setup_of(), pool)
+    backend = start_backend(setup_of(), pool)
     with pytest.raises(SolverError, match="takes no more jobs"):
-        engine.submit(jobs_of(["quick"], 1))
+        backend.submit(jobs_of(["quick"], 1))
     for wrong in ("dask", 2.5, [2]):
         with pytest.raises(SolverError, match="expected a number of processes"):
-            start(setup_of(), wrong)
-    with pytest.raises(SolverError, match="slots=0"):
-        Local(0)
+            start_backend(setup_of(), wrong)
+    with pytest.raises(SolverError, match="n_workers=0"):
+        LocalProcesses(0)
 
 
-def test_heavy_instances_are_warned_of():
+def test_large_instances_give_a_warning():
     setup = Setup.of({"a": solvers.quick}, {"x": b"0" * 2_000_000}, times=[1], direction="minimize")
     with pytest.warns(UserWarning, match="2.0 MB, sent with every job"):
         pack(setup)
@@ -190,13 +190,13 @@ def test_heavy_instances_are_warned_of():
 COORDINATOR = """
 import sys, time
 from polarbear.racing.jobs import Key, job
-from polarbear.running.backends.interface import start
+from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 import solvers
 from racers import SKILL, TIMES, history, race_of
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
 {make}
-engine.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+backend.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
 print("started", flush=True)
 time.sleep(600)
 """
@@ -206,11 +206,11 @@ time.sleep(600)
 @pytest.mark.parametrize(
     "make",
     [
-        "engine = start(setup, 2)",
-        "import concurrent.futures as c; engine = start(setup, c.ThreadPoolExecutor(2))",
+        "backend = start_backend(setup, 2)",
+        "import concurrent.futures as c; backend = start_backend(setup, c.ThreadPoolExecutor(2))",
     ],
 )
-def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
+def test_a_killed_coordinator_leaves_no_process(make):
     code = f"import sys; sys.path.insert(0, {str(Path(solvers.__file__).parent)!r})\n"
     words = [sys.executable, "-c", code + COORDINATOR.format(make=make)]
 
@@ -220,7 +220,7 @@ def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
                 assert coordinator.stdout.readline() == b"started\n"
                 # Two guards, each with a supervisor, a run, its child, and the next run.
                 below = wait_until(
-                    lambda: len(found := descendants(coordinator.pid)) >= 10 and found
+                    lambda: len(found := find_descendants(coordinator.pid)) >= 10 and found
                 )
             finally:
                 coordinator.kill()
@@ -234,8 +234,8 @@ def test_no_process_is_left_two_seconds_after_the_coordinator_is_killed(make):
 INTERRUPTED = """
 import os, signal
 import solvers
-from polarbear.running.backends.interface import start
-from polarbear.running.solvers.processes import descendants
+from polarbear.running.backends.interface import start_backend
+from polarbear.running.solvers.processes import find_descendants
 from polarbear.running.solvers.setup import Setup
 from waiting import left_of, running
 me, forks = os.getpid(), []
@@ -246,13 +246,13 @@ def forked():
         os.kill(me, signal.SIGINT)
 os.register_at_fork(after_in_parent=forked)
 try:
-    start(Setup.of([solvers.quick], ["i"], times=[10], direction="minimize"), 4)
+    start_backend(Setup.of([solvers.quick], ["i"], times=[10], direction="minimize"), 4)
 except KeyboardInterrupt:
-    print("heard, and left are", left_of(lambda: running(descendants(me))))
+    print("heard, and left are", left_of(lambda: running(find_descendants(me))))
 """
 
 
-def test_who_interrupts_in_the_middle_of_a_fork_is_heard_and_nobody_is_left():
+def test_an_interrupt_during_a_fork_leaves_no_process():
     code = f"import sys; sys.path.insert(0, {str(Path(solvers.__file__).parent)!r})\n"
     command = [sys.executable, "-c", code + INTERRUPTED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -262,16 +262,16 @@ def test_who_interrupts_in_the_middle_of_a_fork_is_heard_and_nobody_is_left():
 def test_outcomes_can_be_written_as_text():
     made = Job("a\n", "b;", 3, 10.0, 1, 2)
     run = made.run((1.0, 2.0), (float("inf"), 1e308), until=5.0, status=Status.KILLED)
-    outcome = Outcome(made, run, "why", 1.0, 2.0, 3, 4.0, "host", "out")
+    outcome = RunOutcome(made, run, "why", 1.0, 2.0, 3, 4.0, "host", "out")
     assert from_plain(to_plain(outcome)) == outcome
 
 
-def test_there_are_cores():
-    assert 1 <= len(cores()) <= (os.cpu_count() or 1)
+def test_list_cores():
+    assert 1 <= len(list_cores()) <= (os.cpu_count() or 1)
 
 
 @pytest.mark.slow
-def test_check_says_what_was_understood():
+def test_check_reports_each_solver():
     def silent(_):
         return None
 
@@ -298,20 +298,20 @@ def skilled(job):
 
 
 def driven(executor):
-    """A race on an engine, as whoever drives one writes it."""
+    """A race on an backend, as whoever drives one writes it."""
     race = race_of(rules=Rules(alpha=0.9, batch=(2, 4), max_runs=60))
     setup = Setup.of(
         dict.fromkeys(race.pareto, skilled), solvers.drawn, times=TIMES, direction="maximize"
     )
-    with closing(start(setup, executor)) as engine:
+    with closing(start_backend(setup, executor)) as backend:
         while jobs := race.ask():
-            engine.submit(jobs)
-            while engine.pending:
-                for outcome in engine.outcomes():
+            backend.submit(jobs)
+            while backend.pending:
+                for outcome in backend.outcomes():
                     race.tell(outcome.run)
     return history(race)
 
 
 @pytest.mark.slow
-def test_a_race_decides_the_same_wherever_its_runs_are_made():
+def test_a_race_decides_the_same_on_one_or_two_workers():
     assert driven(1) == driven(2)
