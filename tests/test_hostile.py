@@ -22,7 +22,7 @@ from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 from polarbear.store.codec import StoredEvent, event_row
 from polarbear.store.merging import merge
-from polarbear.store.repair import salvage
+from polarbear.store.repair import repair_store
 
 NAMES = (
     "; touch hacked",
@@ -76,7 +76,7 @@ def test_names_go_through_a_race_its_store_and_its_exports(raced, tmp_path, caps
         assert set(runs.algorithms) == set(NAMES)
         assert set(runs.instances) <= set(NAMES)
         assert plain(str(store.status()))
-    assert not salvage(raced, tmp_path / "copy.db").lost
+    assert not repair_store(raced, tmp_path / "copy.db").lost
     assert merge([raced, "copy.db"], "all.db").runs == len(runs)
     with pb.open_store("all.db", read_only=True) as store:
         assert store.runs() == runs

@@ -263,7 +263,7 @@ def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
         ("calibration", "{file}", *READ, "--times", "2", "--replicates", "2"),
         ("status", "{kept}/race.db"),
         ("export", "{kept}/race.db", "{tmp}/runs.csv"),
-        ("salvage", "{kept}/race.db", "{tmp}/new.db"),
+        ("repair", "{kept}/race.db", "{tmp}/new.db"),
         ("forget", "{tmp}/copy.db", "--algorithm", "bad", "--why", "to see"),
         ("merge", "{kept}/race.db", "{tmp}/all.db"),
     ],
@@ -451,7 +451,7 @@ def test_other_commands_answer_in_json(kept, tmp_path, capsys):
     found = answer(capsys, "calibration", MABBOB, *READ, "--times", 3, "--replicates", 3)
     assert found["replicates"] == 3
     assert found["verdict"] in ("calibrated", "overconfident", "underconfident", "unknown")
-    found = answer(capsys, "salvage", kept / "race.db", tmp_path / "new.db")
+    found = answer(capsys, "repair", kept / "race.db", tmp_path / "new.db")
     assert found["lost"] == {}
     found = answer(capsys, "merge", kept / "race.db", tmp_path / "new.db", tmp_path / "all.db")
     assert found["conflicts"] == []
@@ -550,7 +550,8 @@ def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch,
     script.write_text(capsys.readouterr().out)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "race.toml").touch()
-    assert completed(script, "polarbear", "s") == ["select", "serve", "status", "salvage"]
+    assert completed(script, "polarbear", "s") == ["select", "serve", "status"]
+    assert completed(script, "polarbear", "repa") == ["repair"]
     assert completed(script, "polarbear", "select", "--bet") == ["--between"]
     assert "HSGP" in completed(script, "polarbear", "analyse", "--prior", "")
     assert completed(script, "polarbear", "race", "rac") == ["race.toml"]

@@ -183,7 +183,7 @@ def test_no_reader_of_a_store_counts_them(race, kept, tmp_path, capsys):
     pb.store.merge([kept], tmp_path / "all.db")
     with pb.open_store(tmp_path / "all.db", read_only=True) as store:
         assert "good" not in store.runs().algorithms
-    pb.store.salvage(kept, tmp_path / "copy.db")
+    pb.store.repair_store(kept, tmp_path / "copy.db")
     with pb.open_store(tmp_path / "copy.db", read_only=True) as store:
         assert store.runs() == runs
 

@@ -15,7 +15,7 @@ from polarbear.racing.events import Added
 from polarbear.racing.jobs import key_of
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
-from polarbear.store import open_store, salvage, sqlite
+from polarbear.store import open_store, repair_store, sqlite
 from polarbear.store.codec import StoredEvent, event_row
 from racers import drive, race_of
 
@@ -65,7 +65,7 @@ def test_every_readable_row_of_60_truncated_files_is_rescued(sound, tmp_path):
         (tmp_path / "cut.db").write_bytes(part)
         there = physically_there(sound, part)
         try:
-            salvage(tmp_path / "cut.db", tmp_path / f"{k}.db", like=sound)
+            repair_store(tmp_path / "cut.db", tmp_path / f"{k}.db", like=sound)
         except StoreError:
             assert there is None
             continue
@@ -82,21 +82,21 @@ def test_a_store_without_its_first_event_says_what_is_needed(sound, tmp_path, ca
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("DELETE FROM events WHERE seq = 1")
     connection.close()
-    assert main(["salvage", str(path), new]) == 1
+    assert main(["repair", str(path), new]) == 1
     assert "--like STORE" in capsys.readouterr().err
-    assert main(["salvage", str(path), new, "--like", str(sound)]) == 0
+    assert main(["repair", str(path), new, "--like", str(sound)]) == 0
     with open_store(sound, read_only=True) as one, open_store(new, read_only=True) as two:
         assert {key_of(run) for run in two.runs()} >= {key_of(run) for run in one.runs()}
         assert next(one.read()) == next(two.read())
 
 
-def test_salvage_leaves_a_newer_format_alone(sound, tmp_path):
+def test_repair_leaves_a_newer_format_alone(sound, tmp_path):
     path = shutil.copy(sound, tmp_path / "race.db")
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(f"PRAGMA user_version = {sqlite.FORMAT + 1}")
     connection.close()
     with pytest.raises(StoreError, match="upgrade PolarBear to read it"):
-        salvage(path, tmp_path / "new.db")
+        repair_store(path, tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
 
 
@@ -167,4 +167,4 @@ def test_events_made_by_hand_are_refused_in_words(tmp_path, line, version):
         with open_store(path, read_only=True) as store, suppress(PolarBearError):
             use(store)
     with suppress(PolarBearError):
-        salvage(path, tmp_path / "new.db")
+        repair_store(path, tmp_path / "new.db")

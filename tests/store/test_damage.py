@@ -20,10 +20,10 @@ from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
-from polarbear.store import database, lease, sqlite
+from polarbear.store import database, sqlite, writer_lock
 from polarbear.store.codec import blob_row
 from polarbear.store.opening import open_store
-from polarbear.store.repair import salvage
+from polarbear.store.repair import repair_store
 from racers import drive, quick_fit, race_of
 
 
@@ -184,12 +184,12 @@ def test_numbers_of_runs_that_do_not_add_up_are_noticed(path, race, sql):
     assert read(path) == race.events
     with (
         open_store(path, read_only=True) as store,
-        pytest.raises(StoreError, match="do not add up; `polarbear salvage"),
+        pytest.raises(StoreError, match="do not add up; `polarbear repair"),
     ):
         store.status()
     with pytest.raises(StoreError, match="do not add up"):
         open_store(path)
-    assert not salvage(path, path.with_name("new.db")).lost
+    assert not repair_store(path, path.with_name("new.db")).lost
 
 
 def test_rows_that_change_places_are_noticed(path):
@@ -201,11 +201,11 @@ def test_rows_that_change_places_are_noticed(path):
 
 def test_a_writer_does_not_guess_names(path):
     change(path, "UPDATE names SET name = CAST('x' AS BLOB) WHERE id = 1")
-    with pytest.raises(StoreError, match="the names are damaged; `polarbear salvage"):
+    with pytest.raises(StoreError, match="the names are damaged; `polarbear repair"):
         open_store(path)
     change(path, "UPDATE names SET crc = 0 WHERE id = 1")
     with pytest.raises(StoreError, match="the names are damaged"):
-        open_store(path)  # and the lease was let go of
+        open_store(path)  # and the lock was released
 
 
 # Files that are no stores
@@ -252,7 +252,7 @@ def test_a_store_of_every_format_there_was_is_read(file, tmp_path):
     assert len(FILES) == sqlite.FORMAT
     path = shutil.copy(file, tmp_path / "old.db")
     if file.stem != f"format-{sqlite.FORMAT}":
-        assert not salvage(path, tmp_path / "new.db").lost
+        assert not repair_store(path, tmp_path / "new.db").lost
         path = tmp_path / "new.db"
     again = Race.from_events(read(path), fit=quick_fit)
     assert (again.n_runs, again.pareto) == (40, ("early", "good", "late"))
@@ -286,7 +286,7 @@ def test_an_older_format_is_upgraded_by_copying(path, race, tmp_path, monkeypatc
     sqlite._schema.cache_clear()
     with pytest.raises(StoreError, match=r"has format 1, .* copies it into the present format"):
         open_store(path)
-    assert not salvage(path, tmp_path / "new.db").lost
+    assert not repair_store(path, tmp_path / "new.db").lost
     assert read(tmp_path / "new.db") == race.events
 
 
@@ -310,7 +310,7 @@ def test_whatever_a_stranger_planted_is_refused(path, planted):
             open_store(path, read_only=read_only)
     if "VIEW" in planted or "TRIGGER" in planted:
         with pytest.raises(StoreError, match="holds triggers or views"):
-            salvage(path, path.with_name("new.db"))
+            repair_store(path, path.with_name("new.db"))
 
 
 def test_a_pickle_in_a_blob_is_data(path, tmp_path):
@@ -352,7 +352,7 @@ def test_network_file_systems_are_refused(tmp_path, monkeypatch):
         f"22 1 254:1 / / rw - ext4 /dev/vda rw\n"
         f"36 22 0:44 / {tmp_path}/home\\040dir rw,relatime - nfs4 server:/home rw\n"
     )
-    monkeypatch.setattr(lease, "MOUNTS", table)
+    monkeypatch.setattr(writer_lock, "MOUNTS", table)
     home = tmp_path / "home dir"
     home.mkdir()
     with pytest.raises(StoreError, match=r"network file system \(nfs4\).*postgresql://"):
@@ -366,22 +366,22 @@ def test_network_file_systems_are_refused(tmp_path, monkeypatch):
         open_store(home / "race.db", read_only=True)
 
 
-# Salvage
+# Repair
 
 
-def test_salvage_of_a_sound_store_is_a_copy(path, race, tmp_path):
-    found = salvage(path, tmp_path / "new.db")
+def test_repair_of_a_sound_store_is_a_copy(path, race, tmp_path):
+    found = repair_store(path, tmp_path / "new.db")
     assert str(found) == f"{len(race.events)} events copied, nothing is lost"
     assert read(tmp_path / "new.db") == race.events
-    with pytest.raises(StoreError, match="is there already"):
-        salvage(path, tmp_path / "new.db")
+    with pytest.raises(StoreError, match="exists already"):
+        repair_store(path, tmp_path / "new.db")
 
 
-def test_salvage_keeps_the_events_before_the_damage_and_the_runs_after_it(path, race, tmp_path):
+def test_repair_keeps_the_events_before_the_damage_and_the_runs_after_it(path, race, tmp_path):
     seq = next(k for k, e in enumerate(race.events, 1) if isinstance(e, Told) and k > 60)
     change(path, "UPDATE runs SET until = 1e9 WHERE seq = ?", seq)
     new = tmp_path / "new.db"
-    found = salvage(path, new)
+    found = repair_store(path, new)
     assert found.copied == seq - 1
     assert list(found.lost) == [seq]
     assert f"event {seq} is damaged" in str(found)
@@ -396,7 +396,7 @@ def test_salvage_keeps_the_events_before_the_damage_and_the_runs_after_it(path, 
     assert again.ended
 
 
-def test_salvage_of_every_truncated_file_is_a_race_or_an_error(sound, race, tmp_path):
+def test_repair_of_every_truncated_file_is_a_race_or_an_error(sound, race, tmp_path):
     whole = sound.read_bytes()
     runs = {key_of(run): run for run in race.runs}
     saved = 0
@@ -404,7 +404,7 @@ def test_salvage_of_every_truncated_file_is_a_race_or_an_error(sound, race, tmp_
         path, new = tmp_path / f"{length}.db", tmp_path / f"{length}-new.db"
         path.write_bytes(whole[:length])
         try:
-            salvage(path, new)
+            repair_store(path, new)
         except StoreError:
             assert not new.exists()
             continue
@@ -416,7 +416,7 @@ def test_salvage_of_every_truncated_file_is_a_race_or_an_error(sound, race, tmp_
 
 
 @pytest.mark.slow
-def test_salvage_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, tmp_path):
+def test_repair_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, tmp_path):
     whole = sound.read_bytes()
     rng = random.Random(5)
     runs = {key_of(run): run for run in race.runs}
@@ -425,7 +425,7 @@ def test_salvage_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, t
         path, new = tmp_path / "race.db", tmp_path / f"{k}.db"
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
         try:
-            found = salvage(path, new)
+            found = repair_store(path, new)
         except StoreError:
             continue
         again = Race.from_events(read(new), fit=quick_fit)
@@ -434,13 +434,13 @@ def test_salvage_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, t
         assert again.n_runs >= len(runs) - len(found.lost)
 
 
-def test_salvage_adds_those_whose_coming_is_lost(tmp_path):
+def test_repair_adds_those_whose_coming_is_lost(tmp_path):
     run = Run("a", "i", (1.0,), (1.0,), 4.0, 0, Status.CUT)
     race = race_of(["early", "late"])
     with open_store(tmp_path / "race.db") as store:
         store.append([*race.events[:1], Added("a"), Added("b"), Imported(run), Removed("a", "")])
         store.append([Added("a"), Added("c"), Added("c")])
     change(tmp_path / "race.db", "DELETE FROM events WHERE seq = 2")
-    salvage(tmp_path / "race.db", tmp_path / "new.db")
+    repair_store(tmp_path / "race.db", tmp_path / "new.db")
     names = [Added("b"), Added("a"), Imported(run), Removed("a", ""), Added("a"), Added("c")]
     assert read(tmp_path / "new.db")[1:] == names

@@ -1,4 +1,4 @@
-"""Runs that were extended or tried again, through merging and salvaging: one run, no value lost."""
+"""Runs that were extended or tried again, through merging and repair: one run, no value lost."""
 
 import sqlite3
 
@@ -9,7 +9,7 @@ from polarbear.racing.events import Asked, Imported, Told
 from polarbear.racing.jobs import Key, job, key_of
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
-from polarbear.store import merge, open_store, salvage
+from polarbear.store import merge, open_store, repair_store
 from racers import drive, quick_fit, race_of, solve
 
 WHOLE = Run("good", "f", (1.0, 2.0, 4.0), (1.0, 2.0, 3.0), 4.0)
@@ -106,11 +106,11 @@ def test_sites_that_contradict_each_other_are_conflicts(tmp_path, other):
     into = tmp_path / "all.db"
     merge(paths[:1], into)
     found = merge(paths[1:], into)
-    assert [remark.refused.run for remark in found.conflicts] == [other]
+    assert [conflict.refused.run for conflict in found.conflicts] == [other]
     assert only_run(into) == (0, 4.0, Status.CUT, 3)
     with open_store(into, read_only=True) as store:
-        (remark,) = store.remarks()
-        kept = list(store.read())[remark.event - 1]
+        (conflict,) = store.conflicts()
+        kept = list(store.read())[conflict.event - 1]
     assert key_of(kept.run)[:2] == key_of(other)[:2]
 
 
@@ -140,23 +140,23 @@ FIRST = len(race_of(["good", "bad"], instances=["f"]).events) + 1
 
 
 @pytest.mark.parametrize("lost", range(FIRST, FIRST + 4))
-def test_salvage_makes_one_run_of_an_extended_one(tmp_path, lost):
+def test_repair_makes_one_run_of_an_extended_one(tmp_path, lost):
     """Whichever event is lost: who asked, the run, who asked for more, the extension."""
     path = extended(tmp_path / "1.db", seen(2.0), seen(4.0, repetition=1))
-    salvage(damaged(path, lost), tmp_path / "new.db")
+    repair_store(damaged(path, lost), tmp_path / "new.db")
     until = 2.0 if lost == FIRST + 3 else 4.0
     assert only_run(tmp_path / "new.db")[:2] == (0, until)
 
 
 @pytest.mark.parametrize("lost", range(FIRST, FIRST + 4))
-def test_salvage_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
+def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
     events = (
         asked(0, 4.0),
         Told(seen(1.0, Status.CRASHED)),
         Asked((job(0, Key("good", "f", 1), 4.0),), 0),
         Told(seen(4.0, repetition=1)),
     )
-    salvage(damaged(site(tmp_path / "1.db", *events), lost), tmp_path / "new.db")
+    repair_store(damaged(site(tmp_path / "1.db", *events), lost), tmp_path / "new.db")
     with open_store(tmp_path / "new.db", read_only=True) as store:
         race = Race.from_events(store.read(), fit=quick_fit)
         assert store.status().wanted == len(race.state.wanted)

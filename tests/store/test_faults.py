@@ -290,7 +290,7 @@ def test_a_server_that_restarts_is_waited_for(server):
 
 
 def test_a_server_that_stays_away_is_said_and_later_it_goes_on(server, monkeypatch):
-    monkeypatch.setattr("polarbear.store.postgres.PATIENCE", 0.2)
+    monkeypatch.setattr("polarbear.store.postgres.RECONNECT_SECONDS", 0.2)
     with open_store(f"{server.url}#away") as store:
         store.append([BEGIN])
         server.stop()

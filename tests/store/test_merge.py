@@ -53,11 +53,11 @@ def test_different_outcomes_of_one_run_are_conflicts_and_the_first_stays(tmp_pat
     assert len(found.conflicts) == found.known > 0
     with open_store(tmp_path / "all.db", read_only=True) as store:
         kept = {key_of(run): run for run in store.runs()}
-        assert list(found.conflicts) == store.remarks()
+        assert list(found.conflicts) == store.conflicts()
     for run in races[0].runs:
         assert list(kept[key_of(run)].value) == list(run.value)
-    for remark in found.conflicts:
-        assert list(kept[key_of(remark.refused.run)].value) != list(remark.refused.run.value)
+    for conflict in found.conflicts:
+        assert list(kept[key_of(conflict.refused.run)].value) != list(conflict.refused.run.value)
     assert "with another outcome" in str(found)
 
 
@@ -95,7 +95,7 @@ def test_races_that_cannot_be_compared_are_not_merged(tmp_path, other, said):
     paths = [site(tmp_path / "1.db", race_of()), site(tmp_path / "2.db", other)]
     with pytest.raises(StoreError, match=said):
         merge(paths, tmp_path / "all.db")
-    with pytest.raises(StoreError, match="nothing to merge"):
+    with pytest.raises(StoreError, match="at least one source"):
         merge([], tmp_path / "all.db")
 
 
@@ -113,7 +113,7 @@ def test_who_left_everywhere_leaves(tmp_path):
 # The command line
 
 
-def test_status_export_and_salvage_while_the_race_runs(where, tmp_path, capsys):
+def test_status_export_and_repair_while_the_race_runs(where, tmp_path, capsys):
     name = "bad; $(reboot) 'x' \"y\" ../.."
     race = race_of(["good", name, "\x1b[2Jclear\n"], seed=2, clock="evaluations")
     jobs = {job.algorithm: job for job in race.ask()}
@@ -128,7 +128,7 @@ def test_status_export_and_salvage_while_the_race_runs(where, tmp_path, capsys):
         assert name in said
         assert r"\x1b[2Jclear\n" in said  # nothing that a terminal obeys
         if "#" not in where:
-            assert main(["salvage", where, str(tmp_path / "new.db")]) == 0
+            assert main(["repair", where, str(tmp_path / "new.db")]) == 0
             assert "nothing is lost" in capsys.readouterr().out
             assert main(["merge", where, str(tmp_path / "new.db"), str(tmp_path / "all.db")]) == 0
             assert capsys.readouterr().out.startswith("2 runs added, 2 runs known already")
@@ -139,7 +139,7 @@ def test_status_export_and_salvage_while_the_race_runs(where, tmp_path, capsys):
 
 def test_errors_are_said(tmp_path, capsys):
     (tmp_path / "odd.db").write_text("hello")
-    for command in (["status"], ["export"], ["salvage"]):
+    for command in (["status"], ["export"], ["repair"]):
         rest = [] if command == ["status"] else [str(tmp_path / "out")]
         assert main([*command, str(tmp_path / "odd.db"), *rest]) == 1
         assert "polarbear: " in capsys.readouterr().err

@@ -22,7 +22,7 @@ from polarbear.racing.events import Asked, Decided, Told
 from polarbear.racing.jobs import key_of
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
-from polarbear.store import merge, open_store, salvage
+from polarbear.store import merge, open_store, repair_store
 from racers import quick_fit, race_of, solve
 
 NAMES = ("early", "late", "good")
@@ -146,7 +146,7 @@ class Paths(RuleBasedStateMachine):
         with open_store(path, read_only=True) as store:
             merged = {key_of(run)[:2]: run for run in store.runs()}
             assert len(merged) == len(store.runs())
-            refused = [plain(remark.refused.run) for remark in store.remarks()]
+            refused = [plain(conflict.refused.run) for conflict in store.conflicts()]
             Race.from_events(store.read(), fit=quick_fit).ask()
         assert times == 1 or found.runs == 0
         for one in self.sites:
@@ -171,7 +171,7 @@ class Paths(RuleBasedStateMachine):
         for table in ("events", "runs", "trajectories"):
             connection.execute(f"DELETE FROM {table} WHERE seq = ?", (lost,))
         connection.close()
-        salvage(copy, new)
+        repair_store(copy, new)
         event = events[lost - 1]
         gone = key_of(event.run) if isinstance(event, Told) else None
         kept = [(seed, run) for seed, run in one.told if key_of(run) != gone]

@@ -126,12 +126,12 @@ class Keeping(RuleBasedStateMachine):
             assert list(reader.read()) == self.model
 
     @rule()
-    def remarks(self):
-        found = {(key_of(r.refused.run), repr(r.refused)) for r in self.store.remarks()}
+    def conflicts(self):
+        found = {(key_of(r.refused.run), repr(r.refused)) for r in self.store.conflicts()}
         assert found == self.refused
         events = list(self.store.read())
-        for remark in self.store.remarks():
-            assert key_of(events[remark.event - 1].run) == key_of(remark.refused.run)
+        for conflict in self.store.conflicts():
+            assert key_of(events[conflict.event - 1].run) == key_of(conflict.refused.run)
 
     @rule()
     def look(self):
@@ -277,7 +277,7 @@ def test_the_first_run_stays_and_another_one_is_remarked(store):
     store.append([Told(run_of()), Imported(run_of()), Added("a"), Told(run_of(value=3.0))])
     store.append([Told(run_of(value=3.0))])
     assert list(store.read()) == [BEGIN, Told(run_of()), Added("a")]
-    assert [tuple(remark) for remark in store.remarks()] == [(2, Told(run_of(value=3.0)))]
+    assert [tuple(conflict) for conflict in store.conflicts()] == [(2, Told(run_of(value=3.0)))]
     assert "1 run came twice with different outcomes" in str(store.status())
 
 

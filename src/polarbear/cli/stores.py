@@ -1,4 +1,4 @@
-"""Commands about the store of a race: status, export, forget, merge, salvage."""
+"""Commands about the store of a race: status, export, forget, merge, repair."""
 
 import argparse
 from pathlib import PurePath
@@ -24,28 +24,28 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("merge site-1.db site-2.db all.db",),
         run=_run_merge,
     )
-    salvage = add_command(
+    repair = add_command(
         commands,
-        "salvage",
+        "repair",
         "repair a damaged store: copy every readable row to a new file",
         "Also converts a store of an earlier format. The old file is only read.",
         positionals="STORE TARGET",
-        examples=("salvage race.db repaired.db",),
-        run=_run_salvage,
+        examples=("repair race.db repaired.db",),
+        run=_run_repair,
     )
     add_file_argument(merge, "stores", nargs="+", metavar="store", help=STORE_HELP)
     add_file_argument(
         merge, "target", help="a new store, or the store of a race, which is extended"
     )
-    add_file_argument(salvage, "store", help="the damaged file")
-    add_file_argument(salvage, "target", help="the new file to write")
+    add_file_argument(repair, "store", help="the damaged file")
+    add_file_argument(repair, "target", help="the new file to write")
     add_file_argument(
-        salvage,
+        repair,
         "--like",
         metavar="STORE",
         help="a store of the same race, if the first event of the damaged one is lost",
     )
-    for parser in (merge, salvage):
+    for parser in (merge, repair):
         add_json_option(parser)
     _add_forget(commands)
 
@@ -200,7 +200,7 @@ def _run_forget(arguments: argparse.Namespace) -> int:
 
 def _run_merge(arguments: argparse.Namespace) -> int:
     merged = polarbear.store.merge(arguments.stores, arguments.target)
-    run_ids = [remark.refused.run for remark in merged.conflicts]
+    run_ids = [conflict.refused.run for conflict in merged.conflicts]
     lines = [
         f"repetition {run_id.repetition} of {run_id.algorithm!r} on instance {run_id.instance!r}"
         for run_id in run_ids
@@ -214,7 +214,7 @@ def _run_merge(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_salvage(arguments: argparse.Namespace) -> int:
-    salvaged = polarbear.store.salvage(arguments.store, arguments.target, like=arguments.like)
-    print_answer(arguments, salvaged, {**salvaged._asdict(), "target": arguments.target})
+def _run_repair(arguments: argparse.Namespace) -> int:
+    summary = polarbear.store.repair_store(arguments.store, arguments.target, like=arguments.like)
+    print_answer(arguments, summary, {**summary._asdict(), "target": arguments.target})
     return 0

@@ -61,9 +61,9 @@ IMPROVEMENT_BYTES = 16
 
 
 class Run(NamedTuple):
-    """One algorithm on one instance with one seed, watched ``until`` a time.
+    """One run of an algorithm on an instance with one seed, observed ``until`` a time.
 
-    ``time`` and ``value`` say what was found when, in any order; ``repetition`` tells runs on the
+    ``time`` and ``value`` hold the improvements in any order; ``repetition`` tells runs on the
     same instance apart, and may be a seed.
 
     >>> run = Run("CSA", "sphere", time=[10, 80], value=[4.0, 0.5], until=100)
@@ -80,7 +80,7 @@ class Run(NamedTuple):
     status: Status = Status.CUT
 
     def name(self, *, with_status: bool = False) -> str:
-        """Which run it is, in words.
+        """Return the algorithm, the instance and the repetition as text.
 
         >>> Run("CSA", "sphere", [], [], until=0).name()
         'CSA on sphere (repetition 0)'

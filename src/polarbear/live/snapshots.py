@@ -15,7 +15,7 @@ from polarbear.racing.race import Race
 from polarbear.reporting.content import make_document
 from polarbear.reporting.page import render_document
 from polarbear.store.opening import open_store
-from polarbear.store.postgres import RACE
+from polarbear.store.postgres import DEFAULT_RACE
 
 LEAST = 1.0
 """Seconds between two looks at the store."""
@@ -101,4 +101,4 @@ def _short(name: str) -> str:
     >>> _short("postgresql://ann:secret@host/races")
     'polarbear'
     """
-    return unquote(urlsplit(name).fragment) or RACE if "://" in name else Path(name).name
+    return unquote(urlsplit(name).fragment) or DEFAULT_RACE if "://" in name else Path(name).name

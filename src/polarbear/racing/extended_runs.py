@@ -1,7 +1,7 @@
 """Runs that were extended: made again with the same seed, until a later horizon.
 
 A run and its extensions have a repetition each and are one run: ``effective_runs`` makes it.
-The race, the store, merging and salvaging all count runs by this rule and by no other.
+The race, the store, merging and repair all count runs by this rule and by no other.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,22 +1,21 @@
-"""Where the events of a race are kept: durable before they are acted on, read while the race runs.
+"""Stores of races: durable logs of events in SQLite files or PostgreSQL databases.
 
-``open_store`` opens a file (SQLite) or a PostgreSQL database. A store appends and reads; the rest
-follows from the events.
+The coordinator, the live page and the command line import this package; it imports ``racing``.
 """
 
-from polarbear.store.log import Remark, Store
+from polarbear.store.log import ConflictingRun, Store
 from polarbear.store.merging import Merged, merge
 from polarbear.store.opening import open_store
 from polarbear.store.overview import Overview
-from polarbear.store.repair import Salvaged, salvage
+from polarbear.store.repair import RepairSummary, repair_store
 
 __all__ = [
+    "ConflictingRun",
     "Merged",
     "Overview",
-    "Remark",
-    "Salvaged",
+    "RepairSummary",
     "Store",
     "merge",
     "open_store",
-    "salvage",
+    "repair_store",
 ]

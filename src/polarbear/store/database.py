@@ -1,4 +1,4 @@
-"""What a store needs of a database, its tables, and who may write."""
+"""The tables of a store, the interface of its database, and the errors about its writer."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from polarbear.errors import StoreError
 from polarbear.store.codec import Head, describe_holder, encode_holder
 
 FORMAT = 1
-"""Of the tables. Raise it with a step in ``sqlite.UPGRADES`` whenever they change."""
+"""The number of this set of tables; raise it with a step in ``sqlite.UPGRADES``."""
 
 TABLES = {
     "head": "id {integer} PRIMARY KEY CHECK (id = 1), "
@@ -29,51 +29,51 @@ TABLES = {
     "remarks": "seq {integer} NOT NULL, body {blob} NOT NULL, crc {integer} NOT NULL, "
     "PRIMARY KEY (seq, crc)",
 }
-"""One number, ``seq``, orders all events, whichever table they are in: 1, 2, 3, ... without gap."""
+"""The number ``seq`` orders the events of all tables: 1, 2, 3, ... without a gap."""
 
 
 class Statement(NamedTuple):
-    """One statement, with question marks, for all of these rows."""
+    """An SQL statement with question marks, to be executed once for each row."""
 
     sql: str
     rows: Sequence[Sequence[Any]]
 
 
 class Conflict(Exception):  # noqa: N818 (it is caught, never shown)
-    """A run is there already, and nothing was written."""
+    """A run with the same key is stored already, and nothing was written."""
 
 
 class Database(Protocol):
-    """Rows in and out; how it locks, reconnects and fails is its own business."""
+    """Reads and writes rows; locks, connections and their errors are left to the database."""
 
     name: str
-    """For messages."""
+    """The address of the store, for messages."""
     head: Head
-    """As this writer has left it; of a reader, as it was when it was opened."""
+    """The head after the last write; if read-only, the head when the store was opened."""
     read_only: bool
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of one query."""
+        """Return all rows of a query."""
         ...
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
-        """All of it or nothing, durable on return; the store then goes as far as ``last``.
+        """Execute all statements or none, durably; ``last`` is the number of the last event.
 
-        ``Conflict`` if a run is there already. After any other error it is not known whether it
-        was written; ``refresh`` finds out.
+        Raises ``Conflict`` if a run is stored already. After any other error the statements may
+        have been executed or not; ``refresh`` finds out.
         """
         ...
 
     def refresh(self) -> None:
-        """Read again how far the store goes; an error if somebody else writes to it now."""
+        """Read the head again; raise an error if another process has become the writer."""
         ...
 
     def size(self) -> int:
-        """How many bytes it takes."""
+        """Return the size of the store in bytes."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the database, and release the lock of its writer."""
         ...
 
 
@@ -81,29 +81,29 @@ HEAD = "SELECT epoch, last, holder, crc FROM head"
 TAKE_OVER = "UPDATE head SET epoch = ?, last = ?, holder = ?, crc = ?"
 
 
-def fence(old: Head, new: Head) -> Statement:
-    """Move the head on, if nobody else has done so since; one row is changed, or none."""
+def advance_head(old: Head, new: Head) -> Statement:
+    """Return the statement that replaces the head, unless another process has replaced it."""
     sql = "UPDATE head SET last = ?, crc = ? WHERE epoch = ? AND last = ?"
     return Statement(sql, [(new.last, new.crc, old.epoch, old.last)])
 
 
-def superseded(name: str, head: Head) -> StoreError:
-    """What a writer is told that has been replaced."""
+def replaced_writer_error(name: str, head: Head) -> StoreError:
+    """Make the error for a writer that another process has replaced."""
     return StoreError(
         f"{name}: another coordinator has taken over ({describe_holder(head.holder)}), "
         "and nothing of this was stored; stop this one"
     )
 
 
-def occupied(name: str, holder: bytes) -> StoreError:
-    """What a second writer is told."""
+def second_writer_error(name: str, holder: bytes) -> StoreError:
+    """Make the error for a second writer."""
     return StoreError(
         f"{name} is being written to by {describe_holder(holder)}; there can be one coordinator at "
         "a time (read_only=True reads meanwhile)"
     )
 
 
-def me() -> bytes:
-    """Who holds a store that this process holds."""
+def encode_this_process() -> bytes:
+    """Encode this process as the writer of a store."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return encode_holder(socket.gethostname(), os.getpid(), now)

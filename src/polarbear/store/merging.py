@@ -1,4 +1,4 @@
-"""``merge``: the runs of races at several sites in one store."""
+"""``merge``: combine the runs of several stores in one store."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -31,18 +31,18 @@ from polarbear.racing.events import (
 from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key, key_of
 from polarbear.racing.state import FAILED
-from polarbear.store.log import CHUNK, Remark, Store
+from polarbear.store.log import CHUNK, ConflictingRun, Store
 from polarbear.store.opening import open_store
 
-Where = str | PathLike[str]
+StorePath = str | PathLike[str]
 Details = tuple[tuple[str, str], ...]
 
 
 class Merged(NamedTuple):
-    """What a merge added.
+    """The numbers of runs that a merge added, and of those stored already.
 
-    ``runs``: how many runs were added, or are known for longer now. ``conflicts``: the runs that
-    were there already with another outcome, and were left out.
+    ``runs``: runs that are new, or extend stored ones. ``known``: runs that were stored already.
+    ``conflicts``: runs among these with a different outcome, which were refused.
 
     >>> print(Merged(12, 3, ()))
     12 runs added, 3 runs known already, 0 of them with another outcome
@@ -50,7 +50,7 @@ class Merged(NamedTuple):
 
     runs: int
     known: int
-    conflicts: tuple[Remark, ...]
+    conflicts: tuple[ConflictingRun, ...]
 
     def __str__(self) -> str:
         return (
@@ -59,20 +59,21 @@ class Merged(NamedTuple):
         )
 
 
-def merge(sources: Iterable[Where], target: Where) -> Merged:
-    """Put the runs of several stores into one, as runs that were there before it asked.
+def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
+    """Import the runs of several stores into one store.
 
     The races must have the same times, direction and clock. A run (algorithm, instance,
-    repetition) counts once, as long as any site has watched it; if two sites report it
-    differently, the first one stays and the other is a conflict. Merging twice is merging once.
+    repetition) counts once, until the latest time at which any store observed it. If two stores
+    disagree on a run, the first one stays and the other is a conflict. A second merge of the same
+    stores adds nothing.
 
     Parameters
     ----------
     sources
-        The stores to read; they may be in use.
+        The stores to read; other processes may write to them meanwhile.
     target
-        A new store, which takes seed and rules of the first source, or the store of a race. Who
-        takes part at any site takes part in it, and the next ``ask`` decides by all runs.
+        A new store, which gets the seed and the rules of the first source, or the store of a race.
+        Algorithms of any source take part in it, and the next ``ask`` decides with all runs.
 
     Examples
     --------
@@ -93,37 +94,38 @@ def merge(sources: Iterable[Where], target: Where) -> Merged:
     with ExitStack() as stack:
         stores = [stack.enter_context(open_store(where, read_only=True)) for where in sources]
         if not stores:
-            raise StoreError("there is nothing to merge")
+            raise StoreError("merge needs at least one source, got none")
         into = stack.enter_context(open_store(target))
-        _check([*([into] if into.n_events else []), *stores])
-        identity = _identity(into, stores)
+        _check_comparable([*([into] if into.n_events else []), *stores])
+        identity = _new_identity(into, stores)
         if not into.n_events:
             into.append([_started(stores[0])])
-        there = len(into.remarks())
-        into.append([*_who(into, stores), *_offers(into, stores), *identity])
-        given, added = map(sum, zip(*(_copy(source, into) for source in stores), strict=True))
-        return Merged(added, given - added, tuple(into.remarks()[there:]))
+        n_conflicts = len(into.conflicts())
+        members, offers = _new_members(into, stores), _new_offers(into, stores)
+        into.append([*members, *offers, *identity])
+        given, added = map(sum, zip(*(_copy_runs(store, into) for store in stores), strict=True))
+        return Merged(added, given - added, tuple(into.conflicts()[n_conflicts:]))
 
 
-def _check(stores: list[Store]) -> None:
-    """Refuse races whose runs cannot be compared."""
+def _check_comparable(stores: list[Store]) -> None:
+    """Raise an error if runs of these races cannot be compared."""
     first, *others = ((store.name, _started(store)) for store in stores)
-    for name, begun in others:
+    for name, start in others:
         for what in ("times", "direction", "clock", "endless"):
-            if getattr(begun, what) != getattr(first[1], what):
+            if getattr(start, what) != getattr(first[1], what):
                 raise StoreError(
                     f"{name} cannot be merged with {first[0]}: their {what} differ "
-                    f"({_short(getattr(begun, what))} and {_short(getattr(first[1], what))})"
+                    f"({_shorten(getattr(start, what))} and {_shorten(getattr(first[1], what))})"
                 )
-        if begun.endless and begun.seed != first[1].seed:
+        if start.endless and start.seed != first[1].seed:
             raise StoreError(
                 f"{name} cannot be merged with {first[0]}: their instances are made from the seeds "
-                f"of the races, which differ ({begun.seed} and {first[1].seed})"
+                f"of the races, which differ ({start.seed} and {first[1].seed})"
             )
 
 
-def _identity(into: Store, stores: list[Store]) -> list[Identified]:
-    """What names stand for somewhere, and is not known here; sites must mean the same files."""
+def _new_identity(into: Store, stores: list[Store]) -> list[Identified]:
+    """Return the fingerprints that ``into`` lacks; raise an error if an instance file differs."""
     known = into.origins().identity if into.n_events else Identified()
     merged, where = known, dict.fromkeys(known.instances, into.name)
     for store in stores:
@@ -144,9 +146,9 @@ def _identity(into: Store, stores: list[Store]) -> list[Identified]:
     return [Identified(**new)] if any(new.values()) else []
 
 
-def _short(value: object) -> str:
-    said = repr(value)
-    return said if len(said) <= 40 else f"{said[:37]}..."
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _started(store: Store) -> Started:
@@ -156,8 +158,8 @@ def _started(store: Store) -> Started:
     return first
 
 
-def _who(into: Store, stores: list[Store]) -> Iterator[Event]:
-    """Those who take part somewhere, and not here yet; who left everywhere, leaves here too."""
+def _new_members(into: Store, stores: list[Store]) -> Iterator[Event]:
+    """Yield events for algorithms that ``into`` lacks; one removed in all stores stays removed."""
     own = into.status()
     here = {*own.racing, *own.eliminated, *own.removed}
     seen = [store.status() for store in stores]
@@ -169,8 +171,8 @@ def _who(into: Store, stores: list[Store]) -> Iterator[Event]:
             yield Removed(name, "removed at every site")
 
 
-def _offers(into: Store, stores: list[Store]) -> list[Event]:
-    """The instances that are offered somewhere, and not here yet."""
+def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
+    """Return the event that offers the instances that ``into`` lacks."""
 
     def offered(store: Store) -> set[str]:
         return {name for event in store.of_kind(Offered) for name in event.instances}
@@ -179,21 +181,21 @@ def _offers(into: Store, stores: list[Store]) -> list[Event]:
     return [Offered(tuple(sorted(new, key=natural_sort_key)))] if new else []
 
 
-def _copy(source: Store, into: Store) -> tuple[int, int]:
-    """Copy the runs: how many there are, and how many of them told something new."""
+def _copy_runs(source: Store, into: Store) -> tuple[int, int]:
+    """Copy runs, and return the number of runs in the source and of those that were new."""
     given = added = 0
-    known, runs, notes = _Attempts(into), _counting_runs(source), _Notes(source, into)
-    while some := list(islice(runs, CHUNK)):
-        events, refused = _compare(some, into, known)
+    attempts, runs, notes = _Attempts(into), _read_counting_runs(source), _RunNotes(source, into)
+    while chunk := list(islice(runs, CHUNK)):
+        events, conflicts = _compare(chunk, into, attempts)
         into.append([*events, *notes.of([e.run for e in events if isinstance(e, Imported)])])
-        into.add_remarks(refused)
-        given += len(some)
+        into.add_conflicts(conflicts)
+        given += len(chunk)
         added += sum(isinstance(event, Imported) for event in events)
     return given, added
 
 
-class _Notes:
-    """What a site knows about its runs: why they failed, and which process made them."""
+class _RunNotes:
+    """Why runs of a store failed, and which processes made them."""
 
     def __init__(self, source: Store, into: Store) -> None:
         self._failed = {(*event.key[:2], event.status): event for event in source.of_kind(Failed)}
@@ -204,7 +206,7 @@ class _Notes:
         self._numbers: dict[Details, int] = {tuple(own.items()): n for n, own in there.items()}
 
     def of(self, runs: Iterable[Run]) -> Iterator[Event]:
-        """The events about these runs, under the numbers of the target."""
+        """Yield the events about these runs, with the worker numbers of the target."""
         made: defaultdict[Details, list[Key]] = defaultdict(list)
         for run in runs:
             failed = self._failed.get((run.algorithm, run.instance, run.status))
@@ -220,7 +222,7 @@ class _Notes:
 
 
 class _Attempts:
-    """What a store says about several attempts at one run."""
+    """The links of a store between several attempts at one run."""
 
     def __init__(self, store: Store) -> None:
         jobs = [job for event in store.of_kind(Asked) for job in event.jobs if job.repetition]
@@ -230,13 +232,13 @@ class _Attempts:
         self.superseded = {event.key for event in replaced}
         self._last = {event.key._replace(repetition=event.by) for event in replaced}
         self.pairs = {key[:2] for key in (*(job.key for job in jobs), *self._last)}
-        """Algorithms and instances with more than one attempt."""
+        """The pairs (algorithm, instance) with more than one attempt."""
 
     def counting(self, events: Iterable[Told | Imported]) -> dict[int, Run]:
-        """Of all runs of an algorithm on an instance, those that count, by their number.
+        """Return the runs that count of one algorithm on one instance, by number.
 
-        Of runs that the race asked for only the last attempt counts, as number 0; runs that were
-        loaded have numbers of their own. The runs have the repetition of their first attempt.
+        Of the runs that the race asked for, only the last attempt counts, as number 0. Imported
+        runs have numbers of their own. The runs have the repetition of their first attempt.
         """
         made = {key_of(event.run): event for event in events}
         extends = {key: self.extends[key] for key in made if key in self.extends}
@@ -252,15 +254,15 @@ class _Attempts:
         return {**loaded, last if 0 in loaded else 0: tried[last]}
 
 
-def _counting_runs(source: Store) -> Iterator[Run]:
-    """The runs of a store that count, each once, with the number that it counts under."""
+def _read_counting_runs(source: Store) -> Iterator[Run]:
+    """Yield each run of a store that counts once, under the number that it counts as."""
     attempts = _Attempts(source)
     several: defaultdict[tuple[str, str], list[Told | Imported]] = defaultdict(list)
-    gone = source.withdrawn()
+    withdrawn_at = source.withdrawn()
     for seq, event in enumerate(source.read(), 1):
         if isinstance(event, Told | Imported):
             pair = event.run.algorithm, event.run.instance
-            if seq < gone.get(pair, 0):
+            if seq < withdrawn_at.get(pair, 0):
                 continue
             if pair in attempts.pairs:
                 several[pair].append(event)
@@ -271,19 +273,21 @@ def _counting_runs(source: Store) -> Iterator[Run]:
             yield run._replace(repetition=number)
 
 
-def _compare(runs: list[Run], into: Store, attempts: _Attempts) -> tuple[list[Event], list[Remark]]:
-    """What these runs add to a store, and those that contradict what is there."""
+def _compare(
+    runs: list[Run], into: Store, attempts: _Attempts
+) -> tuple[list[Event], list[ConflictingRun]]:
+    """Return the events that these runs add to a store, and the runs that conflict with it."""
     instances: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs:
         instances[run.algorithm].add(run.instance)
-    there: defaultdict[tuple[str, str], dict[Key, tuple[int, Told | Imported]]] = defaultdict(dict)
-    for algorithm, some in instances.items():
-        for key, (seq, packed) in into.attempts(algorithm, some).items():
-            there[key[0], key[1]][key] = seq, packed.event()
+    stored: defaultdict[tuple[str, str], dict[Key, tuple[int, Told | Imported]]] = defaultdict(dict)
+    for algorithm, names in instances.items():
+        for key, (seq, stored_run) in into.attempts(algorithm, names).items():
+            stored[key[0], key[1]][key] = seq, stored_run.event()
     events: list[Event] = []
-    refused: list[Remark] = []
+    conflicts: list[ConflictingRun] = []
     for run in runs:
-        own = there[run.algorithm, run.instance]
+        own = stored[run.algorithm, run.instance]
         known = attempts.counting(event for _, event in own.values())
         number = run.repetition
         if number not in known and key_of(run) in own:  # an attempt at another run has this number
@@ -294,25 +298,29 @@ def _compare(runs: list[Run], into: Store, attempts: _Attempts) -> tuple[list[Ev
             events.append(Imported(run if number >= 0 else run._replace(repetition=free)))
         elif not _agree(earlier, run):
             seq = max(seq for seq, event in own.values() if event.run.until == earlier.until)
-            refused.append(Remark(seq, Imported(run)))
+            conflicts.append(ConflictingRun(seq, Imported(run)))
         elif run.until > earlier.until or earlier.status == Status.CUT != run.status:
             link = Continued(key_of(run)._replace(repetition=free), earlier.repetition)
             attempts.extends[link.key] = link.extends
             events += [link, Imported(run._replace(repetition=free))]
-    return events, refused
+    return events, conflicts
 
 
 def _agree(one: Run, other: Run) -> bool:
-    """Whether two reports of a run say the same, as long as both watched it.
+    """Whether two records of a run are equal as long as both observed it.
 
-    Where a race is split over sites, one of them may have needed to see more of a run.
+    One of two sites that share a race may have needed to observe a run for longer.
     """
-    brief, whole = sorted((one, other), key=lambda run: run.until)
-    time, value = np.asarray(whole.time), np.asarray(whole.value)
-    seen = np.searchsorted(time, brief.until, side="right")
-    same = np.array_equal(brief.time, time[:seen]) and np.array_equal(brief.value, value[:seen])
-    if brief.until == whole.until:
-        return same and (Status.CUT in (brief.status, whole.status) or brief.status == whole.status)
-    # An extension may fail before the end of what was known: the time of a failure says little.
-    failed = brief.status == whole.status and brief.status in FAILED
-    return same and (brief.status == Status.CUT or failed)
+    shorter, longer = sorted((one, other), key=lambda run: run.until)
+    time, value = np.asarray(longer.time), np.asarray(longer.value)
+    common = np.searchsorted(time, shorter.until, side="right")
+    same = bool(
+        np.array_equal(shorter.time, time[:common])
+        and np.array_equal(shorter.value, value[:common])
+    )
+    statuses = shorter.status, longer.status
+    if shorter.until == longer.until:
+        return same and (Status.CUT in statuses or shorter.status == longer.status)
+    # An extension may fail before the earlier end, so the time of a failure is not compared.
+    failed = shorter.status == longer.status and shorter.status in FAILED
+    return same and (shorter.status == Status.CUT or failed)

@@ -1,4 +1,4 @@
-"""``open_store``: where the events of a race are kept."""
+"""``open_store``: open the store of a race by its address."""
 
 from os import PathLike, fspath
 from pathlib import Path
@@ -8,17 +8,17 @@ from polarbear.store.sqlite import MEMORY, SQLite
 
 
 def open_store(where: str | PathLike[str], *, read_only: bool = False) -> Store:
-    """Open the store of a race; make it if there is none.
+    """Open the store of a race; create it if there is none.
 
     Parameters
     ----------
     where
-        A file (SQLite), ``":memory:"`` for one that is gone afterwards, or a URL
+        A file (SQLite), ``":memory:"`` for a temporary store, or a URL
         ``postgresql://user@host/database#race`` (extra ``postgres``), where ``race`` is the name of
         the race in the database.
     read_only
-        Read while somebody else writes. There can be one writer, and any number of readers, who
-        never wait for one another.
+        Read, also while another process writes. There can be one writer and any number of readers,
+        which never wait for one another.
 
     Examples
     --------

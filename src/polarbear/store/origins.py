@@ -1,4 +1,4 @@
-"""``Origins``: by what programs, under what limits, where and with what software runs were made."""
+"""``Origins``: the solvers, limits, hosts and software versions of the runs of a store."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from polarbear.racing.jobs import Key
 
 
 class Origins(NamedTuple):
-    """Where the runs of a store come from.
+    """The solvers, limits and worker processes that made the runs of a store.
 
-    ``identity``: what names stood for in the last call, with the solvers' command lines and the
-    limits; ``changes`` were accepted on the way. ``workers``: the processes that made runs, by
-    number. ``worker_of``: which of them made a run.
+    ``identity``: the fingerprints, command lines and limits of the last call. ``changes``: the
+    differences that earlier calls accepted. ``workers``: the details of each worker process, by
+    number. ``worker_of``: the number of the process that made a run.
 
     >>> identity = Identified({}, {"CSA": {"command": "csa 1"}}, {"wall": 60.0})
     >>> print(Origins(identity, (), {}, {}, ()))
@@ -35,7 +35,7 @@ class Origins(NamedTuple):
         hosted: Sequence[Hosted],
         withdrawn: Sequence[Withdrawn],
     ) -> "Origins":
-        """Put together what these events say."""
+        """Combine the content of these events."""
         last = Identified()
         for event in identified:
             last = last.updated(event)
@@ -46,16 +46,16 @@ class Origins(NamedTuple):
 
     @property
     def solvers(self) -> Mapping[str, Mapping[str, str]]:
-        """Command lines and fingerprints of solvers."""
+        """Return the command lines and fingerprints of the solvers."""
         return self.identity.solvers
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """What a run may use."""
+        """Return the limits of a run."""
         return self.identity.limits
 
     def plain(self) -> dict[str, Any]:
-        """The same as text and numbers, with the number of runs of each worker."""
+        """Return plain data for JSON, with the number of runs of each worker."""
         made = Counter(self.worker_of.values())
         return {
             "solvers": self.solvers,
@@ -80,8 +80,8 @@ class Origins(NamedTuple):
         lines += [f"  limits      {limits}"] if limits else []
         made = Counter(self.worker_of.values())
         for number, details in self.workers.items():
-            said = ", ".join(f"{name} {value}" for name, value in details.items())
-            lines.append(f"  worker {number:<4} {format_count(made[number], 'run')}: {said}")
+            text = ", ".join(f"{name} {value}" for name, value in details.items())
+            lines.append(f"  worker {number:<4} {format_count(made[number], 'run')}: {text}")
         lines += [f"  accepted    {change}" for change in self.changes]
         lines += [f"  withdrawn   {event.at} {event.why}".rstrip() for event in self.withdrawn]
         return "\n".join(escape_text(line) for line in lines)

@@ -24,9 +24,9 @@ from polarbear.racing.jobs import Key
 from polarbear.racing.standing import statuses_of
 from polarbear.racing.state import State, apply, begin
 from polarbear.store.codec import STATUS_OF_CODE, decode_event, decode_name, describe_holder
-from polarbear.store.counting import counted
+from polarbear.store.counting import read_counts
 from polarbear.store.database import Database
-from polarbear.store.withdrawing import count_withdrawn, withdrawn
+from polarbear.store.withdrawing import count_withdrawn, read_withdrawn
 
 _NOBODY = b'"eliminated": []'
 
@@ -177,8 +177,8 @@ class Overview:
 
 def overview(database: Database) -> Overview:
     """Where the race in a database stands."""
-    head, counts = counted(database)
-    gone = withdrawn(database)
+    head, counts = read_counts(database)
+    gone = read_withdrawn(database)
     state, since = _state(database, head.last, gone)
     uncounted = count_withdrawn(database, gone)
     names = _Names(database)

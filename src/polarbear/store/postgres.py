@@ -1,8 +1,9 @@
 """A store in a PostgreSQL database: the same tables, in a schema with the name of the race.
 
-1. Whoever writes holds an advisory lock of its session, and the epoch keeps out one that lost it.
-2. A server that restarts is waited for. If the connection breaks during a commit, the head says
-   whether it went through: it is repeated if not, and only then.
+1. The writer holds an advisory lock of its session. The epoch in the head also stops an earlier
+   writer that has lost its lock.
+2. A server that restarts is waited for. If the connection breaks during a commit, the head shows
+   whether the commit succeeded; if not, it is repeated.
 """
 
 import time
@@ -20,31 +21,31 @@ from polarbear.store.database import (
     TAKE_OVER,
     Conflict,
     Statement,
-    fence,
-    me,
-    occupied,
-    superseded,
+    advance_head,
+    encode_this_process,
+    replaced_writer_error,
+    second_writer_error,
 )
 
-PATIENCE = 60.0
-"""Seconds that a server may be away."""
+RECONNECT_SECONDS = 60.0
+"""The time for which a lost connection is tried again."""
 
-GRACE = 2.0
-"""Seconds that the server may take to notice that a writer is dead."""
+LOCK_SECONDS = 2.0
+"""The time in which the server must notice that an earlier writer has ended."""
 
-RACE = "polarbear"
-"""The name of the race if the URL gives none."""
+DEFAULT_RACE = "polarbear"
+"""The name of the race if the URL has none."""
 
 T = TypeVar("T")
 
 _TYPES = {"integer": "bigint", "blob": "bytea", "text": "text", "real": "double precision"}
 _SESSION = (
     "SET synchronous_commit = on",  # durable on return, whatever the server's default is
-    "SET tcp_keepalives_idle = 10",  # a lease ends soon after the machine of its holder
+    "SET tcp_keepalives_idle = 10",  # the lock ends soon after the machine of its holder
     "SET tcp_keepalives_interval = 5",
     "SET tcp_keepalives_count = 3",
 )
-# The two halves of the key: that it is ours, and which race of the database it is about.
+# The key has two halves: a number of this package, and the race in the database.
 _LOCK = "SELECT pg_try_advisory_lock((1347374146::bigint << 32) | ?::regnamespace::oid::bigint)"
 _HOLDERS = (
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 1347374146 AND granted "
@@ -54,12 +55,12 @@ _HOLDERS = (
 
 
 class PostgreSQL:
-    """The rows of a store in a schema of a database."""
+    """Reads and writes the rows of a store in a schema of a database."""
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         self._psycopg = require("psycopg", extra="postgres")
         parts = urlsplit(url)
-        race = unquote(parts.fragment) or RACE
+        race = unquote(parts.fragment) or DEFAULT_RACE
         if "\0" in race or len(race.encode()) > 63:
             raise StoreError(f"race {race!r}: PostgreSQL takes names of up to 63 bytes")
         self._url = urlunsplit(parts._replace(fragment=""))
@@ -72,41 +73,41 @@ class PostgreSQL:
         self.head = Head.of(0, 0, b"")
         self._entered = False
         try:
-            with self._failing():
+            with self._translate_errors():
                 self._connect()
         except BaseException:
             self.close()
             raise
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of one query."""
-        return self._patiently(lambda: self._execute(sql, values).fetchall())
+        """Return all rows of a query."""
+        return self._retry(lambda: self._execute(sql, values).fetchall())
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
-        """All of it or nothing, durable on return."""
+        """Execute all statements or none, durably."""
         old = self.head
         new = Head.of(old.epoch, last, old.holder)
 
         def attempt() -> None:
-            if self.head != old:  # the connection broke during the commit, which went through
+            if self.head != old:  # the connection broke during the commit, which succeeded
                 return
             with self._connection.transaction():
-                sql, rows = fence(old, new)
+                sql, rows = advance_head(old, new)
                 if self._execute(sql, rows[0]).rowcount != 1:
-                    raise superseded(self.name, Head(*self._execute(HEAD).fetchone()))
+                    raise replaced_writer_error(self.name, Head(*self._execute(HEAD).fetchone()))
                 with self._connection.cursor() as cursor:
                     for statement in statements:
-                        cursor.executemany(_marked(statement.sql), statement.rows)
+                        cursor.executemany(_with_placeholders(statement.sql), statement.rows)
 
-        self._patiently(attempt)
+        self._retry(attempt)
         self.head = new
 
     def refresh(self) -> None:
-        """Read again how far the store goes."""
-        self._patiently(self._find_head)
+        """Read the head again."""
+        self._retry(self._refresh_head)
 
     def size(self) -> int:
-        """How many bytes the tables take."""
+        """Return the size of the tables in bytes."""
         sql = (
             "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
             "WHERE relkind = 'r' AND relnamespace = ?::regnamespace"
@@ -114,7 +115,7 @@ class PostgreSQL:
         return int(self.query(sql, self._schema)[0][0] or 0)
 
     def close(self) -> None:
-        """Let others write."""
+        """Close the connection, which releases the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(self._psycopg.Error):
@@ -123,28 +124,28 @@ class PostgreSQL:
     # Inside
 
     def _execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(_marked(sql), values or None)
+        return self._connection.execute(_with_placeholders(sql), values or None)
 
-    def _patiently(self, work: Callable[[], T]) -> T:
-        """Do it; if the connection is gone, make another one and try again."""
-        end = time.monotonic() + PATIENCE
+    def _retry(self, work: Callable[[], T]) -> T:
+        """Call ``work``, and again with a new connection if the connection is lost."""
+        end = time.monotonic() + RECONNECT_SECONDS
         pause = 0.05
-        with self._failing():
+        with self._translate_errors():
             while True:
                 try:
                     if self._connection is None or self._connection.closed:
                         self._connect()
                     return work()
                 except (self._psycopg.OperationalError, self._psycopg.InterfaceError) as error:
-                    if not _gone(error) or time.monotonic() > end:
+                    if not _is_connection_lost(error) or time.monotonic() > end:
                         raise
-                    # Whatever is left of the connection may be in the middle of something.
+                    # The old connection may be in the middle of a transaction.
                     self.close()
                     time.sleep(pause)
                     pause = min(2 * pause, 1.0)
 
     def _connect(self) -> None:
-        """Connect, and be the writer again if this is one."""
+        """Connect, and become the writer again unless the store is read-only."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -164,6 +165,7 @@ class PostgreSQL:
             raise
 
     def _enter(self) -> None:
+        """Check the format, create the tables if there are none, and become the writer."""
         if self._execute("SELECT to_regclass('head')").fetchone()[0] is None:
             if self.read_only or self._entered:
                 raise StoreError(f"{self.name}: there is no such race in this database")
@@ -181,17 +183,17 @@ class PostgreSQL:
         if self._execute("SHOW fsync").fetchone()[0] == "off":
             warn(f"{self.name}: the server has fsync = off, so runs may be lost with the power")
         if self._entered:
-            self._find_head()
+            self._refresh_head()
             return
         with self._connection.transaction():
             old = Head(*self._execute(HEAD + " FOR UPDATE").fetchone())
-            new = Head.of(old.epoch + 1, old.last, me())
+            new = Head.of(old.epoch + 1, old.last, encode_this_process())
             self._execute(TAKE_OVER, new)
         self.head = new
         self._entered = True
 
     def _build(self) -> None:
-        """The tables of a store, with its first row, all at once."""
+        """Create the tables of a store and its head in one transaction."""
         with self._connection.transaction():
             self._execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             self._execute("SELECT pg_advisory_xact_lock(1347374146)")
@@ -203,26 +205,26 @@ class PostgreSQL:
             self._execute(first, Head.of(0, 0, b""))
 
     def _lock(self) -> None:
-        """Become the writer. A session that is just ending is waited for; one of ours is ended."""
-        end = time.monotonic() + GRACE
+        """Take the lock; wait for a session that is ending, and end our earlier one."""
+        end = time.monotonic() + LOCK_SECONDS
         while not self._execute(_LOCK, [self._schema]).fetchone()[0]:
             holders = [row[0] for row in self._execute(_HOLDERS, [self._schema]).fetchall()]
             if self._backend in holders:
                 self._execute("SELECT pg_terminate_backend(?)", [self._backend])
             if time.monotonic() > end:
-                raise occupied(self.name, Head(*self._execute(HEAD).fetchone()).holder)
+                raise second_writer_error(self.name, Head(*self._execute(HEAD).fetchone()).holder)
             time.sleep(0.05)
         self._backend = self._connection.info.backend_pid
 
-    def _find_head(self) -> None:
-        found = Head(*self._execute(HEAD).fetchone())
-        if found.epoch != self.head.epoch:
-            raise superseded(self.name, found)
-        self.head = found
+    def _refresh_head(self) -> None:
+        head = Head(*self._execute(HEAD).fetchone())
+        if head.epoch != self.head.epoch:
+            raise replaced_writer_error(self.name, head)
+        self.head = head
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn what the server says into one error in words."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Turn an exception of the server into a ``StoreError``, or a ``Conflict``."""
         try:
             yield
         except self._psycopg.errors.UniqueViolation as error:
@@ -233,15 +235,16 @@ class PostgreSQL:
                 "free some space and do the same again"
             ) from None
         except self._psycopg.Error as error:
-            said = " ".join(str(error).split())
-            raise StoreError(f"{self.name}: {said}") from None
+            message = " ".join(str(error).split())
+            raise StoreError(f"{self.name}: {message}") from None
 
 
-def _gone(error: Any) -> bool:
-    """Whether the server or the way to it is gone, rather than that it refuses something."""
+def _is_connection_lost(error: Any) -> bool:
+    """Whether the connection to the server is lost, rather than a statement refused."""
     state = error.sqlstate
     return state is None or state.startswith(("57P", "08"))
 
 
-def _marked(sql: str) -> str:
+def _with_placeholders(sql: str) -> str:
+    """Return a statement with the placeholders of psycopg."""
     return sql.replace("?", "%s")

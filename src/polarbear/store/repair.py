@@ -1,9 +1,9 @@
-"""``salvage``: a sound store from a damaged file, or one of an earlier format.
+"""``repair_store``: copy what is intact in a damaged store, or in one of an earlier format.
 
-Until the first damage the events are copied as they are. After it, what the race asked and decided
-cannot be relied on, for it may rest on what is lost; but what was found is as true as before. So
-runs are kept as runs that were there already, and who takes part is kept; the race decides anew.
-Several attempts at one run stay one run: what the jobs said about them is kept as events.
+The events before the first damage are copied unchanged. Jobs and decisions after it may depend on
+lost events, so they are dropped and the race decides again. Runs after the damage are kept as
+imported runs, and algorithms that were added or removed stay so. Several attempts at one run remain
+one run: the links between them, which jobs held, are kept as events.
 """
 
 import sqlite3
@@ -30,11 +30,10 @@ from polarbear.racing.events import (
     Told,
 )
 from polarbear.racing.jobs import Key, key_of
-from polarbear.store.carving import carve, is_truncated
 from polarbear.store.codec import Head, decode_name
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
-from polarbear.store.reading import RUNS, SMALL, decoded, seed_of
+from polarbear.store.reading import EVENTS, RUNS, decode_rows, read_seed
 from polarbear.store.sqlite import (
     APPLICATION,
     MEMORY,
@@ -42,20 +41,21 @@ from polarbear.store.sqlite import (
     SQLite,
     beside,
     connect,
-    failing,
     newer_format,
+    translate_errors,
 )
+from polarbear.store.sqlite_pages import is_truncated, read_rows
 
 Read = Callable[[int, int], list[tuple[Any, ...]]]
 
 
-class Salvaged(NamedTuple):
-    """What became of a damaged store.
+class RepairSummary(NamedTuple):
+    """The numbers of events that a repair copied, kept and lost.
 
-    ``copied``: how many events are as they were; ``kept``: how many runs and changes of who takes
-    part are from after the first damage; ``lost``: the numbers of events that are lost, and why.
+    ``copied``: events before the first damage, unchanged. ``kept``: events after it: runs,
+    additions and removals. ``lost``: the number of each lost event, and the reason.
 
-    >>> print(Salvaged(12, 0, {}))
+    >>> print(RepairSummary(12, 0, {}))
     12 events copied, nothing is lost
     """
 
@@ -73,120 +73,125 @@ class Salvaged(NamedTuple):
         )
 
 
-def salvage(
+def repair_store(
     source: str | PathLike[str],
     target: str | PathLike[str],
     *,
     like: str | PathLike[str] | None = None,
-) -> Salvaged:
-    """Copy what is sound in a store to a new one, in the present format.
+) -> RepairSummary:
+    """Copy what is intact in a store to a new store in the present format.
 
-    The source is read only; also what is left of a file that was cut off is read. If the very
-    first event is lost (times, direction, rules), ``like`` is a store of the same race to take it
-    from: an older copy, or a new race with the same arguments.
+    The source is only read; it may be truncated. If the first event is lost (times, direction,
+    rules), ``like`` is a store of the same race that has it: an older copy, or a new race with the
+    same arguments.
 
     >>> import tempfile
     >>> from polarbear import Race, open_store
     >>> folder = tempfile.TemporaryDirectory()
     >>> with open_store(f"{folder.name}/race.db") as store:
     ...     store.append(Race(["a", "b"], [1, 2], direction="minimize").events)
-    >>> print(salvage(f"{folder.name}/race.db", f"{folder.name}/repaired.db"))
+    >>> print(repair_store(f"{folder.name}/race.db", f"{folder.name}/repaired.db"))
     3 events copied, nothing is lost
     >>> folder.cleanup()
     """
     old, new = Path(source), Path(target)
     if new.exists():
-        raise StoreError(f"{new} is there already; salvage makes a new store")
-    with closing(_opened(old)) as connection:
+        raise StoreError(f"{new} exists already; repair writes a new store")
+    with closing(_open_damaged(old)) as connection:
 
         def rows(sql: str) -> Read:
             def read(low: int, high: int) -> list[tuple[Any, ...]]:
-                with failing(str(old)):
-                    found = connection.execute(sql, (low, high)).fetchall()
-                return [row for row in found if type(row[0]) is int]  # whoever made the table
+                with translate_errors(str(old)):
+                    result = connection.execute(sql, (low, high)).fetchall()
+                # The file may hold another table of this name.
+                return [row for row in result if type(row[0]) is int]
 
             return read
 
-        most = max(old.stat().st_size // 8, 1)  # no row is smaller
-        carved = _Carved(old)
-        found = _around(rows("SELECT id, name, crc FROM names WHERE id BETWEEN ? AND ?"), 1, most)
-        names = {row[0]: name for row in found if (name := decode_name(*row)) is not None}
-        names = carved.names | names
-        last = max(_last(connection, most), carved.last)
+        max_rows = max(old.stat().st_size // 8, 1)  # no row is smaller than 8 bytes
+        orphans = _OrphanedRows(old)
+        read_names = rows("SELECT id, name, crc FROM names WHERE id BETWEEN ? AND ?")
+        intact = _read_around_damage(read_names, 1, max_rows)
+        names = {row[0]: name for row in intact if (name := decode_name(*row)) is not None}
+        names = orphans.names | names
+        last = max(_find_last_event(connection, max_rows), orphans.last)
         try:
             with Store(SQLite(new)) as store:
-                small = carved.beside(rows(SMALL), carved.small)
-                runs = carved.beside(rows(RUNS), carved.runs)
-                return _copied(store, small, runs, last, names, like)
+                events = orphans.add_to(rows(EVENTS), orphans.events)
+                runs = orphans.add_to(rows(RUNS), orphans.runs)
+                return _copy_events(store, events, runs, last, names, like)
         except StoreError:
             for made in (new, beside(new, "-lock")):
                 made.unlink(missing_ok=True)
             raise
 
 
-class _Carved:
-    """Rows of a truncated file that its pages hold; none of a file that is whole."""
+class _OrphanedRows:
+    """Rows in the pages of a truncated file; none if the file is complete."""
 
     def __init__(self, path: Path) -> None:
-        self.small: dict[int, tuple[Any, ...]] = {}
+        self.events: dict[int, tuple[Any, ...]] = {}
         self.names: dict[int, str] = {}
         self.runs: dict[int, tuple[Any, ...]] = {}
         blobs: dict[int, list[tuple[Any, ...]]] = {}
-        for rowid, row in carve(path) if is_truncated(path) else ():
+        for rowid, row in read_rows(path) if is_truncated(path) else ():
             match row:
                 case [None, str(), bytes(), int()]:
-                    self.small[rowid] = rowid, *row[1:]
+                    self.events[rowid] = rowid, *row[1:]
                 case [None, bytes() as data, int() as crc]:
                     blobs.setdefault(rowid, []).append((data, crc))
                     name = decode_name(rowid, data, crc)
                     if name:
                         self.names[rowid] = name
                 case [None, *_, int()] if len(row) == 9:
-                    self.runs[rowid] = rowid, *row[1:6], *_as_real(row[6]), *row[7:]
+                    self.runs[rowid] = rowid, *row[1:6], _to_float(row[6]), *row[7:]
                 case _:
                     pass
         for seq, row in self.runs.items():
             # Names have the same columns as trajectories, and perhaps the same number.
-            fitting = (b for b in blobs.get(seq, ()) if len(b[0]) == IMPROVEMENT_BYTES * row[7])
-            self.runs[seq] = *row, *next(fitting, (None, None))
-        self.last = max((*self.small, *self.runs), default=0)
+            size = IMPROVEMENT_BYTES * row[7]
+            trajectories = (blob for blob in blobs.get(seq, ()) if len(blob[0]) == size)
+            self.runs[seq] = *row, *next(trajectories, (None, None))
+        self.last = max((*self.events, *self.runs), default=0)
 
-    def beside(self, read: Read, carved: Mapping[int, tuple[Any, ...]]) -> Read:
-        """Read rows, and those that were carved where there are none."""
-        if not carved:
+    def add_to(self, read: Read, orphans: Mapping[int, tuple[Any, ...]]) -> Read:
+        """Return a reader that fills the gaps of another one with these rows."""
+        if not orphans:
             return read
 
         def both(low: int, high: int) -> list[tuple[Any, ...]]:
-            rows = {row[0]: row for row in _around(read, low, high)}
-            rows = {k: row for k, row in rows.items() if None not in row or k not in carved}
-            more = [carved[k] for k in carved if low <= k <= high and k not in rows]
+            rows = {row[0]: row for row in _read_around_damage(read, low, high)}
+            rows = {k: row for k, row in rows.items() if None not in row or k not in orphans}
+            more = [orphans[k] for k in orphans if low <= k <= high and k not in rows]
             return [*more, *rows.values()]
 
         return both
 
 
-def _as_real(value: Any) -> tuple[Any]:
-    """SQLite keeps whole numbers of real columns as integers."""
-    return (float(value) if isinstance(value, int) else value,)
+def _to_float(value: Any) -> Any:
+    """Convert an integer to a float: SQLite keeps whole numbers of real columns as integers."""
+    return float(value) if isinstance(value, int) else value
 
 
-def _copied(
+def _copy_events(
     store: Store,
-    small: Read,
-    runs: Read,
+    read_events: Read,
+    read_runs: Read,
     last: int,
     names: Mapping[int, str],
     like: str | PathLike[str] | None,
-) -> Salvaged:
+) -> RepairSummary:
+    """Append the intact events to a new store, those after the first damage as far as possible."""
     lost: dict[int, str] = {}
     copied = kept = 0
-    known: set[str] = set()
+    present: set[str] = set()  # the algorithms that take part
     attempts = _Attempts()
-    seed = seed_of(list(_around(small, 1, 1)))
+    seed = read_seed(list(_read_around_damage(read_events, 1, 1)))
     for low in range(1, last + 1, CHUNK):
         high = min(low + CHUNK - 1, last)
-        some, found = (_around(read, low, high) for read in (small, runs))
-        events, damage = decoded(low, high, some, found, names, seed)
+        event_rows = _read_around_damage(read_events, low, high)
+        run_rows = _read_around_damage(read_runs, low, high)
+        events, damage = decode_rows(low, high, event_rows, run_rows, names, seed)
         if 1 in damage:
             if like is None:
                 raise StoreError(
@@ -194,20 +199,26 @@ def _copied(
                     "name a store of the same race to take it from with `--like STORE` "
                     "(in Python: like=...)"
                 )
-            store.append([_first_event(like)])
+            store.append([_read_start(like)])
         lost |= damage
         first = min(lost, default=last + 1)
         before = [event for seq, event in events.items() if seq < first]
         for event in before:
-            _note(event, known)
+            _update_present(event, present)
             attempts.note(event)
-        after = [own for s in events if s > first for own in _mended(events[s], known, attempts)]
+        after = [
+            kept_event
+            for seq, event in events.items()
+            if seq > first
+            for kept_event in _convert(event, present, attempts)
+        ]
         store.append([*before, *after])
         copied, kept = copied + len(before), kept + len(after)
-    return Salvaged(copied, kept, lost)
+    return RepairSummary(copied, kept, lost)
 
 
-def _first_event(like: str | PathLike[str]) -> Started:
+def _read_start(like: str | PathLike[str]) -> Started:
+    """Return the first event of another store of the race."""
     with Store(SQLite(Path(like), read_only=True)) as store:
         first = next(store.read(), None)
     if not isinstance(first, Started):
@@ -215,20 +226,20 @@ def _first_event(like: str | PathLike[str]) -> Started:
     return first
 
 
-def _mended(event: Event, known: set[str], attempts: "_Attempts") -> list[Event]:
-    """What is kept of an event after the damage."""
+def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Event]:
+    """Return the events that stand for one event after the damage."""
     links = attempts.links(event)
     attempts.note(event)
     match event:
         case Started() | Asked() | Decided() | Ended():
             return []
         case Told(run) | Imported(run):
-            came = [] if run.algorithm in known else [Added(run.algorithm)]
-            known.add(run.algorithm)
-            return [*came, *links, Imported(run)]
-        case Added(algorithm) if algorithm in known:
-            return []  # who came back is still there, for nobody was eliminated
-    _note(event, known)
+            added = [] if run.algorithm in present else [Added(run.algorithm)]
+            present.add(run.algorithm)
+            return [*added, *links, Imported(run)]
+        case Added(algorithm) if algorithm in present:
+            return []  # its elimination was dropped, so it need not come back
+    _update_present(event, present)
     return [event]
 
 
@@ -242,7 +253,7 @@ class _Attempt(NamedTuple):
 
 
 class _Attempts:
-    """Which runs are further attempts at others, as jobs say, or as runs show if jobs are lost."""
+    """Links between attempts at one run, from jobs, or from the runs if the jobs are lost."""
 
     def __init__(self) -> None:
         self._jobs: dict[Key, int | None] = {}
@@ -264,7 +275,7 @@ class _Attempts:
                 pass
 
     def links(self, event: Event) -> list[Event]:
-        """What has to be said of a run that was told, if it is no longer said by its job."""
+        """Return the events that link a run to earlier attempts, in place of its dropped job."""
         if not isinstance(event, Told):
             return []
         key = key_of(event.run)
@@ -276,7 +287,7 @@ class _Attempts:
         return [Superseded(before.key, key.repetition)] if before and before.told else []
 
     def _extends(self, key: Key) -> int | None:
-        """The repetition that a run extends, if it does."""
+        """Return the repetition that a run extends; None if it is a new run."""
         before = self._last.get((key[0], key[1]))
         if key in self._jobs or before is None or not key.repetition:
             return self._jobs.get(key)
@@ -286,24 +297,24 @@ class _Attempts:
         return before.first if again else None
 
 
-def _note(event: Event, known: set[str]) -> None:
-    """Keep track of who takes part."""
+def _update_present(event: Event, present: set[str]) -> None:
+    """Update the set of algorithms that take part."""
     match event:
         case Added(algorithm):
-            known.add(algorithm)
+            present.add(algorithm)
         case Removed(algorithm):
-            known.discard(algorithm)
+            present.discard(algorithm)
         case Decided(eliminated=eliminated):
-            known.difference_update(found.algorithm for found in eliminated)
+            present.difference_update(one.algorithm for one in eliminated)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that reads whatever can be read; of an earlier format, a copy in this one."""
+def _open_damaged(path: Path) -> sqlite3.Connection:
+    """Open a file that may be damaged; a file of an earlier format is copied and upgraded."""
     connection = connect(path, read_only=True, damaged=True)
     try:
-        with failing(str(path)):
-            strange = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
-            if connection.execute(strange).fetchone()[0]:
+        with translate_errors(str(path)):
+            foreign = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
+            if connection.execute(foreign).fetchone()[0]:
                 raise StoreError(f"{path} holds triggers or views: it is not a store")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
@@ -323,27 +334,27 @@ def _opened(path: Path) -> sqlite3.Connection:
         raise
 
 
-def _last(connection: sqlite3.Connection, most: int) -> int:
-    """How far the store goes, or could go."""
+def _find_last_event(connection: sqlite3.Connection, max_rows: int) -> int:
+    """Return the number of the last event, or a bound of it if the head is damaged."""
     try:
         head = Head(*connection.execute(HEAD).fetchone())
         if head.is_intact:
-            return min(head.last, most)
+            return min(head.last, max_rows)
     except (sqlite3.Error, TypeError):
         pass
     try:
         sql = "SELECT max(seq) FROM (SELECT seq FROM events UNION ALL SELECT seq FROM runs)"
-        return min(connection.execute(sql).fetchone()[0] or 0, most)
+        return min(connection.execute(sql).fetchone()[0] or 0, max_rows)
     except sqlite3.Error:
-        return most
+        return max_rows
 
 
-def _around(read: Read, low: int, high: int) -> Iterator[tuple[Any, ...]]:
-    """All rows between that can be read: where reading fails, each half by itself."""
+def _read_around_damage(read: Read, low: int, high: int) -> Iterator[tuple[Any, ...]]:
+    """Yield all readable rows of a range; where reading fails, each half is read by itself."""
     try:
         yield from read(low, high)
     except StoreError:
         if low < high:
             middle = (low + high) // 2
-            yield from _around(read, low, middle)
-            yield from _around(read, middle + 1, high)
+            yield from _read_around_damage(read, low, middle)
+            yield from _read_around_damage(read, middle + 1, high)

@@ -1,10 +1,11 @@
 """A store in one SQLite file.
 
 1. Every commit is on the disk before it returns: a write-ahead log with ``synchronous=FULL``.
-2. A file from a stranger is data: one that holds anything but our tables, to the letter, is refused
-   before it is used, for a trigger in it would run with the next row.
-3. A new file gets its name when it is complete, so an empty file is never the trace of a crash.
-4. Writers hold a lease beside the file; the epoch in it keeps out one that got around the lease.
+2. A file may come from an untrusted source. It is refused before use unless its tables are exactly
+   those of a store, because a trigger in it would run with the next row.
+3. A new file gets its name when it is complete, so a crash never leaves an empty store.
+4. A writer locks a file beside the store. The epoch in the head also stops an earlier writer that
+   has lost its lock.
 """
 
 import os
@@ -25,22 +26,22 @@ from polarbear.store.database import (
     TAKE_OVER,
     Conflict,
     Statement,
-    fence,
-    me,
-    occupied,
-    superseded,
+    advance_head,
+    encode_this_process,
+    replaced_writer_error,
+    second_writer_error,
 )
-from polarbear.store.lease import Lease, on_network, refuse_network
+from polarbear.store.writer_lock import WriterLock, find_network_file_system, refuse_network
 
 APPLICATION = 0x504F4C42
-"""What the file says of itself, for ``file`` and others."""
+"""The application id in the header of the file, which the command ``file`` shows."""
 
 UPGRADES: dict[int, tuple[str, ...]] = {}
-"""From a format to the next one: statements for a copy of the file (``polarbear salvage``)."""
+"""For each format, the statements that upgrade a copy of the file (``polarbear repair``)."""
 
 MEMORY = ":memory:"
 _TYPES = {"integer": "INTEGER", "blob": "BLOB", "text": "TEXT", "real": "REAL"}
-_WORDS = {
+_EXPLANATIONS = {
     sqlite3.SQLITE_FULL: "the disk is full, and nothing of this was stored; free some space and do "
     "the same again",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make sure that there is space left, "
@@ -49,7 +50,7 @@ _WORDS = {
     sqlite3.SQLITE_CANTOPEN: "the file, or its folder, cannot be opened",
     sqlite3.SQLITE_BUSY: "another program keeps the file locked",
     sqlite3.SQLITE_NOTADB: "this is not a store of a race, or its beginning is damaged",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged; `polarbear salvage` copies what is sound",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; `polarbear repair` copies what is intact",
 }
 
 
@@ -59,18 +60,18 @@ class SQLite:
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.name = str(path)
         self.read_only = read_only
-        # Through a link it is the same store: one lock, beside the file itself.
+        # A link leads to the same store, so the lock is beside the file itself.
         self._path = None if self.name == MEMORY else Path(path).resolve()
         self._file: tuple[int, int] | None = None
-        self._lease: Lease | None = None
+        self._lock: WriterLock | None = None
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed")
         try:
             if self._path is not None and not read_only:
                 self._prepare(self._path)
-            self._connection = self._connected()
+            self._connection = self._connect()
             self._file = self._identity()
-            self.head = self._checked()
+            self.head = self._read_head()
             if not read_only:
                 self._take_over()
         except BaseException:
@@ -78,47 +79,47 @@ class SQLite:
             raise
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of one query."""
-        with failing(self.name):
+        """Return all rows of a query."""
+        with translate_errors(self.name):
             return self._connection.execute(sql, values).fetchall()
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
-        """All of it or nothing, durable on return."""
+        """Execute all statements or none, durably."""
         self._check_there()
         new = Head.of(self.head.epoch, last, self.head.holder)
-        with failing(self.name), self._transaction() as connection:
-            sql, rows = fence(self.head, new)
+        with translate_errors(self.name), self._transaction() as connection:
+            sql, rows = advance_head(self.head, new)
             if connection.execute(sql, rows[0]).rowcount != 1:
-                raise superseded(self.name, Head(*connection.execute(HEAD).fetchone()))
+                raise replaced_writer_error(self.name, Head(*connection.execute(HEAD).fetchone()))
             for statement in statements:
                 connection.executemany(*statement)
         self.head = new
 
     def refresh(self) -> None:
-        """Read again how far the store goes."""
-        found = Head(*self.query(HEAD)[0])
-        if found.epoch != self.head.epoch:
-            raise superseded(self.name, found)
-        self.head = found
+        """Read the head again."""
+        head = Head(*self.query(HEAD)[0])
+        if head.epoch != self.head.epoch:
+            raise replaced_writer_error(self.name, head)
+        self.head = head
 
     def size(self) -> int:
-        """How many bytes the file takes, with what is not merged into it yet."""
+        """Return the size of the file and its write-ahead log in bytes."""
         if self._path is None:
             return 0
         wal = beside(self._path, "-wal")
         return self._path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
 
     def close(self) -> None:
-        """Let others write."""
+        """Close the file and release the lock."""
         connection = self.__dict__.pop("_connection", None)
         if connection is not None:
-            with suppress(sqlite3.Error):  # what was acknowledged is safe without this
+            with suppress(sqlite3.Error):  # committed rows are safe all the same
                 connection.close()
-        if self._lease is not None:
-            self._lease.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def _identity(self) -> tuple[int, int] | None:
-        """Device and inode of the file; None if there is none."""
+        """Return device and inode of the file; None if there is none."""
         try:
             about = self._path.stat() if self._path else None
         except OSError:
@@ -126,7 +127,7 @@ class SQLite:
         return about and (about.st_dev, about.st_ino)
 
     def _check_there(self) -> None:
-        """Refuse to write to a file that was deleted or replaced: nothing of it would last."""
+        """Raise an error if the file was deleted or replaced: what is written would be lost."""
         if self._identity() != self._file:
             raise StoreError(
                 f"{self.name} was deleted or replaced while it was in use, and nothing of this was "
@@ -134,26 +135,26 @@ class SQLite:
             )
 
     def _prepare(self, path: Path) -> None:
-        """Become the writer, and make the file if there is none."""
+        """Become the writer, and create the file if there is none."""
         if not path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {path.parent}")
         refuse_network(path)
         try:
-            self._lease = Lease(beside(path, "-lock"))
+            self._lock = WriterLock(beside(path, "-lock"))
         except BlockingIOError:
             holder = b""
             with suppress(StoreError, sqlite3.Error):
                 reader = SQLite(path, read_only=True)
                 holder = reader.head.holder
                 reader.close()
-            raise occupied(self.name, holder) from None
+            raise second_writer_error(self.name, holder) from None
         except OSError as error:
             raise StoreError(f"{path}: no lock can be made beside it ({error})") from None
         if not path.exists():
-            with failing(self.name):
+            with translate_errors(self.name):
                 create(path)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         path = self._path
         if path is None:
             connection = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
@@ -162,22 +163,22 @@ class SQLite:
             connection = connect(path, read_only=self.read_only)
         return connection
 
-    def _checked(self) -> Head:
-        """The head of a file that is a store; an error for any other file."""
+    def _read_head(self) -> Head:
+        """Return the head of the store; raise an error if the file is not a store."""
         check(self._connection, self.name)
         rows = self.query(HEAD)
         if len(rows) != 1 or not Head(*rows[0]).is_intact:
             raise StoreError(
                 f"{self.name}: the row that says how far the store goes is damaged; "
-                f"`polarbear salvage {self.name} repaired.db` copies what is sound"
+                f"`polarbear repair {self.name} repaired.db` copies what is intact"
             )
         return Head(*rows[0])
 
     def _take_over(self) -> None:
-        """Begin an epoch: whoever wrote before can write no more."""
-        with failing(self.name), self._transaction() as connection:
+        """Begin a new epoch, which stops any earlier writer."""
+        with translate_errors(self.name), self._transaction() as connection:
             old = Head(*connection.execute(HEAD).fetchone())
-            self.head = Head.of(old.epoch + 1, old.last, me())
+            self.head = Head.of(old.epoch + 1, old.last, encode_this_process())
             connection.execute(TAKE_OVER, self.head)
 
     @contextmanager
@@ -194,14 +195,14 @@ class SQLite:
 
 
 def beside(path: Path, ending: str) -> Path:
-    """A file that belongs to a store."""
+    """Return the path of a file that belongs to a store."""
     return path.with_name(path.name + ending)
 
 
 def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Connection:
-    """A connection to a file that is there; nothing in it is trusted.
+    """Connect to an existing file without trusting its content.
 
-    ``damaged``: read also a file that is shorter than it says. Nothing is written.
+    ``damaged``: also read a file that is shorter than its header states; write nothing.
     """
     if not path.exists():
         raise StoreError(f"{path}: no such file")
@@ -211,12 +212,12 @@ def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Co
         raise StoreError(f"{path} is empty, so it is no store; delete it to begin a new one")
     mode = "ro" if read_only else "rw"
     if read_only and not beside(path, "-wal").exists():
-        # Without a writer nothing needs to be shared, and SQLite need not write beside the file.
-        if on_network(path) or not os.access(path.parent, os.W_OK):
+        # Without a writer there is no shared memory, so SQLite need not write beside the file.
+        if find_network_file_system(path) or not os.access(path.parent, os.W_OK):
             mode += "&immutable=1"
     elif read_only:
         refuse_network(path)
-    with failing(str(path)):
+    with translate_errors(str(path)):
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode={mode}",
             uri=True,
@@ -224,17 +225,17 @@ def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Co
             check_same_thread=False,
             timeout=10,
         )
-    # Damaged text is damage, and for a checksum to find.
+    # Text that cannot be decoded is left for the checksum to find.
     connection.text_factory = lambda data: data.decode(errors="replace")
-    with failing(str(path)):
+    with translate_errors(str(path)):
         try:
-            if damaged:  # first of all: other statements look at the file, and refuse it
+            if damaged:  # first, because other statements refuse a damaged file
                 connection.execute("PRAGMA writable_schema = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA cache_size = -65536")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA fullfsync = ON")  # where fsync alone is no promise (macOS)
+            connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone is not durable
             return connection
         except BaseException:
             connection.close()
@@ -242,7 +243,7 @@ def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Co
 
 
 def create(path: Path) -> None:
-    """Make an empty store; it has its name when it is complete."""
+    """Create an empty store, which gets its name when it is complete."""
     new = beside(path, "-new")
     for leftover in (new, beside(new, "-wal"), beside(new, "-shm"), beside(new, "-journal")):
         leftover.unlink(missing_ok=True)
@@ -254,7 +255,7 @@ def create(path: Path) -> None:
     finally:
         connection.close()
     new.replace(path)
-    if os.name == "nt":  # where a folder cannot be opened
+    if os.name == "nt":  # Windows cannot open a folder
         return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -264,7 +265,7 @@ def create(path: Path) -> None:
 
 
 def build(connection: sqlite3.Connection) -> None:
-    """The tables of a store, with its first row."""
+    """Create the tables of a store and its head."""
     connection.execute("BEGIN")
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -275,8 +276,8 @@ def build(connection: sqlite3.Connection) -> None:
 
 
 def check(connection: sqlite3.Connection, name: str) -> None:
-    """Refuse what is not a store of this format, to the letter."""
-    with failing(name):
+    """Raise an error unless the tables are exactly those of a store of this format."""
+    with translate_errors(name):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION:
@@ -286,18 +287,18 @@ def check(connection: sqlite3.Connection, name: str) -> None:
         if version < FORMAT:
             raise StoreError(
                 f"{name} has format {version}, and this program writes {FORMAT}: "
-                f"`polarbear salvage {name} new.db` copies it into the present format"
+                f"`polarbear repair {name} new.db` copies it into the present format"
             )
-        found = set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
-    if found == _schema():
+        schema = set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+    if schema == _schema():
         return
-    strange = sorted(found - _schema(), key=str)
-    what = f"a {strange[0][0]} {strange[0][1]!r} that no store has" if strange else "too few tables"
-    raise StoreError(f"{name} holds {what}: it is not a store, or somebody changed it")
+    foreign = sorted(schema - _schema(), key=str)
+    what = f"a {foreign[0][0]} {foreign[0][1]!r} that no store has" if foreign else "too few tables"
+    raise StoreError(f"{name} holds {what}: it is not a store, or it was changed")
 
 
 def newer_format(name: str, version: int) -> str:
-    """What is said of a store that a later version of the program made."""
+    """Return the message about a store that a later version of the program wrote."""
     return (
         f"{name} has format {version}, but this program knows formats up to {FORMAT}: "
         "upgrade PolarBear to read it"
@@ -308,19 +309,19 @@ def newer_format(name: str, version: int) -> str:
 def _schema() -> frozenset[tuple[Any, ...]]:
     connection = sqlite3.connect(MEMORY, isolation_level=None)
     build(connection)
-    found = frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+    schema = frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
     connection.close()
-    return found
+    return schema
 
 
 @contextmanager
-def failing(name: str) -> Iterator[None]:
-    """Turn what SQLite raises into one error in words."""
+def translate_errors(name: str) -> Iterator[None]:
+    """Turn an exception of SQLite into a ``StoreError``, or a ``Conflict``."""
     try:
         yield
     except sqlite3.IntegrityError as error:
         raise Conflict(str(error)) from None
     except (sqlite3.Error, UnicodeError, OSError) as error:
         code = getattr(error, "sqlite_errorcode", None)
-        said = _WORDS.get(code & 0xFF, "") if code is not None else ""
-        raise StoreError(f"{name}: {said} ({error})" if said else f"{name}: {error}") from None
+        why = _EXPLANATIONS.get(code & 0xFF, "") if code is not None else ""
+        raise StoreError(f"{name}: {why} ({error})" if why else f"{name}: {error}") from None

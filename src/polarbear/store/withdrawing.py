@@ -1,4 +1,4 @@
-"""Runs that were withdrawn: they stay in the store, and no reader counts them."""
+"""Withdrawn runs, which stay in the store and are not counted."""
 
 from collections import Counter
 
@@ -6,13 +6,13 @@ from polarbear.errors import StoreError
 from polarbear.racing.events import Withdrawn
 from polarbear.store.codec import decode_event, decode_name
 from polarbear.store.database import Database
-from polarbear.store.reading import KIND
+from polarbear.store.reading import EVENTS_OF_KIND
 
 
-def withdrawn(database: Database) -> dict[tuple[str, str], int]:
-    """Map each pair (algorithm, instance) to the last event that withdrew its runs before it."""
+def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
+    """Map each pair (algorithm, instance) to the last event that withdrew its earlier runs."""
     last: dict[tuple[str, str], int] = {}
-    for row in database.query(f"{KIND} ORDER BY seq", "withdrawn"):
+    for row in database.query(f"{EVENTS_OF_KIND} ORDER BY seq", "withdrawn"):
         event = decode_event(row, None)
         if not isinstance(event, Withdrawn):
             raise StoreError(f"{database.name}: event {row[0]} {event}")
@@ -23,16 +23,16 @@ def withdrawn(database: Database) -> dict[tuple[str, str], int]:
 def count_withdrawn(
     database: Database, last: dict[tuple[str, str], int]
 ) -> Counter[tuple[int, int]]:
-    """How many runs were withdrawn, by the numbers of algorithm and status."""
+    """Count the withdrawn runs by the codes of algorithm and status."""
     if not last:
         return Counter()
     rows = database.query("SELECT id, name, crc FROM names")
     ids = {name: row[0] for row in rows if (name := decode_name(*row)) is not None}
-    seen = {(ids[a], ids[i]): seq for (a, i), seq in last.items() if {a, i} <= ids.keys()}
+    withdrawn_at = {(ids[a], ids[i]): seq for (a, i), seq in last.items() if {a, i} <= ids.keys()}
     sql = "SELECT algorithm, status, instance, seq FROM runs WHERE algorithm = ?"
     return Counter(
         (algorithm, status)
-        for place in {pair[0] for pair in seen}
-        for algorithm, status, instance, seq in database.query(sql, place)
-        if seq < seen.get((algorithm, instance), 0)
+        for algorithm_id in {pair[0] for pair in withdrawn_at}
+        for algorithm, status, instance, seq in database.query(sql, algorithm_id)
+        if seq < withdrawn_at.get((algorithm, instance), 0)
     )

@@ -1,8 +1,8 @@
-"""Rows in the pages of a damaged SQLite file, also where nothing leads to these pages any more.
+"""Read rows directly from the pages of a truncated SQLite file.
 
-What leads to a page may be in the part of a file that is gone. Every row of ours has a checksum
-of its content and its place, so that a row that is found this way is known for what it is.
-https://www.sqlite.org/fileformat2.html has the names used here.
+SQLite reaches a page through other pages, which may be in the missing part of the file. The
+checksum of every row in a store shows whether a row that was read this way is intact.
+https://www.sqlite.org/fileformat2.html defines the terms used here.
 """
 
 import struct
@@ -16,7 +16,7 @@ _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 def is_truncated(path: Path) -> bool:
-    """Whether a file is shorter than its first page says."""
+    """Whether a file is shorter than its header states."""
     with path.open("rb") as file:
         head = file.read(100)
     if len(head) < 100:
@@ -25,15 +25,15 @@ def is_truncated(path: Path) -> bool:
     return path.stat().st_size < size * pages
 
 
-def carve(path: Path) -> Iterator[tuple[int, list[Any]]]:
-    """Yield all rows of tables whose bytes are in the file: their rowid, and their columns."""
+def read_rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the rowid and the columns of every row in a leaf page of a table."""
     with path.open("rb") as file:
         head = file.read(100)
         if len(head) < 100:
             return
         pages = _Pages(file, _page_size(head), head[20])
         for number in range(1, pages.count + 1):
-            yield from _rows(pages, number)
+            yield from _read_page(pages, number)
 
 
 def _page_size(head: bytes) -> int:
@@ -54,7 +54,7 @@ class _Pages:
         return self._file.read(self._size)
 
 
-def _rows(pages: _Pages, number: int) -> Iterator[tuple[int, list[Any]]]:
+def _read_page(pages: _Pages, number: int) -> Iterator[tuple[int, list[Any]]]:
     page = pages[number]
     start = 100 if number == 1 else 0
     if page[start] != LEAF:
@@ -63,37 +63,37 @@ def _rows(pages: _Pages, number: int) -> Iterator[tuple[int, list[Any]]]:
         at = start + 8 + 2 * k
         try:
             cell = int.from_bytes(page[at : at + 2], "big")
-            length, cell = _varint(page, cell)
-            rowid, cell = _varint(page, cell)
-            row = _record(_payload(pages, page, cell, length))
+            length, cell = _read_varint(page, cell)
+            rowid, cell = _read_varint(page, cell)
+            row = _decode_record(_read_payload(pages, page, cell, length))
         except (IndexError, ValueError, struct.error):
-            continue  # the rest of this row is gone, or it is none
+            continue  # the rest of the row is missing, or this is no row
         yield rowid - (rowid >> 63 << 64), row
 
 
-def _payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
-    """The content of a cell, with what is on overflow pages."""
+def _read_payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
+    """Return the content of a cell, including its overflow pages."""
     usable = pages.usable
-    most, least = usable - 35, (usable - 12) * 32 // 255 - 23
+    max_local, min_local = usable - 35, (usable - 12) * 32 // 255 - 23
     local = length
-    if length > most:
-        local = least + (length - least) % (usable - 4)
-        local = local if local <= most else least
+    if length > max_local:
+        local = min_local + (length - min_local) % (usable - 4)
+        local = local if local <= max_local else min_local
     content = page[at : at + local]
-    following = int.from_bytes(page[at + local : at + local + 4], "big")
+    next_page = int.from_bytes(page[at + local : at + local + 4], "big")
     while len(content) < length:
-        overflow = pages[following]
-        following = int.from_bytes(overflow[:4], "big")
+        overflow = pages[next_page]
+        next_page = int.from_bytes(overflow[:4], "big")
         content += overflow[4 : min(usable, 4 + length - len(content))]
     return content
 
 
-def _record(content: bytes) -> list[Any]:
-    """The columns of a record."""
-    end, at = _varint(content, 0)
+def _decode_record(content: bytes) -> list[Any]:
+    """Return the columns of a record."""
+    end, at = _read_varint(content, 0)
     kinds: list[int] = []
     while at < end:
-        kind, at = _varint(content, at)
+        kind, at = _read_varint(content, at)
         kinds.append(kind)
     if len(kinds) > MAX_COLUMNS:
         raise ValueError(len(kinds))
@@ -104,11 +104,11 @@ def _record(content: bytes) -> list[Any]:
         if len(part) < size:
             raise IndexError(size)
         at += size
-        row.append(_value(kind, part))
+        row.append(_decode_column(kind, part))
     return row
 
 
-def _value(kind: int, part: bytes) -> Any:
+def _decode_column(kind: int, part: bytes) -> Any:
     if kind == 0:
         return None
     if kind in (8, 9):
@@ -120,8 +120,8 @@ def _value(kind: int, part: bytes) -> Any:
     return part if kind % 2 == 0 else part.decode(errors="replace")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to 9 bytes, and where it ends."""
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of 1 to 9 bytes, and the position after it."""
     value = 0
     for k in range(8):
         byte = data[at + k]

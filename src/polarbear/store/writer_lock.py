@@ -1,4 +1,4 @@
-"""One writer at a time on one machine, and where files must not be."""
+"""The lock that lets one process at a time write to a store, and unsuitable file systems."""
 
 import os
 import re
@@ -16,26 +16,27 @@ NETWORK = {
     *("glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs", "panfs", "pvfs2", "smb3"),
     *("smbfs", "wekafs"),
 }
-"""File systems between machines: what SQLite shares between processes does not work there."""
+"""Network file systems, on which the shared memory and the locks of SQLite do not work."""
 
-_OCTAL = re.compile(r"\\([0-7]{3})")  # how the table writes a space
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how the table of mounts writes a space
 
 MOUNTS = Path("/proc/self/mountinfo")
 
-_HELD: set[tuple[int, int, int]] = set()
+_LOCKED: set[tuple[int, int, int]] = set()
+"""Process, device and inode of the files that this process has locked."""
 
 
-class Lease:
-    """A lock on a file beside the store; whoever dies lets go of it.
+class WriterLock:
+    """A lock on a file beside the store; the system releases it when the process ends.
 
     A POSIX lock belongs to a process and is not inherited by its children, so a solver that
-    outlives its coordinator holds nothing. It would not keep the same process from locking
-    twice, hence the set.
+    outlives its coordinator holds no lock. It does not keep the same process from locking twice,
+    so locked files are also recorded in a set.
     """
 
     def __init__(self, path: Path) -> None:
-        if path.exists() and _identity(path.stat()) in _HELD:
-            raise BlockingIOError  # to open and close the file would let go of the lock
+        if path.exists() and _identity(path.stat()) in _LOCKED:
+            raise BlockingIOError  # opening and closing the file would release the lock
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._key = _identity(os.fstat(self._file))
         if fcntl is not None:
@@ -44,12 +45,12 @@ class Lease:
             except OSError:
                 os.close(self._file)
                 raise BlockingIOError from None
-        _HELD.add(self._key)
+        _LOCKED.add(self._key)
 
     def release(self) -> None:
-        """Let go."""
-        if self._key in _HELD:
-            _HELD.discard(self._key)
+        """Release the lock; a second call has no effect."""
+        if self._key in _LOCKED:
+            _LOCKED.discard(self._key)
             os.close(self._file)
 
 
@@ -58,7 +59,7 @@ def _identity(about: os.stat_result) -> tuple[int, int, int]:
 
 
 def file_system(path: Path, mounts: str) -> str:
-    """The kind of file system that a path is on, by the table of mounts; "" if it is not known.
+    """Return the type of the file system of a path by the table of mounts, "" if unknown.
 
     >>> file_system(Path("/home/ann/race.db"), "36 35 0:44 / /home rw - nfs4 server:/home rw")
     'nfs4'
@@ -69,24 +70,26 @@ def file_system(path: Path, mounts: str) -> str:
         fields = left.split()
         if len(fields) < 5 or not right:
             continue
-        point = Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[4]))
-        if path.is_relative_to(point) and len(point.parts) >= best:  # of two, the later one counts
+        point = Path(_OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4]))
+        if (
+            path.is_relative_to(point) and len(point.parts) >= best
+        ):  # the later of two mounts hides the other
             best, kind = len(point.parts), right.split()[0]
     return kind
 
 
-def on_network(path: Path) -> str:
-    """The kind of network file system that a path is on; "" if it is on none."""
+def find_network_file_system(path: Path) -> str:
+    """Return the type of the network file system of a path, "" if it is on none."""
     try:
         kind = file_system(path.resolve(), MOUNTS.read_text())
-    except OSError:  # no such table here
+    except OSError:  # this system has no such table
         return ""
     return kind if kind in NETWORK else ""
 
 
 def refuse_network(path: Path) -> None:
-    """Keep stores off file systems on which they would break."""
-    kind = on_network(path)
+    """Raise an error if a path is on a network file system."""
+    kind = find_network_file_system(path)
     if kind:
         raise StoreError(
             f"{path} is on a network file system ({kind}), where SQLite loses data; "
