@@ -98,7 +98,7 @@ def prepared(sampler: str, rankings, prior) -> Callable:
         return partial(nuts.nuts, rankings, prior, sampler=sampler, cores=1)
     import nutpie
 
-    compiled = nutpie.compile_pymc_model(pymc_model.pymc_model(rankings, prior))
+    compiled = nutpie.compile_pymc_model(pymc_model.build_pymc_model(rankings, prior))
 
     def sample(*, tune: int, draws: int):
         trace = nutpie.sample(
@@ -111,9 +111,9 @@ def prepared(sampler: str, rankings, prior) -> Callable:
             target_accept=0.9,
             progress_bar=False,
         )
-        found = pymc_model.drawn(trace, prior)
-        judged = chains.judge(found, int(np.sum(trace["sample_stats"]["diverging"])))
-        return chains.from_chains(rankings, prior, found, judged, "nutpie")
+        found = pymc_model.extract_draws(trace, prior)
+        judged = chains.diagnose_chains(found, int(np.sum(trace["sample_stats"]["diverging"])))
+        return chains.posterior_from_chains(rankings, prior, found, judged, "nutpie")
 
     return sample
 
@@ -132,13 +132,13 @@ def pathfinder(prior: str, n: int, instances: int, times: int, only: int | None 
     if only is not None:
         at = slice(only, only + 1)
         rankings = replace(rankings, times=rankings.times[at], position=rankings.position[at])
-    model = pymc_model.pymc_model(rankings, own)
+    model = pymc_model.build_pymc_model(rankings, own)
     before = cpu()
     trace = pymc_extras.fit_pathfinder(
         model=model, concurrent=None, progressbar=False, display_summary=False, random_seed=1
     )
     spent, said = cpu() - before, trace["sample_stats"]
-    drawn = pymc_model.drawn(trace, own)
+    drawn = pymc_model.extract_draws(trace, own)
     found = from_chains(rankings, own, drawn, Diagnostics({}, ()), "pathfinder")
     computing = spent * float(said["compute_time"] / (said["compute_time"] + said["compile_time"]))
     return {

@@ -31,9 +31,9 @@ def sample(scenario: str, prior: str) -> dict[str, np.ndarray]:
     import arviz
     import nutpie
 
-    from polarbear.inference.reference.pymc_model import pymc_model
+    from polarbear.inference.reference.pymc_model import build_pymc_model
 
-    model = pymc_model(SCENARIOS[scenario](), PRIORS[prior])
+    model = build_pymc_model(SCENARIOS[scenario](), PRIORS[prior])
     compiled = nutpie.compile_pymc_model(model, backend="jax", gradient_backend="jax")
     begin = time.process_time()
     trace = nutpie.sample(

@@ -15,7 +15,7 @@ from scipy.special import digamma, polygamma
 from tools.records import Records, seeded
 
 import polarbear as pb
-from polarbear.inference.dominance import margin
+from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import log_lead, log_par, multiplicity
 from polarbear.racing.allocation import _routes
 from polarbear.racing.forecast import Leads, Needs, Required
@@ -57,7 +57,7 @@ OPEN, WON, LOST, CLOSED = range(4)
 def end_of(wins: Floats, losses: Floats, rule: str, certainty: float) -> Ints:
     """Return how a race of two at one time ends after these results: OPEN, or one of the others.
 
-    These are the thresholds of the package; a test compares them with ``statuses_of``.
+    These are the thresholds of the package; a test compares them with ``derive_statuses``.
     """
     if rule == "per_look":
         won, lost = (prob_ahead(*each) >= certainty for each in ((wins, losses), (losses, wins)))
@@ -157,7 +157,7 @@ def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) ->
     least, _ = rules.batch
     level = -np.log1p(-certainty)
     once, over = (float(np.sqrt(2 * (1 + k))) for k in (level, level + np.log(FACTORS[rule])))
-    required = Required(over, over, once, margin(EPSILON), one_sided=True)
+    required = Required(over, over, once, equivalence_margin(EPSILON), one_sided=True)
     wins, seen, end = np.zeros((3, pairs), dtype=int)
     batch = np.full(pairs, least)
     while len(at := np.flatnonzero((end == OPEN) & (seen < limit))):

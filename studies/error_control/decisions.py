@@ -3,7 +3,7 @@
 Without ties the counts of a pair after a look are its wins and the number of instances, so every
 e-value and every probability is looked up in a table that the package's functions have filled.
 The tables only tell at which looks something may be decided. What is decided there comes from
-``Claims`` and ``statuses_of``, as in a race.
+``Claims`` and ``derive_statuses``, as in a race.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from polarbear.inference.algorithm_status import Claims, statuses_of
+from polarbear.inference.algorithm_status import Claims, derive_statuses
 from polarbear.inference.dominance import dominates
-from polarbear.inference.e_values import Evidence, log_lead, log_par, multiplicity, somewhere
+from polarbear.inference.e_values import (
+    Evidence,
+    log_lead,
+    log_mean_over_times,
+    log_par,
+    multiplicity,
+)
 from polarbear.racing.rules import Rules
 
 EPSILON = 0.05
@@ -90,7 +96,7 @@ class PerMember(NamedTuple):
     def decide(self, wins: Ints, closing: bool = False) -> Decision:
         """Return the decisions that follow from wins (T, R, looks, n, n)."""
         lead, par = self.lead.look_up(wins), self.par.look_up(wins)
-        leads, pars = (somewhere(e) >= -np.log1p(-self.certainty) for e in (lead, par))
+        leads, pars = (log_mean_over_times(e) >= -np.log1p(-self.certainty) for e in (lead, par))
         beats = lead.min(axis=0) >= self._log_k(wins.shape[-1])
 
         def claims(race: int, look: int, kept: Sequence[int]) -> Claims:
@@ -105,14 +111,14 @@ class PerMember(NamedTuple):
         "undecided".
         """
         lead, par = self.lead.look_up(wins), self.par.look_up(wins)
-        pars = somewhere(par) >= -np.log1p(-self.certainty)
+        pars = log_mean_over_times(par) >= -np.log1p(-self.certainty)
         beats = lead.min(axis=0) >= self._log_k(2)
         done = (pars & pars.swapaxes(-1, -2) | beats)[..., [0, 1], [1, 0]].any(axis=-1)
         ends = []
         for race, at in enumerate(done):
             look = int(np.argmax(at)) if at.any() else len(looks) - 1
             claims = self._claims(lead[:, race, look], par[:, race, look], (0, 1))
-            kinds = {one.status for one in statuses_of(claims, EPSILON)}
+            kinds = {one.status for one in derive_statuses(claims, EPSILON)}
             order = ("undecided", "dominated", "member", "equivalent")
             ends.append((next(kind for kind in order if kind in kinds), int(looks[look])))
         return ends
@@ -198,7 +204,7 @@ def _decide(
             now = claims(race, look, kept)
             settled = ~now.open_at.any(axis=0) & ~now.beats & ~now.beats.T
             ever_closed[race][np.ix_(kept, kept)] |= settled
-            statuses = statuses_of(now, EPSILON)
+            statuses = derive_statuses(now, EPSILON)
             out = {int(one.algorithm) for one in statuses if one.status == "dominated"}
             eliminated[race, list(out)] = True
             kept = [k for k in kept if k not in out]

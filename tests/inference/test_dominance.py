@@ -107,7 +107,7 @@ def test_when_a_pair_is_resolved(resolution, seed, alpha):
         [[posterior.equivalent(a, b) for b in posterior.algorithms] for a in posterior.algorithms]
     ).transpose(2, 0, 1)
     ahead = posterior.better_matrix()
-    found = dominance.resolved(ahead, alike, alpha, resolution=resolution)
+    found = dominance.is_resolved(ahead, alike, alpha, resolution=resolution)
     crossing = dominance.crosses(ahead, alike, alpha)
     for a in range(twin.n):
         for b in range(twin.n):
@@ -117,7 +117,7 @@ def test_when_a_pair_is_resolved(resolution, seed, alpha):
                     assert found[t, a, b] == twin.resolved(t, a, b, resolution)
     out = np.zeros(twin.n, dtype=bool)
     out[0] = True
-    without = dominance.resolved(ahead, alike, alpha, resolution=resolution, eliminated=out)
+    without = dominance.is_resolved(ahead, alike, alpha, resolution=resolution, eliminated=out)
     assert without[:, 0].all()
     assert without[:, :, 0].all()
     assert (without[:, 1:, 1:] == found[:, 1:, 1:]).all()
@@ -143,9 +143,11 @@ def test_exact_chances_at_each_time_are_kept_and_times_go_together():
     rng = np.random.default_rng(0)
     lead = rng.normal(size=(4000, 1, 1)) + np.zeros((1, 3, 1))  # all times are one
     ahead = np.array([[0.9], [0.7], [0.8]])
-    assert_allclose(dominance.everywhere(lead, ahead, count=False), 0.7, atol=1e-3)
+    assert_allclose(dominance.prob_ahead_everywhere(lead, ahead, count=False), 0.7, atol=1e-3)
     apart = rng.normal(size=(4000, 3, 1))
-    assert_allclose(dominance.everywhere(apart, ahead, count=False), 0.9 * 0.7 * 0.8, atol=0.02)
+    assert_allclose(
+        dominance.prob_ahead_everywhere(apart, ahead, count=False), 0.9 * 0.7 * 0.8, atol=0.02
+    )
 
 
 def test_nobody_is_ahead_of_all_times_more_surely_than_at_the_worst():

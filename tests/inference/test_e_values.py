@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.inference.algorithm_status import Claims, statuses_of
+from polarbear.inference.algorithm_status import Claims, derive_statuses
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.e_values import (
     Evidence,
@@ -16,9 +16,9 @@ from polarbear.inference.e_values import (
     confidence_sequence,
     count_outcomes,
     log_lead,
+    log_mean_over_times,
     log_par,
     multiplicity,
-    somewhere,
 )
 from racers import drive, quick_fit, race_of
 
@@ -153,7 +153,7 @@ def evidence_of(*won):
     """Evidence of two algorithms after so many wins of each at each time."""
     wins = np.zeros((len(won), 2, 2))
     wins[:, 0, 1], wins[:, 1, 0] = np.array(won, dtype=float).T
-    return Evidence.of(Outcomes(wins, np.zeros_like(wins)), EPSILON)
+    return Evidence.from_outcomes(Outcomes(wins, np.zeros_like(wins)), EPSILON)
 
 
 def claims_of(evidence, resolution="at_par"):
@@ -164,7 +164,7 @@ def claims_of(evidence, resolution="at_par"):
 
 
 def statuses(evidence, resolution="at_par"):
-    return [one.status for one in statuses_of(claims_of(evidence, resolution), EPSILON)]
+    return [one.status for one in derive_statuses(claims_of(evidence, resolution), EPSILON)]
 
 
 def test_the_same_time_five_times_over_changes_no_decision():
@@ -255,7 +255,7 @@ def test_without_the_decisive_instances_there_is_no_dominance():
 
 def test_the_mean_over_times_is_evidence_for_some_time():
     log_e = np.log(np.array([[1.0, 30.0], [3.0, 10.0]]))
-    assert np.exp(somewhere(log_e)) == pytest.approx([2.0, 20.0])
+    assert np.exp(log_mean_over_times(log_e)) == pytest.approx([2.0, 20.0])
 
 
 @pytest.mark.slow

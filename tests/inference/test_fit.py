@@ -83,7 +83,7 @@ def test_times_are_those_asked_for():
             lambda: pb.fit(rank_costs(noisy(3, 2)), drows=3),
             "no option 'drows'; it has start",
         ),
-        (lambda: pb.fit(rank_costs(noisy(3, 1))), "at least two"),
+        (lambda: pb.fit(rank_costs(noisy(3, 1))), "at least 2 algorithms"),
         (
             lambda: pb.fit(rank_costs(noisy(3, 2)), prior=pb.priors.GP(scale=1.0)),
             "scale=1.0 in GP",
@@ -182,7 +182,7 @@ def test_an_algorithm_entered_twice_is_even_with_itself(prior):
 def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
     costs = noisy(10, 3)
     costs[2] = np.nan
-    with pytest.warns(pb.DataWarning, match="nothing is known of anybody at 1 time, 0.4"):
+    with pytest.warns(pb.DataWarning, match="nothing is known of any algorithm at 1 time, 0.4"):
         posterior = pb.fit(rank_costs(costs), prior=prior)
     assert np.isfinite(posterior.mean()).all()
 
@@ -223,7 +223,7 @@ def test_many_algorithms_and_few_instances_are_trusted_or_moved():
             [50.0, 90.0],
             "no two algorithms are compared at any time asked for, 50 to 90: the prior alone",
         ),
-        ([0.1, 0.5], "nobody has a value yet at any time asked for, 0.1 to 0.5: the prior alone"),
+        ([0.1, 0.5], "no run has a value yet at any time asked for, 0.1 to 0.5: the prior alone"),
     ],
 )
 def test_times_that_are_none_of_the_data_are_named(times, message):

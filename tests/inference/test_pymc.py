@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 import polarbear as pb
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
-from polarbear.inference.reference.chains import judge
+from polarbear.inference.reference.chains import diagnose_chains
 from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.simulation import rank_costs
 
@@ -62,10 +62,10 @@ def log_posterior(rankings, prior, point):
 @pytest.mark.parametrize("n", [4, 14])
 @pytest.mark.parametrize("prior", DIRICHLET + GAUSSIAN, ids=repr)
 def test_both_have_the_same_density(prior, n):
-    from polarbear.inference.reference.pymc_model import pymc_model
+    from polarbear.inference.reference.pymc_model import build_pymc_model
 
     rankings = hard_rankings(n)
-    model = pymc_model(rankings, prior)
+    model = build_pymc_model(rankings, prior)
     theirs = model.compile_logp(mode="FAST_COMPILE")
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -183,10 +183,10 @@ def test_advi_that_has_not_converged_is_not_trusted(rankings):
 def test_chains_are_judged_by_the_limits_of_the_paper():
     rng = np.random.default_rng(0)
     good = rng.normal(size=(4, 1000, 3))
-    assert judge({"mu": good}, 0).trusted
-    assert not judge({"mu": good}, 1).trusted
+    assert diagnose_chains({"mu": good}, 0).trusted
+    assert not diagnose_chains({"mu": good}, 1).trusted
     apart = good + np.arange(4)[:, None, None]
-    assert any("disagree" in problem for problem in judge({"mu": apart}, 0).problems)
+    assert any("disagree" in problem for problem in diagnose_chains({"mu": apart}, 0).problems)
     slow = np.cumsum(good, axis=1)
-    assert any("effective" in problem for problem in judge({"mu": slow}, 0).problems)
-    assert not judge({"mu": np.ones((4, 1000, 1))}, 0).trusted
+    assert any("effective" in problem for problem in diagnose_chains({"mu": slow}, 0).problems)
+    assert not diagnose_chains({"mu": np.ones((4, 1000, 1))}, 0).trusted

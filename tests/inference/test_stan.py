@@ -21,8 +21,8 @@ from polarbear.errors import DataError, FitError, MissingDependency
 from polarbear.inference.laplace.engine import fit_laplace
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.inference.reference.stan import sampler as engine
-from polarbear.inference.reference.stan.compiler import cache, program
-from polarbear.inference.reference.stan.sampler import log_density, stan
+from polarbear.inference.reference.stan.compiler import cache_folder, compile_program
+from polarbear.inference.reference.stan.sampler import fit_stan, stan_log_density
 from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.bspline import BSpline
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
@@ -101,7 +101,7 @@ def test_the_density_is_ours(rankings, prior):
     size += {Dirichlet: 0, HierarchicalDirichlet: 1, GP: 2}[type(prior)]
     points = np.random.default_rng(3).normal(size=(5, size))
     expected = [expected_density(rankings, prior, point) for point in points]
-    assert_allclose(log_density(rankings, prior, points), expected, rtol=0, atol=1e-8)
+    assert_allclose(stan_log_density(rankings, prior, points), expected, rtol=0, atol=1e-8)
 
 
 @pytest.mark.long
@@ -109,7 +109,7 @@ def test_the_density_is_ours(rankings, prior):
 @pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet(), GP()], ids=repr)
 def test_nuts_agrees_with_the_fast_engine(prior):
     rankings = easy()
-    found = stan(rankings, prior, seed=1, draws=1000)
+    found = fit_stan(rankings, prior, seed=1, draws=1000)
     assert_allclose(
         found.better_matrix(),
         fit_laplace(rankings, prior, evidence="rankings").better_matrix(),
@@ -129,7 +129,7 @@ def test_nuts_agrees_with_the_fast_engine(prior):
 @pytest.mark.parametrize("prior", [Dirichlet(), HierarchicalDirichlet()], ids=repr)
 def test_approximations_are_near_on_easy_data(prior, algorithm):
     rankings = easy()
-    found = stan(rankings, prior, seed=1, algorithm=algorithm)
+    found = fit_stan(rankings, prior, seed=1, algorithm=algorithm)
     assert_allclose(
         found.better_matrix(),
         fit_laplace(rankings, prior, evidence="rankings").better_matrix(),
@@ -146,7 +146,7 @@ def test_approximations_are_near_on_easy_data(prior, algorithm):
 @pytest.mark.parametrize("algorithm", ["pathfinder", "laplace"])
 def test_approximations_of_a_process_are_not_trusted(algorithm):
     """White coefficients hang on the hyperparameters if data are many, and no Gaussian follows."""
-    found = stan(easy(), GP(), seed=1, algorithm=algorithm)
+    found = fit_stan(easy(), GP(), seed=1, algorithm=algorithm)
     assert found.diagnostics.measured["k-hat"] > 0.7
     assert any("try algorithm='nuts'" in problem for problem in found.diagnostics.problems)
 
@@ -157,7 +157,7 @@ def test_approximations_of_a_process_are_not_trusted(algorithm):
 def test_the_same_seed_gives_the_same_draws(algorithm):
     def draws(seed):
         options = {"chains": 2, "tune": 100, "draws": 50, "algorithm": algorithm}
-        return stan(easy(), Dirichlet(), seed=seed, **options).draws
+        return fit_stan(easy(), Dirichlet(), seed=seed, **options).draws
 
     assert np.array_equal(draws(5), draws(5))
     assert not np.array_equal(draws(5), draws(6))
@@ -168,18 +168,18 @@ def test_the_same_seed_gives_the_same_draws(algorithm):
 def test_a_time_at_which_nobody_was_compared_has_the_prior():
     recorded = [Run(name, "i", [1], [k], 1) for k, name in enumerate("abc")]
     rankings = rank(Runs.from_records(recorded, direction="minimize"), [0.5])
-    assert_allclose(stan(rankings, Dirichlet(), draws=1000).better_matrix(), 0.5, atol=0.03)
+    assert_allclose(fit_stan(rankings, Dirichlet(), draws=1000).better_matrix(), 0.5, atol=0.03)
 
 
 @pytest.mark.parametrize("prior", [RandomWalk(), BSpline(), SparseGP(), HSGP()], ids=repr)
 def test_other_priors_are_refused(prior):
     with pytest.raises(FitError, match="only for Dirichlet, HierarchicalDirichlet and GP"):
-        stan(easy(), prior)
+        fit_stan(easy(), prior)
 
 
 def test_many_algorithms_are_refused():
     with pytest.raises(DataError, match="13 algorithms: .* for 2 to 12 algorithms"):
-        stan(easy(n=13), Dirichlet())
+        fit_stan(easy(n=13), Dirichlet())
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_many_algorithms_are_refused():
 )
 def test_settings_are_checked(options, message):
     with pytest.raises(DataError, match=message):
-        stan(easy(), Dirichlet(), **options)
+        fit_stan(easy(), Dirichlet(), **options)
 
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpstan", None)
     with pytest.raises(MissingDependency, match=r"pip install 'polarbear-race\[stan\]'"):
-        stan(easy(), Dirichlet())
+        fit_stan(easy(), Dirichlet())
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def without_stan(monkeypatch, tmp_path):
 def test_a_missing_compiler_is_named(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(MissingDependency, match="'no-such-compiler' is not installed.*CXX"):
-        program("dirichlet")
+        compile_program("dirichlet")
 
 
 @pytest.mark.usefixtures("without_stan")
@@ -222,8 +222,8 @@ def test_a_missing_compiler_is_named(monkeypatch):
 def test_a_compiler_that_fails_leaves_nothing_behind(monkeypatch):
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(FitError, match="false could not compile the driver .code 1."):
-        program("dirichlet")
-    assert list(cache().iterdir()) == []
+        compile_program("dirichlet")
+    assert list(cache_folder().iterdir()) == []
 
 
 def in_place_of_stan(monkeypatch, tmp_path, body):
@@ -232,7 +232,7 @@ def in_place_of_stan(monkeypatch, tmp_path, body):
     start = f"#!{sys.executable}\nimport sys\nalgorithm, data, folder = sys.argv[1:4]\n"
     path.write_text(start + body)
     path.chmod(0o700)
-    monkeypatch.setattr(engine, "program", lambda _: path)
+    monkeypatch.setattr(engine, "compile_program", lambda _: path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a script that can be run")
@@ -252,7 +252,7 @@ out_of_range = "Informational Message: The current Metropolis proposal\\nExcepti
 print("look\\n" + out_of_range * 2 + "look", file=sys.stderr)
 """
     in_place_of_stan(monkeypatch, tmp_path, body)
-    found = stan(easy(n=2), HierarchicalDirichlet(), chains=2, draws=20)
+    found = fit_stan(easy(n=2), HierarchicalDirichlet(), chains=2, draws=20)
     assert_allclose(found.draws, np.broadcast_to([[0, 3], [1, 4], [2, 5]], (40, 3, 2)))
     assert_allclose(found.weight, np.full((40, 1), 1 / 40))
     assert_allclose(found.hyper["kappa"][[0, 1, 20]], [1, 2, 2])
@@ -278,7 +278,7 @@ with open(f"{folder}/chain1.csv", "w") as out:
 """
     in_place_of_stan(monkeypatch, tmp_path, body)
     rankings = easy(n=2)
-    found = stan(rankings, Dirichlet(), algorithm="laplace", draws=200)
+    found = fit_stan(rankings, Dirichlet(), algorithm="laplace", draws=200)
     assert_allclose(found.draws[0, :, 0], SubsetLikelihood.from_rankings(rankings).wins[:, 0])
     assert found.diagnostics.trusted
 
@@ -291,7 +291,7 @@ for name, text in [("chain1", rows), ("path1", rows), ("path2", ""), ("path3", "
     open(f"{folder}/{name}.csv", "w").write(text)
 """
     in_place_of_stan(monkeypatch, tmp_path, body)
-    found = stan(easy(2, 1), Dirichlet(), algorithm="pathfinder", draws=200)
+    found = fit_stan(easy(2, 1), Dirichlet(), algorithm="pathfinder", draws=200)
     assert found.diagnostics.trusted
     assert len(found.draws) == 200
 
@@ -304,7 +304,7 @@ for name, text in [("chain1", rows), ("path1", rows), ("path2", rows.replace("\\
     open(f"{folder}/{name}.csv", "w").write(text)
 """
     in_place_of_stan(monkeypatch, tmp_path, body)
-    found = stan(easy(2, 1), Dirichlet(), algorithm="pathfinder", draws=200)
+    found = fit_stan(easy(2, 1), Dirichlet(), algorithm="pathfinder", draws=200)
     assert "200 draws have a weight that is no number" in str(found.diagnostics)
 
 
@@ -312,11 +312,11 @@ for name, text in [("chain1", rows), ("path1", rows), ("path2", rows.replace("\\
 def test_failures_of_the_program_are_reported(monkeypatch, tmp_path):
     in_place_of_stan(monkeypatch, tmp_path, "sys.exit('no initial value')")
     with pytest.raises(FitError, match="nuts failed with code 1 and said: no initial value"):
-        stan(easy(), Dirichlet())
+        fit_stan(easy(), Dirichlet())
     body = """
 with open(f"{folder}/chain1.csv", "w") as out:
     print("log_p__,log_q__,mu.1.1,mu.1.2\\n0,0,nan,nan", file=out)
 """
     in_place_of_stan(monkeypatch, tmp_path, body)
     with pytest.raises(FitError, match="draws that are no numbers.*try algorithm='nuts'"):
-        stan(easy(n=2), Dirichlet(), algorithm="laplace")
+        fit_stan(easy(n=2), Dirichlet(), algorithm="laplace")

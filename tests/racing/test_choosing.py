@@ -49,7 +49,7 @@ def test_weight_on_one_time_is_the_e_value_of_that_time():
     rankings = pb.rank(runs)
     from polarbear.inference.e_values import Evidence, count_outcomes
 
-    by_time = Evidence.of(count_outcomes(rankings), 0.05)
+    by_time = Evidence.from_outcomes(count_outcomes(rankings), 0.05)
     weighted = preference_evidence(rankings, np.array([0.0, 1.0, 0.0]), 0.05)
     off = ~np.eye(3, dtype=bool)
     for one, other in zip(weighted, by_time, strict=True):

@@ -6,12 +6,12 @@ from scipy.special import ndtri
 
 import polarbear as pb
 from polarbear.inference.algorithm_status import AlgorithmStatus
-from polarbear.inference.dominance import margin
+from polarbear.inference.dominance import equivalence_margin
 from polarbear.racing.allocation import focus
 from polarbear.racing.forecast import Leads, Needs, Required, outlook
 from racers import drive, per_look, race_of, solve
 
-Z, MARGIN = float(ndtri(0.99)), margin(0.05)
+Z, MARGIN = float(ndtri(0.99)), equivalence_margin(0.05)
 LOOK = Required(Z, Z, Z, MARGIN, one_sided=False)
 TIMES = np.array([1.0, 10.0, 100.0])
 

@@ -7,7 +7,7 @@ from error_control.decisions import EPSILON, PerLook, PerMember, default_looks
 from error_control.errors import count_wins, tied, tied_once
 
 import polarbear as pb
-from polarbear.inference.algorithm_status import Claims, statuses_of
+from polarbear.inference.algorithm_status import Claims, derive_statuses
 from polarbear.inference.e_values import Evidence, Outcomes, multiplicity
 from polarbear.simulation import draw_persistent_noise
 from racers import drive, race_of
@@ -64,12 +64,12 @@ def test_the_ends_of_a_pair_are_its_statuses():
             ("a", "b"),
             np.ones(1),
             "time",
-            Evidence.of(Outcomes(wins, 0 * wins), EPSILON),
+            Evidence.from_outcomes(Outcomes(wins, 0 * wins), EPSILON),
             log_k=np.full((2, 2), np.log(multiplicity(1) / 0.05)),
             alpha=0.95,
             resolution="at_par",
         )
-        kinds = tuple(one.status for one in statuses_of(claims, EPSILON))
+        kinds = tuple(one.status for one in derive_statuses(claims, EPSILON))
         end = int(end_of(np.array(float(won)), np.array(float(n - won)), "per_member", 0.95))
         assert end == expected[kinds]
         seen.add(end)

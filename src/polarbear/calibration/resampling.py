@@ -19,7 +19,7 @@ from polarbear.calibration.odds import (
 from polarbear.calibration.population import find_contested_pairs, fit_utilities
 from polarbear.calibration.tally import Estimate, Tally, tally_claims
 from polarbear.errors import DataError, DataWarning, FitWarning
-from polarbear.inference.fit import apart, as_rankings, fit
+from polarbear.inference.fit import as_rankings, fit, split_options
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.prior import Prior
 
@@ -264,7 +264,7 @@ def calibrate(
     >>> calibration.tally.coverage.value > 0.8
     True
     """
-    columns, options = apart(options)
+    columns, options = split_options(options)
     rankings = as_rankings(data, times, direction, columns)
     pool = len(rankings.instances)
     if pool < MIN_POOL_INSTANCES:

@@ -130,7 +130,7 @@ def list_sources(arguments: argparse.Namespace) -> list[str]:
 
 def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
     """Choose the times to rank at: those of a race, those of the options, or some of the data's."""
-    from polarbear.inference.fit import warn_of_start  # here, because it loads numpy
+    from polarbear.inference.fit import warn_of_undecided_start  # here, because it loads numpy
 
     source = get_source(arguments)
     if detect_kind(source) == "store":
@@ -148,7 +148,7 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
         runs, arguments.times, start=arguments.start, stop=arguments.stop
     )
     if arguments.start is None:
-        warn_of_start(polarbear.rank(runs, times))
+        warn_of_undecided_start(polarbear.rank(runs, times))
     return times
 
 

@@ -1,8 +1,8 @@
-"""``AlgorithmStatus``: what is known of an algorithm's membership in the anytime Pareto set.
+"""``AlgorithmStatus``: the status of an algorithm with respect to the anytime Pareto set.
 
-One definition for races, posteriors and data (:func:`statuses_of`), so that all say the same.
+One definition for races, posteriors and data (:func:`derive_statuses`), so that all agree.
 
-What is certain (:class:`Claims`) comes from e-values or from a posterior.
+Certain claims (:class:`Claims`) come from e-values or from a posterior.
 
 - *dominated*: another algorithm is ahead at all times, with the certainty asked for.
 - *equivalent* to a rival: the pair is settled, the algorithm is certain to tie with the rival
@@ -29,8 +29,13 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, open_times
-from polarbear.inference.e_values import Evidence, count_outcomes, decisive_instances, somewhere
+from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
+from polarbear.inference.e_values import (
+    Evidence,
+    count_outcomes,
+    find_decisive_instances,
+    log_mean_over_times,
+)
 
 Kind = Literal[
     "member",
@@ -49,7 +54,7 @@ NO_RIVALS: Mapping[str, float] = MappingProxyType({})
 
 
 class AlgorithmStatus(NamedTuple):
-    """What is known of an algorithm's membership in the anytime Pareto set.
+    """The status of an algorithm with respect to the anytime Pareto set.
 
     Attributes
     ----------
@@ -107,14 +112,14 @@ class AlgorithmStatus(NamedTuple):
         if self.status == "undecided" and self.open:
             limit = f"; {self.why}" if self.why else ""
             rivals = format_list(list(self.open))
-            return f"{self.claim()}: not settled with {rivals}{self._cost()}{limit}"
+            return f"{self.claim()}: not settled with {rivals}{self._describe_forecast()}{limit}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
             return f"{self.claim()}: none of its pairs is open under the rules of the race"
         return self.claim()
 
     @property
     def is_candidate(self) -> bool:
-        """Whether it is neither dominated nor removed."""
+        """Whether the algorithm is neither dominated nor removed."""
         return self.status not in ("dominated", "removed")
 
     def brief(self) -> str:
@@ -123,9 +128,15 @@ class AlgorithmStatus(NamedTuple):
         >>> AlgorithmStatus("CSA", "member", 0.998).brief()
         'member (P = 0.998)'
         """
-        belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)})"
+        belongs = (
+            "" if self.prob_in_pareto is None else f" ({format_probability(self.prob_in_pareto)})"
+        )
         if self.status == "dominated":
-            belongs = "" if self.prob_dominated is None else f" ({chance(self.prob_dominated)})"
+            belongs = (
+                ""
+                if self.prob_dominated is None
+                else f" ({format_probability(self.prob_dominated)})"
+            )
             return f"dominated by {escape_text(self.rival or '')}{belongs}"
         if self.status == "equivalent":
             return f"equivalent to {escape_text(self.rival or '')}{belongs}"
@@ -138,38 +149,43 @@ class AlgorithmStatus(NamedTuple):
         'CSA is undecided (P = 0.600 that it is a member)'
         """
         name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
-        belongs = "" if self.prob_in_pareto is None else f" ({chance(self.prob_in_pareto)}"
+        belongs = (
+            "" if self.prob_in_pareto is None else f" ({format_probability(self.prob_in_pareto)}"
+        )
         if self.status == "dominated":
             return f"{name} is {self.brief()}"
         if self.status == "member":
-            belongs = belongs and f"{belongs}{self._doubt()})"
+            belongs = belongs and f"{belongs}{self._describe_doubt()})"
             return f"{name} is a member of the Pareto set{belongs}"
         belongs = belongs and f"{belongs} that it is a member)"
         if self.status == "equivalent":
-            return f"{name} is equivalent to {rival} within {self.epsilon:g}{self._when()}{belongs}"
+            within = f"{self.epsilon:g}{self._describe_times()}"
+            return f"{name} is equivalent to {rival} within {within}{belongs}"
         return f"{name} is {self.status}{belongs}"
 
-    def _doubt(self) -> str:
-        """Say that the posterior contradicts what the race has shown."""
+    def _describe_doubt(self) -> str:
+        """Return a note if the posterior contradicts the e-values of the race, else ""."""
         doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
         return ", so the posterior doubts it" if doubted else ""
 
-    def _when(self) -> str:
+    def _describe_times(self) -> str:
+        """Return the range of times of an equivalence in words."""
         if self.since is None or self.until is None:
             return ""
         word = "at" if self.since == self.until else "from"
         return f" {word} {format_range(self.since, self.until, self.clock)}"
 
-    def _cost(self) -> str:
+    def _describe_forecast(self) -> str:
+        """Return the forecast number of instances in words, or "" without a forecast."""
         if self.instances is None:
             return "" if self.left != 0 else "; no instance left"
         # An open pair takes at least one more instance, however close to certain it is.
         more = max(1, round(self.instances))
-        return f", about {format_count(more, 'more instance')}{few_left(more, self.left)}"
+        return f", about {format_count(more, 'more instance')}{describe_shortage(more, self.left)}"
 
 
-def few_left(wanted: float, left: int | None) -> str:
-    """Say that fewer instances are left than a forecast asks for; "" if there are enough."""
+def describe_shortage(wanted: float, left: int | None) -> str:
+    """Return a note if fewer instances are left than a forecast needs, else ""."""
     if left is None or left >= wanted:
         return ""
     return (
@@ -179,10 +195,10 @@ def few_left(wanted: float, left: int | None) -> str:
     )
 
 
-def chance(probability: float) -> str:
+def format_probability(probability: float) -> str:
     """Format a probability with three digits, and never as a flat 0 or 1.
 
-    >>> chance(0.98765), chance(0.99999), chance(0.0)
+    >>> format_probability(0.98765), format_probability(0.99999), format_probability(0.0)
     ('P = 0.988', 'P > 0.999', 'P < 0.001')
     """
     if probability > 0.9995:
@@ -191,7 +207,7 @@ def chance(probability: float) -> str:
 
 
 class Claims(NamedTuple):
-    """What is certain of n algorithms at T times: by a posterior, or by e-values."""
+    """Claims about n algorithms at T times that are certain by a posterior or by e-values."""
 
     algorithms: Sequence[str]
     times: Sequence[float] | Floats
@@ -221,7 +237,7 @@ class Claims(NamedTuple):
         alpha: float,
         resolution: Resolution,
     ) -> "Claims":
-        """Return what a posterior is certain of at one look.
+        """Return the claims that a posterior supports when the data are analysed once.
 
         ``ahead`` and ``alike`` (T, n, n) are P(row ahead of column) and P(equivalent), ``beats``
         and ``sure`` (n, n) say whether row dominates column, and P of that.
@@ -237,7 +253,7 @@ class Claims(NamedTuple):
             least,
             ties.any(axis=0) & ~leads,
             ties,
-            open_times(ahead, alike, beats, alpha, resolution),
+            find_open_times(ahead, alike, beats, alpha, resolution),
             prob_in_pareto >= alpha,
             prob_in_pareto,
             sure,
@@ -255,14 +271,14 @@ class Claims(NamedTuple):
         alpha: float,
         resolution: Resolution,
     ) -> "Claims":
-        """Return what e-values are certain of, with thresholds ln K of dominance (n, n).
+        """Return the claims that e-values support, with thresholds ln K of dominance (n, n).
 
         "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one
         of them leads somewhere. "strict": when one leads, or both are at par, at each time.
         """
         least, level = evidence.lead.min(axis=0), -np.log1p(-alpha)
         beats = evidence.dominates(log_k)
-        leads, at_par = (somewhere(log_e) >= level for log_e in evidence)
+        leads, at_par = (log_mean_over_times(log_e) >= level for log_e in evidence)
         ties = (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level)
         if resolution == "strict":
             certain, closed = _certain_at_each_time(evidence.lead, ties, log_k, level)
@@ -281,7 +297,7 @@ class Claims(NamedTuple):
             least,
             at_par & at_par.T & ~leads,
             ties,
-            _where_open(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
+            _open_times_of(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
             np.zeros(len(names), dtype=bool),
             None,
             None,
@@ -291,22 +307,22 @@ class Claims(NamedTuple):
 def _certain_at_each_time(
     lead: Floats, ties: Bools, log_k: Floats, level: float
 ) -> tuple[Bools, Bools]:
-    """Return at which times row leads or ties (T, n, n), and which pairs are so at all (n, n)."""
+    """Return where row leads or ties (T, n, n), and which pairs are decided at all times (n, n)."""
     # A lead at every time is dominance, which takes more evidence than a lead at one time.
     certain = (lead >= np.where(np.all(lead >= level, axis=0), log_k, level)) | ties
     closed: Bools = np.all(certain | certain.swapaxes(1, 2), axis=0)
     return certain, closed
 
 
-def _where_open(certain: Bools, settled: Bools) -> Bools:
-    """Return at which times pairs are open (T, n, n): where not certain, or else at all times."""
+def _open_times_of(certain: Bools, settled: Bools) -> Bools:
+    """Return the open times (T, n, n) of unsettled pairs: the uncertain ones, or else all."""
     open_pair = ~(settled | np.eye(len(settled), dtype=bool))
     open_at = ~certain & open_pair
     return open_at | (open_pair & ~open_at.any(axis=0))
 
 
-def statuses_of(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
-    """Return the status of each algorithm that follows from what is certain."""
+def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
+    """Return the status of each algorithm that follows from the claims."""
     names, times, open_at = claims.algorithms, claims.times, claims.open_at
     out = eliminate(claims.beats, claims.strength)
     open_ = open_at.any(axis=0) & ~out & ~out[:, None]
@@ -316,7 +332,7 @@ def statuses_of(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
     for k, name in enumerate(names):
         status = AlgorithmStatus(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
         if out[k]:
-            by = dominator(claims.beats, claims.strength, out, k)
+            by = pick_dominator(claims.beats, claims.strength, out, k)
             sure = _at(claims.prob_dominates, (by, k))
             status = status._replace(status="dominated", rival=names[by], prob_dominated=sure)
         elif equal[k].any() and not open_[k].any():
@@ -371,35 +387,36 @@ def assess(
         rankings.algorithms,
         rankings.times,
         rankings.clock,
-        Evidence.of(count_outcomes(rankings), epsilon),
+        Evidence.from_outcomes(count_outcomes(rankings), epsilon),
         log_k=np.full((n, n), level),
         alpha=alpha,
         resolution=resolution,
     )
     return [
         status._replace(
-            decisive=decisive_instances(
+            decisive=find_decisive_instances(
                 rankings, status.rival or "", status.algorithm, level, epsilon
             )
         )
         if status.status == "dominated"
         else status
-        for status in statuses_of(claims, epsilon)
+        for status in derive_statuses(claims, epsilon)
     ]
 
 
 def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:
+    """Return one value as a float, or None without values."""
     return None if values is None else float(values[index])
 
 
-def dominator(beats: Bools, sure: Floats, out: Bools, k: int) -> int:
-    """Return the algorithm that most certainly dominates k; one that is not out, if there is."""
+def pick_dominator(beats: Bools, sure: Floats, out: Bools, k: int) -> int:
+    """Return the surest dominator of algorithm k, a remaining one if there is one."""
     rivals = beats[:, k] & ~out if (beats[:, k] & ~out).any() else beats[:, k]
     return int(np.argmax(np.where(rivals, sure[:, k], -np.inf)))
 
 
 def _longest_stretch(holds: Bools) -> tuple[int, int]:
-    """First and last index of the longest run of true values."""
+    """Return the first and last index of the longest run of true values."""
     edges = np.flatnonzero(np.diff(holds.astype(int), prepend=0, append=0))
     start, stop = edges[::2], edges[1::2]
     longest = int(np.argmax(stop - start))

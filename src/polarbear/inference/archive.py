@@ -1,7 +1,7 @@
-"""One file for arrays and what they mean: a zip of ``.npy`` arrays and a JSON header.
+"""Files of named arrays: a zip of ``.npy`` arrays and a JSON header.
 
-Nothing in it is executed and nothing is pickled, so a file from a stranger is data. ``numpy.load``
-opens it too.
+Nothing in a file is executed or unpickled, so files from untrusted sources are safe to read.
+``numpy.load`` opens them too.
 """
 
 import json
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from polarbear.errors import DataError
 
-HEADER = "header.json"
+HEADER_NAME = "header.json"
 
-MALFORMED = (
+MALFORMED_FILE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -31,20 +31,20 @@ MALFORMED = (
     TypeError,
     IndexError,
     SyntaxError,
-    RuntimeError,  # also of encrypted archives, JSON that is too deep and unknown compressions
+    RuntimeError,  # encrypted archives, JSON nested too deeply, unknown compressions
     MemoryError,
 )
-"""What zipfile, json and numpy raise for files that were made up or damaged."""
+"""The exceptions of zipfile, json and numpy for forged or damaged files."""
 
 
 def write_arrays(
     path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a file; an older one at its place is replaced only when the new one is complete."""
+    """Write a file; an existing one is replaced only when the new one is complete."""
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        file.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
+        file.writestr(HEADER_NAME, json.dumps(header, indent=1, ensure_ascii=False))
         for name, values in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 npy.write_array(entry, np.ascontiguousarray(values), allow_pickle=False)
@@ -54,10 +54,10 @@ def write_arrays(
 def read_arrays(
     path: str | Path, kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of a file whose header says that it is of a kind, and not too new."""
+    """Read header and arrays; DataError if the file is damaged, of another kind or too new."""
     try:
         with zipfile.ZipFile(path) as file:
-            header = json.loads(file.read(HEADER))
+            header = json.loads(file.read(HEADER_NAME))
             arrays = {}
             for name in file.namelist():
                 if name.endswith(".npy"):
@@ -65,7 +65,7 @@ def read_arrays(
                         arrays[name.removesuffix(".npy")] = npy.read_array(
                             entry, allow_pickle=False
                         )
-    except MALFORMED as error:
+    except MALFORMED_FILE_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise DataError(f"{path} is not a file of PolarBear, or it is damaged: {reason}") from None
     if not isinstance(header, dict) or header.get("kind") != kind:

@@ -1,4 +1,4 @@
-"""``Diagnostics``: whether a posterior can be trusted, and why not."""
+"""``Diagnostics``: whether the numerics of a posterior can be trusted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Whether to trust a posterior: what was measured, and what is wrong, in words.
+    """Diagnostics of a posterior: measured figures, problems and notes.
 
     Attributes
     ----------
     measured
         Figures by name, such as "k-hat" or "R-hat".
     problems
-        What speaks against the posterior; empty if nothing does.
+        Reasons not to trust the posterior; empty if there are none.
     notes
-        What happened on the way and is no reason for concern.
+        Events during the fit that are no reason for concern.
     """
 
     measured: Mapping[str, float] = field(default_factory=dict)
@@ -24,11 +24,11 @@ class Diagnostics:
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing speaks against the posterior."""
+        """Whether there are no problems."""
         return not self.problems
 
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())
         verdict = "trust it" if self.trusted else f"do not trust it: {'; '.join(self.problems)}"
-        said = [verdict, *([f"({figures})"] if figures else []), *self.notes]
-        return " ".join(said)
+        parts = [verdict, *([f"({figures})"] if figures else []), *self.notes]
+        return " ".join(parts)

@@ -1,8 +1,8 @@
-"""Who is ahead of whom: dominance, equivalence, crossing and what follows, on plain arrays.
+"""Dominance, equivalence and crossing of algorithms, on plain arrays of probabilities.
 
 ``ahead`` (T, n, n) is P(row ahead of column) at each time, ``alike`` (T, n, n) the probability that
-the two are practically the same there, ``everywhere`` (n, n) P(row ahead of column at all times).
-The definitions are those of the paper, sections 4.1 and 4.2.
+the two are equivalent there, ``everywhere`` (n, n) P(row ahead of column at all times). ``alpha``
+is the certainty required. The definitions are those of the paper, sections 4.1 and 4.2.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,89 +19,96 @@ Bools = NDArray[np.bool_]
 Elimination = Literal["joint", "pointwise"]
 Resolution = Literal["strict", "crossing", "at_par"]
 
-AT_ONCE = 4_000_000
+MAX_CELLS = 4_000_000
+"""The most cells of an array that are processed at once, which bounds memory."""
 
 
-def margin(epsilon: float) -> float:
-    """By how much log-utilities may differ for win probabilities within epsilon of one half.
+def equivalence_margin(epsilon: float) -> float:
+    """Return the difference of log-utilities at which the win probability is 1/2 + epsilon.
 
-    >>> round(margin(0.05), 4)
+    >>> round(equivalence_margin(0.05), 4)
     0.2007
     """
     return float(np.log((0.5 + epsilon) / (0.5 - epsilon)))
 
 
-def everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
-    """P(ahead at all times) of pairs, from leads (D, T, pairs) and P(ahead) at times (T, pairs).
+def prob_ahead_everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
+    """Return P(ahead at all times) of pairs, from leads (D, T, pairs) and P(ahead) (T, pairs).
 
-    The leads say how times go together, ``ahead`` how likely each is: a draw counts as ahead at a
-    time if it is above the share of draws that are not. To ``count`` takes the leads as they are.
-    It is never more likely than to be ahead at the worst time, and never less likely than what is
-    left when the times at which it is not so never come together.
+    The leads provide the dependence between times, ``ahead`` the probability at each time: a draw
+    counts as ahead at a time if it lies above the quantile 1 - P(ahead) of the draws. With
+    ``count`` it does if its lead is positive. The result lies between the Frechet bounds: at most
+    the smallest P(ahead), and at least 1 - sum of (1 - P(ahead)) over times.
     """
-    return _together(iterate_times(lead), ahead, count)
+    return _prob_joint(iterate_times(lead), ahead, count)
 
 
-def _together(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
-    """The same from leads (pairs, D) at one time after the other."""
+def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
+    """Return P(ahead at all times) (pairs,) from an iterator over times of leads (pairs, D)."""
     won: Any = True
-    for lead, at in zip(leads, ahead, strict=True):
-        won = won & (lead > (0.0 if count else _edge(lead, at)[:, None]))
-    # What never happened in so many draws may still happen, unless the times rule it out.
+    for lead, at_time in zip(leads, ahead, strict=True):
+        won = won & (lead > (0.0 if count else _lead_quantile(lead, at_time)[:, None]))
+    # D draws cannot resolve probabilities above 1 - 0.5 / D, but the lower bound may.
     counted = np.minimum(won.mean(axis=1), 1 - 0.5 / won.shape[1])
     return np.maximum(np.minimum(counted, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
 
 
-def _edge(lead: NDArray[Any], ahead: Floats) -> Floats:
-    """The lead above which the share of draws (pairs, D) is as likely as to be ahead."""
-    behind = np.round((1 - ahead) * lead.shape[1]).astype(np.intp)
-    edge = np.full(len(lead), -np.inf)
-    some = np.flatnonzero(behind > 0)
-    edge[some] = np.sort(lead[some], axis=1)[np.arange(len(some)), behind[some] - 1]
-    return edge
+def _lead_quantile(lead: NDArray[Any], ahead: Floats) -> Floats:
+    """Return the quantile 1 - P(ahead) of leads (pairs, D), for P(ahead) (pairs,)."""
+    n_behind = np.round((1 - ahead) * lead.shape[1]).astype(np.intp)
+    quantile = np.full(len(lead), -np.inf)
+    some = np.flatnonzero(n_behind > 0)
+    quantile[some] = np.sort(lead[some], axis=1)[np.arange(len(some)), n_behind[some] - 1]
+    return quantile
 
 
-def everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
-    """P(row ahead of column at all times), with 0 on the diagonal, from draws (D, T, n)."""
+def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
+    """Return P(row ahead of column at all times) (n, n) from draws (D, T, n).
+
+    The diagonal is 0.
+    """
     draws, n_times, n = utilities.shape
     row, column = np.nonzero(~np.eye(n, dtype=bool))
-    found = np.zeros((n, n))
-    # Whoever is likely behind at some time cannot be ahead at all: most pairs need no counting.
+    probability = np.zeros((n, n))
+    # An algorithm that is probably behind at some time cannot be ahead at all: few pairs count.
     least = ahead[:, row, column].min(axis=0)
-    found[row, column] = least if n_times == 1 else 0.0
-    wanted = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
-    curves = list(iterate_times(utilities)) if len(wanted) else []
-    step = max(1, AT_ONCE // (8 * draws))
-    for k in range(0, len(wanted), step):
-        a, b = row[wanted[k : k + step]], column[wanted[k : k + step]]
-        leads = (at[a] - at[b] for at in curves)
-        found[a, b] = _together(leads, ahead[:, a, b], count)
-    return found
+    probability[row, column] = least if n_times == 1 else 0.0
+    likely = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
+    curves = list(iterate_times(utilities)) if len(likely) else []
+    step = max(1, MAX_CELLS // (8 * draws))
+    for k in range(0, len(likely), step):
+        a, b = row[likely[k : k + step]], column[likely[k : k + step]]
+        leads = (at_time[a] - at_time[b] for at_time in curves)
+        probability[a, b] = _prob_joint(leads, ahead[:, a, b], count)
+    return probability
 
 
 def dominates(
     ahead: Floats, everywhere: Floats, alpha: float, elimination: Elimination = "joint"
 ) -> Bools:
-    """Whether row dominates column with certainty alpha: at all times at once, or at each time."""
+    """Return whether row dominates column (n, n), by the joint or by the pointwise definition."""
     if elimination == "joint":
         return everywhere >= alpha
-    found: Bools = np.all(ahead >= alpha, axis=0)
-    return found & ~np.eye(len(found), dtype=bool)
+    at_each_time: Bools = np.all(ahead >= alpha, axis=0)
+    return at_each_time & ~np.eye(len(at_each_time), dtype=bool)
 
 
 def crosses(ahead: Floats, alike: Floats, alpha: float) -> Bools:
-    """Whether two are certain to change places: each leads or ties somewhere, one of them leads."""
+    """Return whether a pair crosses (n, n): each leads or ties at some time, and one leads.
+
+    Eq. 31 of the paper.
+    """
     leads, ties = ahead >= alpha, alike >= alpha
     somewhere, at_par = np.any(leads, axis=0), np.any(leads | ties, axis=0)
-    found: Bools = (somewhere & at_par.T) | (somewhere.T & at_par)
-    return found & ~np.eye(len(found), dtype=bool)
+    crossing: Bools = (somewhere & at_par.T) | (somewhere.T & at_par)
+    return crossing & ~np.eye(len(crossing), dtype=bool)
 
 
-def at_par(ahead: Floats, alike: Floats, alpha: float) -> Bools:
-    """Whether each algorithm of a pair is certain to lead or to tie at some time: (n, n).
+def are_at_par(ahead: Floats, alike: Floats, alpha: float) -> Bools:
+    """Return whether each algorithm of a pair leads or ties at some time (n, n).
 
-    Then neither dominates the other by more than epsilon. Unlike :func:`crosses` (paper, eq. 31)
-    this asks for no strict lead, so that equal algorithms are settled as well.
+    Then neither dominates the other by more than epsilon. Unlike :func:`crosses` this needs no
+    strict lead, so that equal algorithms are settled as well.
     """
     holds = np.any((ahead >= alpha) | (alike >= alpha), axis=0)
     both: Bools = holds & holds.T
@@ -109,11 +116,11 @@ def at_par(ahead: Floats, alike: Floats, alpha: float) -> Bools:
 
 
 def eliminate(beats: Bools, certainty: Floats) -> Bools:
-    """Which algorithms are eliminated (n,), if ``beats`` says whether row dominates column.
+    """Return which algorithms are eliminated (n,), given whether row dominates column (n, n).
 
-    Algorithm 1 of the paper takes the candidates one after the other, and only a candidate that is
-    still there eliminates another. The order here: an algorithm goes before those that dominate it,
-    and where they dominate each other in a circle, the most certainly dominated one goes first.
+    Algorithm 1 of the paper takes candidates one by one, and only a remaining candidate eliminates
+    another. Here an algorithm is eliminated before those that dominate it. Where algorithms
+    dominate each other in a cycle, the most certainly dominated one goes first.
 
     >>> chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
     >>> eliminate(chain, chain.astype(float))
@@ -133,13 +140,14 @@ def eliminate(beats: Bools, certainty: Floats) -> Bools:
         candidate &= ~first
 
 
-def crossings(
+def find_crossings(
     ahead: Floats, lead: NDArray[Any], alpha: float, *, product: bool
 ) -> Iterator[tuple[int, int, bool, float]]:
-    """Where the lead of a pair changes hands: the last certain time before, the first one after.
+    """Yield the changes of the lead of a pair, from P(ahead) (T,) and leads (D, T).
 
-    With whether the pair's first one leads after, and P(both). From P(ahead) at each time (T,) and
-    leads (D, T); ``product``: times are independent.
+    Each is the index of the last certain time before, that of the first certain time after, whether
+    the pair's first algorithm leads afterwards, and P(both leads). With ``product`` times are
+    independent.
     """
     certain = np.flatnonzero((ahead >= alpha) | (1 - ahead >= alpha))
     for s, t in pairwise(certain.tolist()):
@@ -153,7 +161,7 @@ def crossings(
         yield s, t, up, float(both)
 
 
-def resolved(
+def is_resolved(
     ahead: Floats,
     alike: Floats,
     alpha: float,
@@ -161,57 +169,57 @@ def resolved(
     resolution: Resolution = "crossing",
     eliminated: Bools | None = None,
 ) -> Bools:
-    """Whether a pair is resolved at each time: (T, n, n), true on the diagonal.
+    """Return whether a pair is resolved at each time (T, n, n), true on the diagonal.
 
-    "strict" is eq. 30 of the paper, "crossing" eq. 31; "at_par" is :func:`at_par`.
+    "strict" is eq. 30 of the paper, "crossing" eq. 31; "at_par" is :func:`are_at_par`.
     """
-    found = (ahead >= alpha) | (ahead.swapaxes(1, 2) >= alpha) | (alike >= alpha)
+    resolved = (ahead >= alpha) | (ahead.swapaxes(1, 2) >= alpha) | (alike >= alpha)
     if resolution == "crossing":
-        found = found | crosses(ahead, alike, alpha)
+        resolved = resolved | crosses(ahead, alike, alpha)
     elif resolution == "at_par":
-        found = found | at_par(ahead, alike, alpha)
+        resolved = resolved | are_at_par(ahead, alike, alpha)
     if eliminated is not None:
-        found = found | eliminated[:, None] | eliminated[None, :]
-    return found | np.eye(ahead.shape[1], dtype=bool)
+        resolved = resolved | eliminated[:, None] | eliminated[None, :]
+    return resolved | np.eye(ahead.shape[1], dtype=bool)
 
 
-def open_times(
+def find_open_times(
     ahead: Floats, alike: Floats, beats: Bools, alpha: float, resolution: Resolution = "at_par"
 ) -> Bools:
-    """At which times each pair is open: (T, n, n).
+    """Return at which times each pair is open (T, n, n).
 
-    A pair is open where it is not :func:`resolved`. A pair in which one algorithm leads at each
-    time with certainty, but does not dominate (``beats``), is open as well: at the times that are
-    above the Bonferroni bound of joint dominance.
+    A pair is open where it is not resolved (:func:`is_resolved`). A pair in which one algorithm
+    leads at each time with certainty, but does not dominate (``beats``), is open as well: at the
+    times whose error exceeds the Bonferroni bound of joint dominance.
     """
-    open_ = ~resolved(ahead, alike, alpha, resolution=resolution)
+    open_ = ~is_resolved(ahead, alike, alpha, resolution=resolution)
     pending = np.all(ahead >= alpha, axis=0) & ~beats & ~np.any(alike >= alpha, axis=0)
     if not pending.any():
         return open_
-    # With error (1 - alpha) / T at each time, the joint error is at most 1 - alpha.
+    # Bonferroni: with error (1 - alpha) / T at each time, the joint error is at most 1 - alpha.
     short = 1 - ahead > (1 - alpha) / len(ahead)
     least = np.arange(len(ahead))[:, None, None] == np.argmin(ahead, axis=0)
-    at = np.where(short.any(axis=0), short, least) & pending
-    return open_ | at | at.swapaxes(1, 2)
+    open_time = np.where(short.any(axis=0), short, least) & pending
+    return open_ | open_time | open_time.swapaxes(1, 2)
 
 
-def not_dominated(utilities: NDArray[Any], ahead: Floats) -> Bools:
-    """Whether, in each draw (D, T, n), no algorithm is ahead of another at all times: (D, n).
+def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
+    """Return whether no other algorithm is ahead at all times (D, n), in each draw (D, T, n).
 
-    Pairs that P(ahead) at the least likely time all but rules out are not counted.
+    Pairs whose smallest P(ahead) over time is below half of 1 / D are not counted.
     """
     draws, _, n = utilities.shape
-    free = np.ones((n, draws), dtype=bool)
+    undominated = np.ones((n, draws), dtype=bool)
     least = ahead.min(axis=0)
     np.fill_diagonal(least, 0.0)
-    by, of = np.nonzero(least > 0.5 / draws)
-    curves = list(iterate_times(utilities)) if len(by) else []
-    step = max(1, AT_ONCE // draws)
-    for k in range(0, len(by), step):
-        a, b = by[k : k + step], of[k : k + step]
-        dominates = np.ones((len(a), draws), dtype=bool)
-        for at in curves:
-            dominates &= at[a] > at[b]
-        for row, column in zip(dominates, b.tolist(), strict=True):
-            free[column] &= ~row
-    return free.T
+    row, column = np.nonzero(least > 0.5 / draws)
+    curves = list(iterate_times(utilities)) if len(row) else []
+    step = max(1, MAX_CELLS // draws)
+    for k in range(0, len(row), step):
+        a, b = row[k : k + step], column[k : k + step]
+        is_ahead = np.ones((len(a), draws), dtype=bool)
+        for at_time in curves:
+            is_ahead &= at_time[a] > at_time[b]
+        for dominated, j in zip(is_ahead, b.tolist(), strict=True):
+            undominated[j] &= ~dominated
+    return undominated.T

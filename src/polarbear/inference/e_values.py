@@ -1,8 +1,8 @@
 """E-values for pairs of algorithms: evidence that stays valid under optional stopping.
 
 An e-value is the wealth of a gambler who bets against a hypothesis, one instance after the other.
-If the hypothesis is true, the wealth ever reaches K with probability at most 1/K, however often it
-is looked at and whenever one stops (Ville's inequality; Ramdas et al., Statistical Science 2023).
+If the hypothesis is true, the wealth ever reaches K with probability at most 1/K, under any
+stopping rule (Ville's inequality; Ramdas et al., Statistical Science 2023).
 
 Two hypotheses are bet against for each ordered pair (a, b) at each time t:
 
@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp
 
 from polarbear.data.rankings import UNKNOWN, Rankings
-from polarbear.inference.dominance import AT_ONCE, Bools, Floats
+from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
 
 
 class Outcomes(NamedTuple):
-    """Numbers of instances on which row won against column, or tied with it, at each time."""
+    """Numbers of instances on which row won against column, and tied with it, at each time."""
 
     wins: Floats  # (T, n, n)
     ties: Floats  # (T, n, n), 0 on the diagonal
@@ -42,7 +42,7 @@ class Outcomes(NamedTuple):
         return self.wins.swapaxes(1, 2)
 
     def among(self, chosen: list[int]) -> "Outcomes":
-        """Return the outcomes between some of the algorithms, by number."""
+        """Return the outcomes among some of the algorithms, given by index."""
         rows, columns = np.ix_(chosen, chosen)
         return Outcomes(self.wins[:, rows, columns], self.ties[:, rows, columns])
 
@@ -64,7 +64,7 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     """
     n = len(rankings.algorithms)
     wins, ties = np.zeros((2, len(rankings.times), n * n))
-    for cell, entry, weight in _comparisons(rankings, heaviest):
+    for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
         for t in range(len(wins)):
             place = rankings.position[t][entry]
             row, column = place[:, :, None], place[:, None, :]
@@ -86,7 +86,7 @@ def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
     array([21.83,  0.75])
     """
     theta, weight = _lead_bets(epsilon)
-    return _mix(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
+    return _log_mixture(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
 
 
 def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
@@ -99,7 +99,7 @@ def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Float
     """
     if epsilon == 0:
         return np.full(np.shape(wins), -np.inf)
-    return _log_above(wins, ties, losses, 0.5 - epsilon, epsilon)
+    return _log_score_above(wins, ties, losses, 0.5 - epsilon, epsilon)
 
 
 def log_better(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
@@ -108,16 +108,18 @@ def log_better(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Fl
     >>> bool(log_better(np.array(90.0), np.array(0.0), np.array(10.0), 0.05) > np.log(20))
     True
     """
-    return _log_above(wins, ties, losses, 0.5 + epsilon, max(epsilon, 0.01))
+    return _log_score_above(wins, ties, losses, 0.5 + epsilon, max(epsilon, 0.01))
 
 
-def _log_above(wins: Floats, ties: Floats, losses: Floats, m: float, epsilon: float) -> Floats:
+def _log_score_above(
+    wins: Floats, ties: Floats, losses: Floats, m: float, epsilon: float
+) -> Floats:
     """Return the logarithm of the e-value against "the mean score is at most m".
 
     A mixture of bets with factor 1 + lambda (score - m) for scores 1, 1/2 and 0.
     """
     stake, weight = _score_bets(m, epsilon)
-    return _mix(
+    return _log_mixture(
         weight,
         [
             wins * np.log1p(k * (1 - m))
@@ -148,7 +150,7 @@ def preference_evidence(
     stake, stake_weight = _score_bets(m, epsilon)
     counted = np.flatnonzero(weights)
     lead, par = np.zeros((len(theta), n * n)), np.zeros((len(stake), n * n))
-    for cell, entry, weight in _comparisons(rankings, heaviest):
+    for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
         score, known = 0.0, True
         for t in counted.tolist():
             place = rankings.position[t][entry]
@@ -162,16 +164,20 @@ def preference_evidence(
         ):
             for total, factor in zip(log_wealth, factors, strict=True):
                 total += np.bincount(cell, share * np.log1p(factor).ravel(), minlength=n * n)
-    mixed = (_mix(theta_weight, lead), _mix(stake_weight, par))
+    mixed = (_log_mixture(theta_weight, lead), _log_mixture(stake_weight, par))
     if epsilon == 0:
         mixed = mixed[0], np.full(n * n, -np.inf)
     return Evidence(*(log_e.reshape(1, n, n) for log_e in mixed))
 
 
-def _comparisons(
+def _iterate_comparisons(
     rankings: Rankings, heaviest: float | None
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], Floats]]:
-    """Yield comparisons of equal size: cells row n + column, entries (C, k), weights (C, 1, 1)."""
+    """Yield the comparisons of k algorithms in chunks, for each k.
+
+    A chunk of C comparisons has flat cells row * n + column of its pairs, indices of entries (C, k)
+    and weights (C, 1, 1).
+    """
     n = len(rankings.algorithms)
     if heaviest is None:
         totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
@@ -179,7 +185,7 @@ def _comparisons(
     size = np.diff(rankings.offset)
     for k in np.unique(size[size > 1]).tolist():
         of_size = np.flatnonzero(size == k)
-        step = max(1, AT_ONCE // (k * k))
+        step = max(1, MAX_CELLS // (k * k))
         for first in range(0, len(of_size), step):
             chosen = of_size[first : first + step]
             entry = rankings.offset[chosen][:, None] + np.arange(k)
@@ -190,31 +196,31 @@ def _comparisons(
 
 def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
     """Return the bets theta against "wins at most as often as it loses", and their weights."""
-    theta = _geometric(0.8 * max(epsilon, 0.01), 0.45, 2.25)
+    theta = _geometric_grid(0.8 * max(epsilon, 0.01), 0.45, 2.25)
     return theta, np.arange(len(theta), 0, -1.0)
 
 
 def _score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
     """Return the bets lambda against "the mean score is at most m", and their weights."""
-    stake = _geometric(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
+    stake = _geometric_grid(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
     return stake, np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
 
 
-def _geometric(low: float, high: float, ratio: float) -> Floats:
+def _geometric_grid(low: float, high: float, ratio: float) -> Floats:
     """Return a geometric grid from low to high with steps of at most a ratio."""
     points = 1 + max(1, int(np.ceil(np.log(high / low) / np.log(ratio))))
     return low * (high / low) ** (np.arange(points) / (points - 1))
 
 
-def _mix(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
-    """Return the logarithm of the weighted mean of wealths."""
+def _log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
+    """Return the log of the weighted mean of the wealths of several bets."""
     total = np.full(np.shape(log_wealth[0]), -np.inf)
     for log_weight, wealth in zip(np.log(weight / weight.sum()), log_wealth, strict=True):
         total = np.logaddexp(total, log_weight + wealth)
     return total
 
 
-def somewhere(log_e: Floats) -> Floats:
+def log_mean_over_times(log_e: Floats) -> Floats:
     """Return the log of the mean e-value over times: evidence that a claim holds at some time."""
     return logsumexp(log_e, axis=0) - np.log(len(log_e))
 
@@ -226,28 +232,28 @@ class Evidence(NamedTuple):
     par: Floats
 
     @classmethod
-    def of(cls, outcomes: Outcomes, epsilon: float) -> "Evidence":
+    def from_outcomes(cls, outcomes: Outcomes, epsilon: float) -> "Evidence":
         """Return the e-values that follow from outcomes."""
         wins, ties, losses = outcomes.wins, outcomes.ties, outcomes.losses
         return cls(log_lead(wins, losses, epsilon), log_par(wins, ties, losses, epsilon))
 
     def dominates(self, log_k: Floats) -> Bools:
-        """Whether row is ahead of column at all times (n, n), with thresholds ln K (n, n)."""
+        """Return whether row is ahead of column at all times (n, n), by thresholds ln K (n, n)."""
         beats: Bools = self.lead.min(axis=0) >= log_k
         return beats & ~np.eye(len(beats), dtype=bool)
 
 
-def decisive_instances(
+def find_decisive_instances(
     rankings: Rankings, rival: str, algorithm: str, log_k: float, epsilon: float
 ) -> tuple[str, ...]:
-    """Return the fewest instances without which a rival would not eliminate an algorithm.
+    """Return a smallest set of instances without which a rival would not eliminate an algorithm.
 
     Dominance takes an e-value of K at every time. At each time the fewest instances to remove are
     wins of the rival, and one time is enough. Empty if the rival does not eliminate the algorithm.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
-    >>> decisive_instances(rankings, "a1", "a2", np.log(20), 0.05)
+    >>> find_decisive_instances(rankings, "a1", "a2", np.log(20), 0.05)
     ('i1', 'i2', 'i3', 'i4', 'i5')
     """
     pair = rankings.among([rival, algorithm])
@@ -272,7 +278,7 @@ def decisive_instances(
 
 
 def multiplicity(rivals: int, later: int = 0) -> float:
-    """Return K times (1 - certainty) for one rival that may eliminate an algorithm.
+    """Return the multiplicity correction K (1 - certainty) of the threshold K for one rival.
 
     ``rivals``: the number of rivals present when the algorithm entered. ``later``: 0 for these,
     and i for the i-th one that enters after it. The reciprocals over all rivals that ever come sum
@@ -289,7 +295,7 @@ def multiplicity(rivals: int, later: int = 0) -> float:
 
 
 def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds of the probability to win, among instances that are not ties.
+    """Return a confidence sequence (lower, upper) for the win probability, without ties.
 
     The bounds hold at all numbers of instances at once: { q : B(w + 1, l + 1) < q^w (1 - q)^l / d }
     with d = 1 - certainty, from the uniform mixture of likelihoods (Robbins, 1970).

@@ -1,4 +1,4 @@
-"""``fit``: from data and a prior to a posterior, by the engine of your choice."""
+"""``fit``: the posterior of data under a prior, by one of several engines."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -27,30 +27,30 @@ Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"
 
 ENGINES: Mapping[str, tuple[str, str]] = {
     "laplace": ("polarbear.inference.laplace.engine", "fit_laplace"),
-    "nuts": ("polarbear.inference.reference.nuts", "nuts"),
-    "pathfinder": ("polarbear.inference.reference.variational", "pathfinder"),
-    "pymc-laplace": ("polarbear.inference.reference.variational", "pymc_laplace"),
-    "advi": ("polarbear.inference.reference.variational", "advi"),
-    "stan": ("polarbear.inference.reference.stan.sampler", "stan"),
+    "nuts": ("polarbear.inference.reference.nuts", "fit_nuts"),
+    "pathfinder": ("polarbear.inference.reference.variational", "fit_pathfinder"),
+    "pymc-laplace": ("polarbear.inference.reference.variational", "fit_pymc_laplace"),
+    "advi": ("polarbear.inference.reference.variational", "fit_advi"),
+    "stan": ("polarbear.inference.reference.stan.sampler", "fit_stan"),
 }
 
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
-RANKING = ("abs_tol", "rel_tol", "weights")
-"""Options of :func:`rank` that :func:`fit` takes for runs and data frames."""
+RANKING_OPTIONS = ("abs_tol", "rel_tol", "weights")
+"""Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
 
-START_ERROR = 0.01
-"""How often a grid may count as started well by chance, though no algorithm differs."""
+START_TEST_LEVEL = 0.01
+"""The level of the test for differences between algorithms at the first times of a grid."""
 
-FEW = 0.25
-"""A time that rests on less than this part of the instances that others rest on is warned of."""
+MIN_INSTANCE_SHARE = 0.25
+"""A warning is given for times with less than this share of the most instances at a time."""
 
 
 class Engine(Protocol):
-    """How a posterior is made."""
+    """A function that fits a posterior to rankings under a prior."""
 
     def __call__(self, rankings: Rankings, prior: Prior, *, seed: int, **options: Any) -> Posterior:
-        """Fit."""
+        """Return the posterior."""
         ...
 
 
@@ -65,35 +65,36 @@ def fit(
     direction: Literal["minimize", "maximize"] | None = None,
     **options: Any,
 ) -> Posterior:
-    """Rate the algorithms over time, with uncertainty.
+    """Fit the ratings of algorithms over time, with uncertainty.
 
     Parameters
     ----------
     data
         Rankings, Runs, or a data frame as in :meth:`Runs.from_frame`.
     prior
-        How ratings may move over time: one of :mod:`polarbear.priors`. By default
-        ``Dirichlet()``, for which every time speaks for itself.
+        The prior over ratings as functions of time, one of :mod:`polarbear.priors`. By default
+        ``Dirichlet()``, under which times are independent.
     method
-        "laplace": the fast engine, nested Laplace certified by importance sampling. To compare it
-        with: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and "stan".
+        "laplace": the fast engine, nested Laplace approximations with importance sampling. For
+        comparison: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and
+        "stan".
     evidence
-        What counts as new evidence. "instances", the default of "laplace": the runs on an instance
-        are looked at again and again, and do not tell more for it. "rankings" is the paper's: every
-        ranking at every time is new; the other methods have only this.
+        The units of evidence. "instances", the default of "laplace": rankings of one instance at
+        several times are dependent, and uncertainty is cluster-robust. "rankings", as in the paper:
+        rankings at all times are independent; the other methods have only this.
     seed
-        The same seed gives the same posterior.
+        The random seed; the same seed gives the same posterior.
     times
-        The times to rank runs at; by default :func:`polarbear.grid.from_runs` chooses them. Its
-        ``start`` and ``stop`` limit them to a range.
+        The times at which runs are ranked; by default those of :func:`polarbear.grid.from_runs`,
+        whose ``start`` and ``stop`` limit them to a range.
     direction
         Whether small or large values are good; for data frames.
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
         ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol`` and ``weights``
-        as in :func:`rank`. All others are for the engine: ``draws`` for all; ``start``, an
-        earlier posterior to start from, for "laplace"; ``sampler``, ``chains``, ``tune`` and more
-        for "nuts".
+        as in :func:`rank`. All others are options of the engine: ``draws`` of all; ``start``,
+        an earlier posterior to start from, of "laplace"; ``sampler``, ``chains``, ``tune`` and
+        more of "nuts".
 
     Examples
     --------
@@ -107,27 +108,28 @@ def fit(
     >>> posterior.diagnostics.trusted
     True
     """
-    _refuse_range(data, options)
-    columns, options = apart(options)
+    _reject_time_range(data, options)
+    columns, options = split_options(options)
     rankings = as_rankings(data, times, direction, columns)
-    if len(rankings.algorithms) < 2:
-        raise DataError("a single algorithm has nobody to be ahead of: at least two are needed")
+    n = len(rankings.algorithms)
+    if n < 2:
+        raise DataError(f"need at least 2 algorithms to compare, got {n}")
     groups = connected_groups(rankings)
-    if len(groups) < len(rankings.algorithms):
-        _warn_of_silence(rankings)
-        _warn_of_few(rankings)
-    engine = engine_of(method, options)
+    if len(groups) < n:
+        _warn_of_unknown_times(rankings)
+        _warn_of_few_instances(rankings)
+    engine = load_engine(method, options)
     if method == "laplace":
-        options["evidence"] = _evidence(evidence)
+        options["evidence"] = _check_evidence(evidence)
     elif evidence == "instances":
         raise DataError(f"{method} counts every ranking as evidence: use method='laplace'")
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)
     if len(groups) > 1:
-        made = posterior.diagnostics
-        made = replace(made, problems=(_prior_alone(rankings, groups), *made.problems))
-        posterior = replace(posterior, diagnostics=made)
+        problems = (_describe_groups(rankings, groups), *posterior.diagnostics.problems)
+        diagnostics = replace(posterior.diagnostics, problems=problems)
+        posterior = replace(posterior, diagnostics=diagnostics)
     if not posterior.diagnostics.trusted:
         warn(
             f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
@@ -137,11 +139,14 @@ def fit(
 
 RANGE_STARTS = ("since", "start", "begin", "t_min", "min_time")
 RANGE_STOPS = ("until", "stop", "end", "t_max", "max_time")
-"""What a range of times is asked for by; ``fit`` takes times instead."""
+"""Options with which users ask for a range of times; ``fit`` has ``times`` instead."""
 
 
-def _refuse_range(data: object, options: Mapping[str, Any]) -> None:
-    """Say how to fit a range of times; ``start`` and ``until`` may also mean something else."""
+def _reject_time_range(data: object, options: Mapping[str, Any]) -> None:
+    """Raise DataError for options that ask for a range of times, and name the alternative.
+
+    ``start`` may also be a posterior, and ``until`` a column.
+    """
     for names, argument in ((RANGE_STARTS, "start"), (RANGE_STOPS, "stop")):
         for name in names:
             value = options.get(name)
@@ -154,14 +159,15 @@ def _refuse_range(data: object, options: Mapping[str, Any]) -> None:
                 )
 
 
-def _evidence(evidence: str | None) -> str:
+def _check_evidence(evidence: str | None) -> str:
+    """Return the units of evidence, by default instances; DataError if there are no such units."""
     if evidence not in (None, "instances", "rankings"):
         raise DataError(f"evidence={evidence!r}: expected 'instances' or 'rankings'")
     return evidence or "instances"
 
 
 def check_prior(prior: Any) -> None:
-    """Refuse what is not a prior."""
+    """Raise DataError for objects that are not a prior."""
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
     if not hasattr(prior, "hypers"):
@@ -174,9 +180,9 @@ def check_prior(prior: Any) -> None:
             )
 
 
-def apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is for the data (names of columns, how to rank), and what is for an engine."""
-    naming = {"clock", *RANKING, *(field.name for field in fields(ColumnNaming))}
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split options into those for the data (column names, ranking) and those for the engine."""
+    naming = {"clock", *RANKING_OPTIONS, *(field.name for field in fields(ColumnNaming))}
     columns = {name: value for name, value in options.items() if name in naming}
     return columns, {name: value for name, value in options.items() if name not in naming}
 
@@ -184,12 +190,13 @@ def apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def as_rankings(
     data: object, times: ArrayLike | None, direction: Any, columns: Mapping[str, Any]
 ) -> Rankings:
-    """Rankings of whatever :func:`fit` takes; ``columns`` are named for a data frame only.
+    """Return the rankings of any data that :func:`fit` accepts.
 
-    They may have options of :func:`rank` among them, which runs have a use for as well.
+    ``columns`` are column names, for data frames only, and options of :func:`rank`, for data frames
+    and runs.
     """
-    ranking = {name: value for name, value in columns.items() if name in RANKING}
-    columns = {name: value for name, value in columns.items() if name not in RANKING}
+    ranking = {name: value for name, value in columns.items() if name in RANKING_OPTIONS}
+    columns = {name: value for name, value in columns.items() if name not in RANKING_OPTIONS}
     if ranking and isinstance(data, Rankings):
         raise DataError(f"rankings are made already: pass {format_list(list(ranking))} to rank")
     if columns and isinstance(data, Rankings | Runs):
@@ -204,67 +211,68 @@ def as_rankings(
     if isinstance(data, Runs):
         if direction is not None and direction != data.direction:
             raise DataError(f"direction={direction!r}, but these runs {data.direction}")
-        return _ranked(data, times, ranking)
+        return _rank_runs(data, times, ranking)
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
     check_frame_complete(data, "pb.fit", direction, columns)
-    return _ranked(Runs.from_frame(data, direction=direction, **columns), times, ranking)
+    return _rank_runs(Runs.from_frame(data, direction=direction, **columns), times, ranking)
 
 
-def _ranked(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> Rankings:
-    """Rankings, with a word if all times come before the first values: all are tied there."""
+def _rank_runs(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> Rankings:
+    """Rank runs, with a warning if all are tied because all times precede the first values."""
     rankings = rank(runs, times, **ranking)
     if len(runs.time) and rankings.times[-1] < runs.time.min():
         when = format_range(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
-        warn(f"nobody has a value yet at any time asked for, {when}: {PRIOR_ONLY}")
+        warn(f"no run has a value yet at any time asked for, {when}: {PRIOR_ONLY}")
     elif times is None:
-        warn_of_start(rankings)
+        warn_of_undecided_start(rankings)
     return rankings
 
 
-def warn_of_start(rankings: Rankings) -> None:
-    """Say so if an automatic grid starts where no algorithm differs from the others.
+def warn_of_undecided_start(rankings: Rankings) -> None:
+    """Warn if an automatic grid starts at times where no algorithm differs from the others.
 
-    None is dominated at such times, so that all stay in the anytime Pareto set because of them.
+    No algorithm is dominated at such times, so all stay in the anytime Pareto set.
     """
-    told = _told_apart(rankings)
-    first = int(np.argmax(told))
+    differs = _has_differences(rankings)
+    first = int(np.argmax(differs))
     if first == 0:  # at once, or never
         return
     start, stop = float(rankings.times[0]), float(rankings.times[first - 1])
     warn(
         f"the times start where no algorithm differs clearly from the others: {first} of "
-        f"{len(told)}, {format_range(start, stop, rankings.clock)}. None is dominated there, so "
+        f"{len(differs)}, {format_range(start, stop, rankings.clock)}. None is dominated there, so "
         f"all stay in the anytime Pareto set. Start later with times=pb.grid.from_runs(runs, "
         f"start={rankings.times[first]:.7g}), if these times do not matter to you"
     )
 
 
-def _told_apart(rankings: Rankings) -> NDArray[np.bool_]:
-    """Whether some algorithm's mean position differs from chance, at each time (a rank test).
+def _has_differences(rankings: Rankings) -> NDArray[np.bool_]:
+    """Return whether some algorithm's mean position differs from chance at each time (T,).
 
-    As in Friedman's test, positions are centred in each comparison. The sum of an algorithm has
-    the variance that its comparisons have if every order is equally likely.
+    As in Friedman's test, positions are centred in each comparison. The variance of an algorithm's
+    sum is that of its comparisons if all orders are equally likely. The level is corrected for the
+    number of algorithms (Bonferroni).
     """
     n, sizes = len(rankings.algorithms), np.diff(rankings.offset)
     comparison = np.repeat(np.arange(len(sizes)), sizes)
-    critical = NormalDist().inv_cdf(1 - START_ERROR / (2 * n))
-    told = np.zeros(len(rankings.times), dtype=bool)
+    critical = NormalDist().inv_cdf(1 - START_TEST_LEVEL / (2 * n))
+    differs = np.zeros(len(rankings.times), dtype=bool)
     for t, row in enumerate(rankings.position):
         known = row != UNKNOWN
-        own, place = comparison[known], row[known].astype(np.float64)
-        counted = np.maximum(np.bincount(own, minlength=len(sizes)), 1)
-        place -= (np.bincount(own, place, len(sizes)) / counted)[own]
-        variance = (np.bincount(own, place**2, len(sizes)) / counted)[own]
+        own, position = comparison[known], row[known].astype(np.float64)
+        n_known = np.maximum(np.bincount(own, minlength=len(sizes)), 1)
+        position -= (np.bincount(own, position, len(sizes)) / n_known)[own]
+        variance = (np.bincount(own, position**2, len(sizes)) / n_known)[own]
         weight, algorithm = rankings.weight[own], rankings.algorithm[known]
-        total = np.bincount(algorithm, weight * place, n)
-        spread = np.sqrt(np.bincount(algorithm, weight**2 * variance, n))
-        told[t] = np.any(np.abs(total) > critical * spread)
-    return told
+        total = np.bincount(algorithm, weight * position, n)
+        sd = np.sqrt(np.bincount(algorithm, weight**2 * variance, n))
+        differs[t] = np.any(np.abs(total) > critical * sd)
+    return differs
 
 
-def engine_of(method: str, options: Mapping[str, Any]) -> Engine:
-    """The function behind a method; an error if there is none, or it has no such option."""
+def load_engine(method: str, options: Mapping[str, Any]) -> Engine:
+    """Import the function of a method; DataError if the method or an option does not exist."""
     if method not in ENGINES:
         raise DataError(f"no method {method!r}; there are {', '.join(ENGINES)}")
     module, name = ENGINES[method]
@@ -280,9 +288,9 @@ def engine_of(method: str, options: Mapping[str, Any]) -> Engine:
 
 
 def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
-    """Algorithms that rankings compare, directly or through others: groups, the largest first.
+    """Return groups of algorithms that are compared directly or through others, largest first.
 
-    What is said about algorithms of two groups rests on the prior alone.
+    A comparison of algorithms from two groups rests on the prior alone.
 
     >>> from polarbear.simulation import rank_costs
     >>> connected_groups(rank_costs(np.array([[[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]]])))
@@ -301,8 +309,8 @@ def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
     return sorted(map(tuple, members.values()), key=len, reverse=True)
 
 
-def _prior_alone(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
-    """What the prior alone says, in words, where the data do not compare all algorithms."""
+def _describe_groups(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
+    """Return a message that names groups of algorithms that no instance compares."""
     if len(groups) == len(rankings.algorithms):
         when = format_range(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
         return f"no two algorithms are compared at any time asked for, {when}: {PRIOR_ONLY}"
@@ -314,34 +322,37 @@ def _prior_alone(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
     )
 
 
-def _warn_of_silence(rankings: Rankings) -> None:
-    """Say which algorithms are known at no instance at some times, such as after all were cut."""
+def _warn_of_unknown_times(rankings: Rankings) -> None:
+    """Warn of times at which no run of an algorithm is known, as after all were cut off."""
     n = len(rankings.algorithms)
-    seen = np.stack(
+    is_known = np.stack(
         [
             np.bincount(rankings.algorithm, row != UNKNOWN, minlength=n) > 0
             for row in rankings.position
         ]
     )
-    nobody = ~seen.any(axis=1)
-    silent = {rankings.algorithms[k]: ~seen[:, k] & ~nobody for k in np.flatnonzero(seen.any(0))}
-    for who, rows in {"anybody": nobody, **silent}.items():
+    no_algorithm = ~is_known.any(axis=1)
+    unknown = {
+        rankings.algorithms[k]: ~is_known[:, k] & ~no_algorithm
+        for k in np.flatnonzero(is_known.any(axis=0))
+    }
+    for name, rows in {"any algorithm": no_algorithm, **unknown}.items():
         if rows.any():
             at = rankings.times[rows]
             when = format_range(float(at[0]), float(at[-1]), rankings.clock)
             where = f"{format_count(len(at), 'time')}, {when}"
-            warn(f"nothing is known of {who} at {where}: what is said there is the prior's")
+            warn(f"nothing is known of {name} at {where}: the prior alone decides there")
 
 
-def _warn_of_few(rankings: Rankings) -> None:
-    """Say which times rest on far fewer instances than others, such as after most were cut."""
+def _warn_of_few_instances(rankings: Rankings) -> None:
+    """Warn of times with far fewer instances than others, as after most runs were cut off."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     n = len(rankings.instances)
-    rests = np.empty(len(rankings.times), dtype=np.intp)
+    n_instances = np.empty(len(rankings.times), dtype=np.intp)
     for t, row in enumerate(rankings.position):
-        together = np.bincount(comparison, row != UNKNOWN, minlength=len(rankings.instance)) > 1
-        rests[t] = np.count_nonzero(np.bincount(rankings.instance, together, minlength=n))
-    few = (rests > 0) & (rests < FEW * rests.max())
+        compares = np.bincount(comparison, row != UNKNOWN, minlength=len(rankings.instance)) > 1
+        n_instances[t] = np.count_nonzero(np.bincount(rankings.instance, compares, minlength=n))
+    few = (n_instances > 0) & (n_instances < MIN_INSTANCE_SHARE * n_instances.max())
     if not few.any():
         return
     at, before = rankings.times[few], rankings.times[: int(np.argmax(few))]
@@ -352,6 +363,6 @@ def _warn_of_few(rankings: Rankings) -> None:
     warn(
         f"at {format_count(len(at), 'time')} "
         f"({format_range(float(at[0]), float(at[-1]), rankings.clock)}) the "
-        f"verdict rests on {format_count(int(rests[few].min()), 'instance')}, elsewhere on up to "
-        f"{rests.max():,}{remedy}"
+        f"verdict rests on {format_count(int(n_instances[few].min()), 'instance')}, elsewhere on "
+        f"up to {n_instances.max():,}{remedy}"
     )

@@ -1,4 +1,4 @@
-"""P(one is ahead of another): in closed form, corrected by what draws know better."""
+"""Probabilities that one algorithm is ahead of another, in closed form corrected by draws."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,13 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.intp]
 
+MAX_CELLS = 2_000_000
+"""The most pairs times draws compared at once, which bounds memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture(FrozenRecord):
-    """Gaussians of which the draws were made, in closed form at each time.
+    """The mixture of G Gaussians from which the draws were made, in closed form at each time.
 
     Attributes
     ----------
@@ -28,10 +31,10 @@ class Mixture(FrozenRecord):
     mean, covariance
         Shapes (G, T, n) and (G, T, n, n), of the log-utilities.
     holds
-        Shape (T,): whether the draws at a time still go with those of the Gaussians.
+        Shape (T,): whether the draws at a time are those of the Gaussians, not moved by HMC.
     bent
-        Shape (D, T, n), or (1, 1, 1) for not at all: by how much the draws were moved away from
-        those of the Gaussians, where the posterior is skewed.
+        Shape (D, T, n), or (1, 1, 1) for none: the change of the draws by the skew transformation,
+        where the posterior is skewed.
     """
 
     weight: Floats
@@ -42,112 +45,123 @@ class Mixture(FrozenRecord):
 
 
 @dataclass(frozen=True)
-class Weighted:
-    """Draws (D, T, n) of utilities, their weights (D, T) or (D, 1), and Gaussians, if any."""
+class PairProbabilities:
+    """Draws (D, T, n) of utilities with weights (D, T) or (D, 1), and their Gaussians, if any."""
 
     draws: Singles
     weight: Singles
     mixture: Mixture | None
 
-    def exceeds(self, row: Ints, column: Ints, margins: Sequence[float] = (0.0,)) -> Floats:
-        """P(the utility of row is above that of column by a margin): (margins, T, pairs)."""
+    def prob_exceeds(self, row: Ints, column: Ints, margins: Sequence[float] = (0.0,)) -> Floats:
+        """Return P(utility of row > utility of column + margin): (margins, T, pairs)."""
         draws, n_times, _ = self.draws.shape
-        step = max(1, 2_000_000 // max(1, draws))
-        found = np.empty((len(margins), n_times, len(row)))
-        some = [slice(k, k + step) for k in range(0, len(row), step)]
-        rooms = {size: _Room(size, draws) for size in {len(row[part]) for part in some}}
+        step = max(1, MAX_CELLS // max(1, draws))
+        probability = np.empty((len(margins), n_times, len(row)))
+        chunks = [slice(k, k + step) for k in range(0, len(row), step)]
+        buffers = {size: _Buffers(size, draws) for size in {len(row[chunk]) for chunk in chunks}}
         with one_thread():
-            for t, (at, bent) in enumerate(self._by_time()):
-                for part in some:
-                    pairs = row[part], column[part]
-                    room = rooms[len(pairs[0])]
-                    found[:, t, part] = self._at(t, at, bent, *pairs, margins, room)
-        return found
+            for t, (at_time, skew_shift) in enumerate(self._iterate_times()):
+                for chunk in chunks:
+                    pairs = row[chunk], column[chunk]
+                    buffer = buffers[len(pairs[0])]
+                    probability[:, t, chunk] = self._prob_at_time(
+                        t, at_time, skew_shift, *pairs, margins, buffer
+                    )
+        return probability
 
-    def _by_time(self) -> Iterator[tuple[Singles, Singles | None]]:
-        """Draws at each time (n, D), and by how much they were bent."""
+    def _iterate_times(self) -> Iterator[tuple[Singles, Singles | None]]:
+        """Yield the draws (n, D) at each time, and their shift by the skew transformation."""
         if self.mixture is None or self.mixture.bent.size == 1:
             return zip(iterate_times(self.draws), repeat(None), strict=False)
         return zip(iterate_times(self.draws), iterate_times(self.mixture.bent), strict=True)
 
-    def _at(
+    def _prob_at_time(
         self,
         t: int,
-        at: Singles,
-        bent: Singles | None,
+        at_time: Singles,
+        skew_shift: Singles | None,
         row: Ints,
         column: Ints,
         margins: Sequence[float],
-        room: "_Room",
+        buffer: "_Buffers",
     ) -> list[Floats]:
-        lead = _leads(at, row, column, room.lead)
+        """Return the probabilities (pairs,) at one time for each margin."""
+        lead = _fill_leads(at_time, row, column, buffer.lead)
         weight = normalised_weights(self.weight, t)
         if self.mixture is None or not self.mixture.holds[t]:
-            return [_counted(lead > margin, weight) for margin in margins]
+            return [_weighted_share(lead > margin, weight) for margin in margins]
         mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
-        spread = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
-        spread = np.sqrt(np.maximum(spread, 1e-300))
-        twin = lead
-        if bent is not None:
-            twin = _leads(at - bent, row, column, room.twin)
-        found = []
+        variance = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
+        sd = np.sqrt(np.maximum(variance, 1e-300))
+        gaussian_lead = lead
+        if skew_shift is not None:
+            gaussian_lead = _fill_leads(at_time - skew_shift, row, column, buffer.gaussian_lead)
+        probabilities = []
         for margin in margins:
-            exact = self.mixture.weight @ ndtr((mean[:, row] - mean[:, column] - margin) / spread)
-            # Draws cannot tell less than half of one in so many from never.
-            least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / at.shape[1])
-            one = room.above(lead, margin, room.one)
-            other = one if twin is lead else room.above(twin, margin, room.other)
-            corrected = exact + _correction(weight, one, other, exact)
-            found.append(np.clip(corrected, least, 1 - least))
-        return found
+            exact = self.mixture.weight @ ndtr((mean[:, row] - mean[:, column] - margin) / sd)
+            # D draws cannot resolve probabilities below half of 1 / D.
+            least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / at_time.shape[1])
+            above = buffer.indicate_above(lead, margin, buffer.above)
+            gaussian_above = above
+            if gaussian_lead is not lead:
+                gaussian_above = buffer.indicate_above(gaussian_lead, margin, buffer.gaussian_above)
+            corrected = exact + _control_variate_correction(weight, above, gaussian_above, exact)
+            probabilities.append(np.clip(corrected, least, 1 - least))
+        return probabilities
 
 
-def _counted(above: NDArray[np.bool_], weight: Floats) -> Floats:
+def _weighted_share(above: NDArray[np.bool_], weight: Floats) -> Floats:
+    """Return the weighted share (pairs,) of true draws (pairs, D)."""
     if np.ptp(weight) == 0:
         return np.count_nonzero(above, axis=1) / len(weight)
     return np.clip(above @ weight, 0.0, 1.0)
 
 
-class _Room:
-    """Arrays that are used again at each time: to get new ones takes longer than to fill them."""
+class _Buffers:
+    """Arrays reused at each time, because allocating them takes longer than filling them."""
 
     def __init__(self, pairs: int, draws: int) -> None:
         arrays = [np.empty((pairs, draws), dtype=np.float32) for _ in range(4)]
-        self.lead, self.twin, self.one, self.other = arrays
+        self.lead, self.gaussian_lead, self.above, self.gaussian_above = arrays
         self.flag = np.empty((pairs, draws), dtype=bool)
 
-    def above(self, lead: Singles, margin: float, out: Singles) -> Singles:
-        """Ones where a lead is above a margin, and noughts."""
+    def indicate_above(self, lead: Singles, margin: float, out: Singles) -> Singles:
+        """Fill ``out`` with 1 where a lead is above the margin, else 0."""
         np.greater(lead, margin, out=self.flag)
         np.copyto(out, self.flag)
         return out
 
 
-def _leads(at: Singles, row: Ints, column: Ints, out: Singles) -> Singles:
+def _fill_leads(at_time: Singles, row: Ints, column: Ints, out: Singles) -> Singles:
+    """Fill ``out`` (pairs, D) with the differences of draws (n, D) between row and column."""
     for k, (a, b) in enumerate(zip(row.tolist(), column.tolist(), strict=True)):
-        np.subtract(at[a], at[b], out=out[k])
+        np.subtract(at_time[a], at_time[b], out=out[k])
     return out
 
 
-def _correction(weight: Floats, ahead: Singles, twin: Singles, exact: Floats) -> Floats:
-    """What weighted draws (pairs, D) add to the exact shares (pairs,) of their Gaussian twins.
+def _control_variate_correction(
+    weight: Floats, ahead: Singles, gaussian: Singles, exact: Floats
+) -> Floats:
+    """Return the control variate correction (pairs,) of exact Gaussian probabilities by draws.
 
-    A control variate: how far the twins are off their exact share is taken off the draws, as far as
-    the two go together. Then shrunk by its own noise, for in many dimensions a correction can be
-    noisier than what it corrects.
+    ``ahead`` and ``gaussian`` (pairs, D) are 1 where a draw, or its Gaussian counterpart, is ahead.
+    With weighted share a of the draws, plain share g of the counterparts and exact probability p,
+    the control variate estimate of the difference is a - p - beta (g - p), with the regression
+    coefficient beta within [0, 1]. It is shrunk by its own variance, as in many dimensions a
+    correction can be noisier than the error it corrects.
     """
     draws = len(weight)
     # Single precision: rounding is far below the noise of draws, and it takes half the time.
-    single = np.stack([weight, weight**2, np.full(draws, 1 / draws)], axis=1).astype(np.float32)
-    counted, squares = (ahead @ single[:, :2]).T.astype(np.float64)
-    weighted_twins, twins = (twin @ single[:, ::2]).T.astype(np.float64)
-    both = (np.multiply(ahead, twin, out=ahead) @ single[:, 0]).astype(np.float64)
-    # Sums over draws of off^2, off * twin_off and twin_off^2, multiplied out, where off is
-    # draws * weight * (ahead - counted) and twin_off is twin - twins: ones and noughts are cheap.
-    off = draws**2 * (squares * (1 - 2 * counted) + counted**2 * np.sum(weight**2))
-    together = draws * (both - counted * weighted_twins)
-    twin_off = draws * twins * (1 - twins)
-    share = np.clip(together / np.maximum(twin_off, 1e-300), 0.0, 1.0)
-    change = counted - exact - share * (twins - exact)
-    noise = np.maximum(off - 2 * share * together + share**2 * twin_off, 0.0) / draws**2
-    return change * np.maximum(0.0, 1.0 - noise / np.maximum(change**2, 1e-300))
+    columns = np.stack([weight, weight**2, np.full(draws, 1 / draws)], axis=1).astype(np.float32)
+    share, squares = (ahead @ columns[:, :2]).T.astype(np.float64)
+    weighted_gaussian, gaussian_share = (gaussian @ columns[:, ::2]).T.astype(np.float64)
+    both = (np.multiply(ahead, gaussian, out=ahead) @ columns[:, 0]).astype(np.float64)
+    # Sums of squares and products over draws of u = draws * weight * (ahead - share) and
+    # v = gaussian - gaussian_share, expanded, because products with 0 and 1 are cheap.
+    sum_uu = draws**2 * (squares * (1 - 2 * share) + share**2 * np.sum(weight**2))
+    sum_uv = draws * (both - share * weighted_gaussian)
+    sum_vv = draws * gaussian_share * (1 - gaussian_share)
+    beta = np.clip(sum_uv / np.maximum(sum_vv, 1e-300), 0.0, 1.0)
+    change = share - exact - beta * (gaussian_share - exact)
+    variance = np.maximum(sum_uu - 2 * beta * sum_uv + beta**2 * sum_vv, 0.0) / draws**2
+    return change * np.maximum(0.0, 1.0 - variance / np.maximum(change**2, 1e-300))

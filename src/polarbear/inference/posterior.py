@@ -1,4 +1,4 @@
-"""``Posterior``: what the rankings say about the ratings, with uncertainty, labelled."""
+"""``Posterior``: the distribution of ratings over time, given rankings and a prior."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,24 +14,31 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError, require
-from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, statuses_of
+from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive_statuses
 from polarbear.inference.archive import write_arrays
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
     Elimination,
     Resolution,
-    crossings,
     dominates,
     eliminate,
-    everywhere_matrix,
-    margin,
-    not_dominated,
+    equivalence_margin,
+    find_crossings,
+    is_undominated_in_draws,
+    prob_ahead_everywhere_matrix,
 )
 from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
-from polarbear.inference.pair_probabilities import Mixture, Weighted
-from polarbear.inference.posterior_file import KIND, MIXTURE, VERSION, read_posterior
+from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
+from polarbear.inference.posterior_file import KIND, MIXTURE_FIELDS, VERSION, read_posterior
 from polarbear.inference.threads import one_thread
-from polarbear.inference.verdict import Crossing, Facts, pair_table, sentences, summary, verdict
+from polarbear.inference.verdict import (
+    Crossing,
+    Facts,
+    describe_algorithms,
+    format_verdict,
+    summarise,
+    tabulate_pairs,
+)
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -51,26 +58,26 @@ class Posterior(FrozenRecord):
     algorithms, times, clock
         As in the rankings.
     draws
-        Shape (D, T, n): draws of the log-utilities, that count by ``weight``. ``utilities`` and
-        ``ratings`` are draws that all weigh the same.
+        Shape (D, T, n): draws of the log-utilities, with importance weights ``weight``.
+        ``utilities`` and ``ratings`` are draws of equal weight.
     weight
-        Shape (D, T) or (D, 1): how much each draw counts at each time.
+        Shape (D, T) or (D, 1): the importance weight of each draw at each time.
     mixture
-        The Gaussians behind the draws, where the engine has them.
+        The Gaussian mixture behind the draws, if the engine has one.
     hyper
-        Draws of the hyperparameters by name, each of shape (D,); they all weigh the same.
+        Draws of the hyperparameters by name, each of shape (D,), with equal weights.
     diagnostics
-        Whether to trust it.
+        Whether the numerics can be trusted.
     prior, method
-        How it was made.
+        The prior and the engine, as text.
     chains
-        How many chains the draws are from, one after the other.
+        The number of chains, whose draws follow each other.
     independent
-        Whether the times do not know of each other.
+        Whether times are independent.
     evidence
-        What was counted as new evidence: "instances", or "rankings" at every time, as in the paper.
+        The units of evidence: "instances", or "rankings" at every time, as in the paper.
     instances
-        On how many instances it rests.
+        The number of instances in the data.
 
     Examples
     --------
@@ -107,9 +114,9 @@ class Posterior(FrozenRecord):
 
     @cached_property
     def utilities(self) -> Singles:
-        """Draws of the log-utilities that all weigh the same: shape (D, T, n).
+        """Draws (D, T, n) of the log-utilities, with equal weights.
 
-        A row is one curve: it goes together over time as the posterior does.
+        A draw is one curve over time, with the posterior's correlation between times.
         """
         blocks = self.weight.shape[1]
         if np.ptp(self.weight) == 0:
@@ -121,7 +128,8 @@ class Posterior(FrozenRecord):
                 [self.draws[systematic_resample(self.weight[:, b]), b] for b in range(blocks)],
                 axis=1,
             )
-        # To take others at some times would tear the curves apart: they are moved a little instead.
+        # Resampling each time separately would break the correlation between times, so the
+        # draws are shifted to the weighted moments.
         with one_thread():
             return match_moments(
                 self.draws, compute_moments(self.draws), compute_moments(self.draws, self.weight)
@@ -129,63 +137,64 @@ class Posterior(FrozenRecord):
 
     @property
     def ratings(self) -> Singles:
-        """Draws of the ratings that all weigh the same: shape (D, T, n), each time summing to 1."""
+        """Draws (D, T, n) of the ratings, with equal weights; they sum to 1 at each time."""
         rating = np.exp(self.utilities - self.utilities.max(axis=-1, keepdims=True))
         return rating / rating.sum(axis=-1, keepdims=True)
 
     def mean(self, algorithm: str | None = None) -> Floats:
-        """Mean ratings: shape (T,) of an algorithm, or (T, n) of all."""
-        return self._of(self.ratings, algorithm).mean(axis=0, dtype=np.float64)
+        """Return the mean ratings: (T,) of an algorithm, or (T, n) of all."""
+        return self._select(self.ratings, algorithm).mean(axis=0, dtype=np.float64)
 
     def interval(self, algorithm: str | None = None, level: float = 0.95) -> Floats:
-        """Central interval of the ratings: shape (2, T) of an algorithm, or (2, T, n) of all."""
+        """Return central credible intervals of ratings: (2, T) of an algorithm, or (2, T, n)."""
         _check_level(level)
         ends = [0.5 - level / 2, 0.5 + level / 2]
-        return np.quantile(self._of(self.ratings, algorithm), ends, axis=0).astype(np.float64)
+        return np.quantile(self._select(self.ratings, algorithm), ends, axis=0).astype(np.float64)
 
     def better(self, a: str, b: str) -> Floats:
-        """P(the rating of ``a`` is above that of ``b``) at each time: shape (T,).
+        """Return P(the rating of ``a`` is above that of ``b``) at each time (T,).
 
-        Where the engine has Gaussians, their closed form is corrected by the weights of the draws,
-        which is far more precise than counting draws.
+        If the engine has a Gaussian mixture, its closed form is corrected by the weighted draws.
+        That is far more precise than the share of draws.
         """
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._ahead[:, first, second].copy()
 
     def better_matrix(self) -> Floats:
-        """P(row ahead of column) at each time: shape (T, n, n), with 1/2 on the diagonal."""
+        """Return P(row ahead of column) at each time (T, n, n), with 1/2 on the diagonal."""
         return self._ahead.copy()
 
     def better_everywhere(self, a: str, b: str) -> float:
-        """P(the rating of ``a`` is above that of ``b`` at all times).
+        """Return P(the rating of ``a`` is above that of ``b`` at all times).
 
-        Curves are counted, except that the share of those ahead at a time is what :meth:`better`
-        says. With ``evidence="rankings"`` and independent times it is a product, as in the paper.
+        It is the share of curves that are ahead at all times, where the share at each time is
+        calibrated to :meth:`better`. With ``evidence="rankings"`` and independent times it is the
+        product over times, as in the paper.
         """
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return float(self._everywhere[first, second])
 
     def better_everywhere_matrix(self) -> Floats:
-        """P(row ahead of column at all times): shape (n, n), with 0 on the diagonal."""
+        """Return P(row ahead of column at all times) (n, n), with 0 on the diagonal."""
         return self._everywhere.copy()
 
     def equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
-        """P(the chance of ``a`` to beat ``b`` is within epsilon of one half) at each time: (T,)."""
+        """Return P(``a`` beats ``b`` with probability within epsilon of 1/2) at each time (T,)."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._alike(epsilon)[:, first, second]
 
     def equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
-        """P(row and column practically the same) at each time: (T, n, n), 1 on the diagonal."""
+        """Return P(row and column are equivalent) at each time (T, n, n), 1 on the diagonal."""
         return self._alike(epsilon)
 
     def pareto(self, alpha: float = 0.99, elimination: Elimination = "joint") -> tuple[str, ...]:
-        """The anytime Pareto set: all but those that are dominated, with certainty alpha.
+        """Return the anytime Pareto set: the algorithms not dominated with certainty alpha.
 
-        An algorithm is dominated if another one is ahead at all times ("joint"), or, taken one by
-        one, at each time ("pointwise"; then the certainty is that of the worst time alone).
+        An algorithm is dominated if another one is ahead at all times jointly ("joint"), or at each
+        time separately ("pointwise"; the certainty is then that of the worst time).
 
-        The certainty is that of one look at the data. For data that you keep adding to until the
-        answer is clear, use :func:`polarbear.assess`, whose error rate holds under optional
+        The certainty holds for data that are analysed once. For data that you keep adding to until
+        the answer is clear, use :func:`polarbear.assess`, whose error rate holds under optional
         stopping.
 
         >>> import polarbear as pb
@@ -193,51 +202,53 @@ class Posterior(FrozenRecord):
         >>> pb.fit(pb.simulation.simulate_rankings(truth, 200)).pareto()
         ('a1', 'a2')
         """
-        beaten = self._eliminated(alpha, elimination).tolist()
-        return tuple(name for name, out in zip(self.algorithms, beaten, strict=True) if not out)
+        eliminated = self._eliminate(alpha, elimination).tolist()
+        return tuple(
+            name for name, is_out in zip(self.algorithms, eliminated, strict=True) if not is_out
+        )
 
     def dominators(
         self, algorithm: str, alpha: float = 0.99, elimination: Elimination = "joint"
     ) -> dict[str, float]:
-        """Who dominates an algorithm, and P(ahead at all times), the most certain first."""
+        """Return the algorithms that dominate another, with P(ahead at all times), surest first."""
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
-        found = np.flatnonzero(self._dominates(alpha, elimination)[:, code])
-        order = found[np.argsort(-self._everywhere[found, code], kind="stable")]
+        rivals = np.flatnonzero(self._dominates(alpha, elimination)[:, code])
+        order = rivals[np.argsort(-self._everywhere[rivals, code], kind="stable")]
         return {self.algorithms[k]: float(self._everywhere[k, code]) for k in order}
 
     def crossings(self, a: str, b: str, alpha: float = 0.99) -> list[Crossing]:
-        """Where the lead of two changes hands, each time with certainty alpha; in order of time."""
+        """Return the times at which the lead of two algorithms changes, with certainty alpha."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         check_alpha(alpha)
         ahead = self._ahead[:, first, second]
         lead = self.utilities[..., first] - self.utilities[..., second]
         return [
             Crossing((a, b)[up], (b, a)[up], float(self.times[s]), float(self.times[t]), sure)
-            for s, t, up, sure in crossings(ahead, lead, alpha, product=self.independent)
+            for s, t, up, sure in find_crossings(ahead, lead, alpha, product=self.independent)
         ]
 
     def in_pareto(self) -> dict[str, float]:
-        """P(no algorithm is ahead of it at all times), of each."""
-        share = self._free.mean(axis=0)
+        """Return, for each algorithm, P(no other one is ahead of it at all times)."""
+        share = self._is_undominated.mean(axis=0)
         return dict(zip(self.algorithms, share.tolist(), strict=True))
 
     def mistaken(self, alpha: float = 0.99, elimination: Elimination = "joint") -> float:
-        """P(at least one algorithm that is not in ``pareto(alpha)`` should be)."""
-        beaten = self._eliminated(alpha, elimination)
-        return float(self._free[:, beaten].any(axis=1).mean())
+        """Return P(at least one algorithm outside ``pareto(alpha)`` is not dominated)."""
+        eliminated = self._eliminate(alpha, elimination)
+        return float(self._is_undominated[:, eliminated].any(axis=1).mean())
 
     def pairs(self, alpha: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
-        """All pairs in long form, with the relation the data are certain of, if any.
+        """Return all pairs in long form, with the relation that is certain, if any.
 
         Columns: first, second, relation ("dominates", "is dominated by", "crosses", "equals",
         "undecided"), everywhere and everywhere_reversed (P(ahead at all times)), least and most
-        (P(first ahead) over time), equal (P(equivalent) at the time it is least so), and error,
-        the standard error of everywhere from counting draws.
+        (P(first ahead) over time), equal (the smallest P(equivalent) over time), and error,
+        the Monte Carlo standard error of everywhere.
         """
         alike = self._alike(epsilon)
         draws = len(self.draws)
         check_alpha(alpha)
-        return pair_table(self.algorithms, self._ahead, alike, self._everywhere, alpha, draws)
+        return tabulate_pairs(self.algorithms, self._ahead, alike, self._everywhere, alpha, draws)
 
     def statuses(
         self,
@@ -266,16 +277,16 @@ class Posterior(FrozenRecord):
             self.clock,
             ahead=self._ahead,
             alike=alike,
-            prob_in_pareto=self._free.mean(axis=0),
+            prob_in_pareto=self._is_undominated.mean(axis=0),
             beats=beats,
             sure=sure,
             alpha=alpha,
             resolution=resolution,
         )
-        return tuple(statuses_of(claims, epsilon))
+        return tuple(derive_statuses(claims, epsilon))
 
     def verdict(self, alpha: float = 0.99, epsilon: float = 0.05) -> str:
-        """One sentence for each algorithm, and how sure they are taken together.
+        """Return one sentence for each algorithm, and their joint error probability.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
@@ -286,12 +297,12 @@ class Posterior(FrozenRecord):
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """
-        return verdict(self.facts(alpha, epsilon))
+        return format_verdict(self.facts(alpha, epsilon))
 
     def facts(
         self, alpha: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
     ) -> Facts:
-        """What a verdict is made from, for whoever puts it into other words or on a page.
+        """Return the facts behind the verdict, for other renderings of it.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
@@ -310,22 +321,25 @@ class Posterior(FrozenRecord):
         )
 
     def best(self) -> Floats:
-        """P(an algorithm has the highest rating) at each time: shape (T, n)."""
+        """Return P(an algorithm has the highest rating) at each time (T, n)."""
         leader = self.utilities.argmax(axis=-1)
         return np.stack([(leader == k).mean(axis=0) for k in range(len(self.algorithms))], axis=1)
 
     def win_probability(self, a: str, b: str, level: float = 0.95) -> tuple[Floats, Floats]:
-        """How likely ``a`` is to beat ``b`` on a new instance: mean (T,) and interval (2, T)."""
+        """Return the win probability of ``a`` against ``b`` on a new instance.
+
+        Its posterior mean (T,) and credible interval (2, T).
+        """
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         _check_level(level)
-        odds = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
-        ends = np.quantile(odds, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        return odds.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
+        wins = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
+        ends = np.quantile(wins, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        return wins.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
 
     def table(self, level: float = 0.95) -> dict[str, list[Any]]:
-        """Ratings in long form: columns time, algorithm, mean, lower, upper, best.
+        """Return the ratings in long form: columns time, algorithm, mean, lower, upper, best.
 
-        Pass it to the data frame of your choice: ``pandas.DataFrame(posterior.table())``.
+        Any data frame library takes it: ``pandas.DataFrame(posterior.table())``.
         """
         lower, upper = self.interval(level=level)
         n = len(self.algorithms)
@@ -339,7 +353,7 @@ class Posterior(FrozenRecord):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write it to one file, without pickle; docs/reference/posterior-file.md says what is in.
+        """Write the posterior to one file, in the format of docs/reference/posterior-file.md.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
@@ -348,7 +362,7 @@ class Posterior(FrozenRecord):
         True
         >>> Path("posterior.pb.zip").unlink()
         """
-        said = self.diagnostics
+        diagnostics = self.diagnostics
         header = {
             "kind": KIND,
             "version": VERSION,
@@ -362,37 +376,39 @@ class Posterior(FrozenRecord):
             "instances": self.instances,
             "hyper": list(self.hyper),
             "diagnostics": {
-                # Written as text, for JSON has no infinities.
-                "measured": {name: repr(float(value)) for name, value in said.measured.items()},
-                "problems": list(said.problems),
-                "notes": list(said.notes),
+                # As text, because JSON has no infinities.
+                "measured": {
+                    name: repr(float(value)) for name, value in diagnostics.measured.items()
+                },
+                "problems": list(diagnostics.problems),
+                "notes": list(diagnostics.notes),
             },
         }
         arrays = {"times": self.times, "draws": self.draws, "weight": self.weight}
         arrays |= {f"hyper_{k}": values for k, values in enumerate(self.hyper.values())}
         if self.mixture is not None:
-            arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in MIXTURE}
+            arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in MIXTURE_FIELDS}
         write_arrays(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what :meth:`save` wrote."""
+        """Read a file that :meth:`save` wrote."""
         return cls(**read_posterior(path))
 
     def to_xarray(self) -> Any:
-        """Draws as an ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""
+        """Return the draws as an ``xarray.Dataset``: chain, draw, time, algorithm."""
         xarray = require("xarray", extra="arviz")
         dims = ("chain", "draw", "time", "algorithm")
         shape = (self.chains, -1, len(self.times), len(self.algorithms))
-        found = {
+        variables = {
             "utility": (dims, self.utilities.reshape(shape)),
             "rating": (dims, self.ratings.reshape(shape)),
         }
         coords = {"time": self.times, "algorithm": list(self.algorithms)}
-        return xarray.Dataset(found, coords, {"prior": self.prior, "method": self.method})
+        return xarray.Dataset(variables, coords, {"prior": self.prior, "method": self.method})
 
     def to_arviz(self) -> Any:
-        """Draws for ArviZ: ``InferenceData`` with ArviZ 0.x, ``DataTree`` with 1.x."""
+        """Return the draws for ArviZ: ``InferenceData`` with 0.x, ``DataTree`` with 1.x."""
         arviz = require("arviz", extra="arviz")
         data = self.to_xarray()
         if arviz.__version__.startswith("0."):
@@ -419,33 +435,35 @@ class Posterior(FrozenRecord):
 
     def _repr_html_(self) -> str:
         facts, curve = self.facts(), dict(zip(self.algorithms, self.mean().T, strict=True))
-        rows = [[s.algorithm, s.status, curve[s.algorithm], s.text] for s in sentences(facts)]
+        rows = [
+            [s.algorithm, s.status, curve[s.algorithm], s.text] for s in describe_algorithms(facts)
+        ]
         head = ["algorithm", "status", "rating over time", "verdict"]
-        return render_card(str(self), head, rows, summary(facts))
+        return render_card(str(self), head, rows, summarise(facts))
 
     @cached_property
     def _ahead(self) -> Floats:
         """P(row ahead of column) at each time, 1/2 on the diagonal."""
-        (above,) = self._exceeds(0.0)
-        return self._of_pairs(above, 1 - above, 0.5)
+        (above,) = self._prob_exceeds(0.0)
+        return self._fill_matrix(above, 1 - above, 0.5)
 
     @cached_property
     def _everywhere(self) -> Floats:
         """P(row ahead of column at all times), 0 on the diagonal."""
         if not self.independent:
             count = self.weight.shape[1] == 1
-            return everywhere_matrix(self.utilities, self._ahead, count=count)
-        found = np.prod(self._ahead, axis=0)
-        np.fill_diagonal(found, 0.0)
-        return found
+            return prob_ahead_everywhere_matrix(self.utilities, self._ahead, count=count)
+        product = np.prod(self._ahead, axis=0)
+        np.fill_diagonal(product, 0.0)
+        return product
 
     @cached_property
-    def _free(self) -> NDArray[np.bool_]:
-        """Whether no algorithm is ahead of another at all times, in each draw: (D, n)."""
-        return not_dominated(self.utilities, self._ahead)
+    def _is_undominated(self) -> NDArray[np.bool_]:
+        """Whether no other algorithm is ahead at all times, in each draw (D, n)."""
+        return is_undominated_in_draws(self.utilities, self._ahead)
 
     def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether none of these is ahead of another of them at all times, in each draw: (D, k).
+        """Return whether no other of k algorithms is ahead at all times, in each draw (D, k).
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0, -3.0]]), 50))
@@ -453,44 +471,48 @@ class Posterior(FrozenRecord):
         array([1., 0.])
         """
         if tuple(algorithms) == self.algorithms:
-            return self._free
+            return self._is_undominated
         chosen = find_indices(list(algorithms), self.algorithms, "algorithm")
         ahead = self._ahead[:, chosen[:, None], chosen]
-        return not_dominated(self.utilities[..., chosen], ahead)
+        return is_undominated_in_draws(self.utilities[..., chosen], ahead)
 
     def _alike(self, epsilon: float) -> Floats:
-        """P(win probability within epsilon of one half) at each time, 1 on the diagonal."""
+        """Return P(win probability within epsilon of 1/2) (T, n, n), 1 on the diagonal."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
-        above, at_least = self._exceeds(margin(epsilon), -margin(epsilon))
+        margin = equivalence_margin(epsilon)
+        above, at_least = self._prob_exceeds(margin, -margin)
         alike = np.clip(at_least - above, 0.0, 1.0)
-        return self._of_pairs(alike, alike, 1.0)
+        return self._fill_matrix(alike, alike, 1.0)
 
-    def _exceeds(self, *margins: float) -> Floats:
-        """P(the first of a pair above the second by a margin), for each margin: (margins, T, K)."""
+    def _prob_exceeds(self, *margins: float) -> Floats:
+        """Return P(first of a pair above the second by a margin): (margins, T, pairs)."""
         first, second = np.triu_indices(len(self.algorithms), 1)
-        return Weighted(self.draws, self.weight, self.mixture).exceeds(first, second, margins)
+        pairs = PairProbabilities(self.draws, self.weight, self.mixture)
+        return pairs.prob_exceeds(first, second, margins)
 
-    def _of_pairs(self, forth: Floats, back: Floats, same: float) -> Floats:
-        """What is known of pairs (T, K), of the same the other way round, and of one and itself."""
+    def _fill_matrix(self, upper: Floats, lower: Floats, diagonal: float) -> Floats:
+        """Return matrices (T, n, n) from values of pairs (T, pairs) and of reversed pairs."""
         n = len(self.algorithms)
         first, second = np.triu_indices(n, 1)
-        found = np.full((len(self.times), n, n), same)
-        found[:, first, second], found[:, second, first] = forth, back
-        return found
+        matrix = np.full((len(self.times), n, n), diagonal)
+        matrix[:, first, second], matrix[:, second, first] = upper, lower
+        return matrix
 
     def _dominates(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
+        """Return whether row dominates column with certainty alpha (n, n)."""
         check_alpha(alpha)
         if elimination not in ("joint", "pointwise"):
             raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
         return dominates(self._ahead, self._everywhere, alpha, elimination)
 
-    def _eliminated(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
-        """Which algorithms are dominated by one that is not: (n,)."""
+    def _eliminate(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
+        """Return which algorithms are dominated by a remaining one (n,)."""
         sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
         return eliminate(self._dominates(alpha, elimination), sure)
 
-    def _of(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
+    def _select(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
+        """Return the values (..., n) of one algorithm, or of all."""
         if algorithm is None:
             return values
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
@@ -498,11 +520,12 @@ class Posterior(FrozenRecord):
 
 
 def check_alpha(alpha: float) -> None:
-    """Refuse a certainty at which two could dominate each other."""
+    """Raise DataError for a certainty of at most 1/2, at which two could dominate each other."""
     if not (isinstance(alpha, Real) and 0.5 < alpha <= 1):
         raise DataError(f"alpha={alpha!r}: expected a probability between 0.5 and 1, such as 0.95")
 
 
 def _check_level(level: float) -> None:
+    """Raise DataError unless the level of an interval is a probability."""
     if not 0 < level < 1:
         raise DataError(f"level={level!r}: expected a probability between 0 and 1")

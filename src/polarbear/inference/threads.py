@@ -1,22 +1,22 @@
-"""How many threads linear algebra takes."""
+"""The number of threads of linear algebra libraries."""
 
 from contextlib import AbstractContextManager
 from functools import cache
 
-import scipy.linalg  # noqa: F401  # brings its own library, which must be there to be found
+import scipy.linalg  # noqa: F401  # loads its own BLAS, which the controller must find
 from threadpoolctl import ThreadpoolController
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """One thread, for matrices so small that more of them would wait more than they compute.
+    """Limit linear algebra to one thread within a ``with`` block, for small matrices.
 
     >>> with one_thread():
     ...     pass
     """
-    return _libraries().limit(limits=1, user_api="blas")
+    return _find_libraries().limit(limits=1, user_api="blas")
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    """What this process has loaded: to look takes longer than some posteriors."""
+def _find_libraries() -> ThreadpoolController:
+    """Return the loaded libraries; cached, as the search takes longer than a small fit."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""From probabilities to words: one sentence for each algorithm, one row for each pair."""
+"""Verdicts in words: a sentence for each algorithm, and a table of pairs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,27 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import escape_text, format_list, format_range, format_time
-from polarbear.inference.algorithm_status import AlgorithmStatus, Kind, chance
+from polarbear.inference.algorithm_status import AlgorithmStatus, Kind, format_probability
 
 Floats = NDArray[np.float64]
 
 
-CLEARLY = 0.1
-"""By so much P(best) must exceed that of all others to be called the most likely."""
+MIN_BEST_MARGIN = 0.1
+"""An algorithm is called most likely the best if its P(best) exceeds all others by this."""
 
 
 class Crossing(NamedTuple):
-    """Two algorithms change places: ``first`` leads up to ``until``, ``then`` from ``since`` on."""
+    """A change of the lead: ``first`` leads until ``until``, ``then`` leads from ``since`` on."""
 
     first: str
     then: str
     until: float
     since: float
-    probability: float  # that both is true
+    probability: float  # of both leads
 
 
 class Facts(NamedTuple):
-    """What a verdict is made from."""
+    """The probabilities and statuses from which a verdict is written."""
 
     algorithms: tuple[str, ...]
     times: Floats
@@ -36,121 +36,122 @@ class Facts(NamedTuple):
     dominates: NDArray[np.bool_]  # (n, n)
     best: Floats  # (T, n): P(has the highest rating)
     statuses: tuple[AlgorithmStatus, ...]
-    mistaken: float  # P(some algorithm is left out that should not be)
+    mistaken: float  # P(at least one algorithm is wrongly eliminated)
 
 
 class Sentence(NamedTuple):
-    """What is said of an algorithm."""
+    """A sentence about one algorithm, with its status."""
 
     algorithm: str
     status: Kind
     text: str
 
 
-def verdict(facts: Facts) -> str:
-    """All sentences, and how sure they are taken together."""
-    return "\n".join([*(said.text for said in sentences(facts)), summary(facts)])
+def format_verdict(facts: Facts) -> str:
+    """Return the sentences about all algorithms and the summary, one per line."""
+    return "\n".join([*(one.text for one in describe_algorithms(facts)), summarise(facts)])
 
 
-def summary(facts: Facts) -> str:
-    """When it is too close to call, how many stay, and how sure one is of whom is left out."""
-    return "\n".join([*close(facts), kept(facts)])
+def summarise(facts: Facts) -> str:
+    """Return the times without a clear best, the size of the Pareto set, and its error."""
+    return "\n".join([*describe_close_times(facts), describe_pareto_set(facts)])
 
 
-def kept(facts: Facts) -> str:
-    """How many algorithms stay, and how sure the eliminations are."""
+def describe_pareto_set(facts: Facts) -> str:
+    """Return how many algorithms stay, and the probability that any elimination is wrong."""
     n = len(facts.algorithms)
-    left_out = sum(one.status == "dominated" for one in facts.statuses)
-    wrong = f" Probability that any exclusion is wrong: {_below(facts.mistaken)}."
-    return how_many_stay(n - left_out, n) + (wrong if left_out else "")
+    n_dominated = sum(one.status == "dominated" for one in facts.statuses)
+    wrong = f" Probability that any exclusion is wrong: {_format_value(facts.mistaken)}."
+    return count_members(n - n_dominated, n) + (wrong if n_dominated else "")
 
 
-def _below(probability: float) -> str:
-    """Format a probability that stands behind a colon.
+def _format_value(probability: float) -> str:
+    """Format a probability without "P =".
 
-    >>> _below(0.0), _below(0.0123)
+    >>> _format_value(0.0), _format_value(0.0123)
     ('< 0.001', '0.012')
     """
-    return chance(probability).removeprefix("P = ").removeprefix("P ")
+    return format_probability(probability).removeprefix("P = ").removeprefix("P ")
 
 
-def how_many_stay(stay: int, n: int) -> str:
-    """How many of all are in the set.
+def count_members(members: int, n: int) -> str:
+    """Return a sentence with the number of members of the anytime Pareto set.
 
-    >>> how_many_stay(2, 2)
+    >>> count_members(2, 2)
     'Both algorithms stay in the anytime Pareto set.'
-    >>> how_many_stay(1, 3)
+    >>> count_members(1, 3)
     '1 of 3 algorithms stays in the anytime Pareto set.'
     """
-    everybody = {1: "The only algorithm", 2: "Both algorithms"}.get(n, f"All {n} algorithms")
-    who = everybody if stay == n else f"{stay} of {n} algorithms"
-    return f"{who} {'stays' if stay == 1 else 'stay'} in the anytime Pareto set."
+    all_of_them = {1: "The only algorithm", 2: "Both algorithms"}.get(n, f"All {n} algorithms")
+    subject = all_of_them if members == n else f"{members} of {n} algorithms"
+    return f"{subject} {'stays' if members == 1 else 'stay'} in the anytime Pareto set."
 
 
-def close(facts: Facts) -> list[str]:
-    """When nobody is clearly the most likely to be the best, and between whom it is, in a line."""
+def describe_close_times(facts: Facts) -> list[str]:
+    """Return a line with the times without a clearly best algorithm, and the contenders."""
     first = facts.best.max(axis=1, keepdims=True)
-    near = facts.best >= first - CLEARLY
+    near = facts.best >= first - MIN_BEST_MARGIN
     open_ = near.sum(axis=1) > 1
-    said: list[str] = []
-    for start, stop in _stretches(open_):
-        who = np.flatnonzero(near[start:stop].any(axis=0))
-        names = format_list([facts.algorithms[k] for k in who], 4)
-        said.append(f"{_when(facts, start, stop - 1)} ({names})")
-    return [f"Too close to call who is the best {format_list(said, 4)}."] if said else []
+    parts: list[str] = []
+    for start, stop in _true_ranges(open_):
+        contenders = np.flatnonzero(near[start:stop].any(axis=0))
+        names = format_list([facts.algorithms[k] for k in contenders], 4)
+        parts.append(f"{_format_times(facts, start, stop - 1)} ({names})")
+    return [f"Too close to call who is the best {format_list(parts, 4)}."] if parts else []
 
 
-def sentences(facts: Facts) -> list[Sentence]:
-    """One for each algorithm; those that are dominated come last."""
-    last = sorted(facts.statuses, key=lambda one: one.status == "dominated")
-    place = {name: k for k, name in enumerate(facts.algorithms)}
+def describe_algorithms(facts: Facts) -> list[Sentence]:
+    """Return a sentence about each algorithm, those about dominated ones last."""
+    ordered = sorted(facts.statuses, key=lambda one: one.status == "dominated")
+    code = {name: k for k, name in enumerate(facts.algorithms)}
     return [
-        Sentence(one.algorithm, one.status, f"{_sentence(facts, one, place[one.algorithm])}.")
-        for one in last
+        Sentence(one.algorithm, one.status, f"{_describe(facts, one, code[one.algorithm])}.")
+        for one in ordered
     ]
 
 
-def _sentence(facts: Facts, status: AlgorithmStatus, code: int) -> str:
-    chances = facts.everywhere[:, code]
-    # Of rivals that are equally certain, to the digits that are said, the one most often best.
-    rivals = np.lexsort((-facts.best.mean(axis=0), -chances.round(3)))
+def _describe(facts: Facts, status: AlgorithmStatus, code: int) -> str:
+    """Return the sentence about the algorithm with an index, without its full stop."""
+    dominance = facts.everywhere[:, code]
+    # Of rivals that are equally certain to three digits, the one most often best comes first.
+    rivals = np.lexsort((-facts.best.mean(axis=0), -dominance.round(3)))
     if status.status == "dominated":
         dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
         names = [facts.algorithms[k] for k in dominators]
-        when = _when(facts, 0, len(facts.times) - 1)
+        when = _format_times(facts, 0, len(facts.times) - 1)
         also = f", and by {format_list(names[1:])}" if names[1:] else ""
-        sure = chance(float(chances[dominators[0]]))
+        sure = format_probability(float(dominance[dominators[0]]))
         by = f"dominated by {escape_text(names[0])} {when} ({sure})"
         return f"{escape_text(status.algorithm)} is {by}{also}"
-    leads = _leads(facts, code)
-    if leads:
-        return f"{status.claim()}: most likely the best {format_list(leads)}"
+    best_times = _describe_best_times(facts, code)
+    if best_times:
+        return f"{status.claim()}: most likely the best {format_list(best_times)}"
     rival = int(rivals[0])
     if status.status == "equivalent":
         return status.claim()
-    if chances[rival] < 0.01:
+    if dominance[rival] < 0.01:
         return f"{status.claim()}: no single one is likely to be ahead of it at all times"
     closest = f"closest to dominating it is {escape_text(facts.algorithms[rival])}"
-    # Two ways to count draws differ in the third digit; together they are at most 1.
-    dominated = min(float(chances[rival]), 1 - (status.prob_in_pareto or 0.0))
-    return f"{status.claim()}: {closest} ({chance(dominated)})"
+    # Two estimates from draws differ in the third digit; their sum must not exceed 1.
+    dominated = min(float(dominance[rival]), 1 - (status.prob_in_pareto or 0.0))
+    return f"{status.claim()}: {closest} ({format_probability(dominated)})"
 
 
-def _leads(facts: Facts, code: int) -> list[str]:
-    """When an algorithm is the most likely to be the best, in words."""
-    # A lead that is no more than noise is none.
+def _describe_best_times(facts: Facts, code: int) -> list[str]:
+    """Return the ranges of times at which an algorithm is most likely the best, in words."""
     others = np.delete(facts.best, code, axis=1).max(axis=1, initial=0.0)
-    leader = facts.best[:, code] > others + CLEARLY
-    return [_when(facts, start, stop - 1) for start, stop in _stretches(leader)]
+    leader = facts.best[:, code] > others + MIN_BEST_MARGIN
+    return [_format_times(facts, start, stop - 1) for start, stop in _true_ranges(leader)]
 
 
-def _stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Where a mask over times is true: from, and until before."""
+def _true_ranges(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the ranges start, stop (exclusive) in which a mask over times is true."""
     edges = np.flatnonzero(np.diff(mask.astype(int), prepend=0, append=0)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def _when(facts: Facts, first: int, last: int) -> str:
+def _format_times(facts: Facts, first: int, last: int) -> str:
+    """Return a range of times in words, given the first and the last index."""
     times = facts.times
     if first == last:
         return f"at {format_range(times[first], times[first], facts.clock)}"
@@ -163,7 +164,7 @@ def _when(facts: Facts, first: int, last: int) -> str:
     return f"at all {len(times):,} times {when}"
 
 
-def pair_table(
+def tabulate_pairs(
     algorithms: Sequence[str],
     ahead: Floats,
     alike: Floats,
@@ -171,7 +172,7 @@ def pair_table(
     alpha: float,
     draws: int,
 ) -> dict[str, list[Any]]:
-    """All pairs in long form, with the relation that is certain, if any."""
+    """Return all pairs in long form, with the relation that is certain, if any."""
     row, column = np.triu_indices(len(algorithms), 1)
     dominates, leads = everywhere >= alpha, np.any(ahead >= alpha, axis=0)
     crossing = leads & leads.T
@@ -181,15 +182,15 @@ def pair_table(
     relation[equal[row, column]] = "equals"
     relation[dominates[row, column]] = "dominates"
     relation[dominates[column, row]] = "is dominated by"
-    forth, back = everywhere[row, column], everywhere[column, row]
+    forward, backward = everywhere[row, column], everywhere[column, row]
     return {
         "first": [algorithms[k] for k in row.tolist()],
         "second": [algorithms[k] for k in column.tolist()],
         "relation": relation.tolist(),
-        "everywhere": forth.tolist(),
-        "everywhere_reversed": back.tolist(),
+        "everywhere": forward.tolist(),
+        "everywhere_reversed": backward.tolist(),
         "least": ahead[:, row, column].min(axis=0).tolist(),
         "most": ahead[:, row, column].max(axis=0).tolist(),
         "equal": alike[:, row, column].min(axis=0).tolist(),
-        "error": np.sqrt(forth * (1 - forth) / draws).tolist(),
+        "error": np.sqrt(forward * (1 - forward) / draws).tolist(),
     }

@@ -1,4 +1,4 @@
-"""``software_versions``: the versions of what computes."""
+"""``software_versions``: the versions of this package and its numerical libraries."""
 
 import platform
 from importlib import import_module
@@ -8,10 +8,10 @@ PACKAGES = ("numpy", "scipy")
 
 
 def software_versions() -> dict[str, str]:
-    """The versions of this package, of the packages it computes with, and of Python.
+    """Return the versions of this package, of numpy and scipy, and of Python.
 
-    Nothing needs to be imported or installed for it: packages that are missing are left out, and a
-    plain source tree has its version too.
+    The packages are not imported, and missing ones are left out. A source tree that is not
+    installed has a version as well.
 
     >>> list(software_versions())
     ['polarbear-race', 'numpy', 'scipy', 'Python']

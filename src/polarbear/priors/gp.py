@@ -51,7 +51,7 @@ class _StationaryProcess:
             self.kernel, times, others, hyper["scale"], hyper["length"], algebra
         )
 
-    def _root(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra) -> Any:
+    def _covariance_root(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra) -> Any:
         # The squared exponential is singular up to rounding, so a share of its variance is added.
         jitter = 1e-10 * hyper["scale"] ** 2 * np.eye(len(times))
         return algebra.cholesky(self._covariance(times, times, hyper, algebra) + jitter)
@@ -69,7 +69,7 @@ class GP(_StationaryProcess):
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """Return the Cholesky factor (T, T) of the covariance."""
-        return self._root(times, hyper, algebra)
+        return self._covariance_root(times, hyper, algebra)
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:
         """Return the Markov form of a Matern kernel; its cost is linear in the number of times."""
@@ -95,7 +95,7 @@ class SparseGP(_StationaryProcess):
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
         """Return K_tu L^-T with L L' = K_uu, for times t and inducing points u."""
         points = np.quantile(times, np.linspace(0, 1, min(self.inducing, len(times))))
-        root = self._root(points, hyper, algebra)
+        root = self._covariance_root(points, hyper, algebra)
         return algebra.solve_lower(root, self._covariance(points, times, hyper, algebra)).T
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.algorithm_status import AlgorithmStatus
-from polarbear.inference.dominance import Bools, Floats, margin
+from polarbear.inference.dominance import Bools, Floats, equivalence_margin
 from polarbear.inference.e_values import preference_evidence
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Assessed, Decided, Open, Outlook
@@ -114,7 +114,7 @@ def _forecast(
     lead = np.einsum("dtk,t->dk", leads.draws, weights)
     seen = leads.seen[weights > 0].min(axis=0)
     z = np.sqrt(2 * (log_k[places[:, 0], places[:, 1]] + 1))
-    distance = lead + margin(state.rules.epsilon)
+    distance = lead + equivalence_margin(state.rules.epsilon)
     more = np.maximum(instances_until(seen, lead.std(axis=0), z, distance), 0.0)
     names = posterior.algorithms
     median = {

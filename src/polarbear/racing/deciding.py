@@ -9,9 +9,9 @@ from scipy.special import ndtri
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.rankings import Rankings
-from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, statuses_of
-from polarbear.inference.dominance import Bools, Floats, dominates, margin, resolved
-from polarbear.inference.e_values import Evidence, count_outcomes, decisive_instances
+from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive_statuses
+from polarbear.inference.dominance import Bools, Floats, dominates, equivalence_margin, is_resolved
+from polarbear.inference.e_values import Evidence, count_outcomes, find_decisive_instances
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.allocation import focus
 from polarbear.racing.choosing import decide_choice
@@ -33,10 +33,10 @@ def assess_candidates(
         claims = _claims_of_posterior(state, posterior)
     else:
         claims = _claims_of_e_values(state, posterior, rankings)
-    statuses, open_at = statuses_of(claims, rules.epsilon), claims.open_at
+    statuses, open_at = derive_statuses(claims, rules.epsilon), claims.open_at
     if rules.closing == "permanent" and per_look and posterior is not None:
         ahead, alike, _ = _candidates(state, posterior)
-        open_at = ~resolved(ahead, alike, rules.alpha, resolution=rules.resolution)
+        open_at = ~is_resolved(ahead, alike, rules.alpha, resolution=rules.resolution)
     return statuses, open_at
 
 
@@ -125,7 +125,7 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
         names,
         rankings.times,
         rankings.clock,
-        Evidence.of(outcomes, rules.epsilon),
+        Evidence.from_outcomes(outcomes, rules.epsilon),
         log_k=log_thresholds(state, names),
         alpha=rules.alpha,
         resolution=rules.resolution,
@@ -144,7 +144,7 @@ def _decisive(state: State, status: AlgorithmStatus, rankings: Rankings) -> tupl
     if rules.error_control == "per_look" or state.model.weights:
         return ()
     log_k = log_thresholds(state, [rival, status.algorithm])[0, 1]
-    return decisive_instances(rankings, rival, status.algorithm, log_k, rules.epsilon)
+    return find_decisive_instances(rankings, rival, status.algorithm, log_k, rules.epsilon)
 
 
 def log_thresholds(state: State, names: Sequence[str]) -> Floats:
@@ -240,7 +240,7 @@ def _required(state: State, names: Sequence[str], leads: Leads) -> Required:
     For an e-value that has to reach K these are sqrt(2 (ln K + 1)), about.
     """
     rules = state.rules
-    width = margin(rules.epsilon)
+    width = equivalence_margin(rules.epsilon)
     if rules.error_control == "per_look":
         z = float(ndtri(rules.alpha))
         return Required(z, z, z, width, one_sided=False)

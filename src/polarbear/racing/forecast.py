@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import UNKNOWN, Rankings
-from polarbear.inference.dominance import AT_ONCE, Floats, Resolution
+from polarbear.inference.dominance import MAX_CELLS, Floats, Resolution
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Outlook
 
@@ -39,7 +39,7 @@ class Leads(NamedTuple):
     def of(cls, posterior: Posterior, rankings: Rankings, pairs: Ints) -> Self | None:
         """The leads of pairs (K, 2); none if these are too many to look at."""
         first, second = pairs[:, 0], pairs[:, 1]
-        affordable = AT_ONCE // max(1, len(rankings.times) * len(pairs))
+        affordable = MAX_CELLS // max(1, len(rankings.times) * len(pairs))
         if affordable < FEW or not len(pairs):
             return None
         utilities = posterior.utilities

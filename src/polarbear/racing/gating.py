@@ -14,7 +14,13 @@ import numpy as np
 from polarbear.data.rankings import Rankings
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
 from polarbear.inference.dominance import Bools
-from polarbear.inference.e_values import Outcomes, count_outcomes, log_better, log_par, somewhere
+from polarbear.inference.e_values import (
+    Outcomes,
+    count_outcomes,
+    log_better,
+    log_mean_over_times,
+    log_par,
+)
 from polarbear.racing.events import Assessed, Decided, Open
 from polarbear.racing.state import Pair, State, pair
 
@@ -27,7 +33,7 @@ def judge(
     losses = outcomes.losses[:, :, baseline]
     level = -np.log1p(-alpha)
     at_par = log_par(wins, ties, losses, epsilon) >= level
-    behind = somewhere(log_better(losses, ties, wins, epsilon)) >= level
+    behind = log_mean_over_times(log_better(losses, ties, wins, epsilon)) >= level
     answers: list[Kind] = ["undecided"] * len(behind)
     for k in range(len(behind)):
         if k == baseline:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from polarbear.data.names import suggest_name
 from polarbear.data.rankings import Rankings, check_tolerances
 from polarbear.errors import DataError
-from polarbear.inference.fit import RANKING, check_prior, engine_of
+from polarbear.inference.fit import RANKING_OPTIONS, check_prior, load_engine
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.priors.bspline import BSpline
@@ -92,8 +92,10 @@ class Model:
         for name in ("seed", "times", "direction"):
             if name in options:
                 raise DataError(f"{name}={options[name]!r} is for the race, not for its fit")
-        ranking = _checked_ranking({name: options.pop(name) for name in RANKING if name in options})
-        engine_of(method, options)
+        ranking = _checked_ranking(
+            {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
+        )
+        load_engine(method, options)
         allowed = ("instances", "rankings") if method == "laplace" else ("rankings",)
         if evidence is not None and evidence not in allowed:
             raise DataError(
@@ -179,7 +181,7 @@ class Model:
         if "function" in plain:
             return cls(function=str(plain["function"]))
         options = plain.get("options", {})
-        names = ("prior", "method", "evidence", *RANKING)
+        names = ("prior", "method", "evidence", *RANKING_OPTIONS)
         named = {name: plain[name] for name in names if name in plain}
         return cls._of_options({**options, **named})
 

@@ -5,7 +5,7 @@ from math import inf
 
 from polarbear._text import format_count, format_list, render_card
 from polarbear.data.names import natural_sort_key
-from polarbear.inference.algorithm_status import AlgorithmStatus, few_left
+from polarbear.inference.algorithm_status import AlgorithmStatus, describe_shortage
 from polarbear.racing.state import Spent, State, pair
 
 
@@ -83,7 +83,7 @@ def to_go(state: State) -> str:
     """How much is left of a race, and whether there are instances enough; "" if it is not known."""
     if not state.open or state.outlook is None:
         return ""
-    return f"{state.outlook}{few_left(max(1.0, state.outlook.instances[1]), state.left)}"
+    return f"{state.outlook}{describe_shortage(max(1.0, state.outlook.instances[1]), state.left)}"
 
 
 def as_card(text: str, statuses: Iterable[AlgorithmStatus]) -> str:

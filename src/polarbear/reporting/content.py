@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from polarbear._text import choose_precision, format_count, format_range, format_unit
 from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.verdict import close, how_many_stay, kept, sentences
+from polarbear.inference.verdict import (
+    count_members,
+    describe_algorithms,
+    describe_close_times,
+    describe_pareto_set,
+)
 from polarbear.inference.versions import software_versions
 from polarbear.plots.arguments import (
     PosteriorSource,
@@ -131,16 +136,16 @@ def _collect_verdict(
 ) -> dict[str, Any]:
     """Collect a sentence on each algorithm, from the posterior or, if eliminated, from the race."""
     facts = posterior.facts(alpha) if posterior else None
-    verdicts = sentences(facts) if facts else []
+    verdicts = describe_algorithms(facts) if facts else []
     sentences_data = [
         {"algorithm": names.index(one.algorithm), "status": one.status, "text": one.text}
         for one in verdicts
     ]
-    close_pairs = close(facts) if facts else []
+    close_pairs = describe_close_times(facts) if facts else []
     if racing is None:
         return {
             "sentences": sentences_data,
-            "summary": kept(facts) if facts else "",
+            "summary": describe_pareto_set(facts) if facts else "",
             "close": close_pairs,
         }
     race = get_race(racing)
@@ -152,7 +157,7 @@ def _collect_verdict(
     state = stands(racing)
     summary = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
-        summary = f"{how_many_stay(len(race.pareto), len(names))} {summary}"
+        summary = f"{count_members(len(race.pareto), len(names))} {summary}"
     return {"sentences": sentences_data, "summary": summary, "close": close_pairs}
 
 

@@ -1,4 +1,4 @@
-"""The default engine: Gaussian approximations, importance weights and checks of both.
+"""The default engine: nested Laplace approximations with importance sampling and diagnostics.
 
-May import priors, the likelihood and what a Posterior is made of.
+May import priors, the likelihood and the parts of a Posterior.
 """

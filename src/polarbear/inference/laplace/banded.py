@@ -19,7 +19,7 @@ from polarbear.inference.laplace.conditional import (
     Mode,
     NewtonStep,
     damped_newton,
-    expand_likelihood,
+    likelihood_remainder,
 )
 from polarbear.inference.plackett_luce.likelihood import Likelihood
 from polarbear.priors.base import MarkovChain, helmert_basis
@@ -75,6 +75,7 @@ def fit_local(
 def _fit_banded(
     likelihood: Likelihood, coordinates: "_Coordinates", n: int, begin: Floats
 ) -> "BandedGaussian":
+    """Find the mode from a starting vector, and return the Gaussian around it."""
     posterior = _BandedPosterior(likelihood, coordinates, n)
     mode = damped_newton(begin[None], posterior.value, posterior.step)
     return BandedGaussian(posterior, mode)
@@ -94,15 +95,15 @@ class _Coordinates(Protocol):
         ...
 
     def pull_back(self, gradient: Floats) -> Floats:
-        """Map gradients by these coordinates (..., T, n - 1) to gradients by x."""
+        """Map gradients by coordinates of utilities (..., T, n - 1) to gradients by x."""
         ...
 
     def pull_back_curvature(self, curvature: Floats) -> Floats:
-        """Map curvatures by these coordinates (T, n - 1, n - 1) to a lower band for x."""
+        """Map curvatures by coordinates of utilities (T, n - 1, n - 1) to a lower band for x."""
         ...
 
     def covariance(self, lower: Floats) -> Floats:
-        """Return covariances (T, n - 1, n - 1) from the Cholesky factor of x's precision."""
+        """Return covariances of utilities (T, n - 1, n - 1), given x's precision factor."""
         ...
 
     def warm_start(self, x: Floats) -> Floats:
@@ -174,7 +175,7 @@ class BandedGaussian(ConditionalGaussian):
 
     @cached_property
     def _remainder(self) -> Callable[[Floats], Floats]:
-        return expand_likelihood(self._posterior.likelihood, self.mean)
+        return likelihood_remainder(self._posterior.likelihood, self.mean)
 
     def _compute_covariance(self) -> Floats:
         basis = self._posterior.basis
@@ -202,7 +203,7 @@ class BandedGaussian(ConditionalGaussian):
         return self._solver.solve_transposed(self._posterior.pull_back(gradient))[:, None]
 
     def prior_to_noise(self, normal: Floats) -> Floats:
-        """Map standard normal (D, 1, size) to noise whose covariance is the prior's precision."""
+        """Map standard normal (D, 1, size) to noise with the prior's precision as covariance."""
         scaled = _multiply_lower_band(self._prior_root, normal[:, 0])
         return self._solver.solve_transposed(scaled)[:, None]
 
@@ -326,7 +327,7 @@ def _markov_precision(prior: MarkovChain, q: int) -> Floats:
 
 
 def _invert_covariances(covariance: Floats) -> Floats:
-    """Invert covariances (..., s, s) by way of correlations, as entries differ by magnitudes."""
+    """Invert covariances (..., s, s), scaled to correlations for numerical stability."""
     sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     scale = sd[..., :, None] * sd[..., None, :]
     return np.linalg.inv(covariance / scale) / scale
@@ -351,7 +352,7 @@ def _multiply_lower_band(lower: Floats, x: Floats) -> Floats:
 
 
 class _BlockTriangular:
-    """A lower banded matrix L in dense blocks, which solves for many right sides by products."""
+    """A lower banded matrix L in dense blocks, for fast solutions with many right sides."""
 
     def __init__(self, lower: Floats) -> None:
         self.size = lower.shape[1]

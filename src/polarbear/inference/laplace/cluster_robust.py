@@ -63,10 +63,10 @@ def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Gener
 
 
 def shrinkage_at_times(rankings: Rankings) -> Floats:
-    """Return the weight (T,), from 0 to 1, of the prior assumption against the observed scores.
+    """Return the weight (T,) in [0, 1] of the prior assumption against the observed scores.
 
-    With m instances that compare at least two algorithms at a time it is c / (c + m - 1), where c
-    is ``PRIOR_INSTANCES``.
+    The assumption is that orders do not change over time. With m instances that compare at least
+    two algorithms at a time, its weight is c / (c + m - 1), where c is ``PRIOR_INSTANCES``.
     """
     n_known = np.add.reduceat(rankings.position != UNKNOWN, rankings.offset[:-1], axis=1)
     compares = (n_known >= 2) & (rankings.weight > 0)
@@ -111,7 +111,7 @@ def copula_noise(
 def sandwich_noise(
     approximation: ConditionalGaussian, likelihood: Likelihood, scores: Floats, shrinkage: Floats
 ) -> NoiseTransform:
-    """Return noise with the covariance L^-1 (J + Q) L^-T of the sandwich, for connected times.
+    """Return noise with the covariance L^-1 (J + Q) L^-T, the sandwich, for priors over time.
 
     J is shrunk, with the weights ``shrinkage`` (T,), towards the covariance of scores of runs whose
     order never changes: H_s^1/2 H_t^1/2 between times s and t, with H the curvature at each time.

@@ -67,7 +67,8 @@ class ConditionalGaussian(ABC):
         return self._compute_covariance()
 
     @abstractmethod
-    def _compute_covariance(self) -> Floats: ...
+    def _compute_covariance(self) -> Floats:
+        """Return the covariance of the utilities at each time (T, n, n)."""
 
     @abstractmethod
     def to_utilities(self, noise: Floats) -> Floats:
@@ -86,9 +87,9 @@ class ConditionalGaussian(ABC):
         """Map gradients by utilities (D, T, n) to gradients by noise (D, B, size): L^-1 A' g."""
 
     def prior_to_noise(self, normal: Floats) -> Floats:  # noqa: ARG002
-        """Map standard normal (D, B, size) to noise whose covariance is the prior's precision.
+        """Map standard normal (D, B, size) to noise with the prior's precision as covariance.
 
-        With prior precision Q that is L^-1 Q^1/2 z, so its covariance is L^-1 Q L^-T.
+        With prior precision Q it is L^-1 Q^1/2 z, which has the covariance L^-1 Q L^-T.
         """
         raise FitError("a sandwich is for priors that tie times together")
 
@@ -156,7 +157,7 @@ def damped_newton(
     return Mode(state, current, largest)
 
 
-def expand_likelihood(likelihood: Likelihood, mode: Floats) -> Callable[[Floats], Floats]:
+def likelihood_remainder(likelihood: Likelihood, mode: Floats) -> Callable[[Floats], Floats]:
     """Return the remainder of the log-likelihood after its second-order expansion at the mode.
 
     The result maps utilities (D, T, n) to remainders (D, T). A Gaussian prior is expanded exactly,

@@ -12,7 +12,7 @@ from polarbear.inference.laplace.conditional import (
     Mode,
     NewtonStep,
     damped_newton,
-    expand_likelihood,
+    likelihood_remainder,
 )
 from polarbear.inference.plackett_luce.likelihood import Likelihood
 from polarbear.priors.base import helmert_basis
@@ -57,7 +57,7 @@ class DenseGaussian(ConditionalGaussian):
 
     @cached_property
     def _remainder(self) -> Callable[[Floats], Floats]:
-        return expand_likelihood(self._posterior.likelihood, self.mean)
+        return likelihood_remainder(self._posterior.likelihood, self.mean)
 
     def _compute_covariance(self) -> Floats:
         basis, q = self._posterior.basis, self._posterior.shape[1]

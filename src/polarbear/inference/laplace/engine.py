@@ -164,6 +164,8 @@ class GridApproximation(NamedTuple):
 
 
 class _HmcCorrection(NamedTuple):
+    """Draws moved by HMC, and the times at which they replace weighted draws."""
+
     times: Bools  # (T,): where draws were moved
     draws: HmcDraws
 
@@ -185,7 +187,7 @@ def _fit_draws(
     rng: np.random.Generator,
     by_instance: bool,
 ) -> _Fit:
-    """Return draws that are reliable: by importance weights, or moved by HMC."""
+    """Fit the grid and return reliable draws: with importance weights, or moved by HMC."""
 
     def approximate_and_sample(pilot_seed: int | None) -> _Fit:
         grid = _approximate(model, start, pilot_seed)
@@ -206,7 +208,7 @@ def _fit_draws(
 
 
 def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
-    """Return which blocks (B,) have weights that cannot be used."""
+    """Return which blocks (B,) have unreliable importance weights."""
     unreliable = ~(sample.k_hat <= MAX_K_HAT)
     if n_terms * MAX_DRAWS <= MAX_TERMS:  # for larger data too few draws are only reported
         unreliable |= ~(_standard_errors(sample) <= MAX_STANDARD_ERROR)
@@ -214,7 +216,7 @@ def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
 
 
 def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
-    """Choose the algebra for a prior: independent, Markov, local or dense."""
+    """Return the likelihood and the Laplace fit whose linear algebra suits the prior."""
     likelihood = build_likelihood(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
     utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
@@ -260,6 +262,8 @@ def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:
 
 
 class _GridFit(NamedTuple):
+    """The approximation at one grid point, and the correction of its log-evidence."""
+
     conditional: ConditionalGaussian
     log_correction: float
 
@@ -316,7 +320,7 @@ def _scores_at_mean(
 def _correlate_times(
     rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
 ) -> GridApproximation:
-    """Correlate the noise of independent times by a copula; other grids are returned as is."""
+    """Correlate the noise of independent times by a copula; leave connected times unchanged."""
     if grid.components[0].shape[0] == 1:
         return grid
     scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
@@ -495,7 +499,7 @@ def _draw_hyperparameters(
 def _closed_form_mixture(
     grid: GridApproximation, sample: ImportanceSample, moved: _HmcCorrection | None
 ) -> Mixture | None:
-    """Return the Gaussians behind the draws, unless all draws were moved by HMC."""
+    """Return the Gaussian mixture behind the draws; None if HMC moved all of them."""
     n_times = len(grid.components[0].mean)
     holds = np.ones(n_times, dtype=bool) if moved is None else ~moved.times
     if not holds.any():
@@ -513,7 +517,7 @@ def _closed_form_mixture(
 def _diagnose(
     grid: GridApproximation, sample: ImportanceSample, moved: _HmcCorrection | None
 ) -> Diagnostics:
-    """Return measured figures, and what they say against the posterior."""
+    """Return the diagnostics of the fit."""
     decrement = max(component.decrement for component in grid.components)
     error = float(_standard_errors(sample).max())
     measured = {"k-hat": float(sample.k_hat.max()), "error": error, "Newton decrement": decrement}

@@ -40,7 +40,7 @@ class HyperGrid(NamedTuple, Generic[Fit]):
 def build_hypergrid(
     log_density: Callable[[Floats, Fit | None], tuple[float, Fit]], start: Sequence[float]
 ) -> HyperGrid[Fit]:
-    """Build the grid for a log-density whose evaluation also returns a fit.
+    """Build a grid over a log-density whose evaluation also returns a fit.
 
     ``log_density`` takes a point and an earlier fit, from which it may start.
     """
@@ -72,7 +72,7 @@ def build_hypergrid(
     outer = density <= top - MAX_LOG_DROP
     points = np.array([locate(node) for node in nodes])
     inside = {nodes[i] for i in kept}
-    is_boundary = [any(_shift(nodes[i], move) not in inside for move in moves) for i in kept]
+    is_boundary = [any(_neighbour(nodes[i], move) not in inside for move in moves) for i in kept]
     return HyperGrid(
         points[kept],
         weight[kept],
@@ -84,11 +84,11 @@ def build_hypergrid(
 
 
 def _cache_key(u: Floats) -> tuple[float, ...]:
-    """Return a point without its rounding errors, as a key."""
+    """Return a point, rounded to 12 digits, as a dictionary key."""
     return tuple(np.round(u, 12))
 
 
-def _shift(node: Node, move: Node) -> Node:
+def _neighbour(node: Node, move: Node) -> Node:
     """Return the neighbour of a node of the grid."""
     return tuple(np.add(node, move).tolist())
 
@@ -103,7 +103,7 @@ def _find_mode(evaluate: Callable[[Floats], float], start: Floats) -> Floats:
 def _grow(
     evaluate: Callable[[Node], float], top: float, moves: Sequence[Node]
 ) -> tuple[list[Node], list[float], bool]:
-    """Return nodes in breadth-first order, their log-densities, and whether all were visited.
+    """Explore the grid from its centre: return nodes, log-densities, and whether it is complete.
 
     The neighbours of a node are visited if its log-density is close to ``top``, that of the mode.
     """
@@ -117,7 +117,7 @@ def _grow(
             return list(visited), list(visited.values()), False
         visited[node] = evaluate(node)
         if visited[node] > top - MAX_LOG_DROP:
-            queue += [_shift(node, move) for move in moves]
+            queue += [_neighbour(node, move) for move in moves]
     return list(visited), list(visited.values()), True
 
 

@@ -42,7 +42,7 @@ def fit_independent(
 
 
 class IndependentGaussian(ConditionalGaussian):
-    """The Gaussian around the mode at each time, in blocks that are times."""
+    """The Gaussian approximation at each time; blocks are times."""
 
     def __init__(self, posterior: "_DirichletPosterior", mode: Mode) -> None:
         n = posterior.n
@@ -146,7 +146,7 @@ def _find_mode(posterior: _DirichletPosterior, start: Floats) -> Mode:
 
 
 def _neighbour_gaps(mode: Floats, noise_to_utilities: Floats) -> Floats:
-    """Return the noise directions (T, gaps, n - 1) of gaps between neighbours in the mode's order.
+    """Return directions (T, gaps, n - 1) of utility gaps between neighbours in the mode's order.
 
     If an algorithm always beats the next one, their gap has a long tail. With many algorithms only
     gaps at both ends of the order are returned.

@@ -121,8 +121,10 @@ def _fill_noise(
 
 
 class _MappedNoise(NamedTuple):
+    """Utilities of draws, and their log-ratios of posterior to proposal."""
+
     utilities: Floats  # (D, T, n)
-    log_ratio: Floats  # (D, B): posterior to proposal
+    log_ratio: Floats  # (D, B)
     skew_shift: Floats | float  # (D, T, n), or 0
 
 
@@ -151,7 +153,7 @@ def _map_mixed_noise(
 
 
 def allocate_draws(probability: Floats, draws: int) -> Ints:
-    """Return the component of each draw (D,), in order, as proportional as integers allow.
+    """Allocate draws to components in proportion to their probability; return components (D,).
 
     >>> allocate_draws(np.array([0.5, 0.25, 0.25]), 4)
     array([0, 0, 1, 2])
@@ -161,13 +163,13 @@ def allocate_draws(probability: Floats, draws: int) -> Ints:
 
 
 def evidence_correction(component: ConditionalGaussian, rng: np.random.Generator) -> Floats:
-    """Estimate the log of exact to Laplace evidence of each block (B,), by importance sampling."""
+    """Estimate log(exact evidence / Laplace evidence) of each block (B,) by importance sampling."""
     noise = rng.standard_normal((PILOT_DRAWS, *component.shape))
     return logsumexp(_map_noise(component, noise).log_ratio, axis=0) - np.log(PILOT_DRAWS)
 
 
 def compute_log_shifts(mixture: GridMixture, rng: np.random.Generator) -> Floats:
-    """Return the shifts (G, B) of log-ratios that make each block's weights its own.
+    """Return shifts (G, B) of log-ratios by which each block is weighted independently.
 
     Given hyperparameters blocks are independent. A draw of one block should therefore not carry the
     ratios of the other blocks, only their evidence for its component. That evidence is corrected
@@ -308,17 +310,18 @@ class _Chains:
         return acceptance
 
     def coordinates(self) -> Floats:
-        """Return everything that moves (chains, coordinates)."""
+        """Return the noise, and the log-hyperparameters if chains jump: (chains, coordinates)."""
         flat = self.noise.reshape(len(self.noise), -1)
         return np.hstack([flat, self.mixture.log_hyper[self.component]]) if self.jumps else flat
 
     def _move_noise(self, target: Target, step: float) -> float:
+        """Move the noise by one HMC sweep; return the mean acceptance probability."""
         self.noise, acceptance, _ = hmc_sweep(target, self.noise, step, self.rng)
         return acceptance
 
 
 class _CoupledChains(_Chains):
-    """HMC chains over some blocks, with other blocks that rotate along and stay correlated."""
+    """HMC chains over some blocks, coupled with standard normal blocks that only rotate."""
 
     def __init__(
         self,
@@ -336,6 +339,7 @@ class _CoupledChains(_Chains):
             self.acceptance_range = (0.95, 0.99)
 
     def _move_noise(self, target: Target, step: float) -> float:
+        """Move the noise with correlated momentum, and rotate the coupled blocks along."""
         momentum = self.coupled.draw_momentum(self.component, self.rng)
         moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
         self.noise, acceptance, path = hmc_sweep(target, self.noise, step, self.rng, moved)

@@ -89,7 +89,7 @@ class SkewedNoise(NamedTuple):
 def find_skew(
     third_derivative: Callable[[Floats], Floats], candidates: Floats, noise_to_utilities: Floats
 ) -> SkewTransform | None:
-    """Choose the most skewed directions greedily from candidates (B, c, size); None if none is.
+    """Choose the most skewed of candidate directions (B, c, size); None if all are symmetric.
 
     ``third_derivative`` maps unit directions (B, c, size) to third derivatives (B, c) of the
     log-posterior along them. ``noise_to_utilities`` is (B, size, n). Chosen directions are made
@@ -125,7 +125,7 @@ def _log_normal_density(x: Floats) -> Floats:
 
 
 def _map_to_log_gamma(normal: Floats, third_derivative: float) -> tuple[Floats, Floats, Floats]:
-    """Map normal variates to the scaled log-gamma distribution of equal rank.
+    """Map normal variates to a scaled log-gamma distribution by equal quantiles.
 
     Returns the mapped values, the log-density there, and its slope.
     """

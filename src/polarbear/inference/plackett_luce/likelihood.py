@@ -37,7 +37,7 @@ class Likelihood(Protocol):
 
 
 def build_likelihood(rankings: Rankings) -> SubsetLikelihood | RankingLikelihood:
-    """Return the likelihood of rankings in the faster representation for their algorithms."""
+    """Return the likelihood of rankings, counted by subset for few algorithms."""
     if len(rankings.algorithms) <= MAX_SUBSET_ALGORITHMS:
         return SubsetLikelihood.from_rankings(rankings)
     return RankingLikelihood.from_rankings(rankings)

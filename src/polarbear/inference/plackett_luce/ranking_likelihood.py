@@ -244,7 +244,7 @@ class _Ties(NamedTuple):
         return mine @ self.subsets.member.T + behind
 
     def slice_rankings(self, start: int, stop: int) -> "_Ties":
-        """Return the groups of a range of rankings, numbered from its start."""
+        """Return the tied groups of a range of rankings, numbered from its start."""
         some = slice(*np.searchsorted(self.row, [start, stop]))
         return _Ties(self.row[some] - start, self.place[some], self.weight[some], self.subsets)
 
@@ -290,7 +290,7 @@ class _Block(NamedTuple):
         )
 
     def log_normaliser(self, theta: Floats, n_factors: int) -> Floats:
-        """Return the weighted sum of the logarithms of all choice totals, for each draw (draws,).
+        """Return the weighted sum of log totals over all choices, for each draw (draws,).
 
         ``theta`` is (items, draws). Totals are multiplied over ``n_factors`` places before the
         logarithm is taken, because a product costs far less than a logarithm.
@@ -320,7 +320,7 @@ class _Block(NamedTuple):
         return log_normaliser
 
     def cumulative_rates(self, theta: Floats, suffix: Floats, power: int) -> Floats:
-        """Return, for each place, the sum of weight / total^power over the sets that contain it."""
+        """Return the sum of weight / total^power over the choice sets that contain each place."""
         rate = np.zeros(theta.shape)
         has_choice = self.untied_weight > 0
         np.divide(self.untied_weight, suffix[..., :-1] ** power, out=rate, where=has_choice)

@@ -22,7 +22,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
 
 @dataclass(frozen=True)
 class SubsetLikelihood:
-    """The likelihood of choices counted by subset: its cost is independent of the rankings' number.
+    """The likelihood of choices counted by subset; its cost does not depend on the rankings.
 
     ``member`` (S, n) is 1 where an algorithm belongs to a subset. ``count`` (T, S) is the weight of
     choices from each subset, ``wins`` (T, n) that of choices of each algorithm, both from subsets

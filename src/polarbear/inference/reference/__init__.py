@@ -1,4 +1,4 @@
-"""Samplers that the default engine is compared with: NUTS, variational inference, Stan.
+"""Reference engines to compare the default engine with: NUTS, variational inference, Stan.
 
-May import priors, the likelihood and what a Posterior is made of; PyMC and Stan are extras.
+May import priors, the likelihood and the parts of a Posterior; PyMC and Stan are extras.
 """

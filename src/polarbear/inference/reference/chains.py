@@ -1,4 +1,4 @@
-"""Draws of a Markov chain as a posterior, judged by the limits of the paper."""
+"""Posteriors from Markov chains, with the convergence limits of the paper."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
 
-RHAT, ESS = 1.01, 400
-"""Chains agree if R-hat is below, and say enough if the effective sample size is above."""
+MAX_RHAT, MIN_ESS = 1.01, 400
+"""Chains have converged below this R-hat, and suffice above this effective sample size."""
 
 
-def judge(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
-    """R-hat, effective sample size and divergences of draws of shape (chains, draws, ...)."""
+def diagnose_chains(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
+    """Return R-hat, effective sample size and divergences of draws (chains, draws, ...)."""
     arviz, xarray = require("arviz", extra="arviz"), require("xarray", extra="arviz")
     data = xarray.Dataset(
         {
@@ -26,30 +26,34 @@ def judge(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
             for name, values in by_chain.items()
         }
     )
-    with np.errstate(invalid="ignore", divide="ignore"):  # chains that stand still: nan, refused
+    with np.errstate(
+        invalid="ignore", divide="ignore"
+    ):  # constant chains give nan, which fails the limits
         rhat = float(np.max([np.max(v) for v in arviz.rhat(data).values()]))
         ess = float(np.min([np.min(v) for v in arviz.ess(data).values()]))
         tail = float(np.min([np.min(v) for v in arviz.ess(data, method="tail").values()]))
     measured = {"R-hat": rhat, "ESS": ess, "tail ESS": tail, "divergences": float(divergences)}
     problems = []
-    if not rhat < RHAT:
-        problems.append(f"the chains disagree (R-hat {rhat:.3f}, should be below {RHAT})")
-    if not min(ess, tail) > ESS:
-        problems.append(f"too few effective draws ({min(ess, tail):.0f}, should be above {ESS})")
+    if not rhat < MAX_RHAT:
+        problems.append(f"the chains disagree (R-hat {rhat:.3f}, should be below {MAX_RHAT})")
+    if not min(ess, tail) > MIN_ESS:
+        problems.append(
+            f"too few effective draws ({min(ess, tail):.0f}, should be above {MIN_ESS})"
+        )
     if divergences:
         problems.append(f"{divergences} divergent transitions, should be none")
     return Diagnostics(measured, tuple(problems))
 
 
-def from_chains(
+def posterior_from_chains(
     rankings: Rankings,
     prior: Prior,
-    found: Mapping[str, Floats],
+    by_chain: Mapping[str, Floats],
     diagnostics: Diagnostics,
     method: str,
 ) -> Posterior:
-    """A posterior from utilities ``mu`` (chains, draws, T, n) and hyperparameters found."""
-    utilities = found["mu"]
+    """Return a posterior from utilities ``mu`` (chains, draws, T, n) and hyperparameters."""
+    utilities = by_chain["mu"]
     draws = utilities.reshape(-1, *utilities.shape[2:]).astype(np.float32)
     return Posterior(
         rankings.algorithms,
@@ -57,7 +61,7 @@ def from_chains(
         draws,
         np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
         None,
-        {name: np.ravel(values) for name, values in found.items() if name != "mu"},
+        {name: np.ravel(values) for name, values in by_chain.items() if name != "mu"},
         diagnostics,
         repr(prior),
         method,

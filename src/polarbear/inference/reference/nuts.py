@@ -7,12 +7,12 @@ import numpy as np
 from polarbear.data.rankings import Rankings
 from polarbear.errors import require
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.reference.chains import from_chains, judge
-from polarbear.inference.reference.pymc_model import drawn, pymc_model
+from polarbear.inference.reference.chains import diagnose_chains, posterior_from_chains
+from polarbear.inference.reference.pymc_model import build_pymc_model, extract_draws
 from polarbear.priors.prior import Prior
 
 
-def nuts(
+def fit_nuts(
     rankings: Rankings,
     prior: Prior,
     *,
@@ -25,14 +25,15 @@ def nuts(
     cores: int | None = None,
     **sampler_options: Any,
 ) -> Posterior:
-    """Sample with NUTS and judge the chains by R-hat, effective sample size and divergences.
+    """Sample with NUTS; diagnose by R-hat, effective sample size and divergences.
 
     Parameters
     ----------
     rankings, prior, seed
-        What to fit.
+        The data, the prior and the seed.
     sampler
-        Whose NUTS: nutpie comes with the extra ``[pymc]``, NumPyro and BlackJAX with ``[jax]``.
+        The implementation of NUTS: nutpie comes with the extra ``[pymc]``, NumPyro and BlackJAX
+        with ``[jax]``.
     chains, tune, draws, target_accept, cores
         As in ``pymc.sample``; ``draws`` per chain.
     sampler_options
@@ -44,7 +45,7 @@ def nuts(
     if sampler in ("numpyro", "blackjax"):
         sampler_options = {"chain_method": "vectorized", **sampler_options}
     trace = pm.sample(
-        model=pymc_model(rankings, prior),
+        model=build_pymc_model(rankings, prior),
         draws=draws,
         tune=tune,
         chains=chains,
@@ -57,6 +58,6 @@ def nuts(
         quiet=True,
         compute_convergence_checks=False,
     )
-    found = drawn(trace, prior)
-    diagnostics = judge(found, int(np.sum(trace["sample_stats"]["diverging"])))
-    return from_chains(rankings, prior, found, diagnostics, f"nuts ({sampler})")
+    draws_by_chain = extract_draws(trace, prior)
+    diagnostics = diagnose_chains(draws_by_chain, int(np.sum(trace["sample_stats"]["diverging"])))
+    return posterior_from_chains(rankings, prior, draws_by_chain, diagnostics, f"nuts ({sampler})")

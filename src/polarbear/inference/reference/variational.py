@@ -1,7 +1,7 @@
-"""Approximations of the PyMC ecosystem: Pathfinder, its Laplace, and ADVI.
+"""Approximations of the PyMC ecosystem, for comparison: Pathfinder, Laplace and ADVI.
 
-They are here to compare with. Each is certified by the Pareto k-hat of its own density: the paper
-found, and k-hat says, that some of them cannot be trusted with some of the models.
+Each is diagnosed by the Pareto k-hat of its own density. Some of them are unreliable for some of
+the models, as the paper found.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from polarbear.errors import require
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.psis import MAX_K_HAT, smooth_weights
-from polarbear.inference.reference.chains import from_chains
-from polarbear.inference.reference.pymc_model import drawn, pymc_model
+from polarbear.inference.reference.chains import posterior_from_chains
+from polarbear.inference.reference.pymc_model import build_pymc_model, extract_draws
 from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
 
-FAR = 0.25
-"""Draws without weights are refused beyond this total variation from the posterior."""
+MAX_TOTAL_VARIATION = 0.25
+"""The largest total variation distance from the posterior at which draws are trusted."""
 
-CERTIFY = 1000
-"""The number of draws that certify an approximation."""
+DIAGNOSTIC_DRAWS = 1000
+"""The number of draws for the diagnostics of an approximation."""
 
 
-def pathfinder(
+def fit_pathfinder(
     rankings: Rankings,
     prior: Prior,
     *,
@@ -37,11 +37,11 @@ def pathfinder(
     paths: int = 4,
     **options: Any,
 ) -> Posterior:
-    """Multi-path Pathfinder of pymc-extras, with ``options`` as there."""
+    """Fit by multi-path Pathfinder of pymc-extras, with its ``options``."""
     extras = require("pymc_extras", extra="pymc")
-    options = {"concurrent": None, **options}  # no processes behind the user's back
+    options = {"concurrent": None, **options}  # start no processes unless the user asks for them
     trace = extras.fit_pathfinder(
-        model=pymc_model(rankings, prior),
+        model=build_pymc_model(rankings, prior),
         num_paths=paths,
         num_draws=draws,
         random_seed=seed,
@@ -50,25 +50,31 @@ def pathfinder(
         **options,
     )
     k = float(np.max(trace["sample_stats"]["pareto_k"]))
-    return from_chains(rankings, prior, drawn(trace, prior), _certified({"k-hat": k}), "pathfinder")
+    draws_by_chain = extract_draws(trace, prior)
+    return posterior_from_chains(
+        rankings, prior, draws_by_chain, _diagnose({"k-hat": k}), "pathfinder"
+    )
 
 
-def pymc_laplace(
+def fit_pymc_laplace(
     rankings: Rankings, prior: Prior, *, seed: int = 0, draws: int = 2000, **options: Any
 ) -> Posterior:
-    """The Laplace approximation of pymc-extras, around the joint mode with the hyperparameters."""
+    """Fit by the Laplace approximation of pymc-extras, at the joint mode with hyperparameters."""
     extras = require("pymc_extras", extra="pymc")
-    model = pymc_model(rankings, prior)
+    model = build_pymc_model(rankings, prior)
     trace = extras.fit_laplace(
         model=model, draws=draws, random_seed=seed, progressbar=False, **options
     )
     names = [variable.name for variable in model.value_vars]
     mean, covariance = trace["fit"]["mean_vector"], trace["fit"]["covariance_matrix"]
-    measured = _distance(model, names, np.asarray(mean), np.asarray(covariance), seed)
-    return from_chains(rankings, prior, drawn(trace, prior), _certified(measured), "pymc-laplace")
+    measured = _measure_distance(model, names, np.asarray(mean), np.asarray(covariance), seed)
+    draws_by_chain = extract_draws(trace, prior)
+    return posterior_from_chains(
+        rankings, prior, draws_by_chain, _diagnose(measured), "pymc-laplace"
+    )
 
 
-def advi(
+def fit_advi(
     rankings: Rankings,
     prior: Prior,
     *,
@@ -78,9 +84,9 @@ def advi(
     family: Literal["mean-field", "full-rank"] = "mean-field",
     **options: Any,
 ) -> Posterior:
-    """Automatic differentiation variational inference of PyMC, judged by its ELBO and k-hat."""
+    """Fit by automatic differentiation variational inference of PyMC, with its ELBO and k-hat."""
     pm = require("pymc", extra="pymc")
-    model = pymc_model(rankings, prior)
+    model = build_pymc_model(rankings, prior)
     method = {"mean-field": "advi", "full-rank": "fullrank_advi"}[family]
     approximation = pm.fit(
         steps, method=method, model=model, random_seed=seed, progressbar=False, **options
@@ -92,45 +98,47 @@ def advi(
     covariance = approximation.cov.eval()
     group = approximation.groups[0]
     names = list(group.ordering)
-    measured = _distance(model, names, approximation.mean.eval(), covariance, seed)
+    measured = _measure_distance(model, names, approximation.mean.eval(), covariance, seed)
     measured |= {"ELBO": float(late.mean()), "ELBO rise": rise}
     problems = []
     if rise > max(1.0, 3 * error):
         problems.append(f"the ELBO still rises (by {rise:.1f}): more steps")
     trace = approximation.sample(draws, random_seed=seed)
-    return from_chains(
-        rankings, prior, drawn(trace, prior), _certified(measured, problems), f"advi ({family})"
+    draws_by_chain = extract_draws(trace, prior)
+    return posterior_from_chains(
+        rankings, prior, draws_by_chain, _diagnose(measured, problems), f"advi ({family})"
     )
 
 
-def _certified(measured: dict[str, float], problems: Sequence[str] = ()) -> Diagnostics:
-    found = list(problems)
+def _diagnose(measured: dict[str, float], earlier: Sequence[str] = ()) -> Diagnostics:
+    """Return diagnostics with problems of k-hat and total variation after the earlier ones."""
+    problems = list(earlier)
     if not measured["k-hat"] <= MAX_K_HAT:
-        found.append(
+        problems.append(
             f"the approximation is too far from the posterior (k-hat {measured['k-hat']:.2f}, "
             f"should be below {MAX_K_HAT}): use method='laplace' or 'nuts'"
         )
-    elif measured.get("total variation", 0.0) > FAR:
-        found.append(
+    elif measured.get("total variation", 0.0) > MAX_TOTAL_VARIATION:
+        problems.append(
             f"probabilities may be off by up to {measured['total variation']:.2f}: use "
             "method='laplace' or 'nuts'"
         )
-    return Diagnostics(measured, tuple(found))
+    return Diagnostics(measured, tuple(problems))
 
 
-def _distance(
+def _measure_distance(
     model: Any, names: Sequence[str], mean: Floats, covariance: Floats, seed: int
 ) -> dict[str, float]:
-    """How far a Gaussian in the model's unconstrained coordinates is from the posterior.
+    """Measure the distance of a Gaussian, in unconstrained coordinates, from the posterior.
 
-    k-hat says whether weights would do; these draws have none, so the total variation between the
-    two counts as well: no probability is off by more.
+    k-hat diagnoses importance weights, but these draws have none. The total variation distance
+    bounds the error of every probability.
     """
     log_density = model.compile_logp()
     point = model.initial_point()
     shapes = [np.shape(point[name]) for name in names]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    noise = np.random.default_rng(seed).standard_normal((CERTIFY, len(mean)))
+    noise = np.random.default_rng(seed).standard_normal((DIAGNOSTIC_DRAWS, len(mean)))
     root = np.linalg.cholesky(covariance + 1e-12 * np.trace(covariance) * np.eye(len(mean)))
     ratio = []
     for row in noise:
@@ -141,5 +149,5 @@ def _distance(
         }
         ratio.append(float(log_density(values)) + 0.5 * row @ row)
     weight, (k,) = smooth_weights(np.array(ratio)[:, None])
-    variation = 0.5 * np.abs(weight - 1 / CERTIFY).sum()
+    variation = 0.5 * np.abs(weight - 1 / DIAGNOSTIC_DRAWS).sum()
     return {"k-hat": float(k), "total variation": float(variation)}

@@ -1,9 +1,9 @@
-"""From Stan's language to a program: transpiled, compiled, linked, and kept for the next time.
+"""Compilation of Stan models to programs, with a cache.
 
-The wheel of ``httpstan`` carries Stan's headers, its compiler ``stanc`` and the threads library it
-needs; a C++ compiler is expected on the machine. The driver knows models only through their base
-class, so it is compiled once, and each model by itself. The first use of a model therefore takes
-one or two minutes, and the next ones nothing.
+The wheel of ``httpstan`` contains Stan's headers, its compiler ``stanc`` and the threads library it
+needs; a C++ compiler must be installed. The driver uses models only through their base class, so it
+is compiled once, and each model separately. The first use of a model therefore takes one or two
+minutes.
 """
 
 import os
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 FLAGS = (
     "-std=c++17",
     "-O2",
-    "-w",  # of templates that are not ours
+    "-w",  # no warnings about templates of libraries
     "-pthread",
     "-DSTAN_THREADS",
     "-D_REENTRANT",
@@ -29,22 +29,22 @@ FLAGS = (
 )
 
 
-def program(model: str) -> Path:
-    """The program of a model, such as "dirichlet": compiled if it has not been before."""
+def compile_program(model: str) -> Path:
+    """Return the program of a model, such as "dirichlet"; compile it if it is not cached."""
     httpstan = require("httpstan", extra="stan")
     stan = Path(httpstan.__file__).parent
-    compiler = _compiler()
+    compiler = _find_compiler()
     sources = [(HERE / name).read_bytes() for name in (f"{model}.stan", "shared.stan")]
     driver = (HERE / "driver.cpp").read_bytes()
-    # The libraries are found where the wheel is, hence its place in the key.
+    # The program loads libraries from the folder of the wheel, hence its path in the key.
     setting = [" ".join([compiler, *FLAGS]), str(stan), httpstan.__version__]
-    found = cache() / f"{model}-{_key(*setting, *sources, driver)}"
-    if found.exists():
-        return found
-    cache().mkdir(mode=0o700, parents=True, exist_ok=True)
-    main = cache() / f"driver-{_key(*setting, driver)}.o"
-    with tempfile.TemporaryDirectory(dir=cache()) as folder:
-        # Made beside and then moved: who looks meanwhile finds all of it or nothing.
+    program = cache_folder() / f"{model}-{_hash_parts(*setting, *sources, driver)}"
+    if program.exists():
+        return program
+    cache_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    main = cache_folder() / f"driver-{_hash_parts(*setting, driver)}.o"
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        # Files are built in a temporary folder and then moved, so that no partial file is visible.
         work = Path(folder)
         compile_ = [compiler, *FLAGS, "-I", str(stan / "include"), "-c"]
         if not main.exists():
@@ -55,28 +55,30 @@ def program(model: str) -> Path:
         libraries = ["-L", str(stan / "lib"), f"-Wl,-rpath,{stan / 'lib'}", "-ltbb"]
         objects = [str(work / "model.o"), str(main)]
         _run([compiler, "-pthread", *objects, *libraries, "-o", str(work / "program")], model)
-        (work / "program").replace(found)
-    return found
+        (work / "program").replace(program)
+    return program
 
 
-def cache() -> Path:
-    """Where programs are kept; a folder that may be deleted at any time."""
+def cache_folder() -> Path:
+    """Return the folder of compiled programs, which may be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "polarbear" / "stan"
 
 
-def _compiler() -> str:
+def _find_compiler() -> str:
+    """Return the path of the C++ compiler; MissingDependency if there is none."""
     wanted = os.environ.get("CXX") or "g++"
-    found = shutil.which(wanted)
-    if found is None:
+    path = shutil.which(wanted)
+    if path is None:
         raise MissingDependency(
             f"the C++ compiler {wanted!r} is not installed, and Stan's models need one: install "
             "g++ with the packages of your system, or name another in the variable CXX"
         )
-    return found
+    return path
 
 
-def _key(*parts: str | bytes) -> str:
+def _hash_parts(*parts: str | bytes) -> str:
+    """Return a short hash of a sequence of texts."""
     whole = sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -85,18 +87,19 @@ def _key(*parts: str | bytes) -> str:
 
 
 def _transpile(stanc: Path, model: str, to: Path) -> None:
+    """Translate a Stan model to C++."""
     names = ["--name", f"polarbear_{model}", "--filename-in-msg", f"{model}.stan"]
     options = ["--O1", "--include-paths", str(HERE), "--o", str(to)]
     _run([str(stanc), *names, *options, str(HERE / f"{model}.stan")], f"{model}.stan")
 
 
 def _run(command: Sequence[str], what: str) -> None:
-    """Run a compiler; what it said is shown only if it failed."""
+    """Run a compiler; FitError with its messages if it fails."""
     # No shell, and no word of the command comes from data.
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        errors = [line for line in said if "error" in line] or said
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        errors = [line for line in lines if "error" in line] or lines
         raise FitError(
             f"{Path(command[0]).name} could not compile {what} (code {done.returncode}): "
             f"{' / '.join(errors[:5]) or 'it said nothing'}"

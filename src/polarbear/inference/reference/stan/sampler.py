@@ -18,8 +18,8 @@ from polarbear.inference.plackett_luce.likelihood import MAX_SUBSET_ALGORITHMS
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.psis import MAX_K_HAT, smooth_weights
-from polarbear.inference.reference.chains import from_chains, judge
-from polarbear.inference.reference.stan.compiler import program
+from polarbear.inference.reference.chains import diagnose_chains, posterior_from_chains
+from polarbear.inference.reference.stan.compiler import compile_program
 from polarbear.priors.base import scale_times
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.gp import GP
@@ -29,9 +29,9 @@ from polarbear.priors.prior import Prior
 Floats = NDArray[np.float64]
 Algorithm = Literal["nuts", "pathfinder", "laplace"]
 
-KERNELS = {"matern32": 1, "matern52": 2, "squared-exponential": 3}  # as in gp.stan
-# Stan's message for a step that led out of the range of numbers: usual while tuning, and harmless.
-REJECTION = (
+KERNEL_CODES = {"matern32": 1, "matern52": 2, "squared-exponential": 3}  # as in gp.stan
+# Stan's message about a step with numerical overflow: usual while tuning, and harmless.
+REJECTION_LINES = (
     "Informational Message: The current Metropolis",
     "Exception: ",
     "If this warning occurs sporadically",
@@ -39,7 +39,7 @@ REJECTION = (
 )
 
 
-def stan(
+def fit_stan(
     rankings: Rankings,
     prior: Prior,
     *,
@@ -49,57 +49,60 @@ def stan(
     tune: int = 1000,
     draws: int = 2000,
 ) -> Posterior:
-    """Fit by Stan; the first fit of a model compiles it, which takes one or two minutes.
+    """Fit by Stan; the first fit of a model compiles it for one or two minutes.
 
     Parameters
     ----------
     rankings
-        Of at most 12 algorithms.
+        Rankings of at most 12 algorithms.
     prior
         ``Dirichlet``, ``HierarchicalDirichlet`` or ``GP``: those that the paper provides in Stan.
     seed
         The same seed gives the same draws.
     algorithm
         "nuts" samples the posterior. "pathfinder" and "laplace" approximate it; with a
-        ``Dirichlet`` prior they do so at each time by itself, since times are independent.
+        ``Dirichlet`` prior they treat each time separately, since times are independent.
     chains
-        How many chains of NUTS, or paths of Pathfinder.
+        The number of chains of NUTS, or of paths of Pathfinder.
     tune, draws
-        How many steps a chain of NUTS is tuned, and how many draws it gives. The other algorithms
-        give so many draws in all.
+        The numbers of tuning steps and of draws of each chain of NUTS. The other algorithms return
+        ``draws`` draws in all.
     """
-    settings = _settings(algorithm, chains, tune, draws)
-    model, data = _described(rankings, prior)
-    executable = program(model)
-    apart = model == "dirichlet" and algorithm != "nuts"
-    parts = [_at(data, t) for t in range(data["T"])] if apart else [data]
-    # Any whole number is a seed; Stan's have 32 bits.
+    settings = _check_settings(algorithm, chains, tune, draws)
+    model, data = _describe_model(rankings, prior)
+    executable = compile_program(model)
+    separate_times = model == "dirichlet" and algorithm != "nuts"
+    parts = [_select_time(data, t) for t in range(data["T"])] if separate_times else [data]
+    # Stan's seeds have 32 bits.
     seeds = np.random.SeedSequence(seed).generate_state(len(parts))
     runs = [
-        _run(executable, part, settings, int(each)) for part, each in zip(parts, seeds, strict=True)
+        _run_program(executable, part, settings, int(part_seed))
+        for part, part_seed in zip(parts, seeds, strict=True)
     ]
     # Shape (chain, draw, time, algorithm).
     utilities = np.concatenate([run.utilities for run in runs], axis=2)
-    diagnostics = _diagnostics(algorithm, runs, utilities)
-    found = {"mu": utilities, **runs[0].hyper}
-    return from_chains(rankings, prior, found, diagnostics, f"stan-{algorithm}")
+    diagnostics = _diagnose(algorithm, runs, utilities)
+    draws_by_chain = {"mu": utilities, **runs[0].hyper}
+    return posterior_from_chains(rankings, prior, draws_by_chain, diagnostics, f"stan-{algorithm}")
 
 
-def log_density(rankings: Rankings, prior: Prior, points: Floats) -> Floats:
-    """What Stan's model makes of unconstrained values, one point a row, with all constants.
+def stan_log_density(rankings: Rankings, prior: Prior, points: Floats) -> Floats:
+    """Return the log-density of Stan's model, with all constants, at unconstrained points (rows).
 
     A point holds the logarithms of the hyperparameters, then the coordinates of the utilities
     column by column: those of the first direction at all times, and so on.
     """
-    model, data = _described(rankings, prior)
+    model, data = _describe_model(rankings, prior)
     values = " ".join(repr(float(x)) for x in np.ravel(points))
     with tempfile.TemporaryDirectory() as folder:
         settings = _Settings("log_prob", 1, 1, 1)
-        said = _call(program(model), data, Path(folder), settings, 0, values)
-    return np.array(said.stdout.split(), dtype=np.float64)
+        done = _call_program(compile_program(model), data, Path(folder), settings, 0, values)
+    return np.array(done.stdout.split(), dtype=np.float64)
 
 
 class _Settings(NamedTuple):
+    """Settings of a run of the program."""
+
     algorithm: str
     chains: int
     tune: int
@@ -107,16 +110,17 @@ class _Settings(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """What the program wrote: arrays begin with (chain, draw)."""
+    """The output of the program; arrays begin with (chain, draw)."""
 
     utilities: Floats
     hyper: Mapping[str, Floats]
     divergences: int
-    log_ratio: Floats  # of the target to what was drawn from; empty if that is the target
+    log_ratio: Floats  # of the target to the proposal; empty for exact draws
     warnings: tuple[str, ...]
 
 
-def _settings(algorithm: str, chains: int, tune: int, draws: int) -> _Settings:
+def _check_settings(algorithm: str, chains: int, tune: int, draws: int) -> _Settings:
+    """Return valid settings; DataError if one is not."""
     if algorithm not in get_args(Algorithm):
         known = ", ".join(repr(name) for name in get_args(Algorithm))
         raise DataError(f"algorithm={algorithm!r}: expected one of {known}")
@@ -126,45 +130,45 @@ def _settings(algorithm: str, chains: int, tune: int, draws: int) -> _Settings:
     return _Settings(algorithm, chains, tune, draws)
 
 
-def _described(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
-    """The name of Stan's model for a prior, and its data."""
+def _describe_model(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
+    """Return the name of the Stan model for a prior, and its data."""
     n = len(rankings.algorithms)
     if not 2 <= n <= MAX_SUBSET_ALGORITHMS:
         raise DataError(
-            f"{n} algorithms: the models in Stan count the sets that were chosen from, which is "
-            f"for 2 to {MAX_SUBSET_ALGORITHMS} algorithms; use the default engine"
+            f"{n} algorithms: the models in Stan count choices by subset, which is for "
+            f"2 to {MAX_SUBSET_ALGORITHMS} algorithms; use the default engine"
         )
     if isinstance(prior, Dirichlet):
         model, special = "dirichlet", {"alpha": float(prior.alpha)}
     elif isinstance(prior, HierarchicalDirichlet):
-        model, special = "hierarchical", _hyper("kappa", prior.kappa)
+        model, special = "hierarchical", _encode_hyper("kappa", prior.kappa)
     elif isinstance(prior, GP):
         times = scale_times(rankings.times, prior.warp).tolist()
-        special = {"times": times, "kernel": KERNELS[prior.kernel]}
-        special |= _hyper("scale", prior.scale) | _hyper("length", prior.length)
+        special = {"times": times, "kernel": KERNEL_CODES[prior.kernel]}
+        special |= _encode_hyper("scale", prior.scale) | _encode_hyper("length", prior.length)
         model = "gp"
     else:
         raise FitError(
             f"there is no model in Stan for the prior {prior!r}, only for Dirichlet, "
             "HierarchicalDirichlet and GP; use the default engine"
         )
-    table = SubsetLikelihood.from_rankings(rankings)
-    member, count = table.member, table.count
-    if len(member) == 0:  # nobody was compared: a set that was never chosen from says the same
+    likelihood = SubsetLikelihood.from_rankings(rankings)
+    member, count = likelihood.member, likelihood.count
+    if len(member) == 0:  # without comparisons: a subset without choices is equivalent
         member, count = np.ones((1, n)), np.zeros((len(rankings.times), 1))
     return model, {
         "T": len(rankings.times),
         "n": n,
         "S": len(member),
-        "wins": table.wins.tolist(),
+        "wins": likelihood.wins.tolist(),
         "count": count.tolist(),
         "member": member.tolist(),
         **special,
     }
 
 
-def _hyper(name: str, prior: Hyper) -> dict[str, Any]:
-    """A hyperparameter's distribution, as ``log_hyper`` in shared.stan wants it."""
+def _encode_hyper(name: str, prior: Hyper) -> dict[str, Any]:
+    """Return a hyperparameter's distribution as data for ``log_hyper`` in shared.stan."""
     match prior:
         case LogNormal(mean, sd):
             family, parameter = 1, [mean, sd]
@@ -175,20 +179,20 @@ def _hyper(name: str, prior: Hyper) -> dict[str, Any]:
     return {f"{name}_family": family, f"{name}_parameter": [float(x) for x in parameter]}
 
 
-def _at(data: Mapping[str, Any], time: int) -> dict[str, Any]:
-    """The data at one time."""
+def _select_time(data: Mapping[str, Any], time: int) -> dict[str, Any]:
+    """Return the data of a model at one time."""
     one = {name: [data[name][time]] for name in ("wins", "count")}
     return {**data, "T": 1, **one}
 
 
-def _run(executable: Path, data: Mapping[str, Any], settings: _Settings, seed: int) -> _Run:
-    """Run the program and read what it wrote."""
+def _run_program(executable: Path, data: Mapping[str, Any], settings: _Settings, seed: int) -> _Run:
+    """Run the program and read its output files."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        said = _call(executable, data, folder, settings, seed)
+        done = _call_program(executable, data, folder, settings, seed)
         chains = settings.chains if settings.algorithm == "nuts" else 1
-        tables = [_read(folder / f"chain{c + 1}.csv") for c in range(chains)]
-        paths = [_read(path) for path in sorted(folder.glob("path*.csv"))]
+        tables = [_read_columns(folder / f"chain{c + 1}.csv") for c in range(chains)]
+        paths = [_read_columns(path) for path in sorted(folder.glob("path*.csv"))]
     columns = {key: np.stack([table[key] for table in tables]) for key in tables[0]}
     utilities = np.stack([v for key, v in columns.items() if key.startswith("mu.")], axis=-1)
     # Stan writes matrices column by column.
@@ -209,11 +213,11 @@ def _run(executable: Path, data: Mapping[str, Any], settings: _Settings, seed: i
         {key: columns[key] for key in scalars},
         int(columns["divergent__"].sum()) if "divergent__" in columns else 0,
         log_ratio,
-        _warnings(said.stderr),
+        _collect_warnings(done.stderr),
     )
 
 
-def _call(
+def _call_program(
     executable: Path,
     data: Mapping[str, Any],
     folder: Path,
@@ -221,24 +225,25 @@ def _call(
     seed: int,
     values: str = "",
 ) -> subprocess.CompletedProcess[str]:
+    """Run the program in a folder; FitError if it fails."""
     (folder / "data.json").write_text(json.dumps(data))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     numbers = [seed, *settings[1:], min(settings.chains, cores or 1)]
     command = [str(executable), settings.algorithm, str(folder / "data.json"), str(folder)]
     command += [str(number) for number in numbers]
-    # No shell; the program is ours, and its words are numbers and places that we made.
+    # No shell; all arguments are numbers and paths that this function made.
     done = subprocess.run(command, input=values, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        said = " / ".join(done.stderr.strip().splitlines()[-5:]) or "nothing"
+        message = " / ".join(done.stderr.strip().splitlines()[-5:]) or "nothing"
         raise FitError(
-            f"Stan's {settings.algorithm} failed with code {done.returncode} and said: {said}; "
+            f"Stan's {settings.algorithm} failed with code {done.returncode} and said: {message}; "
             "try another seed or the default engine"
         )
     return done
 
 
-def _read(path: Path) -> dict[str, Floats]:
-    """The columns of a file; none if it has no rows, which is what a path that failed leaves."""
+def _read_columns(path: Path) -> dict[str, Floats]:
+    """Return the columns of a CSV file; none if it has no rows, as after a failed path."""
     with path.open() as file:
         names, rows = file.readline().strip().split(","), file.readlines()
     if not rows:
@@ -246,20 +251,25 @@ def _read(path: Path) -> dict[str, Floats]:
     return dict(zip(names, np.loadtxt(rows, delimiter=",", ndmin=2).T, strict=True))
 
 
-def _warnings(said: str) -> tuple[str, ...]:
-    """What Stan warned of, each thing once; what it says of rejected proposals is only counted."""
-    rejected = said.count(REJECTION[0])
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(REJECTION)]
+def _collect_warnings(output: str) -> tuple[str, ...]:
+    """Return the distinct warnings of Stan; messages about rejected proposals are only counted."""
+    rejected = output.count(REJECTION_LINES[0])
+    lines = [
+        line
+        for line in output.splitlines()
+        if line.strip() and not line.startswith(REJECTION_LINES)
+    ]
     note = [f"numbers out of range made Stan reject {rejected} steps"] if rejected else []
     return tuple(dict.fromkeys(note + lines))
 
 
-def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnostics:
+def _diagnose(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnostics:
+    """Diagnose NUTS by its chains, approximations by k-hat."""
     warnings = tuple(dict.fromkeys(line for run in runs for line in run.warnings))[:3]
     if algorithm == "nuts":
         (run,) = runs
-        found = judge({"mu": utilities, **run.hyper}, run.divergences)
-        return Diagnostics(found.measured, found.problems, (*found.notes, *warnings))
+        chains = diagnose_chains({"mu": utilities, **run.hyper}, run.divergences)
+        return Diagnostics(chains.measured, chains.problems, (*chains.notes, *warnings))
     ratios = [run.log_ratio for run in runs]
     finite = [np.where(np.isfinite(ratio), ratio, -np.inf) for ratio in ratios]
     k = max(float(smooth_weights(ratio[:, None]).k_hat[0]) for ratio in finite)
@@ -268,8 +278,8 @@ def _diagnostics(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnos
         problems.append(
             f"k-hat is above {MAX_K_HAT}: the approximation is poor, try algorithm='nuts'"
         )
-    # Out of range, the weight of a draw can be none; Stan's resampling takes that for the highest.
-    lost = sum(int(np.isnan(ratio).sum()) for ratio in ratios)
-    if lost:
-        problems.append(f"{lost} draws have a weight that is no number, try another seed")
+    # Overflow makes a weight nan, which Stan's resampling treats as the highest weight.
+    n_invalid = sum(int(np.isnan(ratio).sum()) for ratio in ratios)
+    if n_invalid:
+        problems.append(f"{n_invalid} draws have a weight that is no number, try another seed")
     return Diagnostics({"k-hat": k}, tuple(problems), warnings)
