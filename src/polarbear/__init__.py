@@ -1,20 +1,22 @@
 """PolarBear: which optimisation algorithm should I run when I do not know my budget?
 
-The public names, loaded when first used, so that ``import polarbear`` costs
-nothing and needs nothing::
+Public names are imported when first used, so that ``import polarbear`` is fast and needs no
+other package::
 
     import polarbear as pb
 
     runs = pb.read("results/")            # files, folders or a data frame -> Runs
-    rankings = pb.rank(runs)              # who was ahead of whom, when -> Rankings
-    posterior = pb.fit(rankings)          # how good each is, how sure we are -> Posterior
-    pb.select(posterior, risk=0.05)       # which one to run -> Selection
-    pb.report(posterior, "report.html")   # all of it on a page that answers
+    rankings = pb.rank(runs)              # the order of the runs at each time -> Rankings
+    posterior = pb.fit(rankings)          # ratings with their uncertainty -> Posterior
+    pb.select(posterior, risk=0.05)       # the algorithm to run -> Selection
+    pb.report(posterior, "report.html")   # all results on an interactive page
 """
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # what type checkers take for true; typing itself would double the import
+TYPE_CHECKING = (
+    False  # type checkers take it for true; importing typing would double the import time
+)
 if TYPE_CHECKING:
     import polarbear.plots as plots
     import polarbear.priors as priors

@@ -183,7 +183,7 @@ class TestCoco:
     def test_the_direction_is_known(self, coco_logs):
         folder, _ = coco_logs
         assert read(folder, direction="minimize") == read(folder)
-        with pytest.raises(DataError, match="always minimize, but direction='maximize'"):
+        with pytest.raises(DataError, match="direction='maximize': this format always has"):
             read(folder, direction="maximize")
 
 

@@ -295,7 +295,7 @@ def test_a_function_is_a_format_too(tmp_path, long_csv):
     (tmp_path / "mine" / "r.mine").rename(tmp_path / "mine" / "r.txt")
     with pytest.raises(DataError, match=r"read_mine +no file ends in \.mine"):
         read(tmp_path / "mine", format=read_mine)
-    with pytest.raises(DataError, match="a reader returns Runs, and not list"):
+    with pytest.raises(DataError, match="a reader must return Runs, got list"):
         read(long_csv, format=lambda source: source.lines("long.csv"))
 
 

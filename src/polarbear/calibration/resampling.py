@@ -127,13 +127,13 @@ class Calibration:
             "verdict": self._verdict(),
             "data": f"{format_count(len(self.algorithms), 'algorithm')}, "
             f"{format_count(self.instances, 'instance')}, {grid}",
-            "tallies": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
+            "judged": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
             f"{format_count(self.drawn, 'instance')} drawn from yours with replacement, with "
             f"{self.prior}; the truth is the Plackett-Luce model nearest to all of yours",
             "intervals": self._intervals(),
-            "claims": self._claims(0.95, 0.99, "ahead", "who is ahead at a time"),
-            "": self._claims(0.99, 1.0, "ahead", "who is ahead at a time"),
-            " ": self._claims(0.95, 1.0, "everywhere", "who is ahead at all times"),
+            "claims": self._claims(0.95, 0.99, "ahead", "a lead at a time"),
+            "": self._claims(0.99, 1.0, "ahead", "a lead at a time"),
+            " ": self._claims(0.95, 1.0, "everywhere", "a lead at all times"),
             "IIA": self._irrelevant_alternatives(),
             "win rates": self._rates(),
         }
@@ -203,8 +203,8 @@ class Calibration:
             )
         worst = check.worst[0]
         return (
-            "no independence of irrelevant alternatives: the odds of two depend on who else takes "
-            f"part (p = {check.p_value:.2g}): {size}, and who is ahead in "
+            "no independence of irrelevant alternatives: the odds of two algorithms change when a "
+            f"third is left out (p = {check.p_value:.2g}): {size}, and the leader of a pair in "
             f"{_format_percent(check.flipped)} of cases. Clearest: {worst.a} beats {worst.b} with "
             f"{worst.model:.2f} at {format_time(worst.time, self.clock)}, and with "
             f"{worst.other:.2f} if "
@@ -220,8 +220,8 @@ class Calibration:
         return (
             f"the model's win probabilities differ from plain win rates by {check.mean:.3f} in the "
             f"mean and {check.largest:.2f} at most, {chance} by chance (p = {check.p_value:.2g}), "
-            f"and in who wins more often in {_format_percent(check.flipped)} of cases. Clearest: "
-            f"{worst.a} against {worst.b} at {format_time(worst.time, self.clock)}, "
+            f"and in which of two wins more often in {_format_percent(check.flipped)} of cases. "
+            f"Clearest: {worst.a} against {worst.b} at {format_time(worst.time, self.clock)}, "
             f"{worst.model:.2f} by the model, {worst.other:.2f} by counting"
         )
 

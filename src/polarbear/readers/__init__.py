@@ -1,8 +1,8 @@
-"""Files to ``Runs``: :func:`read` and the table of formats it tries.
+"""Readers of files: :func:`read` tries the formats of ``FORMATS`` and returns ``Runs``.
 
 To add a format, write one function that takes a :class:`Source`, raises :class:`Refused` with the
-reason if it is not its format, and returns ``Runs``. ``read(path, format=function)`` uses it as it
-is; with a row here, ``read`` finds out by itself.
+reason if the files have another format, and returns ``Runs``. Pass it as
+``read(path, format=function)``, or add a row to ``FORMATS``. May import data and _text.
 """
 
 import inspect
@@ -29,7 +29,7 @@ __all__ = ["FORMATS", "Format", "Refused", "Source", "example", "read"]
 
 
 class Format(NamedTuple):
-    """A row of the table of formats.
+    """A file format: its name, a description, and the function that reads it.
 
     >>> [row.name for row in FORMATS][:2]
     ['ioh', 'coco']
@@ -56,7 +56,7 @@ OWN_READER_HINT = (
     "Any other format: write a function of some lines that makes runs of it (in the documents: "
     "Write a reader), or make a table with the columns algorithm, instance, time, value"
 )
-"""What to do with files that look like nothing that is known."""
+"""Advice for files that have no known format."""
 
 
 def read(
@@ -77,9 +77,9 @@ def read(
         function of a :class:`polarbear.readers.Source` and of options that returns ``Runs``.
     options
         ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
-        what their times count. For tables the names of columns, ``until`` and ``missing`` as in
+        the unit of their times. For tables the names of columns, ``until`` and ``missing`` as in
         :meth:`Runs.from_frame`, and ``columns={"time": ["evals", "fe"]}`` where names differ by
-        file. For logs ``pattern``. For both ``names``: what the parts of a path mean.
+        file. For logs ``pattern``. For both ``names``, the meaning of the parts of a path.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def read(
       ended       2 cut
     >>> file.unlink()
 
-    One file per run, named by its path; what is in braces becomes a column:
+    One file per run, named by its path; fields in braces become columns:
 
     >>> for name in ("CSA", "RS"):
     ...     Path("runs", name).mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def read(
 
 
 def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
-    """The runs of the first format that fits; if none does, an error with every reason."""
+    """Read with the first format that accepts the files; else raise an error with all reasons."""
     own_reader = formats[0] not in FORMATS
     tried: list[tuple[str, Refused]] = []
     for row in formats:
@@ -140,19 +140,19 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
             if own_reader:  # an error of the user's own reader, which may not name the file
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
-    nearly = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
+    incomplete = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
     call = ""
-    if len(nearly) == 1:
-        call = format_call("pb.read", repr(files.label), options, nearly[0][1].arguments)
-    reasons = "\n".join(f"  {name:10} {why}" for name, why in nearly or tried)
-    own = "" if nearly or own_reader else f"\n{OWN_READER_HINT}"
+    if len(incomplete) == 1:
+        call = format_call("pb.read", repr(files.label), options, incomplete[0][1].arguments)
+    reasons = "\n".join(f"  {name:10} {why}" for name, why in incomplete or tried)
+    own = "" if incomplete or own_reader else f"\n{OWN_READER_HINT}"
     raise DataError(
         f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
     )
 
 
 def example() -> Runs:
-    """Results to try things on, which come with the package.
+    """Read the example results that come with the package.
 
     Modular CMA-ES with six rules for its step size, and a random search, on 60 combinations of
     BBOB functions (MA-BBOB) in five dimensions, 10,000 evaluations each.
@@ -169,24 +169,25 @@ def example() -> Runs:
 
 
 def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
-    """What to try."""
+    """Return the formats to try: all, the one of a name, or a reader of the caller."""
     if wanted is None:
         return FORMATS
     if callable(wanted):
         return (Format(getattr(wanted, "__name__", "yours"), "a reader of your own", wanted),)
-    found = tuple(row for row in FORMATS if row.name == wanted)
-    if not found:
-        there = ", ".join(row.name for row in FORMATS)
-        raise DataError(f"no format {wanted!r}; there are {there}, or pass a function that reads")
-    return found
+    matching = tuple(row for row in FORMATS if row.name == wanted)
+    if not matching:
+        known = ", ".join(row.name for row in FORMATS)
+        raise DataError(f"no format {wanted!r}; there are {known}, or pass a function that reads")
+    return matching
 
 
 def _list_options(reader: Callable[..., Runs]) -> set[str]:
-    _, *takes = inspect.signature(reader).parameters.values()  # the first is the source
-    named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
-    if len(named) < len(takes):  # the names of columns, whichever are given
-        named |= {field.name for field in fields(ColumnNaming)}
-    return named
+    """List the options of a reader, by its signature."""
+    _, *parameters = inspect.signature(reader).parameters.values()  # the first is the source
+    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
+    if len(names) < len(parameters):  # **parts are the names of columns
+        names |= {field.name for field in fields(ColumnNaming)}
+    return names
 
 
 def _check_option_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:
@@ -206,7 +207,7 @@ def _check_options(row: Format, options: dict[str, Any]) -> None:
 
 def _check_result(runs: Runs, what: str) -> Runs:
     if not isinstance(runs, Runs):
-        raise DataError(f"{what}: a reader returns Runs, and not {type(runs).__name__}")
+        raise DataError(f"{what}: a reader must return Runs, got {type(runs).__name__}")
     if not len(runs):
         raise DataError(f"{what} holds no runs")
     return runs

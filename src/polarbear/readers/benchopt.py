@@ -1,4 +1,4 @@
-"""benchopt's results: Parquet or CSV, a row per solver, dataset, repetition and stopping value."""
+"""Reader of benchopt results: a row per solver, dataset, repetition and stopping value."""
 
 import numpy as np
 
@@ -19,11 +19,11 @@ def read_benchopt(
     clock: str = "seconds",
     value: str = "objective_value",
 ) -> Runs:
-    """Results of benchopt; ``value`` says which of its ``objective_*`` columns to compare.
+    """Read results of benchopt; ``value`` is the ``objective_*`` column to compare.
 
-    Times are seconds of the solver alone. benchopt times most solvers by running them anew for
-    every stopping value, so best-so-far is over all runs that took no longer. A solver that runs
-    once has finished; of the others the file does not say why they stopped, so they count as cut.
+    Times are seconds of the solver alone. benchopt runs most solvers anew for every stopping
+    value, so the best so far is over all runs that took no longer. A solver that runs once has
+    finished; the files do not say why others stopped, so they count as cut.
     """
     parts: list[Runs] = []
     if not any(name.lower().endswith((".parquet", ".pq")) for name in source.files):
@@ -42,7 +42,7 @@ def _read_columns(columns: Columns, direction: Direction, clock: str, value: str
     strategies = [""] * len(solvers)
     if "sampling_strategy" in columns.names:
         strategies = [s.lower() for s in columns.read_labels("sampling_strategy").to_list()]
-    # A solver that diverged has nan: no value, rather than one that cannot be ranked.
+    # A solver that diverged has nan, which counts as no value.
     values, worst = columns.read_numbers(value), np.inf * sign_of(direction)
     table = {
         "algorithm": solvers,

@@ -1,4 +1,4 @@
-"""COCO/BBOB archives: ``.info`` indices with ``.dat`` (by target) and ``.tdat`` (by time)."""
+"""Reader of COCO/BBOB archives: ``.info`` indices with ``.dat`` and ``.tdat`` files."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ Rows = list[tuple[float, float]]
 def read_coco(
     source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
 ) -> Runs:
-    """COCO's single-objective logs: best f - f_opt over evaluations (always minimised).
+    """Read single-objective logs of COCO: the best f - f_opt over evaluations, minimised.
 
     Both records of a run, at targets (``.dat``) and at evaluation counts (``.tdat``), are joined.
     """
@@ -37,11 +37,11 @@ def read_coco(
             if not re.search(r"\b(funcId|indicator)\s*=", lines[0]):
                 raise Refused(f"{index} does not begin with the description of a function")
             if re.search(r"\bindicator\s*=", lines[0]):
-                raise DataError("line 1: a bi-objective log; single-objective ones can be read")
+                raise DataError("line 1: a bi-objective log; only single-objective logs are read")
             for block in parse_blocks(lines):
                 records += _read_block(source, index, block, seen)
     if not records:
-        raise DataError(f"{source.label}: its indices list no run")
+        raise DataError(f"{source.label}: the .info files list no runs")
     return Runs.from_records(
         records, direction=resolve_direction(direction, "minimize"), clock=clock
     )
@@ -85,7 +85,7 @@ def _read_block(
 
 
 def _read_tables(source: Source, name: str) -> list[Rows]:
-    """The runs in a data file: each begins with a line that starts with ``%``."""
+    """Read the rows of each run in a data file; a run begins with a line that starts with ``%``."""
     tables: list[Rows] = []
     for i, line in enumerate(source.lines(name), start=1):
         if line.startswith("%"):

@@ -1,4 +1,4 @@
-"""The ``.info`` index files of COCO and of IOHprofiler before 0.3.3: which runs lie in which file.
+"""Parser of the ``.info`` index files of COCO and of IOHprofiler before 0.3.3.
 
 A block is a line of ``key = value`` pairs, comment lines that start with ``%``, and a line with a
 data file and its runs: ``data_f1/f1_DIM2.dat, 1:195|1.9e-07, 2:180|3.9e-13`` (instance, number of
@@ -19,14 +19,14 @@ MAX_LINE_CHARACTERS = 1_000_000
 
 
 class ListedRun(NamedTuple):
-    """A run as the index lists it."""
+    """A run as an index lists it."""
 
     instance: str
     evaluations: float | None
 
 
 class Block(NamedTuple):
-    """A data file, what the index says about it, and its runs in their order."""
+    """A data file of an index, its attributes, and its runs in their order."""
 
     about: dict[str, str]
     file: str
@@ -34,30 +34,30 @@ class Block(NamedTuple):
     line: int
 
     def need(self, key: str) -> str:
-        """A value that every block must have."""
+        """Return an attribute; raise ``DataError`` if the block lacks it."""
         if key not in self.about:
             raise DataError(f"line {self.line}: no {key!r} is given before this line")
         return self.about[key]
 
 
 def parse_blocks(lines: Sequence[str]) -> Iterator[Block]:
-    """The data files of an index, each with its runs."""
+    """Parse the data files of an index, each with its runs."""
     about: dict[str, str] = {}
     for i, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("%"):
             continue
         if len(line) > MAX_LINE_CHARACTERS:
-            raise DataError(f"line {i}: longer than any index should have")
+            raise DataError(f"line {i}: longer than {MAX_LINE_CHARACTERS:,} characters")
         if re.match(r"\s*\w+\s*=", line):
             about = {key: "".join(values).strip() for key, *values in _PAIR.findall(line)}
             continue
         file, runs = "", []
         for token in map(str.strip, line.split(",")):
-            found = _RUN.fullmatch(token)
-            if found and file:
-                runs.append(ListedRun(found[1], float(found[2]) if found[2] else None))
-            elif found or not token:
-                raise DataError(f"line {i}: expected a data file, found {token[:40]!r}")
+            run = _RUN.fullmatch(token)
+            if run and file:
+                runs.append(ListedRun(run[1], float(run[2]) if run[2] else None))
+            elif run or not token:
+                raise DataError(f"line {i}: expected a data file, got {token[:40]!r}")
             else:
                 if file:
                     yield Block(about, file, runs, i)

@@ -1,4 +1,4 @@
-"""IOHprofiler folders: ``IOHprofiler_*.json`` (or ``.info`` before 0.3.3) with ``.dat`` files."""
+"""Reader of IOHprofiler folders: ``IOHprofiler_*.json`` (or ``.info``) with ``.dat`` files."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from polarbear.readers.source import Refused, Source, parse_number, parse_time, 
 
 _CELL = re.compile(r'"[^"]*"|\S+')
 _TIME_COLUMNS = ("evaluations", "function evaluation")
-# The best so far where it is logged: the current value of an old log is shifted and scaled.
+# Prefer the best so far where it is logged: old logs shift and scale the current value.
 _VALUE_COLUMNS = ("raw_y_best", "raw_y", "best-so-far f(x)")
 
 
 class _ListedRun(NamedTuple):
-    """A run as the index lists it."""
+    """A run as an index lists it."""
 
     algorithm: str
     instance: str
@@ -33,10 +33,9 @@ class _ListedRun(NamedTuple):
 def read_ioh(
     source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
 ) -> Runs:
-    """IOHprofiler's logs: best raw value over evaluations.
+    """Read logs of IOHprofiler: the best raw value over evaluations.
 
-    The logs say whether they minimise or maximise; of a folder that holds both, ``direction``
-    says which to read.
+    The logs store their direction; ``direction`` selects runs from a folder that has both.
     """
     if direction is not None:
         sign_of(direction)
@@ -63,7 +62,7 @@ def read_ioh(
             if run.direction != direction:
                 continue
             if run.best is not None:
-                # The table has ten decimals and perhaps no row for the best: the index knows it.
+                # The table has ten decimals and may lack a row for the best; the index has it.
                 worse = np.maximum if direction == "minimize" else np.minimum
                 time = [*time, run.best[0]]
                 value = worse([*value, run.best[1]], run.best[1])
@@ -95,16 +94,17 @@ def _list_json_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRu
             instance = f"{problem} i{_get_member(run, 'instance', int)}"
             evaluations = parse_time(str(_get_member(run, "evals", int)), "'evals'")
             best = _get_member(run, "best", dict)
-            found = parse_time(str(_get_member(best, "evals", int)), "'evals'")
+            best_time = parse_time(str(_get_member(best, "evals", int)), "'evals'")
             value = parse_number(str(_get_member(best, "y", int, float)), "'y'")
-            yield file, _ListedRun(algorithm, instance, direction, evaluations, (found, value))
+            yield file, _ListedRun(algorithm, instance, direction, evaluations, (best_time, value))
 
 
 def _get_member(of: Any, key: str, *kinds: type) -> Any:
-    found = of.get(key) if isinstance(of, dict) else None
-    if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
-        raise DataError(f"expected {key!r} to be {kinds[-1].__name__}, found {str(found)[:40]!r}")
-    return found
+    """Return a member of a JSON object; raise ``DataError`` if it has another type."""
+    member = of.get(key) if isinstance(of, dict) else None
+    if not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds):
+        raise DataError(f"expected {key!r} to be {kinds[-1].__name__}, got {str(member)[:40]!r}")
+    return member
 
 
 def _list_info_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRun]]:
@@ -113,7 +113,7 @@ def _list_info_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRu
         direction = "maximize" if block.about.get("maximization", "F") == "T" else "minimize"
         file = source.beside(index, block.file)
         for run in block.runs:
-            # What the index gives as evaluations and best is when the best was found, rescaled.
+            # The index gives the time of the best and its rescaled value, which are not used.
             problem = f"{function} d{block.need('DIM')} i{run.instance}"
             yield file, _ListedRun(block.need("algId"), problem, direction)
 
@@ -134,7 +134,7 @@ def _pair_with_tables(
 
 
 def _read_tables(source: Source, file: str) -> list[Table]:
-    """The runs in a data file: each begins with a line that names the columns."""
+    """Read the times and values of each run in a data file; a header line begins each run."""
     tables: list[Table] = []
     at_time = at_value = 0
     for i, line in enumerate(source.lines(file), start=1):

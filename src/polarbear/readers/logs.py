@@ -1,7 +1,7 @@
-"""Solver logs: incumbents found line by line with regular expressions.
+"""Reader of solver logs, which matches incumbents line by line with regular expressions.
 
-A log is one run. ``LOGS`` names the solvers whose logs are known; any other log can be read with
-a pattern of one's own that has the groups ``time`` and ``value``.
+A log is one run. ``LOG_FORMATS`` lists the solvers whose logs are known. Other logs are read with
+a pattern of the user that has the groups ``time`` and ``value``.
 """
 
 import re
@@ -28,7 +28,7 @@ from polarbear.readers.source import (
 )
 
 MAX_LINE_CHARACTERS = 2_000
-"""Longer lines are passed over: no incumbent needs them, and patterns may be slow on them."""
+"""Longer lines are skipped: they hold no incumbent, and patterns may be slow on them."""
 
 _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MAX_RUN_SECONDS = 1e8
@@ -41,11 +41,11 @@ _TIME_STAMP = r"(?:(?:[0-9.]+/)?(?P<time>(?:[0-9]+:[0-9]+:)?[0-9]+(?:\.[0-9]+)?)
 
 @dataclass(frozen=True)
 class LogFormat:
-    """How to read the log of a solver: patterns are tried on single lines.
+    """The format of a solver's logs: regular expressions that are matched with single lines.
 
     ``incumbent`` patterns have a group ``value`` and mostly ``time``, perhaps ``unit`` (s, m, h,
-    d) and ``bound``, from which the direction is told. ``ending`` maps a pattern to how the run
-    ended, ``until`` has a group ``time``, and ``best`` a group ``value`` with more digits.
+    d) and ``bound``, from which the direction is inferred. ``ending`` maps a pattern to a status,
+    ``until`` has a group ``time``, and ``best`` a group ``value`` with more digits.
     """
 
     name: str
@@ -122,22 +122,22 @@ def read_logs(
     until: float | None = None,
     clock: str = "seconds",
 ) -> Runs:
-    r"""Logs of solvers, one run each (HiGHS, SCIP, and ``o`` lines of MaxSAT and PB solvers).
+    r"""Read logs of solvers, one run each (HiGHS, SCIP, ``o`` lines of MaxSAT and PB solvers).
 
     Parameters
     ----------
     direction
-        Needed where the logs do not tell; of logs of both directions it says which to read.
+        Needed where the logs do not tell; it selects from logs of both directions.
     pattern
         A regular expression with groups ``time`` and ``value`` for the lines of any other log,
         for instance ``r"(?P<time>[\d.]+)s: best (?P<value>\S+)"``.
     names
-        What the parts of a log's path mean: ``"{algorithm}/{instance}_s{repetition}.log"``, or a
+        The meaning of the parts of a path: ``"{algorithm}/{instance}_s{repetition}.log"``, or a
         regular expression with these groups. By default ``algorithm/instance.log`` or
-        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7. HiGHS and
-        SCIP are the algorithm if nothing else is.
+        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7. Without an
+        algorithm in the path, it is HiGHS or SCIP.
     until
-        Until when each run was watched; by default until the last time in its log.
+        Until when each run was observed; by default until the last time in its log.
     """
     files = source.ending(".log", ".out", ".txt", ".stdout")
     if not files:
@@ -145,7 +145,7 @@ def read_logs(
     own = _make_log_format(pattern) if pattern is not None else None
     fields_of = None if names is None else parse_paths(source, files, names)
     files = files if fields_of is None else list(fields_of)
-    # A text beside logs may well be something else; a .log is not.
+    # A .txt beside other files may be something else; a .log is always a log.
     notes = [] if len(files) == 1 or own else [file for file in files if ".txt" in file.lower()]
     read: list[tuple[_ParsedLog, tuple[str, str, int]]] = []
     for file in files:
@@ -167,11 +167,11 @@ def read_logs(
         raise Refused("no file is a log of a known solver")
     if names is None:
         _warn_if_repetitions_missed(files, [name for _, name in read])
-    told: set[Direction] = {one.direction for one, _ in read if one.direction}
-    if direction is None and len(told) != 1:
-        why = "some logs minimise and some maximise" if told else "the logs do not tell"
+    directions: set[Direction] = {one.direction for one, _ in read if one.direction}
+    if direction is None and len(directions) != 1:
+        why = "some logs minimise and some maximise" if directions else "the logs do not tell"
         raise DataError(f"{source.label}: {why}; pass direction='minimize' or 'maximize'")
-    direction = direction or told.pop()
+    direction = direction or directions.pop()
     records = [
         Run(name[0], name[1], *one.trajectory(direction), one.until, name[2], one.status)
         for one, name in read
@@ -202,7 +202,7 @@ def _recognise_format(lines: list[str]) -> LogFormat | None:
 def _name_run(
     file: str, fields: Mapping[str, str] | None, solver: str | None
 ) -> tuple[str, str, int]:
-    """Algorithm, instance and repetition of a log, from its path."""
+    """Return the algorithm, instance and repetition of a log, by its path."""
     if fields is not None:
         parts = [fields.get("algorithm", solver or ""), fields.get("instance", "")]
         if number := next((fields[n] for n in REPETITION_COLUMNS if n in fields), None):
@@ -229,7 +229,7 @@ def _name_run(
 def _warn_if_repetitions_missed(
     files: Sequence[str], named: Sequence[tuple[str, str, int]]
 ) -> None:
-    """Say so if paths seem to have repetitions in them that were taken as parts of instances."""
+    """Warn if paths seem to have repetition numbers that were taken as parts of instances."""
     pattern = propose_pattern(files, ["algorithm", "instance"]) or ""
     if _MARKED_REPETITION.search(pattern) and not any(repetition for _, _, repetition in named):
         warn(
@@ -239,7 +239,7 @@ def _warn_if_repetitions_missed(
 
 
 class _ParsedLog(NamedTuple):
-    """What a log says."""
+    """The content of a log."""
 
     time: NDArray[np.float64]
     value: NDArray[np.float64]
@@ -250,7 +250,7 @@ class _ParsedLog(NamedTuple):
     direction: Direction | None
 
     def trajectory(self, direction: Direction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Times and values, with the exact best: those in the log's table are rounded."""
+        """Return times and values, with the exact best value in place of the rounded one."""
         if self.best is None:
             return self.time, self.value
         worse = np.maximum if direction == "minimize" else np.minimum
@@ -268,20 +268,20 @@ def _parse_log(log: LogFormat, lines: list[str], until: float | None) -> _Parsed
     for i, line in enumerate(lines, start=1):
         where = f"line {i}"
         for pattern in log.incumbent:
-            if found := _match_line(pattern, line, whole=log.recognise is not None):
-                time, value, bound = _parse_incumbent(found.groupdict(), where)
+            if match := _match_line(pattern, line, whole=log.recognise is not None):
+                time, value, bound = _parse_incumbent(match.groupdict(), where)
                 stamps.append(time)
                 if value is not None:
                     incumbents.append((time, value))
                     direction = direction or _infer_direction(value, bound)
-        if log.until and (found := _match_line(log.until, line)) and found["time"] is not None:
-            stamps.append(_parse_seconds(found["time"], "s", where))
-        if log.best and (found := _match_line(log.best, line)):
-            best = parse_number(found["value"], where)
+        if log.until and (match := _match_line(log.until, line)) and match["time"] is not None:
+            stamps.append(_parse_seconds(match["time"], "s", where))
+        if log.best and (match := _match_line(log.best, line)):
+            best = parse_number(match["value"], where)
         status = next(
             (s for pattern, s in log.ending.items() if _match_line(pattern, line)), status
         )
-    # Stamps count from the start of the run, or since 1970: then the log's first is the start.
+    # Stamps count from the start of the run, or from 1970: then the first stamp is the start.
     first = min(stamps, default=0.0)
     zero = first if first > _MAX_RUN_SECONDS else 0.0
     time, value = np.array(incumbents, dtype=np.float64).reshape(-1, 2).T
@@ -293,7 +293,7 @@ def _parse_log(log: LogFormat, lines: list[str], until: float | None) -> _Parsed
 def _parse_incumbent(
     groups: dict[str, str | None], where: str
 ) -> tuple[float, float | None, str | None]:
-    """Time, value (``None`` for none yet) and bound of a line."""
+    """Parse the time, the value (``None`` for none yet) and the bound of a line."""
     if groups["time"] is None:
         raise DataError(
             f"{where}: no time before the value; let the lines be stamped as they come, "
@@ -322,7 +322,7 @@ def _parse_seconds(text: str, unit: str, where: str) -> float:
 
 
 def _infer_direction(value: float, bound: str | None) -> Direction | None:
-    """The direction, from a solution and a bound on it that it has not reached."""
+    """Infer the direction from a solution and a bound that it has not reached."""
     try:
         limit = float(bound or "nan")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Nevergrad's benchmark tables: CSV with a row per finished run at one budget."""
+"""Reader of Nevergrad benchmark tables: CSV with a row per finished run at one budget."""
 
 from collections import Counter
 from zlib import crc32
@@ -20,11 +20,11 @@ _OTHER_COLUMNS = {*_REQUIRED_COLUMNS, "", "error", "seed", "pseudotime", "num_ob
 def read_nevergrad(
     source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
 ) -> Runs:
-    """Nevergrad's experiment tables (always minimised, time in evaluations).
+    """Read experiment tables of Nevergrad, always minimised, with time in evaluations.
 
-    A row is a run of its own with its own budget, not a point of a longer run. The runs of an
+    A row is a separate run with its own budget, not a point of a longer run. The runs of an
     optimiser at growing budgets are joined to one trajectory, k-th repetition with k-th
-    repetition, so best-so-far is over the budgets up to a time. A run that failed has no value.
+    repetition, so the best so far is over the budgets up to a time. A failed run has no value.
     """
     columns = read_csv_columns(source)
     require_columns(columns, *_REQUIRED_COLUMNS)
@@ -34,10 +34,10 @@ def read_nevergrad(
     seen: Counter[tuple[str, str, str]] = Counter()
     repetitions = [0] * len(rows)
     seeds = cells.get("seed", [""] * len(rows))
-    # Without seeds any order will do that depends neither on the rows' order nor on their losses:
-    # best with best and worst with worst would be no fair comparison.
-    chance = [crc32("\0".join(cell).encode()) for cell in zip(*cells.values(), strict=True)]
-    for row in sorted(rows, key=lambda row: (natural_sort_key(seeds[row]), chance[row])):
+    # Without seeds, rows are ordered by a hash: an order by loss would pair best with best, and
+    # the result must not depend on the order of the rows.
+    hashes = [crc32("\0".join(cell).encode()) for cell in zip(*cells.values(), strict=True)]
+    for row in sorted(rows, key=lambda row: (natural_sort_key(seeds[row]), hashes[row])):
         key = (cells["optimizer_name"][row], instances[row], cells["budget"][row])
         repetitions[row] = seen[key]
         seen[key] += 1
@@ -61,8 +61,10 @@ def read_nevergrad(
 
 
 def _name_instances(cells: dict[str, list[str]], rows: int) -> list[str]:
-    """The problem of each row: its function, and the descriptors that tell its variants apart."""
-    told = [n for n in cells if n not in _OTHER_COLUMNS and not n.startswith(("info/", "Unnamed:"))]
+    """Name the problem of each row: its function, and the descriptors that vary."""
+    descriptors = [
+        n for n in cells if n not in _OTHER_COLUMNS and not n.startswith(("info/", "Unnamed:"))
+    ]
     blank = [""] * rows
     functions = [
         name or kind or "problem"
@@ -72,14 +74,14 @@ def _name_instances(cells: dict[str, list[str]], rows: int) -> list[str]:
     ]
     variants: dict[str, dict[str, set[str]]] = {}
     for row, function in enumerate(functions):
-        mine = variants.setdefault(function, {n: set() for n in told})
-        for name in told:
-            mine[name].add(cells[name][row])
-    shown = {
-        function: [n for n in told if n == "dimension" or len(values[n]) > 1]
+        values = variants.setdefault(function, {n: set() for n in descriptors})
+        for name in descriptors:
+            values[name].add(cells[name][row])
+    varying = {
+        function: [n for n in descriptors if n == "dimension" or len(values[n]) > 1]
         for function, values in variants.items()
     }
     return [
-        ", ".join([function, *(f"{n}={cells[n][row]}" for n in shown[function])])
+        ", ".join([function, *(f"{n}={cells[n][row]}" for n in varying[function])])
         for row, function in enumerate(functions)
     ]

@@ -1,7 +1,7 @@
-"""Paths that name runs: the fields of a path, and the pattern that a set of paths has.
+"""``PathPattern``: the algorithm, instance and repetition of a file, by the parts of its path.
 
-``names="{algorithm}/{instance}_s{repetition}.csv"`` says what the parts of a path mean. Each field
-is a column with one value for the whole file. Logs and tables share this.
+``names="{algorithm}/{instance}_s{repetition}.csv"`` gives the meaning of the parts of a path. Each
+field is a column with one value for the whole file. Readers of logs and of tables use this.
 """
 
 import re
@@ -14,7 +14,7 @@ from polarbear.errors import DataError, warn
 from polarbear.readers.source import RefusedIncomplete, Source
 
 MAX_PATH_CHARACTERS = 1_000
-"""Longer paths fit no pattern: matching takes time that grows faster than their length."""
+"""Longer paths match no pattern, since matching time grows faster than their length."""
 
 _FIELD = re.compile(r"\{([^{}/]*)\}|(\*)")
 _ENDING = re.compile(r"(?:\.[a-z]\w{0,9})?(?:\.gz)?", re.IGNORECASE)
@@ -26,7 +26,7 @@ _SEPARATORS = ("__", "_", "-", ".")
 
 
 class PathPattern:
-    """What the parts of a path mean: a template with fields, or a regular expression with groups.
+    """A pattern of paths: a template with fields, or a regular expression with groups.
 
     A template fits the end of a path, part by part. ``*`` stands for any text without a slash.
     ``{repetition}`` and ``{seed}`` stand for whole numbers.
@@ -49,7 +49,7 @@ class PathPattern:
             self._patterns = (_compile_template(plain, ""), _compile_template(plain, "?"))
 
     def fields(self, path: str, name: str) -> dict[str, str] | None:
-        """The fields of a file, by its whole path or its name in the source; None if none fit."""
+        """Return the fields of a file by its path and its name; ``None`` if it does not match."""
         if len(name) > MAX_PATH_CHARACTERS:
             return None
         if self._is_regex:
@@ -69,7 +69,7 @@ class PathPattern:
 
 
 def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, dict[str, str]]:
-    """The fields of each file that the pattern fits, with a warning about the others."""
+    """Return the fields of each file that matches the pattern, and warn about the others."""
     pattern = PathPattern(names)
     fitting = {name: pattern.fields(source.path(name), name) for name in files}
     named = {name: fields for name, fields in fitting.items() if fields is not None}
@@ -87,11 +87,12 @@ def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, d
 
 
 def propose_pattern(files: Sequence[str], wanted: Sequence[str]) -> str | None:
-    """A pattern that names all these files, with the ``wanted`` fields; None if there is none.
+    """Propose a pattern with the ``wanted`` fields for all files; ``None`` if there is none.
 
-    Which part is the algorithm is a guess: the first that differs between files.
+    The algorithm is guessed to be the first part that differs between files.
 
-    >>> propose(["CMA/f1_s1.csv", "CMA/f2_s1.csv", "DE/f1_s1.csv"], ["algorithm", "instance"])
+    >>> files = ["CMA/f1_s1.csv", "CMA/f2_s1.csv", "DE/f1_s1.csv"]
+    >>> propose_pattern(files, ["algorithm", "instance"])
     '{algorithm}/{instance}_s{repetition}.csv'
     """
     if len(files) < 2 or len({name.count("/") for name in files}) > 1:
@@ -115,27 +116,27 @@ class _PathPart:
 
     def __init__(self, texts: list[str]):
         self.texts = texts
-        self.behind = ""  # what follows the fields: the repetition and the ending
+        self.suffix = ""  # what follows the fields: the repetition and the ending
 
     def take_ending(self) -> None:
-        """Take off what all names end in, such as .csv."""
+        """Remove the ending that all names have, such as .csv."""
         endings = {name[_find_ending(name) :] for name in self.texts}
         if len(endings) == 1:
-            self.behind = endings.pop()
-            self.texts = [name.removesuffix(self.behind) for name in self.texts]
+            self.suffix = endings.pop()
+            self.texts = [name.removesuffix(self.suffix) for name in self.texts]
 
     def take_repetition(self) -> bool:
-        """Take off a number at the end that all names mark in the same way, such as _s3."""
+        """Remove a number at the end that all names mark in the same way, such as _s3."""
         matches = [_REPETITION.fullmatch(name) for name in self.texts]
         marks = {match["mark"] if match else None for match in matches}
         if len(marks) > 1 or None in marks:
             return False
-        self.behind = f"{marks.pop()}{{repetition}}{self.behind}"
+        self.suffix = f"{marks.pop()}{{repetition}}{self.suffix}"
         self.texts = [match["rest"] if match else "" for match in matches]
         return True
 
     def separator(self) -> str | None:
-        """What separates the two halves of every name; None if nothing does so in all."""
+        """Find the separator that splits every name in two; ``None`` if there is none."""
         for separator in _SEPARATORS:
             if all(
                 sum(map(bool, name.split(separator))) == 2 == name.count(separator) + 1
@@ -148,25 +149,25 @@ class _PathPart:
 def _fill_template(
     parts: Sequence[_PathPart], slots: Sequence[_PathPart], wanted: Sequence[str]
 ) -> str | None:
-    """The template with a wanted field in each slot, and two in the last if one is left over."""
+    """Fill a wanted field in each slot of the template, two in the last if one is left over."""
     fields = [f"{{{field}}}" for field in wanted]
     if slots and len(slots) == len(wanted) - 1 and (separator := slots[-1].separator()):
         fields[-2:] = [separator.join(fields[-2:])]
     if len(slots) != len(fields):
         return None
     filled = {id(part): field for part, field in zip(slots, fields, strict=True)}
-    return "/".join(filled.get(id(part), part.texts[0]) + part.behind for part in parts)
+    return "/".join(filled.get(id(part), part.texts[0]) + part.suffix for part in parts)
 
 
 def _find_ending(name: str) -> int:
-    """Where the ending of a file name starts."""
+    """Return the index at which the ending of a file name starts."""
     stem = name[:-3] if name.lower().endswith(".gz") else name
     dot = stem.rfind(".")
     return dot if dot > 0 and _ENDING.fullmatch(stem[dot:]) else len(stem)
 
 
 def _is_unambiguous(template: str, files: Sequence[str]) -> bool:
-    """Whether each file fits in one way, and no two are the same run."""
+    """Return whether each file matches in one way, and no two files are the same run."""
     pattern = PathPattern(template)
     try:
         fields = [pattern.fields(name, name) for name in files]
@@ -183,7 +184,7 @@ def _compile_regex(names: str) -> Pattern[str]:
 
 
 def _compile_template(names: str, laziness: str) -> Pattern[str]:
-    """The regular expression of a template, with fields as long or (lazy) as short as possible."""
+    """Compile a template to a regular expression; ``laziness`` is "?" for shortest fields."""
     text, at, seen = "", 0, set[str]()
     for match in _FIELD.finditer(names):
         field = match[1]

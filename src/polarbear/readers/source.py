@@ -1,7 +1,7 @@
-"""A source: the files behind one path, be it a file, a folder, or a zip or tar archive.
+"""``Source``: the files behind one path, which is a file, a folder, or a zip or tar archive.
 
-Readers see names and contents only. What a file says about other files is looked up among these
-names, so no file can make a reader open one outside the source. Archives are not unpacked to disk.
+Readers see names and contents only. References between files are looked up among these names, so
+no file can make a reader open one outside of the source. Archives are not unpacked to disk.
 """
 
 import gzip
@@ -23,16 +23,16 @@ from polarbear.data.run import Direction
 from polarbear.errors import DataError
 
 MAX_UNPACKED_BYTES = 1 << 28
-"""The most that all packed files of a source may unpack to together: not all of the memory."""
+"""The limit of the unpacked size of all packed files of a source, to protect the memory."""
 
 TAR_HEADER_BYTES = 512
 
 EXAMPLE_PATH = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
-"""The results that come with the package: seven algorithms on 60 problems."""
+"""The example results: seven algorithms on 60 problems."""
 
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
-    """A reader's answer that this is not its format, and why.
+    """Raised by a reader for files of another format; the message says why.
 
     >>> def read_mine(source, *, direction="minimize"):
     ...     if not source.ending(".mine"):
@@ -41,9 +41,9 @@ class Refused(Exception):  # noqa: N818 (an answer, not an error)
 
 
 class RefusedIncomplete(Refused):
-    """The same, where the files look like the format: worth being said first.
+    """Raised by a reader for files that seem to have its format but lack something.
 
-    ``arguments`` are those of ``read`` that would supply what is lacking.
+    ``arguments`` are those of ``read`` that would supply what is missing.
     """
 
     def __init__(self, why: str, arguments: Mapping[str, object] | None = None):
@@ -57,9 +57,9 @@ class Source:
     Attributes
     ----------
     label
-        What messages call the whole.
+        The name of the source in messages.
     files
-        The names of the files, with folders before them; hidden ones are left out.
+        The names of the files, with their folders; hidden files are left out.
 
     Examples
     --------
@@ -82,18 +82,18 @@ class Source:
         self.label = label
         self.root = root or label  # the folder that names are relative to
         self.close = close
-        shown = [name for name in load if not _is_hidden(name)] if names is None else names
-        self.files = tuple(sorted(shown, key=natural_sort_key))
-        self.forced = False  # whether the caller insists on a format, whatever files are called
+        visible = [name for name in load if not _is_hidden(name)] if names is None else names
+        self.files = tuple(sorted(visible, key=natural_sort_key))
+        self.forced = False  # whether the caller named the format, so that endings do not matter
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
         self._paths = paths
-        self._packed = packed or {}  # what files of an archive unpack to, as it says
-        self._unpacked: dict[str, int] = {}  # what files did unpack to
+        self._packed = packed or {}  # the unpacked sizes that an archive states, in bytes
+        self._unpacked: dict[str, int] = {}  # the actual unpacked sizes, in bytes
         self._total = 0
 
     def ending(self, *endings: str) -> list[str]:
-        """The files whose names end in one of these, in any case; packed with gzip or not."""
+        """List the files with one of these endings, in any case, packed with gzip or not."""
         if self.forced and len(self.files) == 1:
             return list(self.files)
         names = [name for name in self.files if name.lower().removesuffix(".gz").endswith(endings)]
@@ -102,11 +102,11 @@ class Source:
         return names
 
     def path(self, name: str) -> str:
-        """The whole path of a file, for patterns; an archive is a folder called like it."""
+        """Return the whole path of a file, for patterns; an archive counts as a folder."""
         return f"{self.root}/{name}"
 
     def content(self, name: str) -> bytes:
-        """All bytes of a file, unpacked if it is a ``.gz``."""
+        """Return all bytes of a file, unpacked if it is a ``.gz``."""
         with wrap_archive_errors(name):
             self._count(name, self._packed.get(name, 0))
             content = self._load[name]()
@@ -117,45 +117,45 @@ class Source:
         return content
 
     def _count(self, name: str, size: int) -> None:
-        """Add what a file unpacks to, once, and refuse a source that unpacks to too much."""
+        """Add the unpacked size of a file, once, and check the limit of the source."""
         self._total += max(size - self._unpacked.get(name, 0), 0)
         self._unpacked[name] = max(size, self._unpacked.get(name, 0))
         check_unpacked_size(self._total)
 
     def handle(self, name: str) -> Path | io.BytesIO:
-        """A file for libraries that read files themselves, and need not all of it."""
+        """Return the path or an open file, for libraries that read files themselves."""
         return self._paths.get(name) or io.BytesIO(self.content(name))
 
     def lines(self, name: str) -> list[str]:
-        """The lines of a text file, without their ends."""
+        """Return the lines of a text file, without line ends."""
         return self.text(name).split("\n")
 
     def text(self, name: str) -> str:
-        """A text file, with lines that end as in Python."""
+        r"""Return the content of a text file, with ``\n`` as line end."""
         content = self.content(name).removeprefix(b"\xef\xbb\xbf")
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
-            raise DataError(f"{name}: line {line}: not text in UTF-8") from None
+            raise DataError(f"{name}: line {line}: not text in UTF-8; convert the file") from None
         return text.replace("\r\n", "\n")
 
     def beside(self, name: str, other: str) -> str:
-        """The file that ``name`` refers to as ``other``."""
+        """Return the file that ``name`` refers to by the relative path ``other``."""
         folder = posixpath.dirname(name)
-        there = posixpath.normpath(posixpath.join(folder, other.replace("\\", "/")))
-        found = self.find(there)
-        if found is None:
+        path = posixpath.normpath(posixpath.join(folder, other.replace("\\", "/")))
+        file = self.find(path)
+        if file is None:
             raise DataError(f"{name} refers to {other!r}, which is not there")
-        return found
+        return file
 
     def find(self, name: str) -> str | None:
-        """The file of a name, packed with gzip or not."""
+        """Return the file with a name, packed with gzip or not; ``None`` if there is none."""
         return next((file for file in (name, f"{name}.gz") if file in self._load), None)
 
 
 def open_source(path: str | PathLike[str]) -> Source:
-    """The files behind a path."""
+    """Open the file, folder or archive at a path as a ``Source``."""
     if not str(path):
         raise DataError("the path is empty")
     path = Path(path)
@@ -187,7 +187,7 @@ def open_source(path: str | PathLike[str]) -> Source:
         elif not start:
             raise DataError("the file is empty")
         else:
-            # What a file refers to lies beside it: it can be opened, but is not read unasked.
+            # Files beside an index can be opened by reference, but are not listed.
             index = path.suffix.lower() in (".json", ".info")
             near = [*path.parent.glob("*"), *path.parent.glob("*/*")] if index else [path]
             source = _open_files(
@@ -236,7 +236,7 @@ def _open_zip(path: Path) -> Source:
 
 
 def _open_tar(path: Path) -> Source:
-    """All of it at once: to find a file in a packed tar, everything before it is unpacked."""
+    """Read all files of a tar archive at once, since a packed tar has no random access."""
     contents: dict[str, bytes] = {}
     total = 0
     with tarfile.open(path) as archive:
@@ -259,13 +259,13 @@ def _open_tar(path: Path) -> Source:
 
 
 def _strip_archive_suffix(path: Path) -> str:
-    """The path of an archive as if it were a folder: runs.tar.gz is runs."""
+    """Return the path of an archive without its endings: runs.tar.gz becomes runs."""
     name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
     return path.absolute().with_name(name or path.name).as_posix()
 
 
 def check_unpacked_size(size: int) -> None:
-    """Refuse what unpacks to more than the memory should hold."""
+    """Raise ``DataError`` if an unpacked size in bytes is above the limit."""
     if size > MAX_UNPACKED_BYTES:
         raise DataError(f"unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; unpack it yourself")
 
@@ -276,7 +276,7 @@ def _is_hidden(name: str) -> bool:
 
 @contextmanager
 def wrap_archive_errors(name: str) -> Iterator[None]:
-    """Turn what the standard library raises on damaged archives into one error."""
+    """Raise ``DataError`` in place of the exceptions of the standard library on damaged files."""
     try:
         with prefix_errors(name):
             yield
@@ -298,7 +298,7 @@ def wrap_archive_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def prefix_errors(name: str) -> Iterator[None]:
-    """Put the file's name before what is wrong in it, unless it is there."""
+    """Put the name of the file before the message of a ``DataError``, unless it is there."""
     try:
         yield
     except DataError as error:
@@ -306,27 +306,29 @@ def prefix_errors(name: str) -> Iterator[None]:
         raise DataError(message if message.startswith(name) else f"{name}: {message}") from None
 
 
-def resolve_direction(asked: Direction | None, told: Direction) -> Direction:
-    """The direction that a format always has, if the caller asks for no other."""
-    if asked not in (None, told):
-        raise DataError(f"these files always {told}, but direction={asked!r} was asked for")
-    return told
+def resolve_direction(asked: Direction | None, fixed: Direction) -> Direction:
+    """Return the direction that a format always has; raise ``DataError`` if another is asked."""
+    if asked not in (None, fixed):
+        raise DataError(
+            f"direction={asked!r}: this format always has direction={fixed!r}; leave it out"
+        )
+    return fixed
 
 
 def parse_number(token: str, where: str) -> float:
-    """A number in a text file; nan and what is no number are errors with their place."""
+    """Parse a number of a text file; ``DataError`` with its place if it is none, or nan."""
     try:
-        found = float(token)
+        number = float(token)
     except ValueError:
         raise DataError(f"{where}: {token[:40]!r} is not a number") from None
-    if found != found:
+    if number != number:
         raise DataError(f"{where}: nan is not a value")
-    return found
+    return number
 
 
 def parse_time(token: str, where: str) -> float:
-    """A time in a text file: a finite number that is not negative."""
-    found = parse_number(token, where)
-    if not 0 <= found < float("inf"):
-        raise DataError(f"{where}: {token[:40]!r} is not a time")
-    return found
+    """Parse a time of a text file: a finite number that is not negative."""
+    time = parse_number(token, where)
+    if not 0 <= time < float("inf"):
+        raise DataError(f"{where}: {token[:40]!r} is not a time: expected a finite number >= 0")
+    return time

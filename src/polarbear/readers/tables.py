@@ -1,4 +1,4 @@
-"""Tables in files: long tables in CSV and Parquet, and wide CSV with one column per time."""
+"""Readers of tables: long tables in CSV and Parquet, and wide CSV with one column per time."""
 
 import bisect
 import csv
@@ -25,12 +25,11 @@ from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
 from polarbear.readers.paths import parse_paths, propose_pattern
-from polarbear.readers.source import Refused, RefusedIncomplete, Source
-from polarbear.readers.source import prefix_errors as naming_file
+from polarbear.readers.source import Refused, RefusedIncomplete, Source, prefix_errors
 
 Aliases = Mapping[str, str | Sequence[str]]
 
-# No column of a user is called like this.
+# No column of a user has such a name.
 _LONG_TIME, _LONG_VALUE, _LONG_UNTIL = "\0time", "\0value", "\0until"
 
 
@@ -43,11 +42,11 @@ def read_long_csv(
     columns: Aliases | None = None,
     **parts: Any,
 ) -> Runs:
-    """CSV with a row per thing seen of a run, as :meth:`Runs.from_frame` takes it.
+    """Read CSV with a row per observation of a run, as :meth:`Runs.from_frame` takes it.
 
-    ``names`` says what the parts of a file's path mean, as in
-    ``"{algorithm}/{instance}_s{repetition}.csv"``: each becomes a column. ``columns`` has other
-    names of columns, for files that do not have them under the first one.
+    ``names`` gives the meaning of the parts of a path, as in
+    ``"{algorithm}/{instance}_s{repetition}.csv"``: each becomes a column. ``columns`` has aliases
+    of columns, for files that have other names for them.
     """
     files, naming = read_csv(source, names, columns), ColumnNaming(**parts)
     table = files.columns
@@ -60,8 +59,10 @@ def read_long_csv(
                 f"{why}, which are read as they are: leave out {', '.join(given)}"
             )
         raise Refused(f"{why}, which is format='wide'")
-    direction = files.need(naming, direction, ("time", naming.time), ("value", naming.value))
-    table, naming = files.with_runs_without_rows(naming)
+    direction = files.require_complete(
+        naming, direction, ("time", naming.time), ("value", naming.value)
+    )
+    table, naming = files.with_empty_files(naming)
     return Runs.from_columns(table, naming, direction=direction, clock=clock)
 
 
@@ -77,17 +78,17 @@ def read_wide_csv(
     names: str | None = None,
     columns: Aliases | None = None,
 ) -> Runs:
-    """CSV with a row per run and a column per time, named 100, t=100 or time_100.
+    """Read CSV with a row per run and a column per time, named 100, t=100 or time_100.
 
-    Where a cell is empty nothing was recorded: before the first value there is none yet, between
-    two the former stands. A run is watched until its last cell that is not empty, or until what
-    a column "until" says. ``names`` and ``columns`` are as for long tables.
+    An empty cell means that nothing new was recorded: the previous value stands. A run was
+    observed until its last cell that is not empty, or until the time in a column "until".
+    ``names`` and ``columns`` are as for long tables.
     """
     files, parts = read_csv(source, names, columns), ColumnNaming(algorithm, instance, repetition)
     table, times = files.columns, _find_time_columns(files.columns)
     if not times:
         raise Refused("no column is named like a time (100, t=100, time_100)")
-    direction = files.need(parts, direction)
+    direction = files.require_complete(parts, direction)
     for header, file in files.headers.items():
         if partial := next(
             (name for name in _parse_time_columns(header) if name not in times), None
@@ -127,7 +128,7 @@ def read_wide_csv(
 
 
 def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
-    """Each row is a run, so two rows that name the same run lack a column that tells them apart."""
+    """Raise ``DataError`` if two rows name the same run, since each row is a run."""
     repetition = find_repetition_column(table, parts)
     columns = [
         parts.algorithm,
@@ -154,11 +155,11 @@ def read_long_parquet(
     columns: Aliases | None = None,
     **parts: Any,
 ) -> Runs:
-    """Parquet with a row per thing seen of a run, or as :meth:`Runs.to_parquet` writes it."""
+    """Read Parquet with a row per observation of a run, or as :meth:`Runs.to_parquet` writes it."""
     naming, read = ColumnNaming(**parts), []
     aliases = _normalise_aliases(columns)
     for name, table, fields in open_parquet_files(source, names):
-        with naming_file(name):
+        with prefix_errors(name):
             table.amend_columns(
                 _find_renames(table.names, aliases), _check_fields(fields, table.names)
             )
@@ -167,10 +168,10 @@ def read_long_parquet(
                 ("time", naming.time),
                 ("value", naming.value),
             )
-            told = direction or table.metadata.get("direction")
-            if (why := describe_missing_columns(table, roles)) or told is None:
+            known_direction = direction or table.metadata.get("direction")
+            if (why := describe_missing_columns(table, roles)) or known_direction is None:
                 incomplete = count_incomplete(table, roles)
-                gaps, more = describe_gaps(told, naming.missing, incomplete)
+                gaps, more = describe_gaps(known_direction, naming.missing, incomplete)
                 arguments = suggest_columns(table, roles)
                 raise RefusedIncomplete(
                     "; ".join([why, *gaps] if why else gaps), {**arguments, **more}
@@ -180,7 +181,7 @@ def read_long_parquet(
 
 
 class CsvTable(NamedTuple):
-    """All CSV files of a source as one table of texts, with the columns that all of them have."""
+    """All CSV files of a source as one table of texts, with the columns common to all files."""
 
     columns: MappingColumns
     headers: dict[tuple[str, ...], str]  # the columns of files, and the first file that has them
@@ -189,20 +190,20 @@ class CsvTable(NamedTuple):
     fields: frozenset[str]  # the columns that paths give
     cells: list[dict[str, Sequence[str]]]  # of each file with columns
 
-    def need(
+    def require_complete(
         self, naming: ColumnNaming, direction: Direction | None, *others: tuple[str, str]
     ) -> Direction:
-        """Refuse files that lack something, all of it at once; the direction if nothing lacks.
+        """Return the direction; raise ``RefusedIncomplete`` with all that the files lack.
 
         Columns that matter must be in all files or in none.
         """
-        why, arguments = self._lacking([*naming.list_identity_columns(), *others])
+        why, arguments = self._describe_missing([*naming.list_identity_columns(), *others])
         if why or direction is None:
             n_incomplete = sum(count_incomplete(MappingColumns(own), others) for own in self.cells)
             gaps, more = describe_gaps(direction, naming.missing, n_incomplete)
             raise RefusedIncomplete("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
-        told = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
-        for name in (*told, "until", "status"):
+        optional = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
+        for name in (*optional, "until", "status"):
             lack = [file for header, file in self.headers.items() if name not in header]
             have = [file for header, file in self.headers.items() if name in header]
             if have and lack and name not in self.columns.names:
@@ -211,8 +212,8 @@ class CsvTable(NamedTuple):
                 )
         return direction
 
-    def _lacking(self, roles: Sequence[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
-        """What to say of the columns that files lack, and the arguments that supply them."""
+    def _describe_missing(self, roles: Sequence[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
+        """Describe the columns that files lack, and suggest arguments that supply them."""
         present = set(self.columns.names)
         gone = [(part, name) for part, name in roles if name not in present]
         if not gone:
@@ -247,15 +248,15 @@ class CsvTable(NamedTuple):
             swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
         return f"{columns}; pass {', '.join(advice)}{swap}", arguments
 
-    def with_runs_without_rows(self, naming: ColumnNaming) -> tuple[MappingColumns, ColumnNaming]:
-        """The table with a row for each file that has none: a run that crashed without a value."""
+    def with_empty_files(self, naming: ColumnNaming) -> tuple[MappingColumns, ColumnNaming]:
+        """Add a row for each file without rows: a run that crashed before its first value."""
         old = len(self.columns.table[naming.time])
         if not self.without_rows or not (old or self.fields):
             return self.columns, naming
         listed = format_list(list(self.without_rows), 4)
         several = format_count(len(self.without_rows), "file")
-        told = {name for _, name in naming.list_identity_columns()}
-        if not all(told <= fields.keys() for fields in self.without_rows.values()):
+        identity = {name for _, name in naming.list_identity_columns()}
+        if not all(identity <= fields.keys() for fields in self.without_rows.values()):
             warn(
                 f"{several} without rows left out ({listed}): nothing says which runs they are; "
                 "pass names='{algorithm}/{instance}.csv' if their paths do, or write a row with "
@@ -288,7 +289,7 @@ _PATH_HINT = "; or say what a file's path means with names='{algorithm}/{instanc
 def _suggest_aliases(
     headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """The arguments by which the columns that are lacking are known in every file."""
+    """Suggest the arguments that name the missing columns in every file."""
     if not gone:
         return {}
     others: dict[str, dict[str, None]] = {name: {} for _, name in gone}
@@ -303,7 +304,7 @@ def _suggest_aliases(
 
 
 def read_csv_columns(source: Source) -> MappingColumns:
-    """All CSV files of a source as one table of texts; they must have the same columns."""
+    """Read all CSV files of a source as one table of texts; they must have the same columns."""
     files = read_csv(source)
     (first, file), *others = files.headers.items()
     for header, other in others:
@@ -315,7 +316,7 @@ def read_csv_columns(source: Source) -> MappingColumns:
 
 
 def read_csv(source: Source, names: str | None = None, aliases: Aliases | None = None) -> CsvTable:
-    """All CSV files of a source, with the fields of their paths and other names of columns."""
+    """Read all CSV files of a source, with the fields of their paths and aliases of columns."""
     if "csv" not in source.memo:
         try:
             source.memo["csv"] = _read_csv_files(source, names, _normalise_aliases(aliases))
@@ -337,7 +338,7 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
     headers: dict[tuple[str, ...], str] = {}
     without_rows: dict[str, dict[str, str]] = {}
     for name, fields in fields_of.items():
-        with naming_file(name):
+        with prefix_errors(name):
             header, rows = _read_csv_file(source, name)
             own = _find_renames(header, aliases)
             header = [own.get(column, column) for column in header]
@@ -371,22 +372,24 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
 
 
 def _find_renames(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
-    """Which columns of a file to rename: the first other name of each that it lacks."""
+    """Map columns of a file to the standard names that they are aliases of."""
     present = set(names)
-    found = {
+    column_of = {
         next((other for other in others if other in present), None): column
         for column, others in aliases.items()
         if column not in present
     }
-    return {other: column for other, column in found.items() if other is not None}
+    return {other: column for other, column in column_of.items() if other is not None}
 
 
 def _normalise_aliases(columns: Aliases | None) -> Aliases:
-    """Other names of columns, each as a list."""
+    """Convert the aliases of each column to a list."""
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
-        raise DataError(f"columns={columns!r}: expected such as {{'time': ['evals', 'fe']}}")
+        raise DataError(
+            f"columns={columns!r}: expected a mapping, such as {{'time': ['evals', 'fe']}}"
+        )
     return {
         str(column): [others] if isinstance(others, str) else list(map(str, others))
         for column, others in columns.items()
@@ -394,7 +397,7 @@ def _normalise_aliases(columns: Aliases | None) -> Aliases:
 
 
 def _check_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, str]:
-    """The fields of a path, of which none may be a column as well."""
+    """Return the fields of a path; raise ``DataError`` if one is a column as well."""
     for field in fields:
         if field in header:
             raise DataError(
@@ -404,7 +407,7 @@ def _check_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, st
 
 
 def _read_csv_file(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the rows that are not blank."""
+    """Read the names of the columns, and the rows that are not blank."""
     reader = _open_csv(source, name)
     try:
         header, *rows = [row for row in reader if row] or [[]]
@@ -417,14 +420,14 @@ def _read_csv_file(source: Source, name: str) -> tuple[list[str], list[list[str]
         twice = next(cell for cell, n in Counter(header).items() if n > 1)
         raise DataError(f"line 1: two columns are named {twice!r}")
     if set(map(len, rows)) - {len(header)}:
-        odd = next(i for i, row in enumerate(rows) if len(row) != len(header))
-        found = f"{len(rows[odd])} cells where the first line has {len(header)}"
-        raise DataError(f"line {_find_line(source, name, odd)}: {found}")
+        bad = next(i for i, row in enumerate(rows) if len(row) != len(header))
+        problem = f"{len(rows[bad])} cells where the first line has {len(header)}"
+        raise DataError(f"line {_find_line(source, name, bad)}: {problem}")
     return header, rows
 
 
 def _find_line(source: Source, name: str, row: int) -> int:
-    """The line on which a row ends. Lines are only counted for a message: a cell may span some."""
+    """Find the line on which a row ends, for messages; a cell may span several lines."""
     reader = _open_csv(source, name)
     lines = (reader.line_num for cells in reader if cells)
     return next(line for i, line in enumerate(lines) if i == row + 1)
@@ -440,19 +443,19 @@ def _open_csv(source: Source, name: str) -> Any:
 def open_parquet_files(
     source: Source, names: str | None = None
 ) -> Iterator[tuple[str, ParquetColumns, dict[str, str]]]:
-    """The Parquet files of a source: their names, their columns and the fields of their paths."""
+    """Open the Parquet files of a source; yield names, columns and the fields of paths."""
     files = source.ending(".parquet", ".pq")
     if not files:
         raise Refused("no file ends in .parquet or .pq")
     fields_of = {name: {} for name in files} if names is None else parse_paths(source, files, names)
     for name, fields in fields_of.items():
-        with naming_file(name):
+        with prefix_errors(name):
             columns = ParquetColumns(source.handle(name))
         yield name, columns, fields
 
 
 def _find_time_columns(table: MappingColumns) -> dict[str, float]:
-    """The columns that are named like a time, and these times."""
+    """Map the columns that are named like a time to these times."""
     return _parse_time_columns(table.names)
 
 
@@ -462,7 +465,7 @@ def _parse_time_columns(names: Sequence[str]) -> dict[str, float]:
 
 
 def require_columns(columns: Columns, *names: str) -> None:
-    """Refuse a table that lacks a column of a known format."""
+    """Raise ``Refused`` if a table lacks one of the columns."""
     for name in names:
         if name not in columns.names:
             raise Refused(f"no column {name!r} among {format_list(columns.names)}")
