@@ -5,12 +5,12 @@ const NEVER = "another algorithm is ahead at all times in every draw";
 
 function drawChoice() {
   const now = budget();
-  const found = selected(weightsOf(state.kind, now, model.times), state.risk, state.level);
-  const first = found[0];
+  const ranking = selected(weightsOf(state.kind, now, model.times), state.risk, state.level);
+  const first = ranking[0];
   byId("choice").replaceChildren("Run ", html("strong", {}, named(first.code)));
   byId("choice").dataset.code = first.code;
-  byId("reasons").replaceChildren(...reasons(first, found[1], now));
-  drawChoices(found);
+  byId("reasons").replaceChildren(...reasons(first, ranking[1], now));
+  drawChoices(ranking);
   byId("code").textContent = code(now);
 }
 
@@ -40,12 +40,12 @@ function worth({ regret, expected }) {
   return `${share < 0.05 ? "a small" : "a considerable"} part (${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %) of the rating`;
 }
 
-function drawChoices(found) {
+function drawChoices(ranking) {
   const careful = state.risk === "careful";
   const columns = ["algorithm", "value, 95 %", "expected", ...(careful ? [`${plain(100 * state.level)} % quantile`] : []), "P(best)", "regret"];
-  const few = shortList(byId("all-choices"), "choices", found.length, FEW_CHOICES, "algorithms", drawChoice);
-  const most = Math.max(...found.map((one) => (one.shown ? one.shown.high : one.expected)));
-  const rows = found.slice(0, few).map((one, k) => html("tr", { class: k ? "" : "chosen", "data-code": one.code },
+  const few = shortList(byId("all-choices"), "choices", ranking.length, FEW_CHOICES, "algorithms", drawChoice);
+  const most = Math.max(...ranking.map((one) => (one.shown ? one.shown.high : one.expected)));
+  const rows = ranking.slice(0, few).map((one, k) => html("tr", { class: k ? "" : "chosen", "data-code": one.code },
     html("th", { scope: "row" }, labelled(one.code)),
     html("td", {}, interval(one, most)),
     html("td", { class: "number" }, figure(one.expected)),

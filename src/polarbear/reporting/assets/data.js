@@ -27,39 +27,39 @@ function unpacked({ kind, base64 }) {
 
 // Unpack shares between 0 and 1 from two bytes each.
 function shares(packed) {
-  const found = new Float64Array(unpacked(packed));
-  for (let i = 0; i < found.length; i++) found[i] /= 65535;
-  return found;
+  const result = new Float64Array(unpacked(packed));
+  for (let i = 0; i < result.length; i++) result[i] /= 65535;
+  return result;
 }
 
 // Split an array of shape (times, algorithms) into a curve for each algorithm.
 function curves(values, n) {
-  const found = Array.from({ length: n }, () => new Float64Array(values.length / n));
-  values.forEach((value, i) => { found[i % n][Math.floor(i / n)] = value; });
-  return found;
+  const result = Array.from({ length: n }, () => new Float64Array(values.length / n));
+  values.forEach((value, i) => { result[i % n][Math.floor(i / n)] = value; });
+  return result;
 }
 
 // Unpack the draws of ratings: for each algorithm that may be chosen, for each time, an array.
 function drawsOf(packed, n) {
   const [offset, step, levels] = [packed.offset, packed.step, packed.levels].map(unpacked);
   const [, times, count] = packed.levels.shape;
-  const found = Array(n).fill(null);
+  const result = Array(n).fill(null);
   packed.algorithms.forEach((code, row) => {
-    found[code] = Array.from({ length: times }, (_, t) => {
+    result[code] = Array.from({ length: times }, (_, t) => {
       const at = row * times + t, start = at * count, draws = new Float64Array(count);
       for (let d = 0; d < count; d++) draws[d] = offset[at] + step[at] * levels[start + d];
       return draws;
     });
   });
-  return found;
+  return result;
 }
 
 function opened(content) {
-  const found = { ...content, times: [], n: 0 };
+  const result = { ...content, times: [], n: 0 };
   if (content.ratings) {
     const { times, mean, lower, upper, best } = content.ratings;
     const n = mean.shape[1];
-    Object.assign(found, {
+    Object.assign(result, {
       times, n,
       mean: curves(unpacked(mean), n),
       lower: curves(unpacked(lower), n),
@@ -71,14 +71,14 @@ function opened(content) {
   }
   if (content.pairs) {
     const { everywhere, reversed, ahead } = content.pairs;
-    found.pairs = {
+    result.pairs = {
       ...content.pairs,
       everywhere: shares(everywhere),
       reversed: shares(reversed),
       ahead: shares(ahead),
     };
   }
-  return found;
+  return result;
 }
 
 const inSet = (code) => model.pareto.includes(code);

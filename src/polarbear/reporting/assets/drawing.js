@@ -53,24 +53,24 @@ function evenTicks(first, last, about) {
   const rough = (last - first) / about;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough * 0.999);
-  const found = [];
+  const ticks = [];
   for (let k = Math.ceil(first / step - 1e-9); k * step <= last * (1 + 1e-12); k++) {
-    found.push(Number((k * step).toPrecision(12)));
+    ticks.push(Number((k * step).toPrecision(12)));
   }
-  return found;
+  return ticks;
 }
 
 function logTicks(first, last, about) {
   const decades = Math.log10(last / first);
   if (decades < 1) return evenTicks(first, last, about);
-  const found = [];
+  const ticks = [];
   const parts = decades < 2.2 ? [1, 2, 5] : [1];
   const every = Math.max(1, Math.ceil(decades / about));
   const start = decades < 2.2 ? Math.floor(Math.log10(first)) : Math.ceil(Math.log10(first) - 1e-9);
   for (let power = start; power <= Math.log10(last) + 1e-9; power += every) {
-    found.push(...parts.map((part) => part * 10 ** power));
+    ticks.push(...parts.map((part) => part * 10 ** power));
   }
-  return found.filter((tick) => tick >= first * 0.999 && tick <= last * 1.001);
+  return ticks.filter((tick) => tick >= first * 0.999 && tick <= last * 1.001);
 }
 
 const line = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");

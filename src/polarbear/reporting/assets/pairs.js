@@ -90,26 +90,26 @@ function pairRow(pairs, row) {
 // Split time into stretches in which one of the two, or neither, is certainly ahead.
 function stretches(ahead) {
   const side = (p) => (p >= model.alpha ? "first" : 1 - p >= model.alpha ? "second" : "open");
-  const found = [];
+  const periods = [];
   ahead.forEach((p, t) => {
-    const last = found[found.length - 1];
+    const last = periods[periods.length - 1];
     if (last && last.side === side(p)) last.to = t;
-    else found.push({ side: side(p), from: t, to: t });
+    else periods.push({ side: side(p), from: t, to: t });
   });
-  return found;
+  return periods;
 }
 
 function whenAhead(pairs, row) {
   const times = model.times, last = times.length - 1;
-  const found = stretches(pairs.ahead.subarray(row * times.length, (row + 1) * times.length));
+  const periods = stretches(pairs.ahead.subarray(row * times.length, (row + 1) * times.length));
   const x = scaleOf(times[0], times[last], 0, 160, logTime());
   // A stretch reaches half way to its neighbours.
   const edge = (t, to) => (t < 0 || t > last ? x.ends[Number(to)] : (x(times[t]) + x(times[t + (to ? 1 : -1)])) / 2);
-  const bars = found.map(({ side, from, to }) => {
+  const bars = periods.map(({ side, from, to }) => {
     const left = from === 0 ? 0 : edge(from, false), right = to === last ? 160 : edge(to, true);
     return svg("rect", { class: side, x: left, y: 0, width: Math.max(right - left, 1), height: 12 });
   });
-  const says = found.filter(({ side }) => side !== "open").map(({ side, from, to }) => {
+  const says = periods.filter(({ side }) => side !== "open").map(({ side, from, to }) => {
     const code = pairs[side][row];
     return `${model.algorithms[code]} from ${range(times[from], times[to])}`;
   });

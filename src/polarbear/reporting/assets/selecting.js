@@ -82,7 +82,7 @@ function selected(weights, risk, level) {
   const top = new Float64Array(model.drawn).fill(-Infinity);
   values.forEach((some) => some && some.forEach((one, d) => { if (one > top[d]) top[d] = one; }));
   const highest = mean(top);
-  const found = codes.map((code) => {
+  const ranking = codes.map((code) => {
     const some = values[code];
     const expected = weights.reduce((sum, weight, t) => sum + weight * model.mean[code][t], 0);
     if (!some) {
@@ -99,5 +99,5 @@ function selected(weights, risk, level) {
       shown: { low: quantile(sorted, 0.025), high: quantile(sorted, 0.975), cautious },
     };
   });
-  return found.sort((a, b) => b.score - a.score || b.expected - a.expected);
+  return ranking.sort((a, b) => b.score - a.score || b.expected - a.expected);
 }
