@@ -81,7 +81,11 @@ class Limits:
 
     @classmethod
     def from_stored(cls, stored: Mapping[str, Any]) -> "Limits":
-        """Read what :meth:`to_stored` returned."""
+        """Read what :meth:`to_stored` returned.
+
+        >>> Limits.from_stored({"wall": 60}).wall_seconds
+        60
+        """
         names = {stored_name: name for name, stored_name in STORED_LIMIT_NAMES.items()}
         return cls(**{names.get(name, name): value for name, value in stored.items()})
 
