@@ -39,15 +39,15 @@ def steady(job):
 
 
 if __name__ == "__main__":
-    found = pb.race(
+    result = pb.race(
         [random_search, climber, steady],
         valley,
         times=pb.grid.log(30, 1_000, 6, whole=True),
         direction="minimize",
         rules=pb.Rules(alpha=0.95),
     )
-    print(found)
+    print(result)
 
     # Ratings over time of the remaining algorithms, and the race round by round.
-    pb.plots.ratings(found, time="log")
-    pb.plots.evolution(found)
+    pb.plots.ratings(result, time="log")
+    pb.plots.evolution(result)

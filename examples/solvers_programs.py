@@ -78,10 +78,10 @@ def write(path, rng, variables=60, clauses=400):
     path.write_text(f"p cnf {variables} {clauses}\n{text}\n")
 
 
-def draw(found, label, unit):
+def draw(checked, label, unit):
     """Draw best-so-far values over time, one line for each solver."""
     _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
-    for name, outcome in found.outcomes.items():
+    for name, outcome in checked.outcomes.items():
         run = outcome.run
         ax.step([*run.time, run.until], [*run.value, run.value[-1]], where="post", label=name)
     ax.set(xlabel=unit, ylabel=label)
@@ -102,7 +102,7 @@ def main():
         solvers = {"local search": pb.Command(arguments, pattern=r"^o (?P<value>\d+)")}
         if find_spec("highspy"):
             solvers["HiGHS"] = highs
-        found = pb.check(
+        checked = pb.check(
             solvers,
             instances,
             times=pb.grid.log(0.1, 2, 10),
@@ -110,10 +110,10 @@ def main():
             clock="wall",
             seconds=4,
         )
-        print(found)
-        if found.problems:
+        print(checked)
+        if checked.problems:
             raise SystemExit("some solvers failed")
-        draw(found, "Falsified clauses", "Seconds")
+        draw(checked, "Falsified clauses", "Seconds")
 
 
 if __name__ == "__main__":

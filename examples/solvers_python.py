@@ -106,10 +106,10 @@ def _box(f):
     return list(zip(f.bounds.lb, f.bounds.ub, strict=True))
 
 
-def draw(found, label, unit):
+def draw(checked, label, unit):
     """Draw best-so-far values over time, one line for each solver."""
     _, ax = pyplot.subplots(figsize=pb.plots.figsize(1), layout="constrained")
-    for name, outcome in found.outcomes.items():
+    for name, outcome in checked.outcomes.items():
         run = outcome.run
         ax.step([*run.time, run.until], [*run.value, run.value[-1]], where="post", label=name)
     ax.set(xlabel=unit, ylabel=label)
@@ -133,17 +133,17 @@ def main():
     solvers["random_search"] = pb.from_budgeted_class(RandomSearch, budget=200)
     if missing:
         print(f"not installed, left out: {', '.join(missing)}")
-    found = pb.check(
+    checked = pb.check(
         solvers,
         pb.Instances([f"{k}-1" for k in range(1, 25)], build),
         times=pb.grid.log(10, 200, 10),
         direction="minimize",
         seconds=60,
     )
-    print(found)
-    if found.problems:
+    print(checked)
+    if checked.problems:
         raise SystemExit("some solvers failed")
-    draw(found, "Best value so far", "Evaluations")
+    draw(checked, "Best value so far", "Evaluations")
 
 
 if __name__ == "__main__":
