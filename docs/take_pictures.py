@@ -51,10 +51,10 @@ def race(store: Path, picture: Path) -> None:
     middle = []
 
     def watch(progress: Any) -> None:
-        screen._pace.seen(time.monotonic(), sum(progress.runs.values()))
+        screen._pace.seen(time.monotonic(), progress.n_runs)
         for line in progress.news:
             screen.note(line)
-        if progress.rounds in (1, 2, 3) and sum(progress.wanted.values()) and not progress.ended:
+        if progress.n_rounds in (1, 2, 3) and progress.n_wanted and not progress.ended:
             middle[:] = [screen.picture(progress, console.height)]
 
     solvers = {name: solver(*skill) for name, skill in SKILL.items()}

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from polarbear.racing.race import Race
     from polarbear.racing.replay import replay, replay_many
     from polarbear.racing.rules import Rules
+    from polarbear.racing.status import RaceStatus
     from polarbear.readers import example, read
     from polarbear.reporting.page import report
     from polarbear.running.backends.checking import check
@@ -84,6 +85,7 @@ _HOME = {
     "race": "polarbear.coordinator.run_race",
     "Posterior": "polarbear.inference.posterior",
     "Race": "polarbear.racing.race",
+    "RaceStatus": "polarbear.racing.status",
     "replay": "polarbear.racing.replay",
     "replay_many": "polarbear.racing.replay",
     "Rules": "polarbear.racing.rules",
@@ -125,6 +127,7 @@ __all__ = [
     "PolarBearError",
     "Posterior",
     "Race",
+    "RaceStatus",
     "Rankings",
     "Ratings",
     "Rules",

@@ -50,7 +50,7 @@ def ours(course: Course, alpha: float, seed: int, **options: Any) -> Found:
     with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
         found = pb.replay(course.runs(), rules, times=course.times, seed=seed, fit=fit)
     spent, last = 0.0, 0.0
-    for event in found.race.events:
+    for event in found.events:
         spent += event.run.until if isinstance(event, Told) else 0.0
         last = spent if isinstance(event, Decided) and event.eliminated else last
     instances = len(found.runs.instances)

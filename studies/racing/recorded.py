@@ -60,7 +60,7 @@ def measure(
     found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=clocked)
     full, nearest = everything(name, instances)
     kept, wanted = set(found.pareto), set(full.pareto(alpha, elimination))
-    standing = {name: found.race.verdict(name).open for name in runs.algorithms}
+    standing = {name: found.verdict(name).open for name in runs.algorithms}
     pairs = list(combinations(runs.algorithms, 2))
     spent = dict.fromkeys(runs.algorithms, 0.0)
     for run in found.runs:

@@ -443,7 +443,9 @@ def test_analyse_is_spelled_either_way(kept, capsys):
 @pytest.mark.slow
 def test_other_commands_answer_in_json(kept, tmp_path, capsys):
     found = answer(capsys, "status", kept / "race.db")
-    assert found["n_runs"] == sum(sum(own.values()) for own in found["ended"].values())
+    assert found["n_runs"] == sum(
+        sum(own.values()) for own in found["store"]["run_statuses"].values()
+    )
     found = answer(capsys, "replay", MABBOB, *READ, "--times", 4, "--alpha", 0.95)
     assert set(found["eliminated"]) == {"RS"}
     few = ("--times", 3, "--repeat", 2, "--workers", 2)

@@ -90,7 +90,7 @@ def test_the_same_call_goes_on(tmp_path, undisturbed):
         assert found.n_runs == undisturbed.n_runs  # nothing was run again
         assert found.posterior == posterior
     with pb.open_store(path, read_only=True) as store:
-        assert store.status().rounds == rounds
+        assert store.status().n_rounds == rounds
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_round_in_which_everybody_fails_ends_the_race(place, tmp_path):
             store=tmp_path / "race.db",
         )
     with pb.open_store(tmp_path / "race.db") as store:  # it was let go
-        assert store.status().rounds == 0
+        assert store.status().n_rounds == 0
         assert store.status().n_runs == 0
 
 

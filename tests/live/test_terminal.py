@@ -14,10 +14,9 @@ import polarbear as pb
 from course import decisions, told
 from polarbear.cli.main import main
 from polarbear.inference.algorithm_status import AlgorithmStatus
-from polarbear.live.json_lines import plain
+from polarbear.live.json_lines import to_line
 from polarbear.live.pace import Pace
 from polarbear.racing.events import Outlook
-from polarbear.racing.progress import Progress
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
 from racers import drive, race_of
@@ -41,7 +40,7 @@ def kept(path):
 # What is drawn
 
 
-def progress_of(n, *, out=0, **more):
+def status_of(n, *, out=0, **more):
     names = [f"algorithm {k}" for k in range(n)]
     statuses = [AlgorithmStatus(name, "undecided", 0.4) for name in names[out:-1]]
     statuses.append(AlgorithmStatus(names[-1], "member", 0.997))
@@ -49,23 +48,24 @@ def progress_of(n, *, out=0, **more):
         AlgorithmStatus(name, "dominated", rival=names[-1], prob_dominated=0.995)
         for name in names[:out]
     ]
-    basis = Progress(
+    status = replace(
+        race_of().status,
         statuses=tuple(statuses),
         runs=dict.fromkeys(names, 40),
         wanted=dict.fromkeys(names[out:], 3),
-        rounds=4,
-        open=n,
+        n_rounds=4,
+        n_open_pairs=n,
         spent=Spent(900, 123_456.0),
         rules=Rules(max_runs=5000, max_time=1e6),
         clock="evaluations",
-        outlook=Outlook((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
-        since=10,
-        instances=None,
+        forecast=Outlook((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
+        n_since_decision=10,
+        n_unused_instances=None,
     )
-    return replace(basis, **more)
+    return replace(status, **more)
 
 
-def drawn(progress, rows=24, columns=90, news=()):
+def drawn(status, rows=24, columns=90, news=()):
     rich = pytest.importorskip("rich.console")
     from polarbear.live.terminal import Screen
 
@@ -73,12 +73,12 @@ def drawn(progress, rows=24, columns=90, news=()):
     screen = Screen("race.toml", "Ctrl-C stops", console)
     for line in news:
         screen.note(line)
-    console.print(screen.picture(progress, rows))
+    console.print(screen.picture(status, rows))
     return console.export_text().rstrip("\n")
 
 
 def test_everything_is_on_the_screen():
-    said = drawn(progress_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
+    said = drawn(status_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
     for text in (
         "algorithm 2  ● undecided (P = 0.400)",
         "algorithm 4  ◆ member (P = 0.997)",
@@ -97,7 +97,7 @@ def test_everything_is_on_the_screen():
 @pytest.mark.parametrize("columns", [20, 60, 200])
 @pytest.mark.parametrize("n", [2, 7, 30, 300])
 def test_it_fits_every_window(rows, columns, n):
-    said = drawn(progress_of(n, out=n // 2), rows, columns, [f"round {k}" for k in range(50)])
+    said = drawn(status_of(n, out=n // 2), rows, columns, [f"round {k}" for k in range(50)])
     lines = said.splitlines()
     assert len(lines) <= rows
     assert max(map(len, lines)) <= columns
@@ -109,27 +109,27 @@ def test_it_fits_every_window(rows, columns, n):
 def test_a_race_that_ended_unsettled_does_not_say_that_nothing_is_to_go():
     to_go = "about 276 more instances (9 to 600); no unused instance left"
     news = [f"round 4: 90 runs, racing a, b; {to_go}"]
-    said = drawn(progress_of(3, ended="no instances left"), columns=80, news=news)
+    said = drawn(status_of(3, ended="no instances left"), columns=80, news=news)
     assert "to go       the race ended (no instances left) before all pairs were settled" in said
     assert "to go       nothing" not in said
     assert "no unused instance left" in said  # at the end of a line that is too long for the window
-    said = drawn(progress_of(3, ended="resolved", open=0))
+    said = drawn(status_of(3, ended="resolved", n_open_pairs=0))
     assert "to go       nothing" in said
 
 
 def test_a_warning_is_wrapped_and_not_cut():
     warning = "round 3 decides nothing: " + "reason " * 20 + "and this is what to do"
     for columns in (60, 80, 120):
-        said = " ".join(drawn(progress_of(3), columns=columns, news=[warning]).split())
+        said = " ".join(drawn(status_of(3), columns=columns, news=[warning]).split())
         assert warning in said
-    left = drawn(progress_of(3, instances=5, rules=Rules()), columns=80)
+    left = drawn(status_of(3, n_unused_instances=5, rules=Rules()), columns=80)
     assert "there may be too few instances to settle it" in " ".join(left.split())
 
 
 def test_names_are_not_obeyed():
     name = "\x1b[2Jx\n"
     said = drawn(
-        progress_of(2, statuses=(AlgorithmStatus(name, "undecided"),), runs={name: 3}),
+        status_of(2, statuses=(AlgorithmStatus(name, "undecided"),), runs={name: 3}),
         news=[f"{name} failed"],
     )
     assert "\x1b" not in said
@@ -147,7 +147,7 @@ def test_warnings_are_on_the_screen_and_said_again_when_it_is_gone(monkeypatch):
         warnings.simplefilter("always")
         with Screen("race.toml", "Ctrl-C stops", console) as screen:
             warnings.warn("round 3 decides nothing", stacklevel=1)
-            screen(progress_of(3))
+            screen(status_of(3))
             assert not said
     assert "round 3 decides nothing" in console.file.getvalue()
     assert said == ["round 3 decides nothing"]
@@ -155,27 +155,27 @@ def test_warnings_are_on_the_screen_and_said_again_when_it_is_gone(monkeypatch):
 
 def test_a_race_that_has_not_begun_is_drawn():
     race = race_of()
-    said = drawn(Progress.of(race.state, {}))
+    said = drawn(race.status)
     assert "0 made" in said
     assert "that can be told after the first rounds" in said
     race = drive(race)
-    said = drawn(Progress.of(race.state, {}, ended=race.ended))
+    said = drawn(race.status)
     assert "ended" in said
 
 
 def test_what_is_left_follows_from_the_pace_and_the_limits():
-    pace, progress = Pace(), progress_of(3)
-    assert pace.remaining(replace(progress, outlook=None)) is None
+    pace, status = Pace(), status_of(3)
+    assert pace.remaining(replace(status, forecast=None)) is None
     for second in range(11):
         pace.seen(float(second), 5 * second)
-    left = pace.remaining(progress)
+    left = pace.remaining(status)
     assert (left.runs, left.least, left.most) == (190, 90, 890)
     assert left.seconds == pytest.approx(38)
-    left = pace.remaining(replace(progress, rules=Rules(max_runs=950)))
+    left = pace.remaining(replace(status, rules=Rules(max_runs=950)))
     assert (left.runs, left.limit) == (50 + 9, "max_runs")
-    assert pace.remaining(replace(progress, instances=15)).limit == "instances"
+    assert pace.remaining(replace(status, n_unused_instances=15)).limit == "instances"
     endless = Outlook((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
-    found = plain(replace(progress, outlook=endless, rules=Rules()), pace)
+    found = to_line(replace(status, forecast=endless, rules=Rules()), pace)
     assert found["remaining"]["seconds"] is None
     assert json.dumps(found, allow_nan=False)
 
@@ -260,7 +260,7 @@ def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     assert lines[-1]["ended"] == last["ended"] == "max_runs"
     assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
     assert set(last["eliminated"]) == {"worst"}
-    assert {one["algorithm"]: one["status"] for one in last["verdict"]}["worst"] == "dominated"
+    assert {one["algorithm"]: one["status"] for one in last["statuses"]}["worst"] == "dominated"
     sources = [(source["name"], source["kind"]) for source in last["provenance"]["sources"]]
     assert sources == [(str(path), "race"), (str(path.parent / "race.db"), "store")]
     assert last["provenance"]["model"]["method"] == "laplace"

@@ -56,7 +56,7 @@ def test_ratings_of_a_race_are_of_remaining_algorithms_in_a_cast_of_all(replayed
     assert data.cast.names == ("a1", "a2", "a3")
     assert data.cast.pareto == replayed.pareto
     assert data.algorithms == replayed.posterior.algorithms
-    assert data == ratings_data(replayed.race)
+    assert data == ratings_data(pb.Race.from_events(replayed.events))
 
 
 def test_values_equal_those_of_select(posterior):

@@ -185,7 +185,7 @@ def test_what_was_recorded_no_longer_is_asked_for_once():
     found = pb.replay(runs, per_look(alpha=0.99), times=np.unique(full.time))
     assert found.ended in ("resolved", "no instances left")
     horizons = defaultdict(list)
-    for job in asked(found.race):
+    for job in asked(found):
         horizons[job.algorithm, job.instance].append(job.horizon)
     assert all(one == sorted(set(one)) for one in horizons.values())
 

@@ -40,7 +40,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
 def test_the_same_seed_gives_the_same_replay(mabbob):
     def once(seed):
         found = pb.replay(mabbob, per_look(alpha=0.9), seed=seed, fit=quick_fit)
-        return found.race.events
+        return found.events
 
     assert once(1) == once(1)
     assert once(1) != once(2)
@@ -96,8 +96,8 @@ def test_a_notebook_shows_how_everybody_stands():
     found = pb.replay(runs)
     shown = found._repr_html_()
     assert "saved" in shown
-    assert all(html.escape(f"{one}.") in shown for one in found.race.statuses())
-    assert "<td" in found.race._repr_html_()
+    assert all(html.escape(f"{one}.") in shown for one in found.statuses())
+    assert "<td" in found._repr_html_()
 
 
 def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():

@@ -45,7 +45,7 @@ def test_weights_of_instances_in_fit_and_replay():
     weights = {f"f{k}": 0.0 for k in range(6, 24)}
     weighted = pb.fit(data, weights=weights, draws=500)
     assert weighted.better("a", "b")[0] > 0.9
-    race = pb.replay(data, pb.Rules(alpha=0.9), fit={"weights": weights}).race
+    race = pb.replay(data, pb.Rules(alpha=0.9), fit={"weights": weights})
     assert race.posterior is not None
     assert race.posterior.better("a", "b")[0] > 0.9
 

@@ -176,9 +176,9 @@ def test_no_reader_of_a_store_counts_them(race, kept, tmp_path, capsys):
         (event,) = store.of_kind(Withdrawn)
         assert sum(type(e).__name__ == "Told" for e in store.read()) == before  # on record
     assert (event.why, bool(event.at)) == ("licence", True)
-    assert (status.n_runs, status.withdrawn, len(runs)) == (before - own, own, before - own)
-    assert "poor" in status.racing
-    assert len(status.ended) == 2
+    assert (status.n_runs, status.n_withdrawn, len(runs)) == (before - own, own, before - own)
+    assert "poor" in status.pareto
+    assert len(status.store.run_statuses) == 2
     assert f"withdrawn   {own} runs" in str(status)
     pb.store.merge([kept], tmp_path / "all.db")
     with pb.open_store(tmp_path / "all.db", read_only=True) as store:

@@ -117,7 +117,8 @@ def test_the_document_of_a_race_has_its_history(replay):
     assert {one["status"] for one in content["verdict"]["sentences"]} == {"member", "dominated"}
     assert sum(one["runs"] for one in content["race"]["allocation"]) == replay.n_runs
     assert make_document(replay)["race"]["dominance"] is None  # no refits, no time spent
-    assert make_document(replay.race)["race"]["rounds"] == content["race"]["rounds"]
+    again = pb.Race.from_events(replay.events)
+    assert make_document(again)["race"]["rounds"] == content["race"]["rounds"]
 
 
 def test_the_runs_of_the_table_add_up_to_what_was_spent():

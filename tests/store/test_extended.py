@@ -159,7 +159,7 @@ def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
     repair_store(damaged(site(tmp_path / "1.db", *events), lost), tmp_path / "new.db")
     with open_store(tmp_path / "new.db", read_only=True) as store:
         race = Race.from_events(store.read(), fit=quick_fit)
-        assert store.status().wanted == len(race.state.wanted)
+        assert store.status().n_wanted == len(race.state.wanted)
     race.ask()
     counted = [run.until for run in race._evidence._on.get("f", []) if run.algorithm == "good"]
     if lost != FIRST + 3:

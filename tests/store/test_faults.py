@@ -63,7 +63,7 @@ def test_a_dead_coordinator_is_replaced_at_once_and_a_living_one_is_not(where):
         os.waitpid(child, 0)
     with open_store(where) as store:
         assert list(store.read()) == [BEGIN]
-        assert store.status().epoch == 2
+        assert store.status().store.epoch == 2
 
 
 def test_whoever_gets_around_the_lock_fences_the_other(tmp_path):
@@ -112,7 +112,7 @@ def test_readers_and_the_writer_do_not_wait_for_each_other(where):
                 while (took := time.monotonic() - begin) < 1.5 or (seen <= 1 and took < PATIENCE):
                     with open_store(where, read_only=True) as reader:
                         assert sum(1 for _ in reader.read()) >= seen
-                        seen = reader.status().events
+                        seen = reader.status().store.n_events
                 code = 0 if seen > 1 else 2
             finally:
                 os._exit(code)
@@ -252,7 +252,7 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice_in_postgresql(server):
             connection.transaction = broken
             store.append([event])
         assert list(store.read()) == [BEGIN, Added("a"), told(1), Added("b")]
-        assert store.status().epoch == 1
+        assert store.status().store.epoch == 1
 
 
 # Servers

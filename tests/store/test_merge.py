@@ -43,7 +43,7 @@ def test_the_runs_of_all_sites_count_in_one_race(where, tmp_path):
         drive(race)
         store.append(race.events[store.n_events :])
         assert race.ended
-        assert store.status().racing == race.pareto
+        assert store.status().pareto == race.pareto
 
 
 def test_different_outcomes_of_one_run_are_conflicts_and_the_first_stays(tmp_path):
@@ -107,7 +107,7 @@ def test_who_left_everywhere_leaves(tmp_path):
     merge([site(tmp_path / f"{k}.db", race) for k, race in enumerate(races)], tmp_path / "all.db")
     with open_store(tmp_path / "all.db", read_only=True) as store:
         seen = store.status()
-    assert (seen.racing, seen.removed) == (("good",), ("bad",))
+    assert (seen.pareto, seen.removed) == (("good",), ("bad",))
 
 
 # The command line
@@ -123,7 +123,8 @@ def test_status_export_and_repair_while_the_race_runs(where, tmp_path, capsys):
         store.append(race.events)
         assert main(["status", where]) == 0
         said = capsys.readouterr().out
-        assert "2 runs made, 0 rounds, maximize at 3 times of evaluations" in said
+        assert "race of 3 algorithms after 0 rounds" in said
+        assert "2 runs made, maximize at 3 times of evaluations" in said
         assert f"3 pairs, {len(race.ask())} runs wanted" in said
         assert name in said
         assert r"\x1b[2Jclear\n" in said  # nothing that a terminal obeys

@@ -47,7 +47,7 @@ def test_reasons_outlive_the_coordinator(tmp_path, capsys):
         again = pb.Race.from_events(store.read())
         status = store.status()
     assert (again.failures, again.ended) == (said, ended)
-    assert (status.failures, status.end) == (said, ended)
+    assert (status.failures, status.ended) == (said, ended)
     with raced(path) as resumed:  # the same call again: nothing to do
         assert (resumed.failures, resumed.ended) == (said, ended)
     capsys.readouterr()

@@ -31,7 +31,7 @@ from polarbear.errors import SolverError
 from polarbear.racing.deadlines import parse_deadline
 
 if TYPE_CHECKING:
-    from polarbear.coordinator.run_race import Result, Watch
+    from polarbear.coordinator.run_race import Watch
     from polarbear.running.solvers.configuration import Configuration
     from polarbear.running.solvers.instances import Instances
 
@@ -126,30 +126,23 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             accept_changes=arguments.accept_changes,
         )
     with result:
-        statuses = result.statuses()
         if not arguments.json:
-            print(escape_output("\n".join(map(str, [result, *statuses]))))
+            print(escape_output("\n".join(map(str, [result, *result.statuses()]))))
         else:
-            shown_store = hide_passwords(store)
-            plain = {"verdict": statuses, "failures": result.failures, "store": shown_store}
+            plain = result.status.to_dict() | {"store": {"name": hide_passwords(store)}}
             plain["provenance"] = collect_provenance(arguments, posterior=result.posterior)
-            print(format_json({**_summarise(result), **plain}, indent=None), flush=True)
-
-
-def _summarise(result: "Result") -> dict[str, object]:
-    names = ("pareto", "eliminated", "resolved", "ended", "rounds", "n_runs", "spent")
-    return {name: getattr(result, name) for name in names}
+            print(format_json(plain, indent=None), flush=True)
 
 
 @contextmanager
 def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
     """Yield what shows the race: nothing, JSON lines, text lines, or a screen on a terminal."""
-    from polarbear.live.json_lines import writer
+    from polarbear.live.json_lines import line_writer
 
     if arguments.quiet:
         yield False
     elif arguments.json:
-        yield writer(lambda line: print(line, flush=True))
+        yield line_writer(lambda line: print(line, flush=True))
     elif not _is_drawable():
         yield True
     else:

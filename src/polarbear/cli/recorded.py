@@ -213,17 +213,12 @@ def _run_replay(arguments: argparse.Namespace) -> int:
     )
     lines = [str(replayed), *(str(status) for status in replayed.statuses())]
     plain = {
-        "pareto": replayed.pareto,
-        "chosen": replayed.race.chosen,
-        "eliminated": replayed.eliminated,
-        "ended": replayed.ended,
-        "rounds": replayed.rounds,
-        "spent": replayed.spent,
+        **replayed.status.to_dict(),
         "used": replayed.used,
         "full": replayed.full,
         "saved": replayed.saved,
     }
-    print_answer(arguments, "\n".join(lines), plain, posterior=replayed.race.posterior, runs=runs)
+    print_answer(arguments, "\n".join(lines), plain, posterior=replayed.posterior, runs=runs)
     return 0
 
 

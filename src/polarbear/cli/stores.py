@@ -131,7 +131,7 @@ def _run_status(arguments: argparse.Namespace) -> int:
         origins = store.origins() if arguments.verbose else None
     text = str(status) if origins is None else f"{status}\n{origins}"
     more = {} if origins is None else {"origins": origins.plain()}
-    print_answer(arguments, text, {"n_runs": status.n_runs, **vars(status), **more})
+    print_answer(arguments, text, {**status.to_dict(), **more})
     return 0
 
 
@@ -185,7 +185,7 @@ def _run_forget(arguments: argparse.Namespace) -> int:
         )
         if not race.events:
             raise polarbear.DataError(f"{arguments.store} has no such runs, or none that count")
-        store.append(race.events)
+        store.append(race.events, status=race.status)
     readmitted = [name for name in race.pareto if name not in before]
     plain = {"withdrawn": runs, "back": readmitted, "open": len(race.state.open)}
     text = (

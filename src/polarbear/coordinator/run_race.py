@@ -27,24 +27,22 @@ from typing import Any, Self, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import escape_lines, escape_text, format_list
+from polarbear._text import escape_text, format_list
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
 from polarbear.coordinator.round_health import Silence, Vigil
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
-from polarbear.racing.events import Event, Failed
+from polarbear.inference.posterior import Posterior
+from polarbear.racing.events import Eliminated, Event, Failed, Outlook, Report
 from polarbear.racing.jobs import Job, Key
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import attribution
-from polarbear.racing.planning import NO_INSTANCES
-from polarbear.racing.progress import Progress
 from polarbear.racing.race import Race
-from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
-from polarbear.racing.standing import to_go
-from polarbear.racing.state import FAILED
+from polarbear.racing.state import FAILED, Spent
+from polarbear.racing.status import RaceStatus, as_card
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import (
     identify,
@@ -65,7 +63,7 @@ WAIT = 1.0
 BLINK = 0.2
 """Seconds between two calls of the progress function, if there is no news."""
 
-Watch = Callable[[Progress], None]
+Watch = Callable[[RaceStatus], None]
 
 
 def race(
@@ -117,7 +115,7 @@ def race(
         and refuses others.
     progress
         Whether to tell standard error what happens; by default if it is a terminal. Or a function
-        that is called with a :class:`~polarbear.racing.progress.Progress` several times a second.
+        that is called with a :class:`RaceStatus` several times a second.
     accept_changes
         Whether to resume although instances, solvers or limits are not those that the store knows
         by these names. What changed is recorded. By default such a call is refused.
@@ -177,7 +175,7 @@ def conducted(
     return result
 
 
-class Result(Raced):
+class Result:
     """A race that was run, and can go on: it answers, takes more solvers, and closes its store.
 
     :func:`race` gives one. ``failures`` says why runs of a solver failed.
@@ -196,11 +194,76 @@ class Result(Raced):
         self._store = store
         self._executor = executor
         self._watch = watch
-        self._made = _count_runs(race)
         self._again = 0.0  # when to tell without news
         self._vigil = Vigil()
         self._n_kept = 0  # of the events in memory, if there is no store
         self._silence = Silence(setup.times[-1] if setup.clock in ("wall", "cpu") else 0.0)
+
+    @property
+    def status(self) -> RaceStatus:
+        """Where the race stands, as a record that can be printed, and written as JSON."""
+        return self.race.status
+
+    @property
+    def pareto(self) -> tuple[str, ...]:
+        """All algorithms but those that are dominated."""
+        return self.race.pareto
+
+    @property
+    def eliminated(self) -> dict[str, Eliminated]:
+        """The dominated algorithms, by which one and with which probability, in order."""
+        return self.race.eliminated
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the relation of every pair is known."""
+        return self.race.resolved
+
+    @property
+    def ended(self) -> str | None:
+        """Why the race ended."""
+        return self.race.ended
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """How much would be left to do."""
+        return self.race.outlook
+
+    @property
+    def rounds(self) -> int:
+        """The number of decisions."""
+        return self.race.rounds
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times at which the race compares algorithms."""
+        return self.race.times
+
+    @property
+    def n_runs(self) -> int:
+        """The number of runs made; one that was extended or made again counts each time."""
+        return self.race.n_runs
+
+    @property
+    def spent(self) -> Spent:
+        """The number of runs that were asked for, and the time of all of them."""
+        return self.race.spent
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """The posterior of the last decision: ratings of the algorithms that were racing then.
+
+        All algorithms are rated by ``polarbear.fit(result.runs, times=result.times)``.
+        """
+        return self.race.posterior
+
+    def verdict(self, algorithm: str) -> AlgorithmStatus:
+        """Return the status of an algorithm: member, equivalent, dominated, undecided, removed."""
+        return self.race.verdict(algorithm)
+
+    def statuses(self) -> list[AlgorithmStatus]:
+        """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
+        return self.race.statuses()
 
     @property
     def failures(self) -> dict[str, str]:
@@ -277,7 +340,6 @@ class Result(Raced):
         Returns how many were withdrawn.
         """
         number = self.race.withdraw(algorithm, instance, why=why, at=now_as_text())
-        self._made = _count_runs(self.race)
         self._keep()
         return number
 
@@ -319,14 +381,12 @@ class Result(Raced):
         self.close()
 
     def __str__(self) -> str:
-        more = "; with more of them the same call goes on"
-        ended = f"{self.ended}{more if self.ended == NO_INSTANCES else ''}"
-        said = f"{self.race}\n  ended       {ended}"
-        for name, why in self.failures.items():
-            said += f"\n  failed      {escape_text(name)}: {escape_lines(why)}"
-        return said
+        return str(self.status)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_card(str(self), self.statuses())
 
     # Inside
 
@@ -341,20 +401,21 @@ class Result(Raced):
         gone = sorted(self.race.removed - left)
         news += [f"{name} was removed: too many of its runs failed" for name in gone]
         if self.race.rounds > before:
-            left = to_go(self.race.state)
-            outlook = f"; {left}" if left else ""
+            status = RaceStatus.of(self.race.state)
+            forecast = status.describe_forecast()
             news.append(
-                f"round {self.race.rounds}: {self.spent.runs:,} runs, racing "
-                f"{format_list(self.pareto)}{outlook}"
+                f"round {status.n_rounds}: {status.spent.runs:,} runs, racing "
+                f"{format_list(status.pareto)}{f'; {forecast}' if forecast else ''}"
             )
-        self._say(*news, ended=None if jobs else self.ended)
+        self._say(*news)
         return jobs
 
-    def _say(self, *news: str, ended: str | None = None) -> None:
+    def _say(self, *news: str) -> None:
         """Call the progress function; without news at most every ``BLINK`` seconds."""
         start = time.monotonic()
+        ended = self.race.ended is not None
         if self._watch is not None and (news or ended or start >= self._again):
-            self._watch(Progress.of(self.race.state, self._made, news, ended))
+            self._watch(RaceStatus.of(self.race.state, news))
             end = time.monotonic()
             self._again = end + max(BLINK, 20 * (end - start))
 
@@ -365,13 +426,15 @@ class Result(Raced):
         except SolverError:
             kept = self.race.events[: self._n_kept] if self._store is None else self._store.read()
             self.race = Race.from_events(kept, fit=self.race.fit, keep=self._store is None)
-            self._made = _count_runs(self.race)
             raise
 
     def _keep(self) -> None:
         """What has happened is durable from here on."""
-        if self._store is not None and self.race.events:
-            self._store.append(self.race.events)
+        events = self.race.events
+        if self._store is not None and events:
+            changed = any(not isinstance(event, Report) for event in events)
+            status = RaceStatus.of(self.race.state) if changed else None
+            self._store.append(events, status=status)
             self.race.forget()
         self._n_kept = len(self.race.events)
 
@@ -401,7 +464,7 @@ class Result(Raced):
         self._say(*filter(None, [overdue]))
 
     def _take(self, made: RunOutcome) -> None:
-        known, named = self.race.n_runs, {*self.race.state.reasons}
+        named = {*self.race.state.reasons}
         self.race.tell(made.run, why=made.why, output=made.output)
         failed = made.run.status in FAILED
         found = np.size(made.run.time) > 0
@@ -417,7 +480,6 @@ class Result(Raced):
             if made.job.algorithm not in named:
                 name, instance = escape_text(made.job.algorithm), escape_text(made.job.instance)
                 warn(f"{name} on {instance}: {escape_text(odd)}")
-        self._made[made.job.algorithm] += self.race.n_runs - known
         for name in self.race.state.reasons.keys() - named:
             self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
 
@@ -435,11 +497,6 @@ def now_as_text() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _count_runs(race: Race) -> Counter[str]:
-    """How many runs of each algorithm count."""
-    return Counter(key.algorithm for key in race.state.told - race.state.withdrawn)
-
-
 def _watcher(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
     stream = sys.stderr if to is None else to
     if callable(progress):
@@ -447,8 +504,8 @@ def _watcher(progress: bool | Watch | None, to: TextIO | None = None) -> Watch |
     if progress is False or (progress is None and not stream.isatty()):
         return None
 
-    def told(progress: Progress) -> None:
-        for line in progress.news:
+    def told(status: RaceStatus) -> None:
+        for line in status.news:
             print(escape_text(line), file=stream, flush=True)
 
     return told

@@ -4,7 +4,7 @@ from collections import deque
 from math import inf, isfinite
 from typing import NamedTuple
 
-from polarbear.racing.progress import Progress
+from polarbear.racing.status import RaceStatus
 
 WINDOW = 600.0
 """Seconds over which the pace is measured: races get slower as runs get longer."""
@@ -53,18 +53,21 @@ class Pace:
         (start, few), (end, many) = self._seen[0], self._seen[-1]
         return (many - few) / (end - start) if end > start else 0.0
 
-    def remaining(self, progress: Progress) -> Remaining | None:
-        """How much is left; None if that cannot be told."""
-        if progress.outlook is None or not progress.open:
+    def remaining(self, status: RaceStatus) -> Remaining | None:
+        """Return how much is left; None if that cannot be told."""
+        if status.forecast is None or not status.n_open_pairs:
             return None
-        done = progress.since
-        least, runs, most = (max(runs - done, 0.0) for runs in progress.outlook.runs)
+        done = status.n_since_decision
+        least, runs, most = (max(runs - done, 0.0) for runs in status.forecast.runs)
         limit = None
-        if progress.instances is not None and progress.outlook.instances[1] > progress.instances:
+        if (
+            status.n_unused_instances is not None
+            and status.forecast.instances[1] > status.n_unused_instances
+        ):
             limit = "instances"
-        allowed = progress.rules.max_runs
+        allowed = status.rules.max_runs
         if allowed is not None:
-            left = allowed - progress.spent.runs + sum(progress.wanted.values())
+            left = allowed - status.spent.runs + status.n_wanted
             limit = "max_runs" if left < runs else limit
             least, runs, most = (min(value, left) for value in (least, runs, most))
         speed = self.per_second

@@ -14,7 +14,7 @@ from typing import Any, Self
 from polarbear._text import escape_text, format_count, format_list, format_unit
 from polarbear.errors import require
 from polarbear.live.pace import Pace, Remaining, duration
-from polarbear.racing.progress import Progress
+from polarbear.racing.status import RaceStatus
 
 EVENTS = 100
 """The number of news lines kept; as many are shown as there is space for."""
@@ -44,7 +44,7 @@ ROOMY = 20
 
 
 class Screen:
-    """Shows the progress of a race: a context, inside of which it is called with each progress.
+    """Shows a race in the terminal: a context, called with each status of the race.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Screen:
         self._pace = Pace()
         self._start = time.monotonic()
         self._events: deque[tuple[str, str]] = deque(maxlen=EVENTS)
-        self._last: Progress | None = None
+        self._last: RaceStatus | None = None
         self._warnings: dict[str, tuple[Any, ...]] = {}
         self._drawing = False
         self._before: Any = None
@@ -97,12 +97,12 @@ class Screen:
         for told in self._warnings.values():  # they are gone with the screen
             warnings.showwarning(*told)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, status: RaceStatus) -> None:
         """Show this."""
-        self._pace.seen(time.monotonic(), sum(progress.runs.values()))
-        for line in progress.news:
+        self._pace.seen(time.monotonic(), status.n_runs)
+        for line in status.news:
             self.note(line)
-        self._last = progress
+        self._last = status
         self._draw()
 
     def note(self, line: str) -> None:
@@ -132,19 +132,19 @@ class Screen:
 
     # What is drawn
 
-    def picture(self, progress: Progress, height: int) -> Any:
+    def picture(self, status: RaceStatus, height: int) -> Any:
         """Everything in a number of lines: algorithms first, then the latest news."""
-        rows = self._rows(progress)
+        rows = self._rows(status)
         room = height - 3  # without the first line, that of columns, and the last
-        facts = self._facts(progress, room)
+        facts = self._facts(status, room)
         blank = [self._text("")] if height >= ROOMY else []
         free = room - len(facts) - 3 * len(blank)
         most = max(min(len(rows), max(free - 3, free // 2 + 1)), 1)
         events = self._latest(free - most)
         lines = [
-            self._head(progress),
+            self._head(status),
             *blank,
-            self._algorithms(progress, rows, most),
+            self._algorithms(status, rows, most),
             *blank,
             *facts,
             *blank,
@@ -153,14 +153,14 @@ class Screen:
         ]
         return self._group(*lines)
 
-    def _head(self, progress: Progress) -> Any:
+    def _head(self, status: RaceStatus) -> Any:
         head = self._line()
         head.append(f"polarbear {escape_text(self._title)}", style="bold")
-        head.append(f"  round {progress.rounds + 1}" if not progress.ended else "  ended")
+        head.append(f"  round {status.n_rounds + 1}" if not status.ended else "  ended")
         head.append(f"  {duration(time.monotonic() - self._start)}", style="dim")
         return head
 
-    def _algorithms(self, progress: Progress, rows: list[tuple[str, str, str]], most: int) -> Any:
+    def _algorithms(self, status: RaceStatus, rows: list[tuple[str, str, str]], most: int) -> Any:
         """A line for each, those that still race first; the last line tells of those left out."""
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
         for name in ("algorithm", "status"):
@@ -168,12 +168,12 @@ class Screen:
         for name in ("runs", "asked for"):
             table.add_column(name, justify="right", no_wrap=True, header_style="dim")
         kept = rows if len(rows) <= most else rows[: most - 1]
-        for name, status, style in kept:
-            wanted = progress.wanted.get(name, 0)
+        for name, words, style in kept:
+            wanted = status.wanted.get(name, 0)
             table.add_row(
                 self._line(escape_text(name), style),
-                self._line(escape_text(status), style),
-                self._text(f"{progress.runs.get(name, 0):,}", style=style),
+                self._line(escape_text(words), style),
+                self._text(f"{status.runs.get(name, 0):,}", style=style),
                 self._text(f"{wanted:,}" if wanted else "", style=style),
             )
         if len(kept) < len(rows):
@@ -184,26 +184,25 @@ class Screen:
         """Text that is cut and not wrapped: a line is a line."""
         return self._text(text, style=style, no_wrap=True, overflow="ellipsis")
 
-    def _rows(self, progress: Progress) -> list[tuple[str, str, str]]:
+    def _rows(self, status: RaceStatus) -> list[tuple[str, str, str]]:
         """Name, status, style: candidates, then eliminated ones with the latest first."""
         marks = MARKS if self._console.encoding.startswith("utf") else PLAIN
-        latest_out = [one for one in reversed(progress.statuses) if not one.is_candidate]
-        candidates = [one for one in progress.statuses if one.is_candidate]
+        latest_out = [one for one in reversed(status.statuses) if not one.is_candidate]
+        candidates = [one for one in status.statuses if one.is_candidate]
         ordered = sorted([*candidates, *latest_out], key=lambda one: KINDS.index(one.status))
         return [
             (one.algorithm, f"{marks[one.status]} {one.brief()}", STYLES[one.status])
             for one in ordered
         ]
 
-    def _facts(self, progress: Progress, room: int) -> list[Any]:
+    def _facts(self, status: RaceStatus, room: int) -> list[Any]:
         """What is known of the race as a whole: long lines are wrapped if there is room for it."""
-        made, wanted = sum(progress.runs.values()), sum(progress.wanted.values())
         facts = {
-            "Pareto set": format_list([escape_text(name) for name in progress.pareto]),
-            "open": f"{format_count(progress.open, 'pair')} not settled yet",
-            "runs": f"{made:,} made, {wanted:,} asked for and not in yet",
-            "to go": _to_go(self._pace.remaining(progress), progress),
-            "spent": _spent(progress),
+            "Pareto set": format_list([escape_text(name) for name in status.pareto]),
+            "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",
+            "runs": f"{status.n_runs:,} made, {status.n_wanted:,} asked for and not in yet",
+            "to go": _to_go(self._pace.remaining(status), status),
+            "spent": _spent(status),
         }
         wrapped = [line for fact in facts.items() for line in self._wrapped(*fact)]
         if len(wrapped) <= room // 2:
@@ -237,11 +236,11 @@ class Screen:
         return line
 
 
-def _to_go(left: Remaining | None, progress: Progress) -> str:
-    if progress.ended and progress.open:
-        return f"the race ended ({progress.ended}) before all pairs were settled"
-    if progress.ended or not progress.open:
-        return "nothing" if progress.ended else "the last runs of this round"
+def _to_go(left: Remaining | None, status: RaceStatus) -> str:
+    if status.ended and status.n_open_pairs:
+        return f"the race ended ({status.ended}) before all pairs were settled"
+    if status.ended or not status.n_open_pairs:
+        return "nothing" if status.ended else "the last runs of this round"
     if left is None:
         return "that can be told after the first rounds"
     when = "" if left.seconds is None else f", about {duration(left.seconds)} at this pace"
@@ -256,9 +255,9 @@ def _many(number: float) -> str:
     return f"{number:,.0f}" if number < 1e9 else "endlessly many"
 
 
-def _spent(progress: Progress) -> str:
-    unit = f" {format_unit(progress.clock, 'time')}"
-    rules, spent = progress.rules, progress.spent
+def _spent(status: RaceStatus) -> str:
+    unit = f" {format_unit(status.clock, 'time')}"
+    rules, spent = status.rules, status.spent
     parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
     if isinstance(rules.deadline, float):
         parts.append(f"{duration(max(rules.deadline - time.time(), 0))} until the deadline")

@@ -1,5 +1,7 @@
 """Read the posterior, the algorithms and the times of a figure from a posterior or a race."""
 
+from typing import TYPE_CHECKING, TypeGuard, Union
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,23 +11,20 @@ from polarbear.inference.posterior import Posterior
 from polarbear.plots.colours import Cast
 from polarbear.racing.events import Event
 from polarbear.racing.race import Race
-from polarbear.racing.raced import Raced
 from polarbear.racing.state import runs_in
+
+if TYPE_CHECKING:
+    from polarbear.coordinator.run_race import Result
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-RaceSource = Race | Raced
-"""A race, or a result of :func:`polarbear.race` or :func:`polarbear.replay`."""
 
-PosteriorSource = Posterior | RaceSource
+class ReadOnce:
+    """A race whose events are read from its store once."""
 
-
-class ReadOnce(Raced):
-    """A race that reads its events from the store once and keeps them."""
-
-    def __init__(self, source: Raced) -> None:
+    def __init__(self, source: "Result") -> None:
         self.race, self._events = source.race, source.events
         self._runs: Runs | None = None
 
@@ -42,12 +41,22 @@ class ReadOnce(Raced):
         return self._runs
 
 
+RaceSource = Union[Race, ReadOnce, "Result"]
+"""A race, or what :func:`polarbear.race` and :func:`polarbear.replay` return."""
+
+PosteriorSource = Union[Posterior, Race, ReadOnce, "Result"]
+
+
+def is_race(source: object) -> TypeGuard[RaceSource]:
+    """Whether this is a race, or holds one, as results do."""
+    return isinstance(getattr(source, "race", source), Race)
+
+
 def get_race(source: RaceSource) -> Race:
     """Return the race of a figure's argument."""
-    if isinstance(source, Race):
-        return source
-    if isinstance(source, Raced):
-        return source.race
+    race = getattr(source, "race", source)
+    if isinstance(race, Race):
+        return race
     raise DataError(
         f"a figure of a race takes a race, not {type(source).__name__}: pass a Race, or the "
         "result of race(...) or replay(...)"
@@ -58,8 +67,8 @@ def get_posterior(source: PosteriorSource) -> Posterior | None:
     """Return the posterior, or None of a race without a decision."""
     if isinstance(source, Posterior):
         return source
-    if isinstance(source, Race | Raced):
-        return source.posterior
+    if is_race(source):
+        return get_race(source).posterior
     raise DataError(
         f"a figure of ratings takes a posterior or a race, not {type(source).__name__}"
         + (": make one with fit(...)" if isinstance(source, Runs) else "")

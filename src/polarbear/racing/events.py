@@ -310,6 +310,12 @@ Event = (
     | Ended
 )
 
+Report = Told | Failed | Hosted | Identified
+"""Events that bring facts about runs: with them alone a race stands as it did before."""
+
+NO_INSTANCES = "no instances left"
+"""Why a race ends that has run on all of its instances."""
+
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 

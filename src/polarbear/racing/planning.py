@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
 
-from polarbear.racing.events import Asked
+from polarbear.racing.events import NO_INSTANCES, Asked
 from polarbear.racing.jobs import Job, Key, job
 from polarbear.racing.state import Limit, Spent, State
 
@@ -23,8 +23,6 @@ class Wish(NamedTuple):
     horizon: float
     extends: int | None = None
 
-
-NO_INSTANCES = "no instances left"
 
 LONGER = 4
 """A run that is made again is so many times as long: the shorter ones cost little beside it."""

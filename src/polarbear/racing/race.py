@@ -10,7 +10,6 @@ it was interrupted.
    ``tell`` nor who ran what matters.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
@@ -58,8 +57,8 @@ from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import withdrawal
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.racing.standing import as_card, described, status_of, statuses_of
 from polarbear.racing.state import Basis, Spent, State, apply, begin, runs_in
+from polarbear.racing.status import RaceStatus, as_card, statuses_in
 
 
 class Race:
@@ -371,6 +370,16 @@ class Race:
         return self._state
 
     @property
+    def status(self) -> RaceStatus:
+        """Where the race stands, as a record that can be printed, and written as JSON."""
+        return RaceStatus.of(self._assessed())
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times at which the race asks who is ahead."""
+        return self._state.times
+
+    @property
     def fit(self) -> Fit:
         """How it makes a posterior."""
         return self._fit
@@ -417,15 +426,9 @@ class Race:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why runs failed, by algorithm: each reason with its number of runs and instances.
-
-        Runs that hung, and runs of an algorithm that has never found anything, are among them.
-        """
+        """Why runs failed, hung or found nothing, by algorithm: reasons with numbers of runs."""
         state = self._state
-        if not state.reasons:
-            return {}
-        n_runs = Counter(key.algorithm for key in state.told - state.withdrawn)
-        return describe_failures(state.reasons, n_runs, state.eliminated)
+        return describe_failures(state.reasons, state.n_runs, state.eliminated)
 
     @property
     def outlook(self) -> Outlook | None:
@@ -445,7 +448,7 @@ class Race:
     @property
     def n_runs(self) -> int:
         """The number of runs made; one that was extended or made again counts each time."""
-        return len(self._state.told) - len(self._state.withdrawn)
+        return self._state.n_runs.total()
 
     @property
     def runs(self) -> Runs:
@@ -466,19 +469,15 @@ class Race:
 
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
         """
-        return status_of(self._assessed(), self._known(algorithm))
+        name = self._known(algorithm)
+        return next(one for one in self.statuses() if one.algorithm == name)
 
     def statuses(self) -> list[AlgorithmStatus]:
-        """Return the status of every algorithm: candidates, then eliminated, then removed ones.
-
-        >>> race = Race(["a", "b"], [1, 2], direction="minimize")
-        >>> [str(one) for one in race.statuses()]
-        ['a is undecided: not settled with b', 'b is undecided: not settled with a']
-        """
-        return statuses_of(self._assessed())
+        """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
+        return statuses_in(self._assessed())
 
     def __str__(self) -> str:
-        return described(self._state)
+        return str(RaceStatus.of(self._state))
 
     __repr__ = __str__
 

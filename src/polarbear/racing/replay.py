@@ -17,26 +17,23 @@ from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
 from polarbear.racing.model import FitOptions
 from polarbear.racing.race import Race
-from polarbear.racing.raced import Raced
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
 
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
-@dataclass(frozen=True, repr=False)
-class Replay(Raced):
-    """How a race over recorded runs went, and what it would have cost to run everything.
+class Replay(Race):
+    """A race over recorded runs at its end, and what it would have cost to run everything.
+
+    :func:`replay` makes one. It answers like any :class:`Race`.
 
     Attributes
     ----------
-    race
-        The race at its end; :meth:`Race.verdict` says how each algorithm stands.
     full
         What every algorithm costs, run once on every instance until the last time.
     """
 
-    race: Race
     full: Spent
 
     @property
@@ -50,7 +47,7 @@ class Replay(Raced):
         return int(np.count_nonzero(self.runs.until > 0))
 
     def __str__(self) -> str:
-        runs, chosen = self.runs, self.race.chosen
+        runs, chosen = self.runs, self.chosen
         answer = (
             f"  pareto      {format_list(self.pareto)}\n"
             f"  eliminated  {format_list(list(self.eliminated))}\n"
@@ -111,7 +108,7 @@ def replay(
     place: dict[tuple[str, str], list[int]] = {}
     for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):
         place.setdefault((runs.algorithms[codes[0]], runs.instances[codes[1]]), []).append(k)
-    race = Race(
+    race = Replay(
         runs.algorithms,
         at,
         direction=runs.direction,
@@ -126,7 +123,8 @@ def replay(
             race.tell(_answer(job, runs, place.get((job.algorithm, job.instance), [])))
     # Of several repetitions any one could have been drawn, so they cost what they do on average.
     cost = [sum(min(float(runs.until[k]), at[-1]) for k in ks) / len(ks) for ks in place.values()]
-    return Replay(race, Spent(len(place), float(sum(cost))))
+    race.full = Spent(len(place), float(sum(cost)))
+    return race
 
 
 class Outcome(NamedTuple):

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from polarbear._text import format_count, format_duration
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
@@ -39,6 +38,7 @@ from polarbear.racing.events import (
     Offered,
     Outlook,
     Removed,
+    Report,
     Started,
     Superseded,
     Told,
@@ -136,6 +136,8 @@ class State:
     cursor: Counter[str] = field(default_factory=Counter)  # so many of `order` are behind it
 
     told: set[Key] = field(default_factory=set)
+    n_runs: Counter[str] = field(default_factory=Counter)  # told and not withdrawn, by algorithm
+    n_answered: int = 0  # told and asked for
     wanted: dict[Key, Job] = field(default_factory=dict)
     promised: set[Key] = field(default_factory=set)  # asked for, ever
     limits: dict[str, Limit] = field(default_factory=dict)
@@ -160,12 +162,6 @@ class State:
     round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
     basis: Basis | None = None
-
-    def describe_spent(self) -> str:
-        """The runs that were made, with those that were asked for if more, and their time."""
-        made = len(self.told & self.promised)
-        more = f" of {self.spent_runs:,} asked for" if made < self.spent_runs else ""
-        return f"{format_count(made, 'run')}{more}, {format_duration(self.spent_time, self.clock)}"
 
     @property
     def spent(self) -> Spent:
@@ -285,7 +281,7 @@ def begin(event: Started) -> State:
 
 def apply(state: State, event: Event) -> None:
     """Change the state by an event: there is no other way to change it."""
-    if not isinstance(event, Told | Failed | Hosted | Identified):
+    if not isinstance(event, Report):
         state.ended = None
     match event:
         case Started():
@@ -418,7 +414,7 @@ def _reopen(state: State) -> None:
     _look_again(state)
     state.need.clear()
     state.cursor.clear()  # instances that told nothing may do so now
-    state.news = bool(state.told - state.withdrawn)
+    state.news = state.n_runs.total() > 0
 
 
 def _withdraw(state: State, event: Withdrawn) -> None:
@@ -431,6 +427,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     pending = [key for tickets in state.out.values() for key in tickets if key[:2] in pairs]
     _cancel(state, pending, -1)
     keys = {key for key in state.told if key[:2] in pairs}
+    state.n_runs -= Counter(key.algorithm for key in keys - state.withdrawn)
     state.withdrawn |= keys
     state.superseded |= keys
     state.no_longer -= pairs
@@ -439,8 +436,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
         state.failures[algorithm] = 0
     withdraw_failures(state.reasons, pairs)
     # Where no run of a solver counts any more, other code may come under its name.
-    counting = {key.algorithm for key in state.told - state.withdrawn}
-    solvers = {name: own for name, own in state.identity.solvers.items() if name in counting}
+    solvers = {name: own for name, own in state.identity.solvers.items() if state.n_runs[name]}
     state.identity = replace(state.identity, solvers=solvers)
     if not state.endless:
         state.dropped.update(event.instances)
@@ -485,7 +481,10 @@ def _ask(state: State, job: Job, round_: int) -> None:
 
 def _receive(state: State, run: Run) -> None:
     key = key_of(run)
-    state.told.add(key)
+    if key not in state.told:
+        state.told.add(key)
+        state.n_runs[key.algorithm] += 1
+        state.n_answered += key in state.promised
     state.wanted.pop(key, None)
     for tickets in state.out.values():
         if key in tickets:

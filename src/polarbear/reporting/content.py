@@ -27,12 +27,11 @@ from polarbear.plots.arguments import (
     get_posterior,
     get_race,
     get_times,
+    is_race,
 )
 from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
-from polarbear.racing.raced import Raced
-from polarbear.racing.replay import Replay
-from polarbear.reporting.history import history, origin, stands
+from polarbear.reporting.history import describe_end, history, origin
 from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
@@ -76,14 +75,14 @@ def make_document(
     >>> content["title"], content["algorithms"]
     ('Three algorithms', ['a1', 'a2', 'a3'])
     """
-    if not isinstance(subject, Posterior | Race | Raced):
+    if not isinstance(subject, Posterior) and not is_race(subject):
         raise DataError(
             f"a report takes a posterior or a race, not {type(subject).__name__}: "
             "make a posterior of runs with fit(...)"
         )
     posterior = get_posterior(subject)
     racing = None if isinstance(subject, Posterior) else subject
-    if isinstance(racing, Raced) and not isinstance(racing, Replay):
+    if racing is not None and not isinstance(racing, Race | ReadOnce):
         racing = ReadOnce(racing)
     if alpha is None:
         alpha = 0.99 if racing is None else get_race(racing).rules.alpha
@@ -154,7 +153,7 @@ def _collect_verdict(
         sentences_data.append(
             {"algorithm": names.index(name), "status": verdict.status, "text": f"{verdict}."}
         )
-    state = stands(racing)
+    state = describe_end(race.status)
     summary = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
         summary = f"{count_members(len(race.pareto), len(names))} {summary}"

@@ -16,7 +16,7 @@ from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Decided, Removed, Told
 from polarbear.racing.replay import Replay
 from polarbear.racing.rules import Rules
-from polarbear.racing.standing import to_go
+from polarbear.racing.status import RaceStatus
 from polarbear.reporting.packing import pack_array
 
 
@@ -91,55 +91,52 @@ def _allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]
 
 
 def _facts(source: RaceSource) -> dict[str, str]:
-    """Where the race stands."""
+    """Return where the race stands, as labels and texts of the page."""
     race = get_race(source)
-    state = race.state
-    facts = {"stands": stands(source), "racing": format_list(race.pareto, limit=30)}
-    if race.chosen:
-        facts["chosen"] = format_list(race.chosen, limit=30)
-    facts["error"] = race.rules.guarantee
+    status = race.status
+    facts = {"stands": describe_end(status), "racing": format_list(status.pareto, limit=30)}
+    if status.chosen:
+        facts["chosen"] = format_list(status.chosen, limit=30)
+    facts["error"] = status.rules.guarantee
     if isinstance(source, Replay):
-        full = format_duration(source.full.time, state.clock)
+        full = format_duration(source.full.time, status.clock)
         used = f"{source.used:,} of {format_count(source.full.runs, 'recorded run')}"
-        facts["spent"] = f"{used}, {format_duration(race.spent.time, state.clock)} of {full}"
+        facts["spent"] = f"{used}, {format_duration(status.spent.time, status.clock)} of {full}"
         facts["saved"] = f"{round(100 * source.saved)} % of the time"
     else:
-        facts["spent"] = state.describe_spent()
-    again = race.n_runs - len(source.runs)
+        facts["spent"] = status.describe_spent()
+    again = status.n_runs - len(source.runs)
     if again:
         facts["made again"] = (
             f"{format_count(again, 'run')}, for longer or after a failure: of these only the last "
             "counts"
         )
-    if race.rounds:
-        facts["rounds"] = (
-            f"{format_count(race.rounds, 'round')} on {format_count(len(state.order), 'instance')}"
-        )
-        if race.posterior and race.posterior.instances < len(state.order):
+    if status.n_rounds:
+        instances = format_count(status.n_instances, "instance")
+        facts["rounds"] = f"{format_count(status.n_rounds, 'round')} on {instances}"
+        if race.posterior and race.posterior.instances < status.n_instances:
             rest = format_count(race.posterior.instances, "instance")
             facts["ratings"] = f"of those who are racing, from the {rest} they have run on"
-    for name, why in race.failures.items():
+    for name, why in status.failures.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
-    if state.wanted and not race.ended:
-        facts["under way"] = format_count(len(state.wanted), "run")
-    if state.open and race.rounds:
-        known = len(state.racing) * (len(state.racing) - 1) // 2
-        facts["open"] = (
-            f"{len(state.open):,} of {format_count(known, 'pair')} of those who are racing"
-        )
-        if race.outlook is not None:
-            facts["to go"] = to_go(state)
+    if status.n_wanted and not status.ended:
+        facts["under way"] = format_count(status.n_wanted, "run")
+    if status.n_open_pairs and status.n_rounds:
+        n = len(status.pareto)
+        pairs = format_count(n * (n - 1) // 2, "pair")
+        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of those who are racing"
+        if status.forecast is not None:
+            facts["to go"] = status.describe_forecast()
     return facts
 
 
-def stands(source: RaceSource) -> str:
-    """Whether the race is over, and why."""
-    race = get_race(source)
-    if race.rounds and race.resolved:
+def describe_end(status: RaceStatus) -> str:
+    """Return whether the race is over, and why."""
+    if status.n_rounds and status.resolved:
         return "resolved: the relation of every pair is known"
-    if race.ended not in (None, "resolved"):
-        return f"ended before everything was resolved: {race.ended}"
-    return "under way" if race.rounds else "nothing is decided yet"
+    if status.ended not in (None, "resolved"):
+        return f"ended before everything was resolved: {status.ended}"
+    return "under way" if status.n_rounds else "nothing is decided yet"
 
 
 def origin(source: RaceSource) -> dict[str, str]:

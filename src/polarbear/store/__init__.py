@@ -6,13 +6,11 @@ The coordinator, the live page and the command line import this package; it impo
 from polarbear.store.log import ConflictingRun, Store
 from polarbear.store.merging import Merged, merge
 from polarbear.store.opening import open_store
-from polarbear.store.overview import Overview
 from polarbear.store.repair import RepairSummary, repair_store
 
 __all__ = [
     "ConflictingRun",
     "Merged",
-    "Overview",
     "RepairSummary",
     "Store",
     "merge",

@@ -164,26 +164,34 @@ def decode_event(row: Sequence[Any], seed: int | None) -> Event | str:
 
 def decode_run_row(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | str:
     """Return the run in a row of ``runs`` joined with ``trajectories``, or its defect in words."""
-    seq, kind, algorithm, instance, repetition, status, until, n_improvements = row[:8]
-    crc, data, data_crc = row[8:]
+    stored = decode_run_facts(row[:9], names)
+    data, data_crc = row[9:]
+    if isinstance(stored, str):
+        return stored
+    if not isinstance(data, bytes) or _checksum(row[0], data) != data_crc:
+        return "has lost its trajectory, or it is damaged"
+    if len(data) != IMPROVEMENT_BYTES * row[7]:
+        return "is not a run"
+    return stored._replace(run=stored.run._replace(trajectory=data))
+
+
+def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | str:
+    """Return the run in a row of ``runs`` without its trajectory, or its defect in words."""
+    *fields, crc = row
     try:
-        intact = crc32(_RUN.pack(*row[:8])) == crc
+        intact = crc32(_RUN.pack(*fields)) == crc
     except (error, TypeError, OverflowError):  # not even numbers
         intact = False
     if not intact:
         return "is damaged"
-    if not isinstance(data, bytes) or _checksum(seq, data) != data_crc:
-        return "has lost its trajectory, or it is damaged"
+    _, kind, algorithm, instance, repetition, code, until, _ = fields
     if algorithm not in names or instance not in names:
         return "has lost a name, or it is damaged"
-    if status not in STATUS_OF_CODE or kind not in RUN_EVENTS:
+    if code not in STATUS_OF_CODE or kind not in RUN_EVENTS:
         return "is not a run"
-    if len(data) != IMPROVEMENT_BYTES * n_improvements:
-        return "is not a run"
-    own = STATUS_OF_CODE[status]
-    return StoredRun(
-        kind, EncodedRun(names[algorithm], names[instance], repetition, until, own, data)
-    )
+    status = STATUS_OF_CODE[code]
+    run = EncodedRun(names[algorithm], names[instance], repetition, until, status, b"")
+    return StoredRun(kind, run)
 
 
 def check_run_event(stored: StoredRun, *, arrays: bool = False) -> Told | Imported | str:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol
 from polarbear.errors import StoreError
 from polarbear.store.codec import Head, describe_holder, encode_holder
 
-FORMAT = 1
-"""The number of this set of tables; raise it with a step in ``sqlite.UPGRADES``."""
+FORMAT = 2
+"""The number of the present set of tables; raise it whenever ``TABLES`` changes."""
 
 TABLES = {
     "head": "id {integer} PRIMARY KEY CHECK (id = 1), "
@@ -28,8 +28,22 @@ TABLES = {
     "trajectories": "seq {integer} PRIMARY KEY, data {blob} NOT NULL, crc {integer} NOT NULL",
     "remarks": "seq {integer} NOT NULL, body {blob} NOT NULL, crc {integer} NOT NULL, "
     "PRIMARY KEY (seq, crc)",
+    "status": "id {integer} PRIMARY KEY CHECK (id = 1), seq {integer} NOT NULL, "
+    "body {blob} NOT NULL, crc {integer} NOT NULL",
 }
 """The number ``seq`` orders the events of all tables: 1, 2, 3, ... without a gap."""
+
+FIRST_FORMAT = {"status": 2}
+"""The format with which a table came; the others are in every format."""
+
+
+def tables_of(format_: int, *, after: int = 0) -> dict[str, str]:
+    """Return the columns of the tables of a format, without those of format ``after``."""
+    return {
+        name: columns
+        for name, columns in TABLES.items()
+        if after < FIRST_FORMAT.get(name, 1) <= format_
+    }
 
 
 class Statement(NamedTuple):
@@ -51,6 +65,8 @@ class Database(Protocol):
     head: Head
     """The head after the last write; if read-only, the head when the store was opened."""
     read_only: bool
+    format: int
+    """The format of its tables: an earlier one only while it is not written to."""
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""

@@ -33,6 +33,7 @@ from polarbear.racing.events import (
 from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.jobs import Key
 from polarbear.racing.model import Model
+from polarbear.racing.status import RaceStatus
 from polarbear.store.codec import (
     Head,
     StoredEvent,
@@ -49,7 +50,7 @@ from polarbear.store.codec import (
 from polarbear.store.counting import Counts, add_counts, read_counts
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.origins import Origins
-from polarbear.store.overview import Overview, overview
+from polarbear.store.race_status import keep_status, read_status
 from polarbear.store.reading import (
     EVENTS,
     EVENTS_OF_KIND,
@@ -116,11 +117,12 @@ class Store:
             database.close()
             raise
 
-    def append(self, events: Iterable[Event]) -> None:
+    def append(self, events: Iterable[Event], *, status: RaceStatus | None = None) -> None:
         """Store these events durably, all of them or none.
 
         A run that is stored already is not stored again. After an error the same call may be made
-        again.
+        again. ``status``: of the race after these events, kept in the same transaction. With it,
+        :meth:`status` need not replay the events.
         """
         batch = [encode_event(event) for event in events]
         with self._lock:
@@ -132,9 +134,9 @@ class Store:
             fresh = self._drop_written(batch)
             try:
                 try:
-                    self._write(fresh, [])
+                    self._write(fresh, [], status)
                 except Conflict:
-                    self._write(*self._split_conflicts(fresh))
+                    self._write(*self._split_conflicts(fresh), status)
             except Conflict:
                 raise StoreError(
                     f"{self.name}: an index is damaged; {advise_repair(self.name)}"
@@ -195,11 +197,15 @@ class Store:
             conflicts.append(ConflictingRun(seq, event))
         return conflicts
 
-    def status(self) -> Overview:
-        """Where the race stands, without reading trajectories."""
+    def status(self) -> RaceStatus:
+        """Return where the race stands, without reading trajectories.
+
+        It is the status that was kept with the last decision, with the numbers of runs that came
+        in since. The events are replayed if there is none.
+        """
         with self._lock:
             self._check_usable()
-            return overview(self._database)
+            return read_status(self._database)
 
     def origins(self) -> Origins:
         """Return the solvers, limits, hosts and software versions of the runs."""
@@ -372,7 +378,10 @@ class Store:
         return names
 
     def _write(
-        self, batch: Sequence[StoredEvent | StoredRun], conflicts: Sequence[tuple[Any, ...]]
+        self,
+        batch: Sequence[StoredEvent | StoredRun],
+        conflicts: Sequence[tuple[Any, ...]],
+        status: RaceStatus | None = None,
     ) -> None:
         """Write all rows in one transaction."""
         if not batch and not conflicts:
@@ -398,6 +407,7 @@ class Store:
             Statement("INSERT INTO trajectories VALUES (?, ?, ?)", trajectories),
             Statement("INSERT INTO events VALUES (?, ?, ?, ?)", events),
             Statement("INSERT INTO remarks VALUES (?, ?, ?) ON CONFLICT DO NOTHING", conflicts),
+            keep_status(status, last + len(batch)),
         ]
         self._database.write([s for s in statements if s.rows], last + len(batch))
         self._ids.update({row[1].decode(): row[0] for row in new})

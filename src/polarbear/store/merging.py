@@ -161,9 +161,9 @@ def _started(store: Store) -> Started:
 def _new_members(into: Store, stores: list[Store]) -> Iterator[Event]:
     """Yield events for algorithms that ``into`` lacks; one removed in all stores stays removed."""
     own = into.status()
-    here = {*own.racing, *own.eliminated, *own.removed}
+    here = {*own.pareto, *own.eliminated, *own.removed}
     seen = [store.status() for store in stores]
-    present = {name for site in seen for name in (*site.racing, *site.eliminated)}
+    present = {name for site in seen for name in (*site.pareto, *site.eliminated)}
     gone = {name for site in seen for name in site.removed} - present
     for name in sorted((present | gone) - here, key=natural_sort_key):
         yield Added(name)

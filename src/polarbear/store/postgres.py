@@ -17,7 +17,6 @@ from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
-    TABLES,
     TAKE_OVER,
     Conflict,
     Statement,
@@ -25,6 +24,7 @@ from polarbear.store.database import (
     encode_this_process,
     replaced_writer_error,
     second_writer_error,
+    tables_of,
 )
 
 RECONNECT_SECONDS = 60.0
@@ -70,7 +70,7 @@ class PostgreSQL:
         self.read_only = read_only
         self._connection: Any = None
         self._backend = 0
-        self.head = Head.of(0, 0, b"")
+        self.head, self.format = Head.of(0, 0, b""), FORMAT
         self._entered = False
         try:
             with self._translate_errors():
@@ -171,11 +171,12 @@ class PostgreSQL:
                 raise StoreError(f"{self.name}: there is no such race in this database")
             self._build()
         version = self._execute("SELECT number FROM format").fetchone()[0]
-        if version != FORMAT:
+        if version > FORMAT:
             raise StoreError(
                 f"{self.name} has format {version}, but this program has format {FORMAT}: "
                 "use the PolarBear that wrote it, and merge into a new race"
             )
+        self.format = int(version)
         if self.read_only:
             self.head = Head(*self._execute(HEAD).fetchone())
             return
@@ -186,10 +187,11 @@ class PostgreSQL:
             self._refresh_head()
             return
         with self._connection.transaction():
+            self._upgrade(self.format)
             old = Head(*self._execute(HEAD + " FOR UPDATE").fetchone())
             new = Head.of(old.epoch + 1, old.last, encode_this_process())
             self._execute(TAKE_OVER, new)
-        self.head = new
+        self.head, self.format = new, FORMAT
         self._entered = True
 
     def _build(self) -> None:
@@ -197,12 +199,18 @@ class PostgreSQL:
         with self._connection.transaction():
             self._execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             self._execute("SELECT pg_advisory_xact_lock(1347374146)")
-            for name, columns in TABLES.items():
-                self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns.format(**_TYPES)})")
             self._execute("CREATE TABLE IF NOT EXISTS format (number integer PRIMARY KEY)")
             self._execute("INSERT INTO format VALUES (?) ON CONFLICT DO NOTHING", [FORMAT])
+            self._upgrade(0)
             first = "INSERT INTO head VALUES (1, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
             self._execute(first, Head.of(0, 0, b""))
+
+    def _upgrade(self, old: int) -> None:
+        """Make the tables that came after a format."""
+        for name, columns in tables_of(FORMAT, after=old).items():
+            self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns.format(**_TYPES)})")
+        if old < FORMAT:
+            self._execute("UPDATE format SET number = ?", [FORMAT])
 
     def _lock(self) -> None:
         """Take the lock; wait for a session that is ending, and end our earlier one."""

@@ -36,8 +36,6 @@ from polarbear.store.log import CHUNK, Store
 from polarbear.store.reading import EVENTS, RUNS, decode_rows, read_seed
 from polarbear.store.sqlite import (
     APPLICATION,
-    MEMORY,
-    UPGRADES,
     SQLite,
     beside,
     connect,
@@ -320,14 +318,6 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
             ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
             if ours and version > FORMAT:
                 raise StoreError(newer_format(str(path), version))
-            if ours and version in UPGRADES:
-                copy = sqlite3.connect(MEMORY, isolation_level=None)
-                connection.backup(copy)
-                connection.close()
-                connection = copy
-                for step in range(version, FORMAT):
-                    for statement in UPGRADES[step]:
-                        connection.execute(statement)
         return connection
     except BaseException:
         connection.close()

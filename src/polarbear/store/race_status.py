@@ -1,0 +1,174 @@
+"""The status of a race in a store: written with each decision, read without any trajectory.
+
+The row ``status`` holds the status after an event. Runs and failures that came later change numbers
+alone, which are read from the counts of runs. If the row is missing, or the race has gone on
+without it, the events are replayed, with runs but without their trajectories.
+"""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from polarbear.data.names import natural_sort_key
+from polarbear.data.run import Status
+from polarbear.errors import PolarBearError, StoreError
+from polarbear.racing.events import Event, Failed, Started, fitting_in
+from polarbear.racing.failures import Reasons, add_failure, describe_failures
+from polarbear.racing.state import State, apply, begin
+from polarbear.racing.status import RaceStatus, StoreFacts
+from polarbear.store.codec import (
+    STATUS_OF_CODE,
+    blob_row,
+    decode_event,
+    decode_name,
+    decode_run_facts,
+    describe_holder,
+)
+from polarbear.store.counting import read_counts
+from polarbear.store.database import Database, Statement
+from polarbear.store.reading import EVENTS, describe_damage, read_seed
+from polarbear.store.withdrawing import count_withdrawn, read_withdrawn
+
+CHUNK = 10_000
+"""The number of events that are read at a time."""
+
+REPORTS = frozenset({"failed", "hosted", "identified"})
+"""Kinds of events that a status outlasts; so it does runs that were asked for."""
+
+_RUNS = (
+    "SELECT seq, kind, algorithm, instance, repetition, status, until, improvements, crc "
+    "FROM runs WHERE seq BETWEEN ? AND ?"
+)
+_UNREADABLE = (
+    *(KeyError, TypeError, ValueError, AttributeError),
+    *(OverflowError, RecursionError, PolarBearError),
+)
+
+
+def keep_status(status: RaceStatus | None, last: int) -> Statement:
+    """Return the statement that keeps a status after an event; without rows if there is none."""
+    sql = (
+        "INSERT INTO status VALUES (1, ?, ?, ?) ON CONFLICT (id) "
+        "DO UPDATE SET seq = excluded.seq, body = excluded.body, crc = excluded.crc"
+    )
+    if status is None:
+        return Statement(sql, [])
+    body = json.dumps(status.to_dict(), allow_nan=False).encode()
+    return Statement(sql, [blob_row(last, body)])
+
+
+def read_status(database: Database) -> RaceStatus:
+    """Return where the race in a database stands, with facts about the store."""
+    # The row first: what is written meanwhile is then later than the row, and not the reverse.
+    rows = database.query("SELECT seq, body, crc FROM status") if database.format > 1 else []
+    head, counts = read_counts(database)
+    names = _Names(database)
+    kept = _kept_status(rows[0]) if rows else None
+    status = None if kept is None else _updated(database, names, *kept, head.last)
+    if status is None:
+        status = RaceStatus.of(_replayed_state(database, head.last))
+    gone = read_withdrawn(database) if status.n_withdrawn else {}
+    uncounted = count_withdrawn(database, gone)
+    statuses: dict[str, dict[Status, int]] = {}
+    for (algorithm, code), number in (counts - uncounted).items():
+        statuses.setdefault(names[algorithm], {})[STATUS_OF_CODE[code]] = number
+    last = database.query("SELECT kind FROM events WHERE seq = ?", head.last)
+    facts = StoreFacts(
+        name=database.name,
+        run_statuses={name: statuses[name] for name in sorted(statuses, key=natural_sort_key)},
+        n_conflicts=int(database.query("SELECT count(*) FROM remarks")[0][0]),
+        n_events=head.last,
+        last_event=str(last[0][0]) if last else "a run",
+        epoch=head.epoch,
+        holder=describe_holder(head.holder),
+        n_bytes=database.size(),
+    )
+    runs = {name: sum(own.values()) for name, own in facts.run_statuses.items()}
+    return replace(status, runs=runs, store=facts)
+
+
+def _kept_status(row: tuple[Any, ...]) -> tuple[int, RaceStatus] | None:
+    """Return the event and the status of the row; None if it is damaged or of another version."""
+    seq, body, crc = row
+    try:
+        if blob_row(seq, body)[2] != crc:
+            return None
+        return seq, RaceStatus.from_dict(json.loads(body))
+    except _UNREADABLE:
+        return None
+
+
+def _updated(
+    database: Database, names: "_Names", seq: int, status: RaceStatus, last: int
+) -> RaceStatus | None:
+    """Return the status with what came in since; None if more than reports has happened."""
+    sql = "SELECT seq, kind, body, crc FROM events WHERE seq > ? AND seq <= ?"
+    later = database.query(sql, seq, last)
+    sql = (
+        "SELECT algorithm, kind, count(*) FROM runs WHERE seq > ? AND seq <= ? "
+        "GROUP BY algorithm, kind"
+    )
+    runs = database.query(sql, seq, last)
+    imported = any(row[1] == 1 for row in runs)
+    if seq > last or imported or not {row[1] for row in later} <= REPORTS:
+        return None
+    told = Counter({names[row[0]]: int(row[2]) for row in runs})
+    answered = told & Counter(status.wanted)
+    reasons: Reasons = {}
+    for row in later:
+        event = decode_event(row, None) if row[1] == "failed" else None
+        if isinstance(event, Failed):
+            add_failure(reasons, event)
+    return replace(
+        status,
+        wanted=dict(Counter(status.wanted) - answered),
+        n_answered=status.n_answered + told.total(),
+        n_since_decision=status.n_since_decision + answered.total(),
+        failures={**describe_failures(reasons, told, status.eliminated), **status.failures},
+    )
+
+
+def _replayed_state(database: Database, last: int) -> State:
+    """Return the state of the race after all events; its runs have no trajectories."""
+    rows = database.query("SELECT id, name, crc FROM names")
+    names = {row[0]: name for row in rows if (name := decode_name(*row)) is not None}
+    seed = read_seed(database.query(EVENTS, 1, 1))
+    state: State | None = None
+    for low in range(1, last + 1, CHUNK):
+        high = min(low + CHUNK - 1, last)
+        events: dict[int, Event | str] = {
+            row[0]: decode_event(row, seed) for row in database.query(EVENTS, low, high)
+        }
+        for row in database.query(_RUNS, low, high):
+            stored = decode_run_facts(row, names)
+            events[row[0]] = stored if isinstance(stored, str) else stored.event()
+        for seq in range(low, high + 1):
+            event = events.get(seq, "is missing")
+            if isinstance(event, str):
+                raise StoreError(describe_damage(database.name, {seq: event}))
+            if state is None:
+                if not isinstance(event, Started):
+                    break
+                state = begin(event)
+                continue
+            with fitting_in(event):
+                apply(state, event)
+    if state is None:
+        raise StoreError(f"{database.name} holds no race yet")
+    return state
+
+
+class _Names(dict[int, str]):
+    """Names that are read when they are needed: there may be one for every instance."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __missing__(self, place: int) -> str:
+        rows = self._database.query("SELECT id, name, crc FROM names WHERE id = ?", place)
+        name = decode_name(*rows[0]) if rows else None
+        if name is None:
+            raise StoreError(f"{self._database.name}: name {place} is damaged")
+        self[place] = name
+        return name
