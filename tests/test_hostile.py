@@ -129,7 +129,7 @@ def printed():
     posterior = pb.fit(runs, times=[1])
     replay = pb.replay(runs, pb.Rules(alpha=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
-    yield from (replay, replay.race, *replay.race.statuses(), *replay.eliminated.values())
+    yield from (replay, replay.status, *replay.statuses(), *replay.eliminated.values())
     yield pb.replay_many(runs, pb.Rules(alpha=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)
