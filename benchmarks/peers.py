@@ -126,7 +126,7 @@ def pathfinder(prior: str, n: int, instances: int, times: int, only: int | None 
     import polarbear as pb
     from polarbear.inference.diagnostics import Diagnostics
     from polarbear.inference.reference import pymc_model
-    from polarbear.inference.reference.chains import from_chains
+    from polarbear.inference.reference.chains import posterior_from_chains
 
     rankings, own = data(n, instances, times), getattr(pb.priors, prior)()
     if only is not None:
@@ -139,7 +139,7 @@ def pathfinder(prior: str, n: int, instances: int, times: int, only: int | None 
     )
     spent, said = cpu() - before, trace["sample_stats"]
     drawn = pymc_model.extract_draws(trace, own)
-    found = from_chains(rankings, own, drawn, Diagnostics({}, ()), "pathfinder")
+    found = posterior_from_chains(rankings, own, drawn, Diagnostics({}, ()), "pathfinder")
     computing = spent * float(said["compute_time"] / (said["compute_time"] + said["compile_time"]))
     return {
         "cpu": spent,
