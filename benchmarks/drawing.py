@@ -65,12 +65,12 @@ def figures(names: list[str], rounds: int) -> Figures:
 
     runs = pb.read(EXAMPLE, direction="minimize", clock="evaluations")
     posterior = pb.fit(pb.rank(runs))
-    race = pb.replay(runs, pb.Rules(alpha=0.95)) if "evolution" in names else None
+    race = pb.replay(runs, pb.Rules(certainty=0.95)) if "evolution" in names else None
     calls = {
         "ratings": lambda: pb.plots.ratings(posterior),
         "values": lambda: pb.plots.values(posterior),
         "pairs": lambda: pb.plots.pairs(posterior),
-        "crossings": lambda: pb.plots.crossings(posterior, "CSA", "XNES", alpha=0.95),
+        "crossings": lambda: pb.plots.crossings(posterior, "CSA", "XNES", certainty=0.95),
         "evolution": lambda: pb.plots.evolution(race),
         "allocation": lambda: pb.plots.allocation(race),
     }

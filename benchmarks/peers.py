@@ -158,7 +158,7 @@ def choix(n: int, instances: int, times: int, each: int = 0) -> Figures:
     rankings = data(n, instances, times, each)
     orders = [simulated.orders(rankings, k) for k in range(len(rankings.times))]
     before = cpu()
-    found = np.array([peer.ilsr_rankings(n, order, alpha=1e-3) for order in orders])
+    found = np.array([peer.ilsr_rankings(n, order, certainty=1e-3) for order in orders])
     spent = cpu() - before
     rating = np.exp(found - found.max(axis=1, keepdims=True))
     return {"cpu": spent, "rating": (rating / rating.sum(axis=1, keepdims=True)).tolist()}
@@ -176,7 +176,7 @@ def ahead(posterior) -> list[list[float]]:
     """P(ahead) of every pair at every time, if these are not too many to be passed on."""
     names = posterior.algorithms if len(posterior.algorithms) <= 12 else ()
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
-    return [posterior.better(a, b).tolist() for a, b in pairs]
+    return [posterior.prob_better(a, b).tolist() for a, b in pairs]
 
 
 # Rows of the table

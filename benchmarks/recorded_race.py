@@ -45,7 +45,7 @@ def raced(rounds: int, n_times: int) -> Figures:
         times,
         direction="minimize",
         instances=[str(k) for k in range(position.shape[1])],
-        rules=pb.Rules(batch=(BATCH, BATCH), alpha=0.999, epsilon=0.0),
+        rules=pb.Rules(batch=(BATCH, BATCH), certainty=0.999, epsilon=0.0),
         clock="evaluations",
     )
     spent, seen = [], []

@@ -40,7 +40,7 @@ def algorithms(n: int) -> Figures:
     fitted = time.process_time()
     posterior.pareto()
     known = time.process_time()
-    posterior.equivalent_matrix()
+    posterior.prob_equivalent_matrix()
     done = time.process_time()
     return {
         "fit": fitted - begin,

@@ -58,7 +58,7 @@ def race(store: Path, picture: Path) -> None:
             middle[:] = [screen.picture(progress, console.height)]
 
     solvers = {name: solver(*skill) for name, skill in SKILL.items()}
-    rules = pb.Rules(alpha=0.95, max_runs=5_000)
+    rules = pb.Rules(certainty=0.95, max_runs=5_000)
     pb.race(solvers, range(1_000), [10, 100, 1_000], direction="minimize", rules=rules,
             store=store, executor=2, progress=watch).close()  # fmt: skip
     console.print(*middle)
@@ -73,8 +73,8 @@ def figures(posterior: pb.Posterior, picture: Path) -> None:
     until = pb.preferences.between(3_000, 10_000)
     pb.plots.ratings(posterior, places[0, 0])
     pb.plots.values(posterior, until, places[0, 1])
-    pb.plots.crossings(posterior, "CSA", "XNES", places[1, 0], alpha=0.95)
-    pb.plots.evolution(pb.replay(pb.example(), pb.Rules(alpha=0.95)), places[1, 1])
+    pb.plots.crossings(posterior, "CSA", "XNES", places[1, 0], certainty=0.95)
+    pb.plots.evolution(pb.replay(pb.example(), pb.Rules(certainty=0.95)), places[1, 1])
     for letter, place in zip("ABCD", places.flat, strict=True):
         place.set_title(letter, loc="left", x=-0.15, pad=14, fontsize=12, fontweight="bold")
     sheet.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
@@ -129,7 +129,7 @@ def main() -> None:
         posterior = pb.fit(pb.example())
         first_answer(posterior, DOCS / "first-answer.png")
         figures(posterior, DOCS / "how-to" / "figures.png")
-        pb.report(posterior, report, title=title, alpha=0.95)
+        pb.report(posterior, report, title=title, certainty=0.95)
         race(folder / "race.db", DOCS / "how-to" / "terminal.svg")
         with browsers.opened() as browser:
             tutorial = folder / "report.html"

@@ -15,13 +15,13 @@ posterior = pb.fit(rankings)
 # All pairs. A row that is certainly ahead of a column at all times dominates it: every other
 # algorithm dominates RS, random search. An x means that the two certainly cross.
 
-pb.plots.pairs(posterior, alpha=0.95)
+pb.plots.pairs(posterior, certainty=0.95)
 
 # %%
 # One pair over time. Where the curve is high, CSA is ahead; where it is low, XNES is. The dots are
 # the observed shares of problems on which CSA was ahead.
 
-pb.plots.crossings(posterior, "CSA", "XNES", alpha=0.95, rankings=rankings)
+pb.plots.crossings(posterior, "CSA", "XNES", certainty=0.95, rankings=rankings)
 
 # %%
 # When the lead changes, in numbers:

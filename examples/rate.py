@@ -20,4 +20,4 @@ pb.plots.ratings(posterior)
 # %%
 # The same in words. For every preference over time, the best choice is a member of the Pareto set.
 
-print(posterior.verdict(alpha=0.95))
+print(posterior.verdict(certainty=0.95))

@@ -127,10 +127,10 @@ def printed():
     """Everything that people print, with hostile names in it."""
     runs = hostile_runs()
     posterior = pb.fit(runs, times=[1])
-    replay = pb.replay(runs, pb.Rules(alpha=0.8), times=[1])
+    replay = pb.replay(runs, pb.Rules(certainty=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
     yield from (replay, replay.status, *replay.statuses(), *replay.eliminated.values())
-    yield pb.replay_many(runs, pb.Rules(alpha=0.8), times=[1], seeds=range(2))
+    yield pb.replay_many(runs, pb.Rules(certainty=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)
     yield from pb.select(posterior, size=2, repeats=False, sure=0.999).choices
@@ -146,7 +146,7 @@ def printed():
     instances = {f"{HOSTILE}{k}": k for k in range(8)}
     asked = {"times": [1], "direction": "minimize", "executor": 1}
     yield pb.check(solvers, instances, **asked)
-    rules = pb.Rules(alpha=0.8, max_runs=24)
+    rules = pb.Rules(certainty=0.8, max_runs=24)
     with pb.race(solvers, instances, rules=rules, store=":memory:", **asked) as result:
         assert result.failures
         yield from (result, result.race)

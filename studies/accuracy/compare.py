@@ -26,9 +26,9 @@ def row(scenario: str, prior: str) -> str:
     posterior = pb.fit(SCENARIOS[scenario](), prior=PRIORS[prior], evidence="rankings")
     others = ~np.eye(len(posterior.algorithms), dtype=bool)
     with np.load(FOLDER / "reference" / f"{scenario}-{prior}.npz") as nuts:
-        error = np.abs(posterior.better_matrix() - nuts["ahead"])[:, others]
+        error = np.abs(posterior.prob_better_matrix() - nuts["ahead"])[:, others]
         names = posterior.algorithms
-        always = np.array([[posterior.better_everywhere(a, b) for b in names] for a in names])
+        always = np.array([[posterior.prob_dominates(a, b) for b in names] for a in names])
         joint = np.abs(always - nuts["always"])[others].max()
         judged = f"{nuts['rhat']:.3f}, {nuts['ess']:.0f}, {nuts['divergences']}"
         own = nuts["ahead_error"].max()

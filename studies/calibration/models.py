@@ -32,5 +32,5 @@ def strongest(posterior: pb.Posterior) -> list[float]:
     other = ~np.eye(n, dtype=bool)
     names = posterior.algorithms
     pairs = zip(*np.nonzero(other), strict=True)
-    joint = max(posterior.better_everywhere(names[a], names[b]) for a, b in pairs)
-    return [float(posterior.better_matrix().min(axis=0)[other].max()), joint]
+    joint = max(posterior.prob_dominates(names[a], names[b]) for a, b in pairs)
+    return [float(posterior.prob_better_matrix().min(axis=0)[other].max()), joint]

@@ -67,8 +67,8 @@ def price(
     seen = []
     for look in looks:
         posterior = fit(rankings.take(np.arange(look)), model, draws=DRAWS)
-        least = float(posterior.better("a1", "a5").min())
-        seen.append([least, posterior.better_everywhere("a1", "a5")])
+        least = float(posterior.prob_better("a1", "a5").min())
+        seen.append([least, posterior.prob_dominates("a1", "a5")])
     return {"strongest": np.array(seen, dtype=np.float32)}
 
 

@@ -37,8 +37,8 @@ def measure(kind: str, model: Model, replicate: int) -> Mapping[str, np.ndarray]
     rankings, first = simulated(SIMULATED[kind], rng) if known else recorded(kind, rng)
     coarse, fine = fit(select_times(rankings, first), model), fit(rankings, model)
     row, column = np.triu_indices(len(rankings.algorithms), 1)
-    few = coarse.better_matrix()[:, row, column]
-    many = fine.better_matrix()[first][:, row, column]
+    few = coarse.prob_better_matrix()[:, row, column]
+    many = fine.prob_better_matrix()[first][:, row, column]
     everywhere = np.array([_everywhere(posterior) for posterior in (coarse, fine)])
     open_ = (everywhere > 0.05).any(axis=0)
     gain = np.abs(many - 0.5) - np.abs(few - 0.5)
@@ -55,7 +55,7 @@ def measure(kind: str, model: Model, replicate: int) -> Mapping[str, np.ndarray]
 
 def _everywhere(posterior: pb.Posterior) -> np.ndarray:
     names = posterior.algorithms
-    return np.array([posterior.better_everywhere(a, b) for a in names for b in names if a != b])
+    return np.array([posterior.prob_dominates(a, b) for a in names for b in names if a != b])
 
 
 def cells(quick: bool, replicates: int) -> list[Cell]:

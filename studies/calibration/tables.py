@@ -200,20 +200,20 @@ def _refined(results: Results) -> list[str]:
     return [head, _table(title, results, {kind: figures(kind) for kind in results})]
 
 
-def sequential(alpha: float, n: int, instances: int) -> float:
-    """Return the certainty to ask for at a look, by spending the error 1 - alpha over looks.
+def sequential(certainty: float, n: int, instances: int) -> float:
+    """Return the certainty to ask for at a look, by spending the error 1 - certainty over looks.
 
     Equal parts for all ordered pairs, and parts of 1/2, 1/6, 1/12, ... for looks at 8 to 15, 16 to
     31, ... instances; half of each is kept for looks between doublings.
     """
     claims = max(1, n * (n - 1))
     epoch = 1 + max(0, int(np.log2(max(instances, 1) / 8)))
-    return 1 - (1 - alpha) / (2 * claims * epoch * (epoch + 1))
+    return 1 - (1 - certainty) / (2 * claims * epoch * (epoch + 1))
 
 
-def _lost(one: Arrays, alpha: float, mode: int, looks: Sequence[int], n: int) -> NDArray:
-    """Which replicates eliminate at some look: by a fixed alpha, or with n > 0 by a sequential."""
-    limit = np.array([sequential(alpha, n, look) if n else alpha for look in looks])
+def _lost(one: Arrays, certainty: float, mode: int, looks: Sequence[int], n: int) -> NDArray:
+    """Which replicates eliminate at some look: by a fixed certainty, or for n > 0 sequential."""
+    limit = np.array([sequential(certainty, n, look) if n else certainty for look in looks])
     seen = one["strongest"][:, :, mode]
     return (seen >= limit[: seen.shape[1]]).any(axis=1)
 
@@ -221,7 +221,7 @@ def _lost(one: Arrays, alpha: float, mode: int, looks: Sequence[int], n: int) ->
 def _shares(
     results: Results, looks: Sequence[int], n: int, members: int = 1
 ) -> Callable[[str], Callable[[Model], list[Estimate | str]]]:
-    """Pointwise, joint, and for n > 0 sequential joint, at each alpha."""
+    """Pointwise, joint, and for n > 0 sequential joint, at each certainty."""
 
     def of(cell: str) -> Callable[[Model], list[Estimate | str]]:
         def figures(model: Model) -> list[Estimate | str]:
@@ -231,8 +231,8 @@ def _shares(
             whole = np.full(len(one["strongest"]), float(members))
             asked = [(0, 0), (1, 0), *([(1, n)] if n else [])]
             return [
-                estimate_ratio(_lost(one, alpha, mode, looks, rule).astype(float), whole)
-                for alpha in ALPHA
+                estimate_ratio(_lost(one, certainty, mode, looks, rule).astype(float), whole)
+                for certainty in ALPHA
                 for mode, rule in asked
             ]
 
@@ -268,16 +268,16 @@ def _price(results: Results) -> list[str]:
     if not found:
         return []
     lines = ["### Instances until one that is dominated is eliminated (joint), median; not by 376"]
-    lines += ["", "| prior | evidence | alpha | fixed | sequential |", "|---|---|---|---|---|"]
+    lines += ["", "| prior | evidence | certainty | fixed | sequential |", "|---|---|---|---|---|"]
     for model, one in found.items():
-        for alpha in ALPHA:
+        for certainty in ALPHA:
             shown = []
             for n in (0, 5):
-                limit = [sequential(alpha, n, look) if n else alpha for look in LOOKS]
+                limit = [sequential(certainty, n, look) if n else certainty for look in LOOKS]
                 sure = one["strongest"][:, :, 1] >= np.array(limit)
                 first = np.where(sure.any(axis=1), np.array(LOOKS)[sure.argmax(axis=1)], np.inf)
                 shown.append(f"{np.median(first):.0f}; {np.mean(np.isinf(first)):.2f}")
-            said = f"{model.prior} | {EVIDENCE[model.evidence]} | {alpha} | {' | '.join(shown)}"
+            said = f"{model.prior} | {EVIDENCE[model.evidence]} | {certainty} | {' | '.join(shown)}"
             lines.append(f"| {said} |")
     return ["\n".join(lines)]
 

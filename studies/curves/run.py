@@ -79,7 +79,7 @@ def looks() -> list[tuple[str, pb.Runs]]:
 
 def more(runs: pb.Runs) -> str:
     """On about how many more tasks one would have to run to settle every pair."""
-    rules = pb.Rules(alpha=ALPHA)
+    rules = pb.Rules(certainty=ALPHA)
     race = pb.Race(runs.algorithms, CHECKPOINTS, direction="maximize", rules=rules, clock="steps")
     race.load(runs)
     race.ask()
@@ -94,7 +94,7 @@ def write(folder: Path) -> str:
     for said, runs in looks():
         posterior = pb.fit(pb.rank(runs, CHECKPOINTS))
         chosen = pb.select(posterior, pb.preferences.final()).algorithms
-        belongs = posterior.in_pareto()
+        belongs = posterior.prob_in_pareto()
         out = sorted(set(runs.algorithms) - set(posterior.pareto(ALPHA)))
         likely = [f"{name} ({p:.2f})" for name, p in belongs.items() if p < DOUBTFUL]
         lines.append(

@@ -153,7 +153,7 @@ def planned(records: Records, pairs: int = PAIRS, limit: int = INSTANCES) -> Non
 
 def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) -> tuple[Ints, Ints]:
     """Return instances and ends of simulated pairs."""
-    rules, rng = pb.Rules(alpha=certainty), seeded("planned", win)
+    rules, rng = pb.Rules(certainty=certainty), seeded("planned", win)
     least, _ = rules.batch
     level = -np.log1p(-certainty)
     once, over = (float(np.sqrt(2 * (1 + k))) for k in (level, level + np.log(FACTORS[rule])))
@@ -199,7 +199,7 @@ def real(records: Records, races: int = RACES, limit: int = INSTANCES) -> None:
             if (certainty, win, number) not in records:
                 rng = seeded("pairs", win, number)
                 on = course(np.array([[lead_of(win), 0.0]]), limit, rng, 0.0)
-                race, *_ = drive(on, pb.Rules(alpha=certainty), believing(), number)
+                race, *_ = drive(on, pb.Rules(certainty=certainty), believing(), number)
                 row = {"certainty": certainty, "win": win, "race": number}
                 row |= {"instances": len(race.runs.instances), "ended": race.ended}
                 records.add(row | {"eliminated": sorted(race.eliminated)})

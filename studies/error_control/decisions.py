@@ -135,7 +135,7 @@ class PerMember(NamedTuple):
             "time",
             Evidence(lead[:, *pairs], par[:, *pairs]),
             log_k=self._log_k(lead.shape[-1])[pairs],
-            alpha=self.certainty,
+            certainty=self.certainty,
             resolution="at_par",
         )
 
@@ -158,11 +158,11 @@ class PerLook(NamedTuple):
 
     def decide(self, wins: Ints, closing: bool = False) -> Decision:
         """Return the decisions that follow from wins (T, R, looks, n, n)."""
-        alpha, n = self.certainty, wins.shape[-1]
+        certainty, n = self.certainty, wins.shape[-1]
         ahead, alike = self.ahead.look_up(wins), self.alike.look_up(wins)
         ahead[..., np.arange(n), np.arange(n)] = 0.5
-        leads, beats = np.any(ahead >= alpha, axis=0), np.all(ahead >= alpha, axis=0)
-        par = np.any((ahead >= alpha) | (alike >= alpha), axis=0)
+        leads, beats = np.any(ahead >= certainty, axis=0), np.all(ahead >= certainty, axis=0)
+        par = np.any((ahead >= certainty) | (alike >= certainty), axis=0)
 
         def claims(race: int, look: int, kept: Sequence[int]) -> Claims:
             pairs = (slice(None), *np.ix_(kept, kept))
@@ -174,9 +174,9 @@ class PerLook(NamedTuple):
                 ahead=at,
                 alike=same,
                 prob_in_pareto=np.zeros(len(kept)),
-                beats=dominates(at, at.min(axis=0), alpha, "pointwise"),
+                beats=dominates(at, at.min(axis=0), certainty, "pointwise"),
                 sure=at.min(axis=0),
-                alpha=alpha,
+                certainty=certainty,
                 resolution="at_par",
             )
 

@@ -53,7 +53,7 @@ def measure(records: Records, races: int = RACES, instances: int = INSTANCES) ->
             if (setting, CERTAINTY, number) not in records:
                 rng = seeded("whole", setting, number)
                 on = course(truth_of(setting, rng), instances, rng, persistence)
-                race, *_ = drive(on, pb.Rules(alpha=CERTAINTY), believing(), number)
+                race, *_ = drive(on, pb.Rules(certainty=CERTAINTY), believing(), number)
                 key = {"setting": setting, "certainty": CERTAINTY, "race": number}
                 records.add(key | judge(race, members(on.truth)))
 

@@ -39,7 +39,7 @@ MATRICES = {
     "NONE": "NONE",
 }
 RULES = pb.Rules(
-    alpha=0.99, epsilon=0.05, elimination="joint", resolution="crossing", batch=(8, 128)
+    certainty=0.99, epsilon=0.05, elimination="joint", resolution="crossing", batch=(8, 128)
 )
 SPREAD = 1 / 8
 """The standard deviation of the dimension, as a part of the mean: 30 of 240 in the paper."""

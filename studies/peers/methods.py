@@ -43,9 +43,9 @@ class Found(NamedTuple):
 Method = Callable[[Course, float, int], Found]
 
 
-def ours(course: Course, alpha: float, seed: int, **options: Any) -> Found:
+def ours(course: Course, certainty: float, seed: int, **options: Any) -> Found:
     """A race by PolarBear, with options of its rules."""
-    rules = pb.Rules(alpha=alpha, **options)
+    rules = pb.Rules(certainty=certainty, **options)
     fit = partial(pb.fit, draws=DRAWS)
     with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
         found = pb.replay(course.runs(), rules, times=course.times, seed=seed, fit=fit)
@@ -57,11 +57,11 @@ def ours(course: Course, alpha: float, seed: int, **options: Any) -> Found:
     return Found(frozenset(found.pareto), spent, last, found.spent.runs, instances, found.resolved)
 
 
-def uniform(course: Course, alpha: float, seed: int) -> Found:
+def uniform(course: Course, certainty: float, seed: int) -> Found:
     """Everybody runs to the end on every instance, until the same rules have no question left."""
     runs, order = course.runs(), _order(course, seed)
     names = [f"i{k}" for k in order]
-    rules = pb.Rules(alpha=alpha)
+    rules = pb.Rules(certainty=certainty)
     kept, resolved, seen, last = course.algorithms, False, 0, 0.0
     for seen in _looks(len(order)):
         race = Race(
@@ -84,7 +84,7 @@ def uniform(course: Course, alpha: float, seed: int) -> Found:
     return Found(frozenset(kept), _cost(course, seen), last, runs_made, seen, resolved)
 
 
-def f_race(course: Course, alpha: float, seed: int, summary: Summary | None = None) -> Found:
+def f_race(course: Course, certainty: float, seed: int, summary: Summary | None = None) -> Found:
     """Racing by Friedman's test, as F-Race and irace do; Wilcoxon's when two are left.
 
     With a ``summary`` as they are used: whoever is worse than the best is out. Without, the most
@@ -99,7 +99,7 @@ def f_race(course: Course, alpha: float, seed: int, summary: Summary | None = No
         spent += (seen - start) * len(alive) * float(course.times[-1])
         now = values[:, order[:seen]][..., alive]
         test = better if len(alive) > 2 else _wilcoxon
-        beaten = test(now, 1 - alpha).all(axis=0)
+        beaten = test(now, 1 - certainty).all(axis=0)
         if summary is not None:
             best = int(np.argmin(stats.rankdata(now[0], axis=-1).sum(axis=0)))
             beaten = beaten[[best]]
@@ -111,12 +111,12 @@ def f_race(course: Course, alpha: float, seed: int, summary: Summary | None = No
     return Found(kept, spent, last, runs, seen, len(alive) == 1)
 
 
-def wilcoxon_pruner(course: Course, alpha: float, seed: int, summary: Summary) -> Found:
+def wilcoxon_pruner(course: Course, certainty: float, seed: int, summary: Summary) -> Found:
     """Optuna's WilcoxonPruner: one algorithm after the other, each against the best so far."""
     import optuna
 
     with warnings.catch_warnings(action="ignore"):  # it is called experimental
-        pruner = optuna.pruners.WilcoxonPruner(p_threshold=1 - alpha, n_startup_steps=BATCH)
+        pruner = optuna.pruners.WilcoxonPruner(p_threshold=1 - certainty, n_startup_steps=BATCH)
     values, order = _summed(course, summary), _order(course, seed)
 
     def reports(algorithm: int) -> Iterator[tuple[int, float]]:
@@ -130,14 +130,16 @@ def wilcoxon_pruner(course: Course, alpha: float, seed: int, summary: Summary) -
     return Found(kept, spent, spent, sum(steps), max(steps), ended=True)
 
 
-def halving(course: Course, alpha: float, seed: int, over: Literal["instances", "time"]) -> Found:
+def halving(
+    course: Course, certainty: float, seed: int, over: Literal["instances", "time"]
+) -> Found:
     """Optuna's SuccessiveHalvingPruner: the resource is the number of instances, or the time.
 
     Over time every run is on the same 64 instances, and what is reported is their mean.
     """
     import optuna
 
-    del alpha  # it has no certainty
+    del certainty  # it has no certainty
     order = _order(course, seed)
     by_time = over == "time"
     pruner = optuna.pruners.SuccessiveHalvingPruner(

@@ -43,13 +43,13 @@ QUICK: dict[str, Callable[[int], Course]] = {
 }
 
 
-def measure(name: str, course: Course, method: str, alpha: float, number: int) -> dict:
+def measure(name: str, course: Course, method: str, certainty: float, number: int) -> dict:
     began = time.process_time()
-    found = METHODS[method](course, alpha, number)
+    found = METHODS[method](course, certainty, number)
     return {
         "course": name,
         "method": method,
-        "alpha": alpha,
+        "alpha": certainty,
         "race": number,
         "members": len(course.members),
         "lost": sorted(course.members - found.kept),
@@ -70,7 +70,7 @@ def main() -> None:
     )
     parser.add_argument("--courses", nargs="+", choices=COURSES, default=list(COURSES))
     parser.add_argument("--methods", default="", help="only those with this in their names")
-    parser.add_argument("--alpha", nargs="+", type=float, choices=ALPHA, default=list(ALPHA))
+    parser.add_argument("--certainty", nargs="+", type=float, choices=ALPHA, default=list(ALPHA))
     parser.add_argument("--races", type=int, default=RACES, help="of each kind")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -78,16 +78,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else Path(__file__).parent
         courses = QUICK if wanted.quick else {name: COURSES[name] for name in wanted.courses}
-        alphas = [0.95] if wanted.quick else wanted.alpha
+        alphas = [0.95] if wanted.quick else wanted.certainty
         for name, make in courses.items() if not wanted.table else ():
             kept = Records(folder / "results" / f"{name}.jsonl", ("method", "alpha", "race"))
             for number in range(1 if wanted.quick else wanted.races):
                 course = make(number)
-                for alpha in alphas:
+                for certainty in alphas:
                     for method in METHODS:
-                        key = (method, alpha, number)
+                        key = (method, certainty, number)
                         if wanted.methods in method and key not in kept:
-                            kept.add(measure(name, course, method, alpha, number))
+                            kept.add(measure(name, course, method, certainty, number))
             print(f"{name}: {len(kept.rows)} races", flush=True)
         print(write(folder))
 

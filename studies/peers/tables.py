@@ -39,9 +39,9 @@ def write(folder: Path) -> str:
             rows.setdefault(row["method"], []).append(row)
     named = dict(sorted(named.items()))
     parts += ["## All at a glance", table(*_glance(named)), GLANCE]
-    for (course, alpha), methods in named.items():
+    for (course, certainty), methods in named.items():
         lines = [_row(method, methods[method]) for method in METHODS if method in methods]
-        parts += [f"## {course}, certainty {alpha}", table(HEAD, lines)]
+        parts += [f"## {course}, certainty {certainty}", table(HEAD, lines)]
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
@@ -58,7 +58,7 @@ def _glance(named: Named) -> tuple[list[str], list[list[object]]]:
             spent = f"{np.median([100 * row['spent'] for row in rows]):.0f} %" if rows else "-"
             cells.append(f"{spent}, loses {lost}" if lost else f"**{spent}**" if rows else "-")
         lines.append([method, *cells])
-    head = [f"{course}, {alpha} ({_races(m)})" for (course, alpha), m in named.items()]
+    head = [f"{course}, {certainty} ({_races(m)})" for (course, certainty), m in named.items()]
     return ["method", *head], lines
 
 

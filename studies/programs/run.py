@@ -35,7 +35,7 @@ HIGHS = {
     "no presolve": ["--presolve=off"],
 }
 PATTERN = r"^o (?P<time>\S+) (?P<value>\S+)"
-RULES = pb.Rules(alpha=0.99, epsilon=0.05)
+RULES = pb.Rules(certainty=0.99, epsilon=0.05)
 
 
 def command(program: str, *options: str) -> pb.Command:

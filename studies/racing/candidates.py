@@ -57,7 +57,7 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
         return job.run(grid(TIMES)[:seen], values[k][:seen, int(job.instance)])
 
     names = [str(k) for k in range(instances)]
-    rules = rules_of({"alpha": 0.95}, more)
+    rules = rules_of({"certainty": 0.95}, more)
     race = pb.Race(
         ["c0"],
         grid(TIMES),

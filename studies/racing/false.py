@@ -30,16 +30,16 @@ EVIDENCE = (("corrected", "instances", 1), ("uncorrected", "rankings", 5))
 def measure(
     n: int,
     persistence: float,
-    alpha: float,
+    certainty: float,
     evidence: str,
     instances: int,
     more: Mapping[str, Any],
     number: int,
 ) -> dict[str, Any]:
-    rng = seeded("false", n, persistence, number)  # the same truths and runs whatever alpha is
+    rng = seeded("false", n, persistence, number)  # the same truths and runs whatever certainty is
     truth, _ = draw_truth(PAPER_PRIOR, grid(TIMES), n, rng)
     on = course(truth, instances, rng, persistence)
-    rules = rules_of({"alpha": alpha}, more)
+    rules = rules_of({"certainty": certainty}, more)
     found = raced(on, rules, remembered(evidence, DRAWS), number)
     del found["time"]
     return found
@@ -51,9 +51,9 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
         instances = 16 if quick else INSTANCES[n]
         named, wanted = {}, []
         for said, evidence, share in EVIDENCE:
-            for alpha in ALPHA:
-                arm = partial(measure, n, persistence, alpha, evidence, instances, more)
-                named[f"{said}, alpha {alpha}"] = arm
+            for certainty in ALPHA:
+                arm = partial(measure, n, persistence, certainty, evidence, instances, more)
+                named[f"{said}, certainty {certainty}"] = arm
                 wanted.append(2 if quick else races // share)
         found.append(Cell("false", f"n{n}-L{persistence:g}", *arms(named, wanted, more)))
     return found

@@ -43,8 +43,8 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     found = []
     for win in (0.3,) if quick else WINS:
         bases = {
-            f"{control} {alpha}": {"alpha": alpha, "error_control": control}
-            for alpha in (ALPHA[:1] if quick else ALPHA)
+            f"{control} {certainty}": {"certainty": certainty, "error_control": control}
+            for certainty in (ALPHA[:1] if quick else ALPHA)
             for control in ("per_look", "per_member", "whole_race")
         }
         instances = 32 if quick else INSTANCES

@@ -47,7 +47,7 @@ def times_of(runs: pb.Runs) -> np.ndarray:
 
 def measure(
     name: str,
-    alpha: float,
+    certainty: float,
     elimination: Any,
     resolution: str,
     instances: int | None,
@@ -55,11 +55,11 @@ def measure(
     number: int,
 ) -> dict[str, Any]:
     runs = pool(name, instances)
-    base = {"alpha": alpha, "elimination": elimination, "resolution": resolution}
+    base = {"certainty": certainty, "elimination": elimination, "resolution": resolution}
     rules, clocked = rules_of(base, more), Clocked(remembered("instances", DRAWS))
     found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=clocked)
     full, nearest = everything(name, instances)
-    kept, wanted = set(found.pareto), set(full.pareto(alpha, elimination))
+    kept, wanted = set(found.pareto), set(full.pareto(certainty, elimination))
     standing = {name: found.verdict(name).open for name in runs.algorithms}
     pairs = list(combinations(runs.algorithms, 2))
     spent = dict.fromkeys(runs.algorithms, 0.0)
@@ -86,8 +86,10 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     for name in POOLS[:1] if quick else POOLS:
         instances = 24 if quick else None
         named = {
-            f"{e}, {r}, alpha {alpha}": partial(measure, name, alpha, e, r, instances, more)
-            for alpha in ALPHA
+            f"{e}, {r}, certainty {certainty}": partial(
+                measure, name, certainty, e, r, instances, more
+            )
+            for certainty in ALPHA
             for e, r in (MODES[:1] if quick else MODES)
         }
         found.append(Cell("replay", name, *arms(named, 1 if quick else races, more)))

@@ -17,7 +17,7 @@ from polarbear.priors import GP, HSGP, SparseGP
 from polarbear.simulation import PAPER_PRIOR, draw_truth
 
 EPSILON = 0.05
-RULES = {"alpha": 0.99, "epsilon": EPSILON, "batch": (8, 64)}
+RULES = {"certainty": 0.99, "epsilon": EPSILON, "batch": (8, 64)}
 INSTANCES = 1500
 """Whoever is not sure by then stays undecided."""
 

@@ -84,14 +84,14 @@ def _synthetic(found: Results) -> list[str]:
         "CPU s of fits: median, most",
         "CPU s of the rest",
     ]
-    title = "## (a) The paper's synthetic examples, alpha .99, epsilon .05, batches of 8 to 64"
+    title = "## (a) The paper's synthetic examples, certainty .99, epsilon .05, batches of 8 to 64"
     return [title, _table(head, _rows(found, row))]
 
 
 def _false(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
         members, lost, races = int(one["members"].sum()), int(one["lost"].sum()), len(one["lost"])
-        error = 1 - float(arm.split(";")[0].rsplit("alpha ", 1)[1])
+        error = 1 - float(arm.split(";")[0].rsplit("certainty ", 1)[1])
         limit = binom.ppf(0.975, members, error) / members
         return [
             cell,
@@ -205,7 +205,7 @@ def _looks(found: Results) -> list[str]:
         "right",
         "the same",
         "instances",
-        "times those of a fixed alpha",
+        "times those of a fixed certainty",
     ]
     title = "## (d) Looking many times: two algorithms, up to 1,024 instances, batches of 8 to 64"
     return [title, _table(head, _rows(found, row))]

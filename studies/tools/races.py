@@ -38,7 +38,7 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
         "failed": sum(run.status in FAILED for run in runs),
         "rounds": rounds,
         "reached": reached(runs, started.times),
-        "verdict": "" if posterior is None else posterior.verdict(rules.alpha),
+        "verdict": "" if posterior is None else posterior.verdict(rules.certainty),
         "chosen": {} if posterior is None else _chosen(posterior),
     }
     folder.mkdir(parents=True, exist_ok=True)

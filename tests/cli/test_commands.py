@@ -53,7 +53,7 @@ def kept(tmp_path_factory):
     posterior = pb.Posterior.load(folder / "posterior.pb")
     pb.Ratings.of(posterior).save(folder / "ratings.json")
     with pb.open_store(folder / "race.db") as store:
-        store.append(drive(race_of(fit=pb.fit, rules=pb.Rules(alpha=0.9, max_runs=60))).events)
+        store.append(drive(race_of(fit=pb.fit, rules=pb.Rules(certainty=0.9, max_runs=60))).events)
     (folder / "race.toml").touch()
     return folder
 
@@ -82,7 +82,7 @@ def test_an_option_means_the_same_in_every_command():
                 if option not in (
                     "--json",
                     "--workers",
-                    "--alpha",
+                    "--certainty",
                 ):  # these say more, or have no default
                     told = (action.help, action.default, action.nargs, type(action))
                     assert meaning.setdefault(option, told) == told, (name, option)
@@ -130,14 +130,14 @@ def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
 
 
 def test_json_has_the_same_answer(capsys):
-    found = answer(capsys, "analyse", MABBOB, *READ, "--alpha", 0.95, "--times", 6)
+    found = answer(capsys, "analyse", MABBOB, *READ, "--certainty", 0.95, "--times", 6)
     runs = pb.read(MABBOB, direction="minimize", clock="evaluations")
     posterior = pb.fit(runs, times=pb.grid.from_runs(runs, 6))
     assert found["pareto"] == [*posterior.pareto(0.95)]
     assert found["verdict"] == posterior.verdict(0.95).splitlines()
     assert found["times"] == posterior.times.tolist()
-    assert found["in_pareto"] == posterior.in_pareto()
-    assert np.allclose(found["best"]["CSA"], posterior.best()[:, 0])
+    assert found["in_pareto"] == posterior.prob_in_pareto()
+    assert np.allclose(found["best"]["CSA"], posterior.prob_best()[:, 0])
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
 
 @pytest.mark.slow
 def test_replay_and_calibration_take_the_example(capsys):
-    found = answer(capsys, "replay", "--example", "--times", 3, "--alpha", 0.95)
+    found = answer(capsys, "replay", "--example", "--times", 3, "--certainty", 0.95)
     assert found["full"]["runs"] == 420
     found = answer(capsys, "calibration", "--example", "--times", 2, "--replicates", 2)
     assert found["instances"] == 60
@@ -177,7 +177,7 @@ def test_times_may_be_listed(capsys):
         (["nothing"], "nothing: there is no such file or folder"),
         (["--example", "here.csv"], "--example comes with its own data: leave out here.csv"),
         ([MABBOB], "pass --direction minimize or --direction maximize"),
-        ([MABBOB, *READ, "--alpha", "0.3"], "--alpha 0.3: expected a probability"),
+        ([MABBOB, *READ, "--certainty", "0.3"], "--certainty 0.3: expected a probability"),
         ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
         ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
         (["{kept}/race.toml"], "describes a race and holds no results: run `polarbear race"),
@@ -224,7 +224,9 @@ def test_a_report_of_everything(kept, tmp_path, capsys, monkeypatch):
         found = answer(capsys, "report", *source, page, "--title", "Nightly")
         assert found["bytes"] == page.stat().st_size
         assert "Nightly" in page.read_text("utf-8")
-    assert "--alpha 7.0: expected" in refusal(capsys, "report", MABBOB, *READ, page, "--alpha", 7)
+    assert "--certainty 7.0: expected" in refusal(
+        capsys, "report", MABBOB, *READ, page, "--certainty", 7
+    )
     assert "is a folder" in refusal(capsys, "report", kept / "race.db", tmp_path)
 
 
@@ -405,9 +407,9 @@ def test_select_takes_every_kind_of_source(kept, capsys):
         (("--between", 9, 3), "--between 9 3: the range is empty; swap its ends"),
         (("--around", -3), "--around -3: expected a time above 0"),
         (("--risk", "low"), "--risk low: expected 'expected', 'best'"),
-        (("--risk", 7), "--risk 7.0: the level of a quantile lies between 0 and 1"),
-        (("--size", 0), "--size 0: expected how many runs"),
-        (("--size", 9, "--no-repeats"), "say --repeats, or choose fewer"),
+        (("--risk", 7), "--risk 7.0: expected the level of a quantile between 0 and 1"),
+        (("--size", 0), "--size 0: expected the number of parallel runs"),
+        (("--size", 9, "--no-repeats"), "pass --repeats, or a smaller size"),
         (("--among", "CSB"), "did you mean 'CSA'"),
         (("--at", 500, "--scale", "log"), "--scale applies only to --between"),
     ],
@@ -446,7 +448,7 @@ def test_other_commands_answer_in_json(kept, tmp_path, capsys):
     assert found["n_runs"] == sum(
         sum(own.values()) for own in found["store"]["run_statuses"].values()
     )
-    found = answer(capsys, "replay", MABBOB, *READ, "--times", 4, "--alpha", 0.95)
+    found = answer(capsys, "replay", MABBOB, *READ, "--times", 4, "--certainty", 0.95)
     assert set(found["eliminated"]) == {"RS"}
     few = ("--times", 3, "--repeat", 2, "--workers", 2)
     assert len(answer(capsys, "replay", MABBOB, *READ, *few)["replays"]) == 2

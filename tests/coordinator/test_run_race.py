@@ -114,7 +114,7 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
         assert found.n_runs > runs
         found.remove("late", "to see")
         assert found.pareto == ("good",)
-        found.extend(pb.Rules(alpha=0.99, max_runs=400))
+        found.extend(pb.Rules(certainty=0.99, max_runs=400))
         assert all(one.probability >= 0.99 for one in found.eliminated.values())
     with pytest.raises(SolverError, match="'good' is racing in .*race.db, but is not among"):
         pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
@@ -211,7 +211,7 @@ def test_a_solver_that_never_reports_is_named():
 
 
 def test_nothing_is_asked_for_after_the_deadline():
-    rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, alpha=0.999)
+    rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, certainty=0.999)
     begin = time.monotonic()
     found = run(rules=rules, seconds=0.05)
     assert found.ended == "deadline"
@@ -278,7 +278,7 @@ clock = "reported"
 store = "race.db"
 
 [rules]
-alpha = 0.95
+certainty = 0.95
 max_runs = 200
 
 [instances]
@@ -337,7 +337,7 @@ def test_check_takes_the_arguments_of_race():
     taken, raced = signature(pb.check).parameters, signature(pb.race).parameters
     kinds = {name: parameter.kind for name, parameter in taken.items() if name in raced}
     assert list(kinds.items()) == [(name, parameter.kind) for name, parameter in raced.items()]
-    rules = pb.Rules(alpha=0.95)
+    rules = pb.Rules(certainty=0.95)
     found = pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=rules, store="no.db")
     assert not found.problems
     with pytest.raises(pb.DataError, match="rules=3"):

@@ -49,7 +49,7 @@ def test_copula_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
 def test_the_marginals_of_independent_times_stay_the_same():
     rankings = persistent(5, 20)
     ours, paper = pb.fit(rankings), pb.fit(rankings, evidence="rankings")
-    assert_allclose(ours.better_matrix(), paper.better_matrix(), atol=0.01)
+    assert_allclose(ours.prob_better_matrix(), paper.prob_better_matrix(), atol=0.01)
     assert_allclose(ours.mean(), paper.mean(), atol=0.01)
     assert_allclose(ours.interval(), paper.interval(), atol=0.03)
 
@@ -57,16 +57,16 @@ def test_the_marginals_of_independent_times_stay_the_same():
 def test_rankings_that_never_change_are_as_sure_of_all_times_as_of_one():
     for n_times in (2, 30):
         posterior = pb.fit(persistent(n_times, 20))
-        assert posterior.better_everywhere("a3", "a1") > posterior.better("a3", "a1")[0] - 0.02
+        assert posterior.prob_dominates("a3", "a1") > posterior.prob_better("a3", "a1")[0] - 0.02
     product = pb.fit(persistent(30, 20), evidence="rankings")
-    assert product.better_everywhere("a3", "a1") < 0.9 * product.better("a3", "a1")[0]
+    assert product.prob_dominates("a3", "a1") < 0.9 * product.prob_better("a3", "a1")[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prior", TEMPORAL, ids=lambda p: type(p).__name__)
 def test_looking_more_often_makes_nobody_more_certain(prior):
     few, many = (pb.fit(persistent(n_times, 40), prior=prior) for n_times in (5, 40))
-    assert_allclose(few.better("a3", "a1")[0], many.better("a3", "a1")[0], atol=0.06)
+    assert_allclose(few.prob_better("a3", "a1")[0], many.prob_better("a3", "a1")[0], atol=0.06)
     width = [np.ptp(p.interval("a3"), axis=0).mean() for p in (few, many)]
     assert 0.8 < width[1] / width[0] < 1.25
     paper = pb.fit(persistent(40, 40), prior=prior, evidence="rankings")
@@ -110,7 +110,7 @@ def test_a_sandwich_is_the_product_of_its_three_matrices():
 def test_one_instance_is_not_certain_of_anything():
     for prior in PRIORS.values():
         posterior = pb.fit(persistent(5, 1), prior=prior)
-        assert posterior.better_matrix().max() < 0.98
+        assert posterior.prob_better_matrix().max() < 0.98
         assert posterior.pareto(0.99) == posterior.algorithms
 
 
@@ -157,15 +157,15 @@ def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch, pri
     )
     moved = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
     assert any(f"at {8 // every} of 8 times" in note for note in moved.diagnostics.notes)
-    assert_allclose(moved.better_matrix(), sound.better_matrix(), atol=0.03)
+    assert_allclose(moved.prob_better_matrix(), sound.prob_better_matrix(), atol=0.03)
     for a, b in (("a3", "a1"), ("a2", "a1")):
-        assert_allclose(moved.better_everywhere(a, b), sound.better_everywhere(a, b), atol=0.04)
-    for name, share in sound.in_pareto().items():
-        assert abs(moved.in_pareto()[name] - share) < 0.06
+        assert_allclose(moved.prob_dominates(a, b), sound.prob_dominates(a, b), atol=0.04)
+    for name, share in sound.prob_in_pareto().items():
+        assert abs(moved.prob_in_pareto()[name] - share) < 0.06
 
 
 def test_a_single_instance_says_the_same_however_often_it_is_looked_at():
-    few, many = (pb.fit(persistent(n_times, 1)).in_pareto() for n_times in (5, 60))
+    few, many = (pb.fit(persistent(n_times, 1)).prob_in_pareto() for n_times in (5, 60))
     for name, share in few.items():
         assert abs(many[name] - share) < 0.05
 
@@ -178,8 +178,8 @@ def test_unanimous_rankings_that_never_change_are_one_statement(instances):
         turned = costs if names[0] == "a" else costs[..., ::-1]
         posterior = pb.fit(rank_costs(turned, algorithms=("x", "y", "z")))
         first, second = ("y", "z") if names[0] == "a" else ("y", "x")
-        all_times = posterior.better_everywhere(first, second)
-        assert abs(all_times - posterior.better(first, second)[0]) < 0.03
+        all_times = posterior.prob_dominates(first, second)
+        assert abs(all_times - posterior.prob_better(first, second)[0]) < 0.03
 
 
 def test_doubt_counts_those_that_speak():

@@ -39,30 +39,30 @@ def random_posterior(seed):
 class Twin:
     """The paper's definitions by loops over draws (sections 3.5 and 3.6)."""
 
-    def __init__(self, posterior, alpha, epsilon=0.05):
+    def __init__(self, posterior, certainty, epsilon=0.05):
         self.mu = posterior.utilities.astype(float)
-        self.alpha, self.epsilon = alpha, epsilon
+        self.certainty, self.epsilon = certainty, epsilon
         self.n_times, self.n = self.mu.shape[1:]
 
     def share(self, event):
         return sum(bool(event(curve)) for curve in self.mu) / len(self.mu)
 
     def leads(self, t, a, b):
-        return self.share(lambda curve: curve[t, a] > curve[t, b]) >= self.alpha
+        return self.share(lambda curve: curve[t, a] > curve[t, b]) >= self.certainty
 
     def ties(self, t, a, b):
         def near(curve):
             chance = np.exp(curve[t, a]) / (np.exp(curve[t, a]) + np.exp(curve[t, b]))
             return 0.5 - self.epsilon <= chance <= 0.5 + self.epsilon
 
-        return self.share(near) >= self.alpha
+        return self.share(near) >= self.certainty
 
     def dominates(self, a, b, elimination):
         if a == b:
             return False
         if elimination == "pointwise":
             return all(self.leads(t, a, b) for t in range(self.n_times))
-        return self.share(lambda curve: (curve[:, a] > curve[:, b]).all()) >= self.alpha
+        return self.share(lambda curve: (curve[:, a] > curve[:, b]).all()) >= self.certainty
 
     def crosses(self, a, b):
         for t in range(self.n_times):
@@ -80,35 +80,38 @@ class Twin:
 
 
 @pytest.mark.slow
-@given(seed=SEEDS, alpha=ALPHAS)
+@given(seed=SEEDS, certainty=ALPHAS)
 @pytest.mark.parametrize("elimination", ["joint", "pointwise"])
-def test_the_pareto_set_and_who_dominates(elimination, seed, alpha):
+def test_the_pareto_set_and_who_dominates(elimination, seed, certainty):
     posterior = random_posterior(seed)
-    twin = Twin(posterior, alpha)
+    twin = Twin(posterior, certainty)
     names = posterior.algorithms
     expected = {
         b: {a for a in range(twin.n) if twin.dominates(a, b, elimination)} for b in range(twin.n)
     }
-    found = posterior.pareto(alpha, elimination)
+    found = posterior.pareto(certainty, elimination)
     assert found == tuple(names[b] for b in range(twin.n) if not expected[b])
     for b in range(twin.n):
-        dominators = posterior.dominators(names[b], alpha, elimination)
+        dominators = posterior.dominators(names[b], certainty, elimination)
         assert set(dominators) == {names[a] for a in expected[b]}
         assert list(dominators.values()) == sorted(dominators.values(), reverse=True)
 
 
 @pytest.mark.slow
-@given(seed=SEEDS, alpha=ALPHAS)
+@given(seed=SEEDS, certainty=ALPHAS)
 @pytest.mark.parametrize("resolution", ["strict", "crossing"])
-def test_when_a_pair_is_resolved(resolution, seed, alpha):
+def test_when_a_pair_is_resolved(resolution, seed, certainty):
     posterior = random_posterior(seed)
-    twin = Twin(posterior, alpha)
+    twin = Twin(posterior, certainty)
     alike = np.stack(
-        [[posterior.equivalent(a, b) for b in posterior.algorithms] for a in posterior.algorithms]
+        [
+            [posterior.prob_equivalent(a, b) for b in posterior.algorithms]
+            for a in posterior.algorithms
+        ]
     ).transpose(2, 0, 1)
-    ahead = posterior.better_matrix()
-    found = dominance.is_resolved(ahead, alike, alpha, resolution=resolution)
-    crossing = dominance.crosses(ahead, alike, alpha)
+    ahead = posterior.prob_better_matrix()
+    found = dominance.is_resolved(ahead, alike, certainty, resolution=resolution)
+    crossing = dominance.crosses(ahead, alike, certainty)
     for a in range(twin.n):
         for b in range(twin.n):
             if a != b:
@@ -117,26 +120,26 @@ def test_when_a_pair_is_resolved(resolution, seed, alpha):
                     assert found[t, a, b] == twin.resolved(t, a, b, resolution)
     out = np.zeros(twin.n, dtype=bool)
     out[0] = True
-    without = dominance.is_resolved(ahead, alike, alpha, resolution=resolution, eliminated=out)
+    without = dominance.is_resolved(ahead, alike, certainty, resolution=resolution, eliminated=out)
     assert without[:, 0].all()
     assert without[:, :, 0].all()
     assert (without[:, 1:, 1:] == found[:, 1:, 1:]).all()
 
 
-@given(seed=SEEDS, alpha=ALPHAS)
-def test_the_chance_of_a_wrong_elimination(seed, alpha):
+@given(seed=SEEDS, certainty=ALPHAS)
+def test_the_chance_of_a_wrong_elimination(seed, certainty):
     posterior = random_posterior(seed)
     mu, names = posterior.utilities, posterior.algorithms
-    kept = posterior.pareto(alpha)
+    kept = posterior.pareto(certainty)
     n = len(names)
 
     def free(curve, b):
         return not any((curve[:, a] > curve[:, b]).all() for a in range(n) if a != b)
 
     wrong = [any(free(curve, b) for b in range(n) if names[b] not in kept) for curve in mu]
-    assert_allclose(posterior.mistaken(alpha), np.mean(wrong))
+    assert_allclose(posterior.prob_any_wrong_elimination(certainty), np.mean(wrong))
     belongs = [np.mean([free(curve, b) for curve in mu]) for b in range(n)]
-    assert_allclose(list(posterior.in_pareto().values()), belongs)
+    assert_allclose(list(posterior.prob_in_pareto().values()), belongs)
 
 
 def test_exact_chances_at_each_time_are_kept_and_times_go_together():
@@ -152,19 +155,19 @@ def test_exact_chances_at_each_time_are_kept_and_times_go_together():
 
 def test_nobody_is_ahead_of_all_times_more_surely_than_at_the_worst():
     posterior = posterior_of(np.full((10, 2, 2), [[1.0, 0.0], [1.0, 0.0]]))
-    assert posterior.better_everywhere("a", "b") == 1
-    assert posterior.better_everywhere("b", "a") == posterior.better_everywhere("a", "a") == 0
+    assert posterior.prob_dominates("a", "b") == 1
+    assert posterior.prob_dominates("b", "a") == posterior.prob_dominates("a", "a") == 0
 
 
 def test_crossings_name_who_leads_before_and_after():
     mean = np.array([[2.0, 0.0], [0.1, 0.0], [0.0, 2.0], [0.0, 3.0], [2.0, 0.0]])
     rng = np.random.default_rng(1)
     posterior = posterior_of(mean + 0.3 * rng.normal(size=(500, 5, 2)))
-    first, second = posterior.crossings("a", "b", alpha=0.95)
+    first, second = posterior.crossings("a", "b", certainty=0.95)
     assert first[:4] == ("a", "b", 1.0, 3.0)
     assert second[:4] == ("b", "a", 4.0, 5.0)
     assert first.probability > 0.99
-    assert posterior.crossings("b", "a", alpha=0.95) == [first, second]
+    assert posterior.crossings("b", "a", certainty=0.95) == [first, second]
     assert isinstance(first, Crossing)
 
 
@@ -195,13 +198,13 @@ def test_all_that_are_alike_stay():
     assert said.endswith("All 3 algorithms stay in the anytime Pareto set.")
 
 
-@pytest.mark.parametrize("alpha", [0.5, 1.1, np.nan])
-def test_a_certainty_that_is_none_is_refused(alpha):
+@pytest.mark.parametrize("certainty", [0.5, 1.1, np.nan])
+def test_a_certainty_that_is_none_is_refused(certainty):
     posterior = random_posterior(0)
-    with pytest.raises(pb.DataError, match="alpha="):
-        posterior.pareto(alpha)
+    with pytest.raises(pb.DataError, match="certainty="):
+        posterior.pareto(certainty)
     with pytest.raises(pb.DataError, match="epsilon="):
-        posterior.equivalent("a", "b", 0.5)
+        posterior.prob_equivalent("a", "b", 0.5)
     with pytest.raises(pb.DataError, match="elimination="):
         posterior.pareto(0.9, "both")
 

@@ -159,7 +159,7 @@ def evidence_of(*won):
 def claims_of(evidence, resolution="at_par"):
     log_k = np.full((2, 2), log(2 / 0.05))
     names, times = ("a", "b"), np.arange(len(evidence.lead)) + 1.0
-    options = {"log_k": log_k, "alpha": 0.95, "resolution": resolution}
+    options = {"log_k": log_k, "certainty": 0.95, "resolution": resolution}
     return Claims.from_e_values(names, times, "time", evidence, **options)
 
 
@@ -269,7 +269,7 @@ def test_a_confidence_sequence_covers_at_all_numbers_of_instances():
 
 
 def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
-    rules = pb.Rules(alpha=0.9, batch=(2, 8), max_runs=2000)
+    rules = pb.Rules(certainty=0.9, batch=(2, 8), max_runs=2000)
     careful = drive(race_of(seed=1, rules=rules))
     assert "bad" in careful.eliminated
     assert careful.spent.runs > drive(race_of(seed=1)).spent.runs

@@ -31,7 +31,7 @@ def test_frames_runs_and_rankings_give_the_same_posterior():
     runs = pb.Runs.from_frame(frame(), direction="minimize")
     from_frame = pb.fit(frame(), direction="minimize")
     assert from_frame == pb.fit(runs) == pb.fit(pb.rank(runs))
-    assert from_frame.better("a", "b")[0] > 0.8
+    assert from_frame.prob_better("a", "b")[0] > 0.8
 
 
 def test_columns_of_a_frame_go_by_any_name():
@@ -120,7 +120,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
         costs[..., 0] = -10.0
         posterior = pb.fit(rank_costs(costs), prior=prior)
         assert np.isfinite(posterior.utilities).all()
-        found.append(min(posterior.better("a1", b).mean() for b in ("a2", "a3", "a4")))
+        found.append(min(posterior.prob_better("a1", b).mean() for b in ("a2", "a3", "a4")))
     assert found[0] > 0.6
     assert found[1] > 0.95
     assert found[2] > 0.999
@@ -130,7 +130,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
 @each_prior
 def test_who_are_always_tied_are_even(prior):
     posterior = pb.fit(rank_costs(np.zeros((6, 9, 4))), prior=prior)
-    assert_allclose(posterior.better_matrix(), 0.5, atol=0.02)
+    assert_allclose(posterior.prob_better_matrix(), 0.5, atol=0.02)
     assert_allclose(posterior.mean(), 0.25, atol=0.01)
 
 
@@ -138,8 +138,8 @@ def test_who_are_always_tied_are_even(prior):
 def test_a_single_instance_says_a_little(prior):
     costs = np.tile([[[1.0, 2.0, 3.0]]], (1, 1, 1))
     posterior = pb.fit(rank_costs(costs), prior=prior)
-    assert 0.5 < posterior.better("a1", "a2")[0] < 0.95
-    assert posterior.better("a1", "a3")[0] > posterior.better("a1", "a2")[0]
+    assert 0.5 < posterior.prob_better("a1", "a2")[0] < 0.95
+    assert posterior.prob_better("a1", "a3")[0] > posterior.prob_better("a1", "a2")[0]
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
         posterior = pb.fit(rank_costs(costs), prior=prior)
     assert not posterior.diagnostics.trusted
     for other in ("a1", "a2"):
-        assert_allclose(posterior.better("a3", other), 0.5, atol=0.15)
+        assert_allclose(posterior.prob_better("a3", other), 0.5, atol=0.15)
     spread = posterior.utilities.std(axis=0)
     assert np.all(spread[:, 2] > spread[:, :2].max(axis=1))
 
@@ -166,7 +166,7 @@ def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
     assert not posterior.diagnostics.trusted
     # The two groups saw the very same: neither can be said to be ahead.
     for a, b in (("a1", "a3"), ("a2", "a4")):
-        assert_allclose(posterior.better(a, b), 0.5, atol=0.03)
+        assert_allclose(posterior.prob_better(a, b), 0.5, atol=0.03)
 
 
 @each_prior
@@ -174,8 +174,8 @@ def test_an_algorithm_entered_twice_is_even_with_itself(prior):
     costs = noisy(15, 3, seed=4)
     costs = np.concatenate([costs, costs[..., :1]], axis=-1)
     posterior = pb.fit(rank_costs(costs), prior=prior)
-    assert_allclose(posterior.better("a1", "a4"), 0.5, atol=0.02)
-    assert_allclose(posterior.better("a1", "a2"), posterior.better("a4", "a2"), atol=0.02)
+    assert_allclose(posterior.prob_better("a1", "a4"), 0.5, atol=0.02)
+    assert_allclose(posterior.prob_better("a1", "a2"), posterior.prob_better("a4", "a2"), atol=0.02)
 
 
 @each_prior
@@ -192,7 +192,7 @@ def test_no_data_at_all_leave_the_prior(prior):
     with pytest.warns(pb.FitWarning, match="the prior alone"):
         posterior = pb.fit(rank_costs(np.full((2, 3, 3), np.nan)), prior=prior)
     assert not posterior.diagnostics.trusted
-    assert_allclose(posterior.better_matrix(), 0.5, atol=0.03)
+    assert_allclose(posterior.prob_better_matrix(), 0.5, atol=0.03)
 
 
 def test_rankings_without_weight_compare_nothing():
@@ -213,7 +213,7 @@ def test_algorithms_that_met_through_others_are_compared():
 def test_many_algorithms_and_few_instances_are_trusted_or_moved():
     posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 30)), 4))
     assert posterior.diagnostics.trusted
-    assert abs(posterior.better_matrix().mean() - 0.5) < 1e-6
+    assert abs(posterior.prob_better_matrix().mean() - 0.5) < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses):
     """Also in the tail, where decisions are made and a plain Gaussian is ten times too timid."""
     found = fit_laplace(duel(wins, losses), priors.Dirichlet())
     exact = stats.beta(1 + wins, 1 + losses).sf(0.5)
-    assert_allclose(found.better("a1", "a2"), exact, atol=0.012)
-    assert_allclose(found.better("a1", "a2"), exact, atol=0.003 + 0.5 * min(exact, 1 - exact))
+    assert_allclose(found.prob_better("a1", "a2"), exact, atol=0.012)
+    assert_allclose(found.prob_better("a1", "a2"), exact, atol=0.003 + 0.5 * min(exact, 1 - exact))
     assert_allclose(found.mean("a1"), (1 + wins) / (2 + wins + losses), atol=0.01)
 
 
@@ -52,7 +52,7 @@ def test_it_agrees_with_an_exact_sampler(instances):
     expected = np.mean(exact[:, :, None] > exact[:, None, :], axis=0)
     found = fit_laplace(rankings, priors.Dirichlet())
     assert found.diagnostics.trusted
-    assert_allclose(off_diagonal(found.better_matrix()[0]), off_diagonal(expected), atol=0.015)
+    assert_allclose(off_diagonal(found.prob_better_matrix()[0]), off_diagonal(expected), atol=0.015)
     assert_allclose(found.mean()[0], exact.mean(axis=0), atol=0.01)
     ends = np.quantile(exact, [0.025, 0.975], axis=0)
     assert_allclose(found.interval()[:, 0], ends, atol=0.02)
@@ -70,13 +70,13 @@ def test_it_agrees_with_long_nuts(scenario, name, monkeypatch):
 
     found = fit_laplace(SCENARIOS[scenario](), PRIORS[name])
     with np.load(STUDY / "reference" / f"{scenario}-{name}.npz") as nuts:
-        error = np.abs(off_diagonal(found.better_matrix() - nuts["ahead"]))
+        error = np.abs(off_diagonal(found.prob_better_matrix() - nuts["ahead"]))
         assert error.max() <= 0.02
         assert error.mean() <= 0.005
         for i, a in enumerate(found.algorithms):
             for j, b in enumerate(found.algorithms):
                 if i != j:
-                    assert abs(found.better_everywhere(a, b) - nuts["always"][i, j]) <= 0.02
+                    assert abs(found.prob_dominates(a, b) - nuts["always"][i, j]) <= 0.02
     assert found.diagnostics.trusted
 
 
@@ -88,7 +88,7 @@ def test_the_order_of_the_algorithms_does_not_matter(name):
         rankings, algorithms=rankings.algorithms[::-1], algorithm=3 - rankings.algorithm
     )
     ours, theirs = fit_laplace(rankings, PRIORS[name]), fit_laplace(turned, PRIORS[name])
-    assert_allclose(ours.better("a1", "a3"), theirs.better("a1", "a3"), atol=0.02)
+    assert_allclose(ours.prob_better("a1", "a3"), theirs.prob_better("a1", "a3"), atol=0.02)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_a_warm_start_changes_the_way_and_not_the_answer(name):
         fit_laplace(rankings, PRIORS[name]),
         fit_laplace(rankings, PRIORS[name], start=before),
     )
-    assert_allclose(warm.better_matrix(), cold.better_matrix(), atol=0.015)
+    assert_allclose(warm.prob_better_matrix(), cold.prob_better_matrix(), atol=0.015)
 
 
 def test_the_same_seed_gives_the_same_posterior_and_another_nearly_so():
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_posterior_and_another_nearly_so():
     other = fit_laplace(rankings, priors.GP(), seed=6)
     assert first == again
     assert first != other
-    assert_allclose(first.better_matrix(), other.better_matrix(), atol=0.01)
+    assert_allclose(first.prob_better_matrix(), other.prob_better_matrix(), atol=0.01)
 
 
 def test_a_temporal_prior_uses_the_neighbours_and_an_independent_one_does_not():
@@ -138,7 +138,7 @@ def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     assert moved.mixture is None
     assert moved.diagnostics.trusted
     assert "moved" in str(moved.diagnostics)
-    assert_allclose(moved.better_matrix(), weighted.better_matrix(), atol=0.025)
+    assert_allclose(moved.prob_better_matrix(), weighted.prob_better_matrix(), atol=0.025)
     assert_allclose(moved.mean(), weighted.mean(), atol=0.01)
 
 
@@ -164,7 +164,9 @@ def test_times_that_nearly_coincide_do_no_harm():
         rankings = simulate_rankings(np.zeros((5, 3)), 10, times=times)
         found = fit_laplace(rankings, prior)
         assert found.diagnostics.trusted
-        assert_allclose(found.better("a1", "a2")[0], found.better("a1", "a2")[1], atol=0.01)
+        assert_allclose(
+            found.prob_better("a1", "a2")[0], found.prob_better("a1", "a2")[1], atol=0.01
+        )
 
 
 def beta_binomial(kappa, wins, losses):
@@ -195,7 +197,7 @@ def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
             for w in range(instances + 1)
         ]
     )
-    assert_allclose(found.better("a1", "a2"), ahead[wins], atol=0.02)
+    assert_allclose(found.prob_better("a1", "a2"), ahead[wins], atol=0.02)
     ours = np.quantile(found.hyper["kappa"], [0.1, 0.5, 0.9])
     assert_allclose(np.log(ours), np.log(quantile), atol=0.35)
 
@@ -215,5 +217,5 @@ def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
 def test_the_tail_is_never_said_to_be_empty():
     """Probabilities of exactly 0 or 1 would be claims that no number of draws can make."""
     for wins in (12, 30, 300):
-        ahead = fit_laplace(duel(wins, 0), priors.Dirichlet()).better("a1", "a2")
+        ahead = fit_laplace(duel(wins, 0), priors.Dirichlet()).prob_better("a1", "a2")
         assert 1 - 1e-3 < ahead[0] < 1.0

@@ -35,19 +35,19 @@ def test_ratings_sum_to_one_and_lie_in_their_intervals(posterior):
 
 
 def test_one_of_two_is_ahead(posterior):
-    ahead = posterior.better("a1", "a2")
-    assert_allclose(ahead + posterior.better("a2", "a1"), 1.0, atol=1e-9)
-    assert_allclose(posterior.better_matrix()[:, 0, 1], ahead)
+    ahead = posterior.prob_better("a1", "a2")
+    assert_allclose(ahead + posterior.prob_better("a2", "a1"), 1.0, atol=1e-9)
+    assert_allclose(posterior.prob_better_matrix()[:, 0, 1], ahead)
     assert ahead[0] > 0.9
     assert ahead[-1] < 0.1
     counted = (posterior.utilities[..., 0] > posterior.utilities[..., 1]).mean(axis=0)
     assert_allclose(ahead, counted, atol=0.05)
-    assert posterior.better_everywhere("a1", "a2") < min(ahead) + 1e-6
-    assert_allclose(posterior.best().sum(axis=1), 1.0)
+    assert posterior.prob_dominates("a1", "a2") < min(ahead) + 1e-6
+    assert_allclose(posterior.prob_best().sum(axis=1), 1.0)
 
 
 def test_nobody_is_ahead_of_oneself(posterior):
-    assert_allclose(posterior.better("a1", "a1"), 0.5)
+    assert_allclose(posterior.prob_better("a1", "a1"), 0.5)
 
 
 def test_the_chance_to_win_is_that_of_the_ratings(posterior):
@@ -64,7 +64,7 @@ def test_the_table_is_long_and_labelled(posterior):
     assert table["mean"][3] == pytest.approx(posterior.mean("a1")[1])
 
 
-@pytest.mark.parametrize("ask", [lambda p: p.mean("a4"), lambda p: p.better("a1", "A2")])
+@pytest.mark.parametrize("ask", [lambda p: p.mean("a4"), lambda p: p.prob_better("a1", "A2")])
 def test_strangers_are_named(posterior, ask):
     with pytest.raises(pb.DataError, match="no algorithm named"):
         ask(posterior)
@@ -100,7 +100,7 @@ def test_what_was_saved_is_loaded(posterior, tmp_path):
     again = Posterior.load(path)
     assert again == posterior
     assert again.diagnostics == posterior.diagnostics
-    assert_allclose(again.better_matrix(), posterior.better_matrix())
+    assert_allclose(again.prob_better_matrix(), posterior.prob_better_matrix())
     assert [p.name for p in tmp_path.iterdir()] == ["it.zip"]
 
 

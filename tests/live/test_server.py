@@ -37,7 +37,7 @@ PROTECTING = {
 def store(tmp_path):
     """The store of a race that was run."""
     path = tmp_path / "race.db"
-    race = drive(race_of(fit=pb.fit, rules=pb.Rules(alpha=0.9, max_runs=60)))
+    race = drive(race_of(fit=pb.fit, rules=pb.Rules(certainty=0.9, max_runs=60)))
     with pb.open_store(path) as store:
         store.append(race.events)
     return path
@@ -258,7 +258,7 @@ def test_it_is_made_again_only_if_there_is_something_new(tmp_path, monkeypatch):
     monkeypatch.setattr("polarbear.live.snapshots.LEAST", 0.0)
     monkeypatch.setattr("polarbear.live.snapshots.SHARE", 1.0)
     path = str(tmp_path / "race.db")
-    race = race_of(rules=pb.Rules(alpha=0.9, batch=(8, 8)), fit=pb.fit)
+    race = race_of(rules=pb.Rules(certainty=0.9, batch=(8, 8)), fit=pb.fit)
     monkeypatch.setattr("polarbear.racing.model.Model.make_fit", lambda _: counted)
     with pb.open_store(path) as store:
         stored = 0
@@ -311,7 +311,7 @@ def test_no_more_goes_into_it_than_it_can_afford(store, monkeypatch):
 
 
 def test_a_race_in_a_database_is_served_without_its_password(server):
-    race = drive(race_of(fit=pb.fit, rules=pb.Rules(alpha=0.9, max_runs=30)))
+    race = drive(race_of(fit=pb.fit, rules=pb.Rules(certainty=0.9, max_runs=30)))
     where = f"{server.url}#served"
     with pb.open_store(where) as store:
         store.append(race.events)

@@ -30,7 +30,7 @@ def posterior(runs):
 
 @pytest.fixture(scope="module")
 def replayed(runs):
-    return pb.replay(runs, pb.Rules(alpha=0.95))
+    return pb.replay(runs, pb.Rules(certainty=0.95))
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_evolution_equals_the_decisions_of_the_race(replayed):
         assert np.isnan(data.dominance[round_ + 1 :, k]).all()
     members = [data.cast.names[k] for k in np.flatnonzero(data.resolved[-1])]
     assert tuple(members) == replayed.pareto
-    last = replayed.posterior.better_everywhere_matrix().max(axis=0)
+    last = replayed.posterior.prob_dominates_matrix().max(axis=0)
     codes = [data.cast.names.index(name) for name in replayed.posterior.algorithms]
     assert np.allclose(data.dominance[-1, codes], last)
 
@@ -147,8 +147,8 @@ def test_pairs_at_a_time_and_over_all(posterior):
     for i, row in enumerate(early.algorithms):
         for j, column in enumerate(early.algorithms):
             if i != j:
-                assert early.ahead[i, j] == posterior.better(row, column)[0]
-    always = pairs_data(posterior, alpha=0.95)
+                assert early.ahead[i, j] == posterior.prob_better(row, column)[0]
+    always = pairs_data(posterior, certainty=0.95)
     table = posterior.pairs(0.95)
     for one, two, relation in zip(table["first"], table["second"], table["relation"], strict=True):
         i, j = always.algorithms.index(one), always.algorithms.index(two)
@@ -163,8 +163,8 @@ def test_pairs_at_a_time_and_over_all(posterior):
 
 def test_crossings_of_a_pair(posterior, runs):
     rankings = pb.rank(runs)
-    data = crossings_data(posterior, "a1", "a2", alpha=0.95, rankings=rankings)
-    assert np.array_equal(data.ahead, posterior.better("a1", "a2"))
+    data = crossings_data(posterior, "a1", "a2", certainty=0.95, rankings=rankings)
+    assert np.array_equal(data.ahead, posterior.prob_better("a1", "a2"))
     assert np.array_equal(data.counted, rankings.win_rate("a1", "a2"))
     assert list(data.crossings) == posterior.crossings("a1", "a2", 0.95)
     with pytest.raises(pb.DataError, match="no algorithm named 'a9'"):

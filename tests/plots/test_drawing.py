@@ -48,7 +48,7 @@ CASES = {
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
     runs = CASES[request.param]
-    return runs, pb.fit(runs), pb.replay(runs, pb.Rules(alpha=0.9))
+    return runs, pb.fit(runs), pb.replay(runs, pb.Rules(certainty=0.9))
 
 
 def texts(ax):

@@ -56,7 +56,7 @@ def test_races_take_them_and_races_without_a_clock_say_so():
         time.sleep(0.2)
         yield 1, job.rng.random()
 
-    rules = pb.Rules(deadline="1s", epsilon=0.0, alpha=0.999)
+    rules = pb.Rules(deadline="1s", epsilon=0.0, certainty=0.999)
     given = {"direction": "minimize", "executor": 1}
     found = pb.race({"a": slow, "b": slow}, range(999), [1], rules=rules, **given)
     assert found.ended == "deadline"

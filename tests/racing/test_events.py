@@ -36,7 +36,7 @@ from polarbear.racing.rules import Rules
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 RULES = st.builds(
     Rules,
-    alpha=st.sampled_from([0.9, 0.99]),
+    certainty=st.sampled_from([0.9, 0.99]),
     batch=st.sampled_from([(1, 1), (8, 64)]),
     max_runs=st.none() | st.integers(0, 99),
     max_time=st.none() | st.floats(0, 1e9),
@@ -166,8 +166,8 @@ def test_arrays_become_plain_numbers():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"alpha": 1.0},
-        {"alpha": "x"},
+        {"certainty": 1.0},
+        {"certainty": "x"},
         {"epsilon": 0.5},
         {"elimination": "none"},
         {"resolution": "some"},

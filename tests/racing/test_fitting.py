@@ -20,7 +20,7 @@ def eliminated(found):
 
 
 def test_a_glance_never_eliminates_and_is_followed_by_a_look(runs, monkeypatch):
-    rules = per_look(alpha=0.95, batch=(8, 8))
+    rules = per_look(certainty=0.95, batch=(8, 8))
     thorough = pb.replay(runs, rules)
     asked = []
 

@@ -31,7 +31,7 @@ def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
 
 
 def test_the_time_of_a_candidate_is_limited_and_others_race_on():
-    race = race_of(("early", "late"), rules=per_look(alpha=0.9, batch=(2, 4)), seed=2)
+    race = race_of(("early", "late"), rules=per_look(certainty=0.9, batch=(2, 4)), seed=2)
     race.add("twin", max_time=9.0)
     race.add("good")
     drive(race)

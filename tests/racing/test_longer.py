@@ -99,7 +99,7 @@ def test_a_store_knows_them_as_well(race, tmp_path):
 def test_a_longer_run_that_crashes_counts_with_what_it_found():
     for seed in range(20):
         one = race_of(
-            instances=NAMES, seed=seed, rules=per_look(alpha=0.9, batch=(2, 8), retries=1)
+            instances=NAMES, seed=seed, rules=per_look(certainty=0.9, batch=(2, 8), retries=1)
         )
         while jobs := one.ask():
             again = extensions(jobs)
@@ -146,7 +146,7 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
     # Seed 0 is left out: all 60 instances leave its early lead at P = .938, which is no certainty.
     for seed in range(1, 6):
         runs = pb.simulation.simulate_runs(truth, 60, persistence=0.5, seed=seed)
-        found = pb.replay(runs, per_look(alpha=0.95), seed=seed)
+        found = pb.replay(runs, per_look(certainty=0.95), seed=seed)
         assert found.resolved
         assert len(found.pareto) == 2
         assert found.saved > 0.4
@@ -182,7 +182,7 @@ def test_what_was_recorded_no_longer_is_asked_for_once():
         for k, run in enumerate(full)
     ]
     runs = pb.Runs.from_records(short, direction=full.direction)
-    found = pb.replay(runs, per_look(alpha=0.99), times=np.unique(full.time))
+    found = pb.replay(runs, per_look(certainty=0.99), times=np.unique(full.time))
     assert found.ended in ("resolved", "no instances left")
     horizons = defaultdict(list)
     for job in asked(found):

@@ -17,7 +17,7 @@ from polarbear.racing.state import key_of
 from polarbear.store import open_store
 from racers import TIMES, check_invariants, drive, per_look, quick_fit, race_of, solve
 
-RULES = per_look(alpha=0.9, batch=(2, 8))
+RULES = per_look(certainty=0.9, batch=(2, 8))
 
 
 def drive_failing(race, *, until, status, most=None):
@@ -169,7 +169,7 @@ def test_loaded_runs_have_numbers_of_their_own(numbers):
 def test_rules_that_ask_for_more_look_at_every_instance_again():
     """Instances that told nothing of open pairs do when all pairs are open again."""
     race = drive(race_of(("early", "late", "good", "twin", "bad"), instances=NAMES, rules=RULES))
-    race.extend(replace(RULES, alpha=0.99))
+    race.extend(replace(RULES, certainty=0.99))
     assert not race.state.cursor
     assert race.outlook is None
     assert all(standing.instances is None for standing in race.statuses())

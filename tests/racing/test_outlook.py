@@ -92,7 +92,7 @@ def test_the_forecast_is_about_what_comes():
         rng = np.random.default_rng(seed)
         truth = np.tile(rng.normal(0, 0.5, 3), (4, 1))
         runs = pb.simulation.simulate_runs(truth, 400, seed, persistence=np.inf)
-        rules = per_look(alpha=0.95, batch=(8, 8), elimination="pointwise")
+        rules = per_look(certainty=0.95, batch=(8, 8), elimination="pointwise")
         race = pb.replay(runs, rules, seed=seed)
         instances = 0
         total = len(race.runs.instances)

@@ -80,16 +80,16 @@ def resampling_fit(curves):
     step=st.sampled_from([1e-9, 1.0]),
     missing=st.sampled_from([0.0, 0.2]),
     newcomers=st.lists(st.integers(1, 4), max_size=2),
-    alpha=st.sampled_from([0.7, 0.9, 0.95]),
+    certainty=st.sampled_from([0.7, 0.9, 0.95]),
     elimination=st.sampled_from(["joint", "pointwise"]),
     resolution=st.sampled_from(["strict", "crossing"]),
 )
 def test_the_race_decides_as_the_literal_twin(
-    seed, n, n_times, shapes, step, missing, newcomers, alpha, elimination, resolution
+    seed, n, n_times, shapes, step, missing, newcomers, certainty, elimination, resolution
 ):
     compare(
         seed, n, n_times, shapes, step, missing, newcomers,
-        alpha=alpha, elimination=elimination, resolution=resolution,
+        certainty=certainty, elimination=elimination, resolution=resolution,
     )  # fmt: skip
 
 
@@ -154,5 +154,5 @@ def unresolved(twin):
 
 def test_equal_algorithms_are_resolved_by_equivalence():
     """With the same curve for both, every draw is a tie, and the first round resolves the pair."""
-    compare(0, 2, 2, ["equal"] * 6, 1.0, 0.0, [], alpha=0.95, elimination="joint",
+    compare(0, 2, 2, ["equal"] * 6, 1.0, 0.0, [], certainty=0.95, elimination="joint",
             resolution="strict")  # fmt: skip

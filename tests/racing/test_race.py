@@ -40,7 +40,7 @@ FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2), pool=POOLS)
 def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
     limits = {"max_runs": 200, "max_time": 700.0, "retries": 1, "max_failures": 20}
-    rules = per_look(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
+    rules = per_look(certainty=0.9, batch=(2, 8), overlap=overlap, **limits)
     first = drive(race_of(rules=rules, seed=seed, instances=pool), fails)
     order = np.random.default_rng(seed)
     second = drive(race_of(rules=rules, seed=seed, instances=pool), fails, order)
@@ -60,7 +60,7 @@ def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
 )
 def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fails, pool):
     limits = {"max_runs": 400, "max_time": 900.0, "retries": 1, "max_failures": 20}
-    rules = per_look(alpha=0.9, batch=(2, 8), overlap=overlap, **limits)
+    rules = per_look(certainty=0.9, batch=(2, 8), overlap=overlap, **limits)
     whole = drive(race_of(seed=seed, rules=rules, instances=pool), fails)
     race = race_of(seed=seed, rules=rules, instances=pool)
     while jobs := race.ask():
@@ -75,7 +75,7 @@ def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fail
 
 
 def test_nobody_waits_for_the_slowest_run():
-    rules = per_look(alpha=0.9, batch=(2, 8), overlap=1)
+    rules = per_look(certainty=0.9, batch=(2, 8), overlap=1)
     race = race_of(seed=2, rules=rules)
     first = race.ask()
     instances = {job.instance for job in first}
@@ -113,7 +113,7 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
 @pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
 def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
-    rules = per_look(alpha=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
+    rules = per_look(certainty=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
     race = race_of(rules=rules, seed=5, instances=pool)
     drive_some(race, 30)
     race.remove("bad", "to see")
@@ -178,7 +178,7 @@ def test_a_race_says_who_of_all_still_races_and_whether_instances_are_enough():
 
 
 def test_it_finds_the_pareto_set_and_says_who_dominates():
-    rules = per_look(alpha=0.9, elimination="pointwise", batch=(2, 8))
+    rules = per_look(certainty=0.9, elimination="pointwise", batch=(2, 8))
     race = drive(race_of(("early", "late", "good", "bad", "worst"), seed=1, rules=rules))
     assert race.ended == "resolved"
     assert race.resolved
@@ -208,7 +208,7 @@ def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
     first = [[0, 0, 5], [0, 0, 5], [5, 0, -5]]
     second = [[0, 0, 5], [5, 0, 5], [5, 0, -5]]
     third = [[5, 0, 9], [5, 0, 9], [5, 0, -5]]
-    rules = per_look(alpha=0.9, epsilon=0.0, resolution="strict", closing="permanent")
+    rules = per_look(certainty=0.9, epsilon=0.0, resolution="strict", closing="permanent")
     rules = replace(rules, batch=(2, 8))
     race = race_of(("bad", "early", "late"), rules=rules, fit=decisions(first, second, third))
     assert {job.horizon for job in race.ask()} == {4.0}
@@ -257,7 +257,7 @@ def test_a_newcomer_runs_on_cached_instances_first():
 
 
 def test_a_newcomer_that_catches_up_goes_on_with_the_others():
-    race = drive(race_of(("good", "bad"), rules=per_look(alpha=0.9, batch=(2, 4), max_runs=60)))
+    race = drive(race_of(("good", "bad"), rules=per_look(certainty=0.9, batch=(2, 4), max_runs=60)))
     used = set(race.runs.instances)
     race.add("twin")
     seen = []
@@ -352,15 +352,15 @@ def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
 
 
 def test_tighter_rules_bring_back_whom_they_doubt():
-    race = drive(race_of(seed=1, rules=per_look(alpha=0.8, batch=(2, 8), max_runs=400)))
+    race = drive(race_of(seed=1, rules=per_look(certainty=0.8, batch=(2, 8), max_runs=400)))
     doubtful = {name for name, found in race.eliminated.items() if found.probability < 0.97}
     spent = race.spent.runs
-    race.extend(per_look(alpha=0.97, batch=(2, 8), max_runs=800))
+    race.extend(per_look(certainty=0.97, batch=(2, 8), max_runs=800))
     assert doubtful <= set(race.pareto)
     drive(race)
     assert race.spent.runs >= spent
     assert all(found.probability >= 0.97 for found in race.eliminated.values())
-    race.extend(per_look(alpha=0.97, batch=(2, 8), max_runs=900))
+    race.extend(per_look(certainty=0.97, batch=(2, 8), max_runs=900))
     assert race.ask() == ()  # more runs would be allowed, but none is needed
     check_invariants(race)
 
@@ -478,7 +478,7 @@ def test_everybody_dominated_in_a_circle_leaves_one():
         return Posterior(rankings.algorithms, rankings.times, draws, weight)
 
     names = ("bad", "early", "good")
-    race = Race(names, [1], direction="maximize", rules=per_look(alpha=0.6), fit=fit)
+    race = Race(names, [1], direction="maximize", rules=per_look(certainty=0.6), fit=fit)
     for job in race.ask():
         race.tell(job.run([1], [0.0]))
     race.ask()
@@ -489,7 +489,7 @@ def test_everybody_dominated_in_a_circle_leaves_one():
 
 
 def test_the_real_fit_decides_alike_in_any_order():
-    rules = per_look(alpha=0.95, batch=(4, 16), max_runs=150)
+    rules = per_look(certainty=0.95, batch=(4, 16), max_runs=150)
     first = drive(race_of(("early", "late", "worst"), rules=rules, fit=pb.fit))
     shuffled = race_of(("early", "late", "worst"), rules=rules, fit=pb.fit)
     drive(shuffled, order=np.random.default_rng(0))
@@ -514,7 +514,9 @@ class Accidents(RuleBasedStateMachine):
     @initialize(overlap=st.integers(0, 2), control=st.sampled_from(["per_look", "per_member"]))
     def begin(self, overlap, control):
         limits = {"max_runs": 60, "max_time": 200.0, "retries": 1}
-        rules = per_look(alpha=0.8, batch=(1, 4), overlap=overlap, error_control=control, **limits)
+        rules = per_look(
+            certainty=0.8, batch=(1, 4), overlap=overlap, error_control=control, **limits
+        )
         self.race = race_of(("early", "late", "bad"), rules=rules)
 
     @rule()
@@ -545,12 +547,14 @@ class Accidents(RuleBasedStateMachine):
         if name in self.race.pareto or name in self.race.eliminated:
             self.race.remove(name)
 
-    @rule(alpha=st.sampled_from([0.8, 0.9]), more=st.integers(0, 30))
-    def extend(self, alpha, more):
+    @rule(certainty=st.sampled_from([0.8, 0.9]), more=st.integers(0, 30))
+    def extend(self, certainty, more):
         runs, time = self.race.spent
         limits = {"max_runs": runs + more, "max_time": time + 4 * more}
         overlap = self.race.rules.overlap
-        self.race.extend(per_look(alpha=alpha, batch=(1, 4), retries=1, overlap=overlap, **limits))
+        self.race.extend(
+            per_look(certainty=certainty, batch=(1, 4), retries=1, overlap=overlap, **limits)
+        )
 
     @rule(name=st.sampled_from(sorted(SKILL)), instance=st.integers(1, 12))
     def load(self, name, instance):
@@ -587,7 +591,7 @@ def test_finished_runs_take_little_memory_however_long_they_were():
     """What a race still needs of a run is how it stood at the times of the race."""
 
     def grown(improvements, runs=(100, 240)):
-        rules = per_look(alpha=0.999, batch=(8, 8), max_runs=runs[-1])
+        rules = per_look(certainty=0.999, batch=(8, 8), max_runs=runs[-1])
         race = race_of(["good", "twin", "early", "late"], rules=rules)
         at = [0]
         tracemalloc.start()

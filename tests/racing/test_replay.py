@@ -22,7 +22,7 @@ def mabbob():
 
 @pytest.mark.slow
 def test_a_recorded_benchmark_with_the_real_fit(mabbob):
-    found = pb.replay(mabbob, per_look(alpha=0.95))
+    found = pb.replay(mabbob, per_look(certainty=0.95))
     assert found.pareto == pb.fit(mabbob).pareto(0.95)
     assert set(found.eliminated) == {"RS"}
     assert found.ended == "no instances left"
@@ -39,7 +39,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_replay(mabbob):
     def once(seed):
-        found = pb.replay(mabbob, per_look(alpha=0.9), seed=seed, fit=quick_fit)
+        found = pb.replay(mabbob, per_look(certainty=0.9), seed=seed, fit=quick_fit)
         return found.events
 
     assert once(1) == once(1)
@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_replay(mabbob):
 
 
 def test_what_is_seen_is_what_was_recorded(mabbob):
-    found = pb.replay(mabbob, per_look(alpha=0.8), times=[200, 1000, 5000], fit=quick_fit)
+    found = pb.replay(mabbob, per_look(certainty=0.8), times=[200, 1000, 5000], fit=quick_fit)
     recorded = {(run.algorithm, run.instance): run for run in mabbob}
     for run in found.runs:
         whole = recorded[run.algorithm, run.instance]
@@ -62,7 +62,7 @@ def test_failed_short_missing_and_repeated_runs():
     more = [run._replace(repetition=1) for run in runs if run.instance in ("i1", "i2")]
     every = [run for run in runs if (run.algorithm, run.instance) != ("a2", "i3")]
     runs = pb.Runs.from_records([*every, *more], direction="minimize")
-    found = pb.replay(runs, per_look(alpha=0.99, retries=1, batch=(4, 8)), fit=quick_fit)
+    found = pb.replay(runs, per_look(certainty=0.99, retries=1, batch=(4, 8)), fit=quick_fit)
     assert found.full.runs == 119
     assert found.spent.time <= found.full.time
     assert "a3" in found.eliminated
@@ -83,12 +83,12 @@ def test_what_is_no_runs_is_refused():
 @pytest.mark.slow
 def test_the_command_says_what_was_saved(capsys):
     options = ["--direction", "minimize", "--clock", "evaluations", "--times", "4"]
-    assert main(["replay", str(MABBOB), *options, "--alpha", "0.95", "--batch", "8", "16"]) == 0
+    assert main(["replay", str(MABBOB), *options, "--certainty", "0.95", "--batch", "8", "16"]) == 0
     said = capsys.readouterr().out
     assert "RS is dominated by" in said
     assert "4,200,000 evaluations" in said
-    assert main(["replay", str(MABBOB), *options, "--alpha", "2"]) == 1
-    assert "--alpha 2.0" in capsys.readouterr().err
+    assert main(["replay", str(MABBOB), *options, "--certainty", "2"]) == 1
+    assert "--certainty 2.0" in capsys.readouterr().err
 
 
 def test_a_notebook_shows_how_everybody_stands():
@@ -105,7 +105,7 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     full = pb.simulation.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)
     records = [run for k, run in enumerate(full) if k % 3]
     runs = pb.Runs.from_records(records, direction=full.direction)
-    found = pb.replay(runs, pb.Rules(epsilon=0.0, alpha=0.999))
+    found = pb.replay(runs, pb.Rules(epsilon=0.0, certainty=0.999))
     assert found.spent.runs > found.full.runs  # with those that are not there, and extensions
     assert found.used <= found.full.runs == len(records)
     assert f"used        {found.used} of {len(records)} recorded runs" in str(found)

@@ -57,7 +57,7 @@ def test_a_status_is_the_same_from_json():
 @pytest.mark.parametrize("overlap", [0, 1])
 def test_a_store_keeps_the_status_with_the_decision(tmp_path, overlap):
     """At any moment the row and what came in since say what a replay of all events says."""
-    rules = pb.Rules(alpha=0.95, max_runs=300, overlap=overlap, retries=1)
+    rules = pb.Rules(certainty=0.95, max_runs=300, overlap=overlap, retries=1)
     race, kept, moments = race_of(seed=3, rules=rules), [], 0
 
     def keep(store):

@@ -26,7 +26,7 @@ def check_agreement(race):
         return 0
     assert rules.error_control == "per_look"
     of_posterior = posterior.statuses(
-        rules.alpha,
+        rules.certainty,
         rules.epsilon,
         elimination=rules.elimination,
         resolution=rules.resolution,
@@ -57,7 +57,7 @@ def check_agreement(race):
     allocation=st.sampled_from(["focused", "paper"]),
 )
 def test_a_race_and_its_posterior_agree_after_every_round(seed, **rules):
-    race = race_of(tuple(SKILL), seed=seed, rules=per_look(alpha=0.9, max_runs=300, **rules))
+    race = race_of(tuple(SKILL), seed=seed, rules=per_look(certainty=0.9, max_runs=300, **rules))
     rounds = 0
     while jobs := race.ask():
         if race.rounds > rounds:

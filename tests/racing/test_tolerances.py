@@ -27,12 +27,12 @@ def split_runs():
 
 def test_values_within_a_tolerance_tie_in_fit_and_replay():
     data = runs()
-    assert pb.fit(data, draws=500).better("a", "b")[0] > 0.99
+    assert pb.fit(data, draws=500).prob_better("a", "b")[0] > 0.99
     tied = pb.fit(data, rel_tol=0.01, draws=500)
-    assert 0.3 < tied.better("a", "b")[0] < 0.7
-    assert tied.better("a", "c")[0] > 0.99
+    assert 0.3 < tied.prob_better("a", "b")[0] < 0.7
+    assert tied.prob_better("a", "c")[0] > 0.99
     frame = pb.fit(data.columns(), direction="minimize", abs_tol=0.01, draws=500)
-    np.testing.assert_allclose(frame.better("a", "b"), tied.better("a", "b"))
+    np.testing.assert_allclose(frame.prob_better("a", "b"), tied.prob_better("a", "b"))
     assert pb.replay(data).pareto == ("a",)
     assert pb.replay(data, fit={"rel_tol": 0.01}).pareto == ("a", "b")
     with pytest.raises(pb.DataError, match="pass rel_tol to rank"):
@@ -41,13 +41,13 @@ def test_values_within_a_tolerance_tie_in_fit_and_replay():
 
 def test_weights_of_instances_in_fit_and_replay():
     data = split_runs()
-    assert pb.fit(data, draws=500).better("b", "a")[0] > 0.9
+    assert pb.fit(data, draws=500).prob_better("b", "a")[0] > 0.9
     weights = {f"f{k}": 0.0 for k in range(6, 24)}
     weighted = pb.fit(data, weights=weights, draws=500)
-    assert weighted.better("a", "b")[0] > 0.9
-    race = pb.replay(data, pb.Rules(alpha=0.9), fit={"weights": weights})
+    assert weighted.prob_better("a", "b")[0] > 0.9
+    race = pb.replay(data, pb.Rules(certainty=0.9), fit={"weights": weights})
     assert race.posterior is not None
-    assert race.posterior.better("a", "b")[0] > 0.9
+    assert race.posterior.prob_better("a", "b")[0] > 0.9
 
 
 @pytest.mark.slow

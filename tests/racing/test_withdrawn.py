@@ -89,7 +89,7 @@ def test_an_instance_by_itself_is_left_out_until_it_is_offered_again(race):
     (first, *_), names = race.runs.instances, race.state.instances
     race.withdraw(instance=first)
     assert race.state.instances == names - {first}
-    race.extend(per_look(batch=(8, 8), max_runs=10_000, epsilon=0.0, alpha=0.9999))
+    race.extend(per_look(batch=(8, 8), max_runs=10_000, epsilon=0.0, certainty=0.9999))
     run_all(race)
     assert first not in race.runs.instances
     race.offer([first])

@@ -36,7 +36,7 @@ def posterior():
 
 @pytest.fixture(scope="module")
 def report(posterior, tmp_path_factory):
-    return pb.report(posterior, tmp_path_factory.mktemp("report") / "report.html", alpha=0.95)
+    return pb.report(posterior, tmp_path_factory.mktemp("report") / "report.html", certainty=0.95)
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def undecided(tmp_path_factory):
     frame["algorithm"] = [LONG[int(name[1:]) - 1] for name in frame["algorithm"]]
     same = pb.Runs.from_frame(frame, direction=runs.direction, until="until", clock="evaluations")
     path = tmp_path_factory.mktemp("undecided") / "report.html"
-    return pb.report(pb.replay(same, pb.Rules(alpha=0.99)), path)
+    return pb.report(pb.replay(same, pb.Rules(certainty=0.99)), path)
 
 
 @pytest.mark.slow
@@ -436,7 +436,7 @@ def test_a_live_page_follows_and_keeps_what_was_set(browser, posterior, tmp_path
         page.locator("#names .chip", has_text="RS").click()
         page.focus("#low-handle")
         (tmp_path / "data.json").write_text(
-            json.dumps(make_document(posterior, alpha=0.9)), "utf-8"
+            json.dumps(make_document(posterior, certainty=0.9)), "utf-8"
         )
         page.wait_for_selector("#pairs-lead:has-text('90 %')")
         expect(page.locator("#high-input")).to_have_value("200")

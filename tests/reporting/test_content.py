@@ -39,16 +39,16 @@ def replay():
 
 
 def test_the_document_has_the_whole_posterior(posterior):
-    content = make_document(posterior, alpha=0.95)
+    content = make_document(posterior, certainty=0.95)
     assert content["algorithms"] == list(posterior.algorithms)
     assert [content["algorithms"][k] for k in content["pareto"]] == list(posterior.pareto(0.95))
     sentences = [one["text"] for one in content["verdict"]["sentences"]]
     last = [*content["verdict"]["close"], content["verdict"]["summary"]]
     assert "\n".join([*sentences, *last]) == posterior.verdict(0.95)
     assert_allclose(unpacked(content["ratings"]["mean"]), posterior.mean(), atol=1e-6)
-    assert_allclose(unpacked(content["ratings"]["best"]) / 65535, posterior.best(), atol=1e-5)
+    assert_allclose(unpacked(content["ratings"]["best"]) / 65535, posterior.prob_best(), atol=1e-5)
     ahead = unpacked(content["pairs"]["ahead"]) / 65535
-    assert_allclose(ahead[0], posterior.better("a1", "a2"), atol=1e-5)
+    assert_allclose(ahead[0], posterior.prob_better("a1", "a2"), atol=1e-5)
     assert content["pairs"]["relation"] == posterior.pairs(0.95)["relation"]
     (crossing,) = posterior.crossings("a1", "a2", 0.95)
     shipped = content["pairs"]["crossings"]["0"][0]
@@ -59,7 +59,7 @@ def test_the_document_has_the_whole_posterior(posterior):
 
 def test_packed_draws_keep_moments_and_leave_out_what_is_never_chosen(posterior):
     ratings = posterior.ratings
-    codes = find_candidates(ratings, posterior.better_everywhere_matrix())
+    codes = find_candidates(ratings, posterior.prob_dominates_matrix())
     assert codes == [0, 1]  # a3 is behind in every draw
     packed = pack_draws(ratings[::2], [0, 1, 2])
     level = unpacked(packed["levels"]).astype(float)
@@ -104,7 +104,7 @@ def test_the_shipped_draws_select_what_all_draws_select(posterior, monkeypatch, 
 def test_the_same_posterior_gives_the_same_identity(posterior):
     one, two = make_document(posterior), make_document(posterior)
     assert one["identity"] == two["identity"]
-    assert make_document(posterior, alpha=0.9)["identity"] != one["identity"]
+    assert make_document(posterior, certainty=0.9)["identity"] != one["identity"]
 
 
 def test_the_document_of_a_race_has_its_history(replay):

@@ -299,7 +299,7 @@ def skilled(job):
 
 def driven(executor):
     """A race on an backend, as whoever drives one writes it."""
-    race = race_of(rules=Rules(alpha=0.9, batch=(2, 4), max_runs=60))
+    race = race_of(rules=Rules(certainty=0.9, batch=(2, 4), max_runs=60))
     setup = Setup.of(
         dict.fromkeys(race.pareto, skilled), solvers.drawn, times=TIMES, direction="maximize"
     )

@@ -32,7 +32,7 @@ python = "mine:solve"
 [instances]
 files = "*.txt"
 [rules]
-alpha = 0.9
+certainty = 0.9
 batch = [2, 4]
 [limits]
 wall_seconds = 60
@@ -56,7 +56,7 @@ def test_a_file_says_what_to_run(race, capsys):
     assert list(found.setup.solvers) == ["program", "own; $(x)"]
     assert found.setup.times == pytest.approx((1, 10, 100))
     assert found.setup.instances.names == ("a.txt",)
-    assert (found.rules.alpha, found.rules.batch) == (0.9, (2, 4))
+    assert (found.rules.certainty, found.rules.batch) == (0.9, (2, 4))
     assert (found.setup.limits.wall_seconds, found.seed, found.store) == (
         60,
         7,
@@ -72,7 +72,7 @@ def test_a_file_says_what_to_run(race, capsys):
     [
         ("direction =", "directoin =", "there is no 'directoin'; did you mean 'direction'?"),
         ('direction = "minimize"', "", "direction is missing"),
-        ("alpha", "alhpa", "[rules] there is no 'alhpa'; did you mean 'alpha'?"),
+        ("certainty", "alhpa", "[rules] there is no 'alhpa'; did you mean 'certainty'?"),
         ("wall_seconds = 60", "wall_secondz = 60", "[limits] there is no 'wall_secondz'"),
         ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1, expected a number above 0"),
         ("pattern", "pattren", "[solvers.program] there is no 'pattren'"),
@@ -94,7 +94,7 @@ def test_a_file_says_what_to_run(race, capsys):
         ("from = 1,", "from = 200,", "a grid from 200 must not end before it"),
         ("files =", "flies =", "[instances] there is no 'flies'; did you mean 'files'?"),
         ('store = "race.db"', "seed = 8", "is not TOML: Cannot overwrite a value"),
-        ("alpha = 0.9", "alpha = 3", "alpha = 3: expected a probability"),
+        ("certainty = 0.9", "certainty = 3", "certainty = 3: expected a probability"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
@@ -156,7 +156,7 @@ def test_the_schema_accepts_what_the_program_accepts(race):
     assert validator.is_valid(tomllib.loads(text))
     for old, new in (
         ("direction =", "directoin ="),
-        ("alpha = 0.9", "alpha = 3"),
+        ("certainty = 0.9", "certainty = 3"),
         ("batch = [2, 4]", "batch = [2]"),
         ("wall_seconds = 60", "wall_secondz = 60"),
         ("pattern", "pattren"),

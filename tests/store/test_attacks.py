@@ -23,7 +23,7 @@ from racers import drive, race_of
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     path = tmp_path_factory.mktemp("sound") / "race.db"
-    rules = Rules(alpha=0.99, batch=(2, 4), max_runs=300, retries=1)
+    rules = Rules(certainty=0.99, batch=(2, 4), max_runs=300, retries=1)
     race = drive(race_of(["early", "late", "good", "bad", "twin"], rules=rules, seed=1), fails=0.1)
     with open_store(path) as store:
         for k in range(0, len(race.events), 20):

@@ -29,7 +29,7 @@ from racers import drive, quick_fit, race_of
 
 @pytest.fixture(scope="module")
 def race():
-    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=132, retries=1)
+    rules = Rules(certainty=0.9, batch=(2, 4), max_runs=132, retries=1)
     return drive(race_of(["early", "late", "good", "bad", "worst"], rules=rules, seed=1), fails=0.1)
 
 

@@ -62,7 +62,7 @@ def test_different_outcomes_of_one_run_are_conflicts_and_the_first_stays(tmp_pat
 
 
 def test_of_runs_that_were_tried_again_the_last_one_counts(tmp_path):
-    rules = Rules(alpha=0.9, batch=(2, 4), max_runs=60, retries=3)
+    rules = Rules(certainty=0.9, batch=(2, 4), max_runs=60, retries=3)
     race = drive(race_of(instances=NAMES, rules=rules, seed=3), fails=0.4)
     retried = {key_of(run)[:2] for run in race.runs if run.repetition}
     assert retried

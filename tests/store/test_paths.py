@@ -55,7 +55,7 @@ class Site:
     """A race, its store, and what was told and stored."""
 
     def __init__(self, path, overlap):
-        rules = Rules(alpha=0.9, batch=(1, 2), retries=1, max_runs=80, overlap=overlap)
+        rules = Rules(certainty=0.9, batch=(1, 2), retries=1, max_runs=80, overlap=overlap)
         self.path, self.told, self.left = path, [], False
         self.race = race_of(NAMES, instances=INSTANCES, rules=rules, seed=2)
         self.store()

@@ -63,7 +63,7 @@ def test_reasons_outlive_the_coordinator(tmp_path, capsys):
 
 
 def test_a_race_that_goes_on_has_not_ended():
-    race = race_of(rules=Rules(alpha=0.9, batch=(2, 2), max_runs=8))
+    race = race_of(rules=Rules(certainty=0.9, batch=(2, 2), max_runs=8))
     drive(race)
     assert race.ended == "max_runs"
     events = [from_json(to_json(event)) for event in race.events]
@@ -71,7 +71,7 @@ def test_a_race_that_goes_on_has_not_ended():
     assert pb.Race.from_events(events).ended == "max_runs"
     assert race.ask() == ()
     assert len(race.events) == len(events)  # to ask twice is to ask once
-    race.extend(Rules(alpha=0.9, batch=(2, 2), max_runs=400))
+    race.extend(Rules(certainty=0.9, batch=(2, 2), max_runs=400))
     assert race.ended is None
     drive(race)
     assert race.ended == race.events[-1].why

@@ -66,7 +66,7 @@ SMALL = st.one_of(
     st.builds(Removed, st.sampled_from(ODD), st.text(st.characters(codec="utf-8"))),
     st.lists(st.sampled_from(ODD)).map(lambda names: Offered(tuple(names))),
     st.sampled_from(ODD).map(lambda name: Asked((job(3, Key(name, name, 0), 4.0),), 1)),
-    st.just(Extended(Rules(alpha=0.9, error_control="whole_race"))),
+    st.just(Extended(Rules(certainty=0.9, error_control="whole_race"))),
     st.just(
         Decided(0, (Eliminated("a", "b", 0.99),), (Open("b", "1", 0b111),), 8, problems=("no",))
     ),
@@ -228,7 +228,7 @@ def test_the_status_knows_what_is_wanted(store):
     assert seen.n_wanted == len(race.ask()) < len(jobs) - 1
     assert (seen.removed, seen.store.last_event, seen.store.epoch) == (("bad",), "removed", 1)
     assert f"process {os.getpid()} on " in seen.store.holder
-    race.extend(Rules(alpha=0.95, error_control="whole_race", max_runs=400))
+    race.extend(Rules(certainty=0.95, error_control="whole_race", max_runs=400))
     drive(race)
     race.add("bad")
     store.append(race.events[store.n_events :])

@@ -66,7 +66,7 @@ def test_the_ends_of_a_pair_are_its_statuses():
             "time",
             Evidence.from_outcomes(Outcomes(wins, 0 * wins), EPSILON),
             log_k=np.full((2, 2), np.log(multiplicity(1) / 0.05)),
-            alpha=0.95,
+            certainty=0.95,
             resolution="at_par",
         )
         kinds = tuple(one.status for one in derive_statuses(claims, EPSILON))

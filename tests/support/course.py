@@ -23,7 +23,7 @@ SKILL = {
 }
 RULES = pb.Rules(
     error_control="per_look",
-    alpha=0.99,
+    certainty=0.99,
     resolution="strict",
     batch=(8, 16),
     max_runs=240,

@@ -44,7 +44,7 @@ class Case:
     @cached_property
     def race(self) -> Any:
         """What a race over the runs does."""
-        return pb.replay(self.runs, pb.Rules(alpha=0.95))
+        return pb.replay(self.runs, pb.Rules(certainty=0.95))
 
     @property
     def pair(self) -> list[str]:
@@ -79,12 +79,12 @@ FIGURES: dict[str, Callable[[Case], Any]] = {
     "values": lambda case: plots.values(case.posterior, columns=case.columns),
     "evolution": lambda case: plots.evolution(case.race, columns=case.columns),
     "allocation": lambda case: plots.allocation(case.race, columns=case.columns),
-    "pairs": lambda case: plots.pairs(case.posterior, alpha=0.95, columns=case.columns),
+    "pairs": lambda case: plots.pairs(case.posterior, certainty=0.95, columns=case.columns),
     "pairs_at_a_time": lambda case: plots.pairs(
-        case.posterior, case.posterior.times[0], alpha=0.95, columns=case.columns
+        case.posterior, case.posterior.times[0], certainty=0.95, columns=case.columns
     ),
     "crossings": lambda case: plots.crossings(
-        case.posterior, *case.pair, alpha=0.95, rankings=case.rankings
+        case.posterior, *case.pair, certainty=0.95, rankings=case.rankings
     ),
     "ecdf": lambda case: plots.ecdf(
         case.runs, pareto=case.posterior.pareto(), columns=case.columns
@@ -101,7 +101,7 @@ def sheet(case: Case) -> Any:
     _, axes = pyplot.subplots(2, 2, figsize=plots.figsize(2, height=5.2), layout="constrained")
     plots.ratings(case.posterior, axes[0, 0])
     plots.values(case.posterior, pb.preferences.between(3_000, 10_000), axes[0, 1])
-    plots.crossings(case.posterior, "CSA", "XNES", axes[1, 0], alpha=0.95)
+    plots.crossings(case.posterior, "CSA", "XNES", axes[1, 0], certainty=0.95)
     return plots.evolution(case.race, axes[1, 1])
 
 

@@ -31,7 +31,7 @@ from racers import quick_fit, race_of, solve
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "store_kills.md"
 NAMES = ("early", "late", "good", "twin", "bad")  # two of them are never settled
-RULES = Rules(alpha=0.99, batch=(2, 8), max_runs=240)
+RULES = Rules(certainty=0.99, batch=(2, 8), max_runs=240)
 BATCH = 3
 
 

@@ -11,7 +11,7 @@ from polarbear.racing.rules import Rules
 
 def per_look(**changes):
     """Rules that decide by the posterior at each look: few runs settle the races of a test."""
-    return Rules(**{"error_control": "per_look", "alpha": 0.99, **changes})
+    return Rules(**{"error_control": "per_look", "certainty": 0.99, **changes})
 
 
 TIMES = (1.0, 2.0, 4.0)
@@ -56,7 +56,7 @@ def solve(job, fails=0.0):
 
 
 def race_of(names=("early", "late", "good", "bad"), *, fit=quick_fit, **more):
-    rules = more.pop("rules", per_look(alpha=0.9, batch=(2, 8), max_runs=400))
+    rules = more.pop("rules", per_look(certainty=0.9, batch=(2, 8), max_runs=400))
     return Race(names, TIMES, direction="maximize", rules=rules, fit=fit, **more)
 
 
@@ -84,7 +84,7 @@ def check_invariants(race):
         assert found.by in everybody
         assert found.by != found.algorithm
         if race.rules.error_control == "per_look":
-            assert found.probability >= race.rules.alpha
+            assert found.probability >= race.rules.certainty
     for (a, b), times in state.open.items():
         assert {a, b} <= state.racing
         assert 0 < times < 1 << len(state.times)

@@ -121,7 +121,7 @@ def mean_log_sums(mu: Sequence[float], samples: int = 20_000) -> float:
     return total / samples
 
 
-def gibbs(table, alpha: float, size: int):
+def gibbs(table, certainty: float, size: int):
     """Exact draws of ratings at the first time of a set table (Caron and Doucet 2012)."""
     rng = np.random.default_rng(7)
     member, count, wins = table.member, table.count[0], table.wins[0]
@@ -129,7 +129,7 @@ def gibbs(table, alpha: float, size: int):
     draws = np.empty((size, len(wins)))
     for k in range(size + 200):
         waiting = rng.gamma(count, 1.0 / (member @ rate))
-        rate = rng.gamma(alpha + wins, 1.0 / (1.0 + waiting @ member))
+        rate = rng.gamma(certainty + wins, 1.0 / (1.0 + waiting @ member))
         if k >= 200:
             draws[k - 200] = rate / rate.sum()
     return draws
@@ -146,10 +146,10 @@ class PaperRace:
 
     def __init__(
         self, algorithms, n_times, prior, observe, *,
-        alpha, epsilon, elimination, resolution, batch, samples,
+        certainty, epsilon, elimination, resolution, batch, samples,
     ):  # fmt: skip
         self.n_times, self.prior, self.observe, self.samples = n_times, prior, observe, samples
-        self.alpha, self.epsilon = alpha, epsilon
+        self.certainty, self.epsilon = certainty, epsilon
         self.elimination, self.resolution = elimination, resolution
         self.b_min, self.b_max = batch
         self.b = self.b_min
@@ -289,12 +289,12 @@ class PaperRace:
         return sum(curve[a][t] > curve[b][t] for curve in draws) / len(draws)
 
     def equivalent(self, draws, a, b, t):
-        """Whether A and B are (epsilon, alpha)-equivalent at a time."""
+        """Whether A and B are (epsilon, certainty)-equivalent at a time."""
         near = 0
         for curve in draws:
             win = 1 / (1 + math.exp(curve[b][t] - curve[a][t]))
             near += 0.5 - self.epsilon <= win <= 0.5 + self.epsilon
-        return near / len(draws) >= self.alpha
+        return near / len(draws) >= self.certainty
 
     def dominance(self, draws, a, b):
         """P(A dominates B) as elimination has it."""
@@ -314,7 +314,7 @@ class PaperRace:
         while True:
             dominated = {}
             for b in rated:
-                by = [chance[a, b] for a in rated if a != b and chance[a, b] >= self.alpha]
+                by = [chance[a, b] for a in rated if a != b and chance[a, b] >= self.certainty]
                 if by:
                     dominated[b] = max(by)
             if not dominated:
@@ -322,7 +322,7 @@ class PaperRace:
             harmless = [
                 b
                 for b in dominated
-                if not any(c != b and chance[b, c] >= self.alpha for c in dominated)
+                if not any(c != b and chance[b, c] >= self.certainty for c in dominated)
             ]
             for b in harmless or [max(dominated, key=lambda name: dominated[name])]:
                 self.candidates.remove(b)
@@ -332,9 +332,9 @@ class PaperRace:
     def resolve(self, draws, a, b):
         """Eq. 30 at each time, and with crossing resolution eq. 31."""
         times = range(self.n_times)
-        a_leads = [self.ahead(draws, a, b, t) >= self.alpha for t in times]
-        b_leads = [self.ahead(draws, b, a, t) >= self.alpha for t in times]
-        tie = [self.equivalent(draws, a, b, t) for t in times]
+        a_leads = [self.ahead(draws, a, b, t) >= self.certainty for t in times]
+        b_leads = [self.ahead(draws, b, a, t) >= self.certainty for t in times]
+        tie = [self.prob_equivalent(draws, a, b, t) for t in times]
         for t in times:
             if a_leads[t] or b_leads[t] or tie[t]:
                 self.resolved[a, b, t] = True

@@ -72,7 +72,9 @@ def soak(runs, folder, seconds=0.0033, looks=10):
             seen.append(look(path, int(made)))
         return quick_fit(rankings, seed=seed)
 
-    rules = pb.Rules(alpha=0.999, epsilon=0.0, batch=(64, 512), max_runs=runs, resolution="strict")
+    rules = pb.Rules(
+        certainty=0.999, epsilon=0.0, batch=(64, 512), max_runs=runs, resolution="strict"
+    )
     begin = time.monotonic()
     solver = course.solver((1.0,) * 3, seconds)
     pb.race(

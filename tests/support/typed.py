@@ -39,7 +39,7 @@ solvers.worst.python = "NAME:worst"
 
 [rules]
 error_control = "per_look"
-alpha = 0.99
+certainty = 0.99
 resolution = "strict"
 epsilon = 0.01
 batch = [16, 16]

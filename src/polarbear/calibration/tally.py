@@ -139,7 +139,7 @@ def tally_claims(
         below[:, k] = (drawn < gap[:, k]).mean(axis=0)
         spread[:, k] = drawn.std(axis=0)
     held = (below >= 0.5 - INTERVAL_PROBABILITY / 2) & (below <= 0.5 + INTERVAL_PROBABILITY / 2)
-    ahead = posterior.better_matrix()
+    ahead = posterior.prob_better_matrix()
     claimed = ahead[:, row, column]
     likelier, its_gap = np.maximum(claimed, 1 - claimed), np.where(claimed >= 0.5, gap, -gap)
     return Tally(
@@ -156,7 +156,7 @@ def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Flo
     likely = ahead.min(axis=0) >= EVERYWHERE_EDGES[0]
     np.fill_diagonal(likely, False)
     pairs = np.argwhere(likely)
-    claimed = [posterior.better_everywhere(names[a], names[b]) for a, b in pairs]
+    claimed = [posterior.prob_dominates(names[a], names[b]) for a, b in pairs]
     true = [float(np.all(truth[:, a] > truth[:, b])) for a, b in pairs]
     return _count_by_bin(np.array(claimed), np.array(true), EVERYWHERE_EDGES)
 

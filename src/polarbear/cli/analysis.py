@@ -78,19 +78,19 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
-    from polarbear.inference.posterior import check_alpha
+    from polarbear.inference.posterior import check_certainty
 
     if arguments.open and arguments.report is None:
         raise DataError("--open shows the report: pass --report FILE as well")
-    check_alpha(arguments.alpha)
+    check_certainty(arguments.certainty)
     for path in filter(None, (arguments.report, arguments.save)):
         check_output_path(path)
     runs, posterior = load_posterior(arguments)
-    verdict = posterior.verdict(arguments.alpha)
+    verdict = posterior.verdict(arguments.certainty)
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
-        _write_report(posterior, arguments.report, arguments, arguments.alpha)
+        _write_report(posterior, arguments.report, arguments, arguments.certainty)
     lines = [str(posterior if runs is None else runs), "", verdict, "", _format_table(posterior)]
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
         lines += ["", f"{name}: {path}"] if path else []
@@ -99,13 +99,13 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "clock": posterior.clock,
         "times": posterior.times,
         "instances": posterior.instances,
-        "alpha": arguments.alpha,
-        "pareto": posterior.pareto(arguments.alpha),
-        "in_pareto": posterior.in_pareto(),
-        "mistaken": posterior.mistaken(arguments.alpha),
+        "certainty": arguments.certainty,
+        "pareto": posterior.pareto(arguments.certainty),
+        "in_pareto": posterior.prob_in_pareto(),
+        "mistaken": posterior.prob_any_wrong_elimination(arguments.certainty),
         "verdict": verdict.splitlines(),
-        "best": dict(zip(posterior.algorithms, posterior.best().T, strict=True)),
-        "pairs": posterior.pairs(arguments.alpha),
+        "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),
+        "pairs": posterior.pairs(arguments.certainty),
         "trusted": posterior.diagnostics.trusted,
         "problems": posterior.diagnostics.problems,
         "report": arguments.report,
@@ -119,7 +119,7 @@ def _format_table(posterior: "polarbear.Posterior") -> str:
     """Write P(in the Pareto set) of each algorithm, and P(best) at a few times, as a table."""
     from polarbear._text import format_time, format_unit
 
-    times, best, in_pareto = posterior.times, posterior.best(), posterior.in_pareto()
+    times, best, in_pareto = posterior.times, posterior.prob_best(), posterior.prob_in_pareto()
     shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
     head = ["", "P(in the set)", *(format_time(times[k], posterior.clock) for k in shown)]
     rows = [
@@ -155,12 +155,12 @@ def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
 
 
 def _write_report(
-    subject: Any, path: str, arguments: argparse.Namespace, alpha: float | None = None
+    subject: Any, path: str, arguments: argparse.Namespace, certainty: float | None = None
 ) -> None:
     polarbear.report(
         subject,
         path,
-        alpha=alpha,
+        certainty=certainty,
         title=arguments.title,
         provenance={"command": format_command(arguments)},
     )
@@ -338,7 +338,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     add_file_argument(parser, "-o", "--output", metavar="FILE", help="the same as TARGET")
     _add_report_options(parser)
     parser.add_argument(
-        "--alpha",
+        "--certainty",
         type=parse_probability,
         help="required probability of a statement (0.99, or as in the race)",
     )
@@ -365,7 +365,7 @@ def _run_report(arguments: argparse.Namespace) -> int:
     check_output_path(target)
     source = get_source(arguments)
     subject = load_race(source) if detect_kind(source) == "store" else load_posterior(arguments)[1]
-    _write_report(subject, target, arguments, arguments.alpha)
+    _write_report(subject, target, arguments, arguments.certainty)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}

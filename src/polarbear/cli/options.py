@@ -354,7 +354,7 @@ def check_clock(clock: str, *times: float | None) -> None:
 def add_alpha_option(parser: argparse.ArgumentParser) -> None:
     """Add the certainty that a statement requires."""
     parser.add_argument(
-        "--alpha",
+        "--certainty",
         type=parse_probability,
         default=0.99,
         help="required probability of a statement (0.99)",

@@ -84,14 +84,14 @@ def print_error(message: object, arguments: argparse.Namespace | None = None) ->
 
 
 def use_option_names(message: str, arguments: argparse.Namespace | None) -> str:
-    """Rewrite parameters in a message, such as ``alpha=2.0``, as options of the command.
+    """Rewrite parameters in a message, such as ``certainty=2.0``, as options of the command.
 
     A message of the package advises in Python, often on several parameters. Those that the command
     has as options are rewritten; a call of ``pb.read`` becomes the command with what it lacks.
 
-    >>> arguments = argparse.Namespace(direction=None, alpha=2.0, repeats=None, instance=None)
-    >>> use_option_names("alpha=2.0: expected less", arguments)
-    '--alpha 2.0: expected less'
+    >>> arguments = argparse.Namespace(direction=None, certainty=2.0, repeats=None, instance=None)
+    >>> use_option_names("certainty=2.0: expected less", arguments)
+    '--certainty 2.0: expected less'
     >>> use_option_names("pass direction='minimize' or direction='maximize'", arguments)
     'pass --direction minimize or --direction maximize'
     >>> use_option_names("pass repeats=True, or name it with instance=('...', '...')", arguments)

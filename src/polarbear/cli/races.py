@@ -225,7 +225,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
     add_output_options(parser)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
-    add("--alpha", type=float, default=0.95, help="the certainty of the answer (0.95)")
+    add("--certainty", type=float, default=0.95, help="the certainty of the answer (0.95)")
     add(
         "--reuse",
         type=int,
@@ -257,7 +257,7 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             [float(time) for time in arguments.budgets.split(",")],
             direction=arguments.direction,
             epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
-            alpha=arguments.alpha,
+            certainty=arguments.certainty,
             max_runs=arguments.max_runs,
             store=arguments.store,
             executor=arguments.workers,

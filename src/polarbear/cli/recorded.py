@@ -89,8 +89,8 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
         "Races over recorded runs: the runs that the race requests are looked up.",
         positionals="SOURCE",
         examples=(
-            "replay --example --alpha 0.95",
-            "replay results/ --direction minimize --alpha 0.95",
+            "replay --example --certainty 0.95",
+            "replay results/ --direction minimize --certainty 0.95",
             "replay results/ --direction minimize --repeat 20 --workers 4",
         ),
         run=_run_replay,
@@ -108,7 +108,7 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
 
 
 RULE_OPTIONS = (
-    "alpha",
+    "certainty",
     "epsilon",
     "elimination",
     "resolution",
@@ -128,7 +128,7 @@ def _add_rule_options(parser: argparse.ArgumentParser) -> None:
         default="default",
         help="rules to begin with: our defaults, or algorithm 1 of the paper",
     )
-    add("--alpha", type=float, help="the required certainty (0.95; 0.99 with the preset paper)")
+    add("--certainty", type=float, help="the required certainty (0.95; 0.99 with the preset paper)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
         "--elimination",
@@ -150,7 +150,7 @@ def _add_rule_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--error-control",
         choices=("per_member", "whole_race", "per_look"),
-        help="what alpha bounds: the probability that a given member of the Pareto set is ever "
+        help="what certainty bounds: the probability that a given member of the Pareto set is ever "
         "eliminated (per_member, the default), that any member is (whole_race), or the posterior "
         "probability at each decision (per_look, as in the paper)",
     )

@@ -55,7 +55,7 @@ class Gate:
         What it took: instances, runs, and the time of all runs on their clock.
     ended
         Why no more runs were made.
-    epsilon, alpha
+    epsilon, certainty
         The tolerance and the certainty.
 
     Examples
@@ -72,7 +72,7 @@ class Gate:
     clock: str
     ended: str
     epsilon: float
-    alpha: float
+    certainty: float
 
     @property
     def exit_code(self) -> int:
@@ -90,7 +90,7 @@ class Gate:
             return f"The question is not settled ({self.ended}): more instances are needed."
         behind = f"behind by more than {self.epsilon:g} at"
         claim = f"{behind} some time" if self.answer == "fail" else f"not {behind} any time"
-        error = f"{1 - self.alpha:.6g}"
+        error = f"{1 - self.certainty:.6g}"
         return f"The new version is {claim}; this is wrong with probability at most {error}."
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ def gate(
     *,
     direction: Direction,
     epsilon: float = 0.05,
-    alpha: float = 0.95,
+    certainty: float = 0.95,
     max_runs: int | None = None,
     max_time: float | None = None,
     deadline: Any = None,
@@ -163,8 +163,8 @@ def gate(
     Both run on instance after instance. The new version passes when it is shown not to be behind
     by more than ``epsilon`` at each of the times, and fails when it is shown to be behind by more
     than that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass
-    and a wrong fail have probability at most 1 - ``alpha`` each, although the data are looked at
-    again and again. The limits cap the cost; the answer may then be "undecided". The other
+    and a wrong fail have probability at most 1 - ``certainty`` each, however often the data are
+    tested. The limits cap the cost; the answer may then be "undecided". The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
     >>> def old(job):
@@ -181,7 +181,7 @@ def gate(
         instances,
         times,
         direction=direction,
-        rules=Rules(baseline=OLD, alpha=alpha, epsilon=epsilon, **limited),
+        rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **limited),
         store=store,
         executor=executor,
         clock=clock,
@@ -206,7 +206,7 @@ def answer_of(result: Result) -> Gate:
             outcomes.ties[:, a, b],
             outcomes.wins[:, b, a],
         )
-        low, high = confidence_sequence(wins, losses, rules.alpha)
+        low, high = confidence_sequence(wins, losses, rules.certainty)
         columns = (grid, wins, ties, losses, low, high)
         rows = tuple(
             AtTime(*map(float, row))
@@ -222,5 +222,5 @@ def answer_of(result: Result) -> Gate:
         runs.clock,
         result.ended or "",
         rules.epsilon,
-        rules.alpha,
+        rules.certainty,
     )

@@ -234,7 +234,7 @@ class Claims(NamedTuple):
         prob_in_pareto: Floats,
         beats: Bools,
         sure: Floats,
-        alpha: float,
+        certainty: float,
         resolution: Resolution,
     ) -> "Claims":
         """Return the claims that a posterior supports when the data are analysed once.
@@ -242,8 +242,8 @@ class Claims(NamedTuple):
         ``ahead`` and ``alike`` (T, n, n) are P(row ahead of column) and P(equivalent), ``beats``
         and ``sure`` (n, n) say whether row dominates column, and P of that.
         """
-        ties, least = alike >= alpha, ahead.min(axis=0)
-        leads: Bools = np.any(ahead >= alpha, axis=0)
+        ties, least = alike >= certainty, ahead.min(axis=0)
+        leads: Bools = np.any(ahead >= certainty, axis=0)
         return cls(
             names,
             times,
@@ -253,8 +253,8 @@ class Claims(NamedTuple):
             least,
             ties.any(axis=0) & ~leads,
             ties,
-            find_open_times(ahead, alike, beats, alpha, resolution),
-            prob_in_pareto >= alpha,
+            find_open_times(ahead, alike, beats, certainty, resolution),
+            prob_in_pareto >= certainty,
             prob_in_pareto,
             sure,
         )
@@ -268,7 +268,7 @@ class Claims(NamedTuple):
         evidence: Evidence,
         *,
         log_k: Floats,
-        alpha: float,
+        certainty: float,
         resolution: Resolution,
     ) -> "Claims":
         """Return the claims that e-values support, with thresholds ln K of dominance (n, n).
@@ -276,7 +276,7 @@ class Claims(NamedTuple):
         "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one
         of them leads somewhere. "strict": when one leads, or both are at par, at each time.
         """
-        least, level = evidence.lead.min(axis=0), -np.log1p(-alpha)
+        least, level = evidence.lead.min(axis=0), -np.log1p(-certainty)
         beats = evidence.dominates(log_k)
         leads, at_par = (log_mean_over_times(log_e) >= level for log_e in evidence)
         ties = (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level)
@@ -355,7 +355,7 @@ def assess(
     data: Runs | Rankings,
     times: ArrayLike | None = None,
     *,
-    alpha: float = 0.95,
+    certainty: float = 0.95,
     epsilon: float = 0.05,
     error_control: Literal["per_member", "whole_race"] = "per_member",
     resolution: Resolution = "at_par",
@@ -363,7 +363,7 @@ def assess(
     """Return the status of each algorithm by e-values, for data that you may keep adding to.
 
     A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
-    probability at most 1 - alpha, however often you add instances and look again. That holds for
+    probability at most 1 - certainty, however often you add instances and test again. It holds for
     independent instances and algorithms that are there from the start; in a race they may join
     later. No model is fitted, so there are no probabilities: :func:`polarbear.fit` has those.
 
@@ -375,21 +375,21 @@ def assess(
     a2 is a member of the Pareto set
     a3 is dominated by a1
     """
-    if not isinstance(alpha, Real) or not 0.5 < float(alpha) < 1:
-        raise DataError(f"alpha={alpha!r}: expected a probability above 0.5 and below 1")
+    if not isinstance(certainty, Real) or not 0.5 < float(certainty) < 1:
+        raise DataError(f"certainty={certainty!r}: expected a probability above 0.5 and below 1")
     rankings = data if isinstance(data, Rankings) else rank(data, times)
     n = len(rankings.algorithms)
     if n < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
     factor = (n - 1) * (n if error_control == "whole_race" else 1)
-    level = np.log(factor) - np.log1p(-alpha)
+    level = np.log(factor) - np.log1p(-certainty)
     claims = Claims.from_e_values(
         rankings.algorithms,
         rankings.times,
         rankings.clock,
         Evidence.from_outcomes(count_outcomes(rankings), epsilon),
         log_k=np.full((n, n), level),
-        alpha=alpha,
+        certainty=certainty,
         resolution=resolution,
     )
     return [

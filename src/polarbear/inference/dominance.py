@@ -1,8 +1,8 @@
 """Dominance, equivalence and crossing of algorithms, on plain arrays of probabilities.
 
 ``ahead`` (T, n, n) is P(row ahead of column) at each time, ``alike`` (T, n, n) the probability that
-the two are equivalent there, ``everywhere`` (n, n) P(row ahead of column at all times). ``alpha``
-is the certainty required. The definitions are those of the paper, sections 4.1 and 4.2.
+the two are equivalent there, ``everywhere`` (n, n) P(row ahead of column at all times).
+``certainty`` is the required probability. The definitions are those of the paper, 4.1 and 4.2.
 """
 
 from collections.abc import Iterable, Iterator
@@ -84,33 +84,33 @@ def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, coun
 
 
 def dominates(
-    ahead: Floats, everywhere: Floats, alpha: float, elimination: Elimination = "joint"
+    ahead: Floats, everywhere: Floats, certainty: float, elimination: Elimination = "joint"
 ) -> Bools:
     """Return whether row dominates column (n, n), by the joint or by the pointwise definition."""
     if elimination == "joint":
-        return everywhere >= alpha
-    at_each_time: Bools = np.all(ahead >= alpha, axis=0)
+        return everywhere >= certainty
+    at_each_time: Bools = np.all(ahead >= certainty, axis=0)
     return at_each_time & ~np.eye(len(at_each_time), dtype=bool)
 
 
-def crosses(ahead: Floats, alike: Floats, alpha: float) -> Bools:
+def crosses(ahead: Floats, alike: Floats, certainty: float) -> Bools:
     """Return whether a pair crosses (n, n): each leads or ties at some time, and one leads.
 
     Eq. 31 of the paper.
     """
-    leads, ties = ahead >= alpha, alike >= alpha
+    leads, ties = ahead >= certainty, alike >= certainty
     somewhere, at_par = np.any(leads, axis=0), np.any(leads | ties, axis=0)
     crossing: Bools = (somewhere & at_par.T) | (somewhere.T & at_par)
     return crossing & ~np.eye(len(crossing), dtype=bool)
 
 
-def are_at_par(ahead: Floats, alike: Floats, alpha: float) -> Bools:
+def are_at_par(ahead: Floats, alike: Floats, certainty: float) -> Bools:
     """Return whether each algorithm of a pair leads or ties at some time (n, n).
 
     Then neither dominates the other by more than epsilon. Unlike :func:`crosses` this needs no
     strict lead, so that equal algorithms are settled as well.
     """
-    holds = np.any((ahead >= alpha) | (alike >= alpha), axis=0)
+    holds = np.any((ahead >= certainty) | (alike >= certainty), axis=0)
     both: Bools = holds & holds.T
     return both & ~np.eye(len(both), dtype=bool)
 
@@ -141,7 +141,7 @@ def eliminate(beats: Bools, certainty: Floats) -> Bools:
 
 
 def find_crossings(
-    ahead: Floats, lead: NDArray[Any], alpha: float, *, product: bool
+    ahead: Floats, lead: NDArray[Any], certainty: float, *, product: bool
 ) -> Iterator[tuple[int, int, bool, float]]:
     """Yield the changes of the lead of a pair, from P(ahead) (T,) and leads (D, T).
 
@@ -149,10 +149,10 @@ def find_crossings(
     the pair's first algorithm leads afterwards, and P(both leads). With ``product`` times are
     independent.
     """
-    certain = np.flatnonzero((ahead >= alpha) | (1 - ahead >= alpha))
+    certain = np.flatnonzero((ahead >= certainty) | (1 - ahead >= certainty))
     for s, t in pairwise(certain.tolist()):
-        up = bool(ahead[t] >= alpha)
-        if up == (ahead[s] >= alpha):
+        up = bool(ahead[t] >= certainty)
+        if up == (ahead[s] >= certainty):
             continue
         before, after = (1 - ahead[s], ahead[t]) if up else (ahead[s], 1 - ahead[t])
         sign = 1 if up else -1
@@ -164,7 +164,7 @@ def find_crossings(
 def is_resolved(
     ahead: Floats,
     alike: Floats,
-    alpha: float,
+    certainty: float,
     *,
     resolution: Resolution = "crossing",
     eliminated: Bools | None = None,
@@ -173,18 +173,18 @@ def is_resolved(
 
     "strict" is eq. 30 of the paper, "crossing" eq. 31; "at_par" is :func:`are_at_par`.
     """
-    resolved = (ahead >= alpha) | (ahead.swapaxes(1, 2) >= alpha) | (alike >= alpha)
+    resolved = (ahead >= certainty) | (ahead.swapaxes(1, 2) >= certainty) | (alike >= certainty)
     if resolution == "crossing":
-        resolved = resolved | crosses(ahead, alike, alpha)
+        resolved = resolved | crosses(ahead, alike, certainty)
     elif resolution == "at_par":
-        resolved = resolved | are_at_par(ahead, alike, alpha)
+        resolved = resolved | are_at_par(ahead, alike, certainty)
     if eliminated is not None:
         resolved = resolved | eliminated[:, None] | eliminated[None, :]
     return resolved | np.eye(ahead.shape[1], dtype=bool)
 
 
 def find_open_times(
-    ahead: Floats, alike: Floats, beats: Bools, alpha: float, resolution: Resolution = "at_par"
+    ahead: Floats, alike: Floats, beats: Bools, certainty: float, resolution: Resolution = "at_par"
 ) -> Bools:
     """Return at which times each pair is open (T, n, n).
 
@@ -192,12 +192,13 @@ def find_open_times(
     leads at each time with certainty, but does not dominate (``beats``), is open as well: at the
     times whose error exceeds the Bonferroni bound of joint dominance.
     """
-    open_ = ~is_resolved(ahead, alike, alpha, resolution=resolution)
-    pending = np.all(ahead >= alpha, axis=0) & ~beats & ~np.any(alike >= alpha, axis=0)
+    open_ = ~is_resolved(ahead, alike, certainty, resolution=resolution)
+    pending = np.all(ahead >= certainty, axis=0) & ~beats & ~np.any(alike >= certainty, axis=0)
     if not pending.any():
         return open_
-    # Bonferroni: with error (1 - alpha) / T at each time, the joint error is at most 1 - alpha.
-    short = 1 - ahead > (1 - alpha) / len(ahead)
+    # Bonferroni: with error (1 - certainty) / T at each time, the joint error is at most
+    # 1 - certainty.
+    short = 1 - ahead > (1 - certainty) / len(ahead)
     least = np.arange(len(ahead))[:, None, None] == np.argmin(ahead, axis=0)
     open_time = np.where(short.any(axis=0), short, least) & pending
     return open_ | open_time | open_time.swapaxes(1, 2)

@@ -103,7 +103,7 @@ def fit(
     ...     {"algorithm": ["a", "b"] * 6, "instance": [k // 2 for k in range(12)],
     ...      "time": [1] * 12, "value": [1, 2, 1, 3, 2, 1, 1, 4, 0, 1, 1, 5]},
     ...     direction="minimize")
-    >>> posterior.better("a", "b").round(2)
+    >>> posterior.prob_better("a", "b").round(2)
     array([0.94])
     >>> posterior.diagnostics.trusted
     True

@@ -84,16 +84,18 @@ class Posterior(FrozenRecord):
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
-    >>> posterior.better("a1", "a2").round(1)            # P(a1 has the higher rating), at each time
+    >>> posterior.prob_better("a1", "a2").round(1)    # P(a1 has the higher rating), at each time
     array([1., 1., 0.])
     >>> chance, interval = posterior.win_probability("a1", "a2")
     >>> chance.round(1)                                  # that a1 beats a2 on a new instance
     array([0.9, 0.7, 0.3])
-    >>> posterior.pareto(), posterior.better_everywhere("a1", "a3") > 0.99
+    >>> posterior.pareto(), posterior.prob_dominates("a1", "a3") > 0.99
     (('a1', 'a2'), True)
-    >>> [round(p, 1) for p in posterior.in_pareto().values()], posterior.mistaken() < 0.01
-    ([1.0, 1.0, 0.0], True)
-    >>> posterior.mean("a1").round(1), posterior.best().argmax(axis=1)
+    >>> [round(p, 1) for p in posterior.prob_in_pareto().values()]
+    [1.0, 1.0, 0.0]
+    >>> posterior.prob_any_wrong_elimination() < 0.01
+    True
+    >>> posterior.mean("a1").round(1), posterior.prob_best().argmax(axis=1)
     (array([0.8, 0.6, 0.3]), array([0, 0, 1]))
     """
 
@@ -151,7 +153,7 @@ class Posterior(FrozenRecord):
         ends = [0.5 - level / 2, 0.5 + level / 2]
         return np.quantile(self._select(self.ratings, algorithm), ends, axis=0).astype(np.float64)
 
-    def better(self, a: str, b: str) -> Floats:
+    def prob_better(self, a: str, b: str) -> Floats:
         """Return P(the rating of ``a`` is above that of ``b``) at each time (T,).
 
         If the engine has a Gaussian mixture, its closed form is corrected by the weighted draws.
@@ -160,35 +162,37 @@ class Posterior(FrozenRecord):
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._ahead[:, first, second].copy()
 
-    def better_matrix(self) -> Floats:
+    def prob_better_matrix(self) -> Floats:
         """Return P(row ahead of column) at each time (T, n, n), with 1/2 on the diagonal."""
         return self._ahead.copy()
 
-    def better_everywhere(self, a: str, b: str) -> float:
+    def prob_dominates(self, a: str, b: str) -> float:
         """Return P(the rating of ``a`` is above that of ``b`` at all times).
 
         It is the share of curves that are ahead at all times, where the share at each time is
-        calibrated to :meth:`better`. With ``evidence="rankings"`` and independent times it is the
-        product over times, as in the paper.
+        calibrated to :meth:`prob_better`. With ``evidence="rankings"`` and independent times it
+        is the product over times, as in the paper.
         """
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return float(self._everywhere[first, second])
 
-    def better_everywhere_matrix(self) -> Floats:
+    def prob_dominates_matrix(self) -> Floats:
         """Return P(row ahead of column at all times) (n, n), with 0 on the diagonal."""
         return self._everywhere.copy()
 
-    def equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
+    def prob_equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
         """Return P(``a`` beats ``b`` with probability within epsilon of 1/2) at each time (T,)."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._alike(epsilon)[:, first, second]
 
-    def equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
+    def prob_equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
         """Return P(row and column are equivalent) at each time (T, n, n), 1 on the diagonal."""
         return self._alike(epsilon)
 
-    def pareto(self, alpha: float = 0.99, elimination: Elimination = "joint") -> tuple[str, ...]:
-        """Return the anytime Pareto set: the algorithms not dominated with certainty alpha.
+    def pareto(
+        self, certainty: float = 0.99, elimination: Elimination = "joint"
+    ) -> tuple[str, ...]:
+        """Return the anytime Pareto set: the algorithms not dominated with the given certainty.
 
         An algorithm is dominated if another one is ahead at all times jointly ("joint"), or at each
         time separately ("pointwise"; the certainty is then that of the worst time).
@@ -202,42 +206,44 @@ class Posterior(FrozenRecord):
         >>> pb.fit(pb.simulation.simulate_rankings(truth, 200)).pareto()
         ('a1', 'a2')
         """
-        eliminated = self._eliminate(alpha, elimination).tolist()
+        eliminated = self._eliminate(certainty, elimination).tolist()
         return tuple(
             name for name, is_out in zip(self.algorithms, eliminated, strict=True) if not is_out
         )
 
     def dominators(
-        self, algorithm: str, alpha: float = 0.99, elimination: Elimination = "joint"
+        self, algorithm: str, certainty: float = 0.99, elimination: Elimination = "joint"
     ) -> dict[str, float]:
         """Return the algorithms that dominate another, with P(ahead at all times), surest first."""
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
-        rivals = np.flatnonzero(self._dominates(alpha, elimination)[:, code])
+        rivals = np.flatnonzero(self._dominates(certainty, elimination)[:, code])
         order = rivals[np.argsort(-self._everywhere[rivals, code], kind="stable")]
         return {self.algorithms[k]: float(self._everywhere[k, code]) for k in order}
 
-    def crossings(self, a: str, b: str, alpha: float = 0.99) -> list[Crossing]:
-        """Return the times at which the lead of two algorithms changes, with certainty alpha."""
+    def crossings(self, a: str, b: str, certainty: float = 0.99) -> list[Crossing]:
+        """Return the times at which the lead of two algorithms changes with this certainty."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
-        check_alpha(alpha)
+        check_certainty(certainty)
         ahead = self._ahead[:, first, second]
         lead = self.utilities[..., first] - self.utilities[..., second]
         return [
             Crossing((a, b)[up], (b, a)[up], float(self.times[s]), float(self.times[t]), sure)
-            for s, t, up, sure in find_crossings(ahead, lead, alpha, product=self.independent)
+            for s, t, up, sure in find_crossings(ahead, lead, certainty, product=self.independent)
         ]
 
-    def in_pareto(self) -> dict[str, float]:
+    def prob_in_pareto(self) -> dict[str, float]:
         """Return, for each algorithm, P(no other one is ahead of it at all times)."""
         share = self._is_undominated.mean(axis=0)
         return dict(zip(self.algorithms, share.tolist(), strict=True))
 
-    def mistaken(self, alpha: float = 0.99, elimination: Elimination = "joint") -> float:
-        """Return P(at least one algorithm outside ``pareto(alpha)`` is not dominated)."""
-        eliminated = self._eliminate(alpha, elimination)
+    def prob_any_wrong_elimination(
+        self, certainty: float = 0.99, elimination: Elimination = "joint"
+    ) -> float:
+        """Return P(at least one algorithm outside ``pareto(certainty)`` is not dominated)."""
+        eliminated = self._eliminate(certainty, elimination)
         return float(self._is_undominated[:, eliminated].any(axis=1).mean())
 
-    def pairs(self, alpha: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
+    def pairs(self, certainty: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
         """Return all pairs in long form, with the relation that is certain, if any.
 
         Columns: first, second, relation ("dominates", "is dominated by", "crosses", "equals",
@@ -247,12 +253,14 @@ class Posterior(FrozenRecord):
         """
         alike = self._alike(epsilon)
         draws = len(self.draws)
-        check_alpha(alpha)
-        return tabulate_pairs(self.algorithms, self._ahead, alike, self._everywhere, alpha, draws)
+        check_certainty(certainty)
+        return tabulate_pairs(
+            self.algorithms, self._ahead, alike, self._everywhere, certainty, draws
+        )
 
     def statuses(
         self,
-        alpha: float = 0.99,
+        certainty: float = 0.99,
         epsilon: float = 0.05,
         *,
         elimination: Elimination = "joint",
@@ -269,7 +277,7 @@ class Posterior(FrozenRecord):
         >>> [one.status for one in posterior.statuses()]
         ['member', 'member', 'dominated']
         """
-        beats, alike = self._dominates(alpha, elimination), self._alike(epsilon)
+        beats, alike = self._dominates(certainty, elimination), self._alike(epsilon)
         sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
         claims = Claims.from_probabilities(
             self.algorithms,
@@ -280,12 +288,12 @@ class Posterior(FrozenRecord):
             prob_in_pareto=self._is_undominated.mean(axis=0),
             beats=beats,
             sure=sure,
-            alpha=alpha,
+            certainty=certainty,
             resolution=resolution,
         )
         return tuple(derive_statuses(claims, epsilon))
 
-    def verdict(self, alpha: float = 0.99, epsilon: float = 0.05) -> str:
+    def verdict(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
         """Return one sentence for each algorithm, and their joint error probability.
 
         >>> import polarbear as pb
@@ -297,16 +305,16 @@ class Posterior(FrozenRecord):
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """
-        return format_verdict(self.facts(alpha, epsilon))
+        return format_verdict(self.facts(certainty, epsilon))
 
     def facts(
-        self, alpha: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
+        self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
     ) -> Facts:
         """Return the facts behind the verdict, for other renderings of it.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
-        >>> posterior.facts(alpha=0.95).dominates.any()
+        >>> posterior.facts(certainty=0.95).dominates.any()
         np.False_
         """
         return Facts(
@@ -314,13 +322,13 @@ class Posterior(FrozenRecord):
             self.times,
             self.clock,
             self._everywhere,
-            self._dominates(alpha, "joint"),
-            self.best(),
-            self.statuses(alpha, epsilon, resolution=resolution),
-            self.mistaken(alpha),
+            self._dominates(certainty, "joint"),
+            self.prob_best(),
+            self.statuses(certainty, epsilon, resolution=resolution),
+            self.prob_any_wrong_elimination(certainty),
         )
 
-    def best(self) -> Floats:
+    def prob_best(self) -> Floats:
         """Return P(an algorithm has the highest rating) at each time (T, n)."""
         leader = self.utilities.argmax(axis=-1)
         return np.stack([(leader == k).mean(axis=0) for k in range(len(self.algorithms))], axis=1)
@@ -349,7 +357,7 @@ class Posterior(FrozenRecord):
             "mean": self.mean().ravel().tolist(),
             "lower": lower.ravel().tolist(),
             "upper": upper.ravel().tolist(),
-            "best": self.best().ravel().tolist(),
+            "best": self.prob_best().ravel().tolist(),
         }
 
     def save(self, path: str | Path) -> None:
@@ -499,17 +507,17 @@ class Posterior(FrozenRecord):
         matrix[:, first, second], matrix[:, second, first] = upper, lower
         return matrix
 
-    def _dominates(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
-        """Return whether row dominates column with certainty alpha (n, n)."""
-        check_alpha(alpha)
+    def _dominates(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
+        """Return whether row dominates column with the given certainty (n, n)."""
+        check_certainty(certainty)
         if elimination not in ("joint", "pointwise"):
             raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
-        return dominates(self._ahead, self._everywhere, alpha, elimination)
+        return dominates(self._ahead, self._everywhere, certainty, elimination)
 
-    def _eliminate(self, alpha: float, elimination: Elimination) -> NDArray[np.bool_]:
+    def _eliminate(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
         """Return which algorithms are dominated by a remaining one (n,)."""
         sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
-        return eliminate(self._dominates(alpha, elimination), sure)
+        return eliminate(self._dominates(certainty, elimination), sure)
 
     def _select(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
         """Return the values (..., n) of one algorithm, or of all."""
@@ -519,10 +527,12 @@ class Posterior(FrozenRecord):
         return values[..., code]
 
 
-def check_alpha(alpha: float) -> None:
+def check_certainty(certainty: float) -> None:
     """Raise DataError for a certainty of at most 1/2, at which two could dominate each other."""
-    if not (isinstance(alpha, Real) and 0.5 < alpha <= 1):
-        raise DataError(f"alpha={alpha!r}: expected a probability between 0.5 and 1, such as 0.95")
+    if not (isinstance(certainty, Real) and 0.5 < certainty <= 1):
+        raise DataError(
+            f"certainty={certainty!r}: expected a probability between 0.5 and 1, such as 0.95"
+        )
 
 
 def _check_level(level: float) -> None:

@@ -169,14 +169,14 @@ def tabulate_pairs(
     ahead: Floats,
     alike: Floats,
     everywhere: Floats,
-    alpha: float,
+    certainty: float,
     draws: int,
 ) -> dict[str, list[Any]]:
     """Return all pairs in long form, with the relation that is certain, if any."""
     row, column = np.triu_indices(len(algorithms), 1)
-    dominates, leads = everywhere >= alpha, np.any(ahead >= alpha, axis=0)
+    dominates, leads = everywhere >= certainty, np.any(ahead >= certainty, axis=0)
     crossing = leads & leads.T
-    equal = np.all(alike >= alpha, axis=0)
+    equal = np.all(alike >= certainty, axis=0)
     relation = np.full(len(row), "undecided", dtype=object)
     relation[crossing[row, column]] = "crosses"
     relation[equal[row, column]] = "equals"

@@ -75,10 +75,10 @@ def get_posterior(source: PosteriorSource) -> Posterior | None:
     )
 
 
-def get_cast(source: PosteriorSource, alpha: float = 0.99) -> Cast:
+def get_cast(source: PosteriorSource, certainty: float = 0.99) -> Cast:
     """Return all algorithms and the Pareto set; of a race also the eliminated and removed ones."""
     if isinstance(source, Posterior):
-        return Cast.of(source.algorithms, source.pareto(alpha))
+        return Cast.of(source.algorithms, source.pareto(certainty))
     race = get_race(source)
     return Cast.of([*race.pareto, *race.eliminated, *race.removed], race.pareto)
 

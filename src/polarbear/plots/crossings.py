@@ -49,7 +49,7 @@ class CrossingMap(FrozenRecord):
         The crossings that are certain: periods in which the lead passes from one to the other.
     everywhere, everywhere_reversed
         P(first ahead at all times), and P(second ahead at all times).
-    alpha, epsilon, level
+    certainty, epsilon, level
         The required certainty, the margin of equivalence, and the level of the interval.
     """
 
@@ -67,7 +67,7 @@ class CrossingMap(FrozenRecord):
     crossings: tuple[Crossing, ...]
     everywhere: float
     everywhere_reversed: float
-    alpha: float
+    certainty: float
     epsilon: float
     level: float
 
@@ -77,7 +77,7 @@ def crossings_data(
     first: str,
     second: str,
     *,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
     epsilon: float = 0.05,
     level: float = 0.95,
     rankings: Rankings | None = None,
@@ -97,24 +97,24 @@ def crossings_data(
         raise DataError(
             "this race has no decision yet: a pair can be compared after its first round"
         )
-    ahead = posterior.better(first, second)
+    ahead = posterior.prob_better(first, second)
     chance, (lower, upper) = posterior.win_probability(first, second, level)
     return CrossingMap(
-        get_cast(source, alpha),
+        get_cast(source, certainty),
         first,
         second,
         posterior.times,
         posterior.clock,
         ahead,
-        posterior.equivalent(first, second, epsilon),
+        posterior.prob_equivalent(first, second, epsilon),
         chance,
         lower,
         upper,
         None if rankings is None else rankings.win_rate(first, second),
-        tuple(posterior.crossings(first, second, alpha)),
-        posterior.better_everywhere(first, second),
-        posterior.better_everywhere(second, first),
-        alpha,
+        tuple(posterior.crossings(first, second, certainty)),
+        posterior.prob_dominates(first, second),
+        posterior.prob_dominates(second, first),
+        certainty,
         epsilon,
         level,
     )
@@ -126,7 +126,7 @@ def crossings(
     second: str | None = None,
     ax: Axes | None = None,
     *,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
     rankings: Rankings | None = None,
     time: TimeScale = "auto",
     columns: Columns = 1,
@@ -149,7 +149,7 @@ def crossings(
             "the names of two algorithms are missing: call crossings(posterior, first, second)"
         )
     else:
-        data = crossings_data(source, first, second, alpha=alpha, rankings=rankings)
+        data = crossings_data(source, first, second, certainty=certainty, rankings=rankings)
     ax = prepare_axes(ax, columns)
     one, two = (data.cast.styles()[name] for name in (data.first, data.second))
     times, ahead = data.times, data.ahead
@@ -169,8 +169,8 @@ def crossings(
     if not single:
         cells = np.clip(cells, times[0], times[-1])
     for style, is_certain, y in (
-        (one, ahead >= data.alpha, 1.04),
-        (two, 1 - ahead >= data.alpha, -0.04),
+        (one, ahead >= data.certainty, 1.04),
+        (two, 1 - ahead >= data.certainty, -0.04),
     ):
         turns = np.flatnonzero(np.diff(is_certain.astype(int), prepend=0, append=0))
         bar_style = {"color": style.colour, "linewidth": 4, "clip_on": False}
@@ -197,7 +197,7 @@ def _label_sides(ax: Axes, data: CrossingMap) -> None:
     ax.text(1.02, 0.07, f"{format_name(data.second)}\nahead", color=two.colour, **place)
     for change in data.crossings:
         ax.axvspan(change.until, change.since, color="#000000", alpha=0.08, linewidth=0)
-    text = f"bars: certain (P > {data.alpha:g})"
+    text = f"bars: certain (P > {data.certainty:g})"
     if data.crossings:
         text += ", grey: the lead changes"
     if data.counted is not None:

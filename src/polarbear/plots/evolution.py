@@ -118,10 +118,10 @@ def _summarise_round(
     dominance, rival = np.full(n, np.nan), np.full(n, -1)
     posterior = race.posterior if refit else None
     if posterior is not None:
-        everywhere = posterior.better_everywhere_matrix()
+        everywhere = posterior.prob_dominates_matrix()
         if state.rules.elimination == "pointwise":
             # Pointwise elimination decides by the lowest probability over times.
-            everywhere = posterior.better_matrix().min(axis=0)
+            everywhere = posterior.prob_better_matrix().min(axis=0)
             np.fill_diagonal(everywhere, 0.0)
         codes = [index[name] for name in posterior.algorithms]
         dominance[codes] = everywhere.max(axis=0)
@@ -134,7 +134,7 @@ def _summarise_round(
         state.spent_runs,
         dominance,
         rival,
-        state.rules.alpha,
+        state.rules.certainty,
         [name in state.eliminated for name in cast.names],
         [name in state.racing and name not in undecided for name in cast.names],
         1 - len(state.open) / pairs if pairs else 1.0,

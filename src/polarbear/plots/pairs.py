@@ -7,7 +7,7 @@ import numpy as np
 from polarbear._text import format_range
 from polarbear.data.frozen import FrozenRecord
 from polarbear.errors import DataError
-from polarbear.inference.posterior import check_alpha
+from polarbear.inference.posterior import check_certainty
 from polarbear.plots.arguments import (
     Bools,
     Floats,
@@ -51,7 +51,7 @@ class Pairs(FrozenRecord):
     ahead
         Shape (n, n): P(row ahead of column), at the time or at all times; nan on the diagonal.
     certain
-        Shape (n, n): whether that probability is at least ``alpha``.
+        Shape (n, n): whether that probability is at least ``certainty``.
     crosses
         Shape (n, n): over all times, whether each of the two certainly leads at some time;
         False at a single time.
@@ -59,7 +59,7 @@ class Pairs(FrozenRecord):
         The time of the comparison, or None for all times.
     clock
         The name of its clock.
-    alpha
+    certainty
         The required certainty.
     """
 
@@ -70,10 +70,12 @@ class Pairs(FrozenRecord):
     crosses: Bools
     time: float | None
     clock: str
-    alpha: float
+    certainty: float
 
 
-def pairs_data(source: PosteriorSource, time: float | None = None, *, alpha: float = 0.99) -> Pairs:
+def pairs_data(
+    source: PosteriorSource, time: float | None = None, *, certainty: float = 0.99
+) -> Pairs:
     """Compute P(row ahead of column) at the grid time nearest to ``time``, or at all times.
 
     >>> import polarbear as pb
@@ -82,15 +84,15 @@ def pairs_data(source: PosteriorSource, time: float | None = None, *, alpha: flo
     >>> pairs_data(posterior, 0.0).algorithms, bool(pairs_data(posterior).crosses[0, 1])
     (('a2', 'a1'), True)
     """
-    check_alpha(alpha)
-    posterior, cast = get_posterior(source), get_cast(source, alpha)
+    check_certainty(certainty)
+    posterior, cast = get_posterior(source), get_cast(source, certainty)
     times, clock = get_times(source)
     if posterior is None:
         empty, no_flags = np.zeros((0, 0)), np.zeros((0, 0), dtype=bool)
-        return Pairs(cast, (), empty, no_flags, no_flags, time, clock, alpha)
-    by_time = posterior.better_matrix()
-    ahead, mean_ahead = posterior.better_everywhere_matrix(), by_time.mean(axis=0)
-    leads = np.any(by_time >= alpha, axis=0)
+        return Pairs(cast, (), empty, no_flags, no_flags, time, clock, certainty)
+    by_time = posterior.prob_better_matrix()
+    ahead, mean_ahead = posterior.prob_dominates_matrix(), by_time.mean(axis=0)
+    leads = np.any(by_time >= certainty, axis=0)
     crosses = leads & leads.T
     if time is not None:
         place = _find_nearest_time(times, time, clock)
@@ -104,11 +106,11 @@ def pairs_data(source: PosteriorSource, time: float | None = None, *, alpha: flo
         cast,
         tuple(posterior.algorithms[k] for k in order),
         ahead,
-        ahead >= alpha,
+        ahead >= certainty,
         crosses[both] & ~np.eye(len(order), dtype=bool),
         time,
         clock,
-        alpha,
+        certainty,
     )
 
 
@@ -127,7 +129,7 @@ def pairs(
     time: float | None = None,
     ax: Axes | None = None,
     *,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
     columns: Columns = 1,
 ) -> Axes:
     """Draw all pairs as a matrix of P(row ahead of column), at one time or at all times.
@@ -141,7 +143,7 @@ def pairs(
     >>> [label.get_text() for label in pairs(posterior).get_xticklabels()]
     ['a1', 'a2', 'a3']
     """
-    data = source if isinstance(source, Pairs) else pairs_data(source, time, alpha=alpha)
+    data = source if isinstance(source, Pairs) else pairs_data(source, time, certainty=certainty)
     if not data.algorithms:
         return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     n = len(data.algorithms)
@@ -167,7 +169,9 @@ def pairs(
     when = "at all times" if data.time is None else f"at {describe_time(data.time, data.clock)}"
     title = f"P(row is ahead of column) {when}"
     marks = (
-        f"bold: P > {data.alpha:g}" if n <= MAX_WRITTEN_ALGORITHMS else f"dots: P > {data.alpha:g}"
+        f"bold: P > {data.certainty:g}"
+        if n <= MAX_WRITTEN_ALGORITHMS
+        else f"dots: P > {data.certainty:g}"
     )
     ax.set_xlabel(f"{title}\n{marks}{', x: the lead changes' if data.time is None else ''}")
     ax.xaxis.label.set_fontsize(TICK_FONT_POINTS)

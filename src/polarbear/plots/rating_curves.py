@@ -60,7 +60,7 @@ def ratings_data(
     *,
     level: float = 0.95,
     truth: ArrayLike | None = None,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
 ) -> RatingCurves:
     """Compute mean ratings and their credible intervals.
 
@@ -72,7 +72,7 @@ def ratings_data(
         The probability of the intervals.
     truth
         True log-utilities, shape (T, n), of simulated data; they are converted to ratings.
-    alpha
+    certainty
         The certainty required to exclude an algorithm from the Pareto set of a posterior.
 
     Examples
@@ -83,7 +83,7 @@ def ratings_data(
     >>> curves.mean.shape, bool(np.all(curves.lower <= curves.upper))
     ((3, 3), True)
     """
-    posterior, cast = get_posterior(source), get_cast(source, alpha)
+    posterior, cast = get_posterior(source), get_cast(source, certainty)
     times, clock = get_times(source)
     if posterior is None:
         empty = np.zeros((len(times), 0))
@@ -121,7 +121,7 @@ def ratings(
     *,
     level: float = 0.95,
     truth: ArrayLike | None = None,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
     time: TimeScale = "auto",
     columns: Columns = 1,
 ) -> Axes:
@@ -133,7 +133,7 @@ def ratings(
         A posterior, a race, or a result of :func:`ratings_data`.
     ax
         Axes to draw on; by default those of a new figure.
-    level, truth, alpha
+    level, truth, certainty
         As in :func:`ratings_data`.
     time
         The scale of the time axis, "log" or "linear"; "auto" is log from a factor of 100 on, and
@@ -151,7 +151,7 @@ def ratings(
     """
     data = source
     if not isinstance(data, RatingCurves):
-        data = ratings_data(data, level=level, truth=truth, alpha=alpha)
+        data = ratings_data(data, level=level, truth=truth, certainty=certainty)
     if not data.algorithms:
         return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     if len(data.times) == 1:

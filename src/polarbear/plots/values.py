@@ -78,7 +78,7 @@ def values_data(
     preference: Preference | Callable[[Floats], ArrayLike] | None = None,
     *,
     level: float = 0.95,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
 ) -> Values:
     """Compute the posterior distributions of values under a preference, as ``select`` does.
 
@@ -89,7 +89,7 @@ def values_data(
     """
     checked_preference = to_preference(preference)
     linear = isinstance(checked_preference, Linear)
-    posterior, cast = get_posterior(source), get_cast(source, alpha)
+    posterior, cast = get_posterior(source), get_cast(source, certainty)
     if posterior is None:
         none, empty = np.zeros(0), np.zeros((0, DENSITY_POINTS))
         grid = np.linspace(0.0, 1.0, DENSITY_POINTS)
@@ -146,7 +146,7 @@ def values(
     ax: Axes | None = None,
     *,
     level: float = 0.95,
-    alpha: float = 0.99,
+    certainty: float = 0.99,
     columns: Columns = 1,
 ) -> Axes:
     """Draw the value of each algorithm under a preference: a row each, the best on top.
@@ -162,7 +162,7 @@ def values(
     """
     data = source
     if not isinstance(data, Values):
-        data = values_data(data, preference, level=level, alpha=alpha)
+        data = values_data(data, preference, level=level, certainty=certainty)
     if not data.algorithms:
         return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     n = len(data.algorithms)

@@ -23,7 +23,7 @@ class BSpline:
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
-    >>> pb.fit(rankings, prior=BSpline()).better("a2", "a1")[0] > 0.5
+    >>> pb.fit(rankings, prior=BSpline()).prob_better("a2", "a1")[0] > 0.5
     np.True_
     """
 

@@ -63,7 +63,7 @@ class GP(_StationaryProcess):
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
-    >>> pb.fit(rankings, prior=GP(kernel="matern52")).better("a2", "a1")[0] > 0.5
+    >>> pb.fit(rankings, prior=GP(kernel="matern52")).prob_better("a2", "a1")[0] > 0.5
     np.True_
     """
 
@@ -82,7 +82,7 @@ class SparseGP(_StationaryProcess):
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
-    >>> pb.fit(rankings, prior=SparseGP()).better("a2", "a1")[0] > 0.5
+    >>> pb.fit(rankings, prior=SparseGP()).prob_better("a2", "a1")[0] > 0.5
     np.True_
     """
 
@@ -108,7 +108,7 @@ class HSGP(_StationaryProcess):
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
-    >>> pb.fit(rankings, prior=HSGP()).better("a2", "a1")[0] > 0.5
+    >>> pb.fit(rankings, prior=HSGP()).prob_better("a2", "a1")[0] > 0.5
     np.True_
     """
 

@@ -21,7 +21,7 @@ class RandomWalk:
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
-    >>> pb.fit(rankings, prior=RandomWalk(start=2.0)).better("a2", "a1")[0] > 0.5
+    >>> pb.fit(rankings, prior=RandomWalk(start=2.0)).prob_better("a2", "a1")[0] > 0.5
     np.True_
     """
 

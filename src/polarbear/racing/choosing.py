@@ -65,7 +65,7 @@ def decide_choice(
     evidence = preference_evidence(rankings, weights, rules.epsilon, state.heaviest)
     settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)
     open_ = choice.chosen[:, None] & ~choice.chosen & ~settled
-    if rules.regret is not None and np.mean(choice.regret <= rules.regret) >= rules.alpha:
+    if rules.regret is not None and np.mean(choice.regret <= rules.regret) >= rules.certainty:
         open_[:] = False
     bits = state.asked_times
     pairs: dict[Pair, int] = {

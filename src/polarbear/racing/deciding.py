@@ -36,7 +36,7 @@ def assess_candidates(
     statuses, open_at = derive_statuses(claims, rules.epsilon), claims.open_at
     if rules.closing == "permanent" and per_look and posterior is not None:
         ahead, alike, _ = _candidates(state, posterior)
-        open_at = ~is_resolved(ahead, alike, rules.alpha, resolution=rules.resolution)
+        open_at = ~is_resolved(ahead, alike, rules.certainty, resolution=rules.resolution)
     return statuses, open_at
 
 
@@ -89,7 +89,8 @@ def _candidates(state: State, posterior: Posterior) -> tuple[Floats, Floats, lis
     """Return P(ahead) and P(equivalent) of the candidates (T, n, n), and their numbers."""
     kept = [k for k, name in enumerate(posterior.algorithms) if name in state.racing]
     rows, columns = np.ix_(kept, kept)
-    ahead, alike = posterior.better_matrix(), posterior.equivalent_matrix(state.rules.epsilon)
+    ahead = posterior.prob_better_matrix()
+    alike = posterior.prob_equivalent_matrix(state.rules.epsilon)
     return ahead[:, rows, columns], alike[:, rows, columns], kept
 
 
@@ -98,9 +99,9 @@ def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
     rules = state.rules
     ahead, alike, kept = _candidates(state, posterior)
     names, pairs = tuple(posterior.algorithms[k] for k in kept), np.ix_(kept, kept)
-    beats, sure = _leading(state, posterior, rules.alpha)[pairs], ahead.min(axis=0)
+    beats, sure = _leading(state, posterior, rules.certainty)[pairs], ahead.min(axis=0)
     if rules.elimination == "joint" and beats.any():
-        sure = posterior.better_everywhere_matrix()[pairs]
+        sure = posterior.prob_dominates_matrix()[pairs]
     return Claims.from_probabilities(
         names,
         posterior.times,
@@ -110,7 +111,7 @@ def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
         prob_in_pareto=posterior.undominated(names).mean(axis=0),
         beats=beats,
         sure=sure,
-        alpha=rules.alpha,
+        certainty=rules.certainty,
         resolution=rules.resolution,
     )
 
@@ -127,14 +128,14 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
         rankings.clock,
         Evidence.from_outcomes(outcomes, rules.epsilon),
         log_k=log_thresholds(state, names),
-        alpha=rules.alpha,
+        certainty=rules.certainty,
         resolution=rules.resolution,
     )
     if posterior is None:
         return claims
     return claims._replace(
         prob_in_pareto=posterior.undominated(names).mean(axis=0),
-        prob_dominates=posterior.better_everywhere_matrix()[pairs] if claims.beats.any() else None,
+        prob_dominates=posterior.prob_dominates_matrix()[pairs] if claims.beats.any() else None,
     )
 
 
@@ -149,21 +150,21 @@ def _decisive(state: State, status: AlgorithmStatus, rankings: Rankings) -> tupl
 
 def log_thresholds(state: State, names: Sequence[str]) -> Floats:
     """Return ln K of the e-values with which row eliminates column: (n, n)."""
-    return np.log(np.array(state.multiplicities(names))) - np.log1p(-state.rules.alpha)
+    return np.log(np.array(state.multiplicities(names))) - np.log1p(-state.rules.certainty)
 
 
-def may_eliminate(state: State, posterior: Posterior, alpha: float) -> bool:
-    """Whether the posterior eliminates any candidate, if the certainty asked for were alpha."""
+def may_eliminate(state: State, posterior: Posterior, certainty: float) -> bool:
+    """Return whether the posterior would eliminate any candidate at this certainty."""
     kept = [name in state.racing for name in posterior.algorithms]
-    return bool(_leading(state, posterior, alpha)[np.ix_(kept, kept)].any())
+    return bool(_leading(state, posterior, certainty)[np.ix_(kept, kept)].any())
 
 
-def _leading(state: State, posterior: Posterior, alpha: float) -> Bools:
-    """Whether row dominates column with a certainty of alpha, by the posterior alone."""
-    ahead = posterior.better_matrix()
-    leading = dominates(ahead, ahead.min(axis=0), alpha, "pointwise")
+def _leading(state: State, posterior: Posterior, certainty: float) -> Bools:
+    """Return (n, n) whether row dominates column at this certainty, by the posterior alone."""
+    ahead = posterior.prob_better_matrix()
+    leading = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
     if state.rules.elimination == "joint" and leading.any():  # joint dominance implies pointwise
-        leading = posterior.better_everywhere_matrix() >= alpha
+        leading = posterior.prob_dominates_matrix() >= certainty
     return leading
 
 
@@ -242,13 +243,13 @@ def _required(state: State, names: Sequence[str], leads: Leads) -> Required:
     rules = state.rules
     width = equivalence_margin(rules.epsilon)
     if rules.error_control == "per_look":
-        z = float(ndtri(rules.alpha))
+        z = float(ndtri(rules.certainty))
         return Required(z, z, z, width, one_sided=False)
     log_k = log_thresholds(state, names)
     # Evidence for some time is a mean over times: one time alone has to carry all of them.
     times = 1 if rules.resolution == "strict" else len(state.times)
     over, under = log_k[leads.first, leads.second], log_k[leads.second, leads.first]
-    once = float(np.sqrt(2 * (1 + np.log(times) - np.log1p(-rules.alpha))))
+    once = float(np.sqrt(2 * (1 + np.log(times) - np.log1p(-rules.certainty))))
     return Required(np.sqrt(2 * (over + 1)), np.sqrt(2 * (under + 1)), once, width, one_sided=True)
 
 

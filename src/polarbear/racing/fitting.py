@@ -33,7 +33,7 @@ def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | No
     """
     if fit is not default_fit or rankings is None:
         return None
-    n, alpha = len(rankings.algorithms), state.rules.alpha
+    n, certainty = len(rankings.algorithms), state.rules.certainty
     if n * (n - 1) // 2 * len(rankings.times) < WORTH:
         return None
     seed = derived(state.seed, ["fit", state.round])
@@ -42,8 +42,8 @@ def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | No
         return None
     if state.rules.error_control != "per_look":  # e-values decide, the posterior plans
         return found
-    slack = 4 * np.sqrt(alpha * (1 - alpha) / GLANCE) + 1 / GLANCE
-    return None if may_eliminate(state, found, alpha - slack) else found
+    slack = 4 * np.sqrt(certainty * (1 - certainty) / GLANCE) + 1 / GLANCE
+    return None if may_eliminate(state, found, certainty - slack) else found
 
 
 def _at_a_glance(rankings: Rankings, /, *, seed: int) -> Posterior:

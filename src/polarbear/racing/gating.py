@@ -26,12 +26,12 @@ from polarbear.racing.state import Pair, State, pair
 
 
 def judge(
-    outcomes: Outcomes, baseline: int, alpha: float, epsilon: float
+    outcomes: Outcomes, baseline: int, certainty: float, epsilon: float
 ) -> tuple[list[Kind], Bools]:
     """Return whether each algorithm passed or failed, and at which times it is at par (T, n)."""
     wins, ties = outcomes.wins[:, :, baseline], outcomes.ties[:, :, baseline]
     losses = outcomes.losses[:, :, baseline]
-    level = -np.log1p(-alpha)
+    level = -np.log1p(-certainty)
     at_par = log_par(wins, ties, losses, epsilon) >= level
     behind = log_mean_over_times(log_better(losses, ties, wins, epsilon)) >= level
     answers: list[Kind] = ["undecided"] * len(behind)
@@ -56,7 +56,7 @@ def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided
         return unchanged
     place = names.index(baseline)
     outcomes = count_outcomes(rankings, state.heaviest)
-    answers, at_par = judge(outcomes, place, rules.alpha, rules.epsilon)
+    answers, at_par = judge(outcomes, place, rules.certainty, rules.epsilon)
     everything = state.asked_times
     pairs: dict[Pair, int] = {
         pair(name, baseline): everything for name in state.present() if name not in names

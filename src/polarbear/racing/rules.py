@@ -38,8 +38,8 @@ class Rules:
 
     Attributes
     ----------
-    alpha
-        The certainty: 1 - alpha is the probability of a wrong elimination that is accepted, as
+    certainty
+        The required certainty: a wrong elimination has probability at most 1 - certainty, as
         ``error_control`` defines it.
     epsilon
         Two are practically the same if each beats the other with a probability within epsilon of
@@ -70,7 +70,7 @@ class Rules:
         The budget for which an algorithm is wanted, such as ``preferences.between(60, 300)``: the
         race then spends only on what may change the choice. It ends when the chosen algorithm is
         at par with, or ahead of, every other one in the score averaged over that preference; or
-        when its regret is at most ``regret`` with posterior probability ``alpha``, in the value
+        when its regret is at most ``regret`` with posterior probability ``certainty``, in the value
         of :func:`polarbear.select`. ``portfolio``: the number of algorithms that are wanted.
     baseline
         The name of an algorithm that the others are tested against (:func:`polarbear.gate`): each
@@ -106,14 +106,14 @@ class Rules:
 
     Examples
     --------
-    >>> Rules(alpha=0.99, max_runs=2000).batch
+    >>> Rules(certainty=0.99, max_runs=2000).batch
     (8, 64)
-    >>> Rules(alpha=0.4)
+    >>> Rules(certainty=0.4)
     Traceback (most recent call last):
-    polarbear.errors.DataError: alpha=0.4: expected a probability above 0.5 and below 1
+    polarbear.errors.DataError: certainty=0.4: expected a probability above 0.5 and below 1
     """
 
-    alpha: float = 0.95
+    certainty: float = 0.95
     epsilon: float = 0.05
     elimination: Elimination = "joint"
     resolution: Resolution = "at_par"
@@ -135,7 +135,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         expected = {
-            "alpha": (_number(self.alpha, 0.5, 1), "a probability above 0.5 and below 1"),
+            "certainty": (_number(self.certainty, 0.5, 1), "a probability above 0.5 and below 1"),
             "epsilon": (
                 self.epsilon == 0 or _number(self.epsilon, 0, 0.5),
                 "at least 0 and below 0.5",
@@ -210,11 +210,11 @@ class Rules:
         commands the preset "paper" sets both. One of the paper's case studies has
         ``elimination="pointwise"`` and ``resolution="strict"``.
 
-        >>> Rules.paper(alpha=0.95).closing
+        >>> Rules.paper(certainty=0.95).closing
         'permanent'
         """
         paper: dict[str, Any] = {
-            "alpha": 0.99,
+            "certainty": 0.99,
             "epsilon": 0.05,
             "elimination": "joint",
             "resolution": "crossing",
@@ -232,7 +232,7 @@ class Rules:
         """What the answers depend on; the rest is when to stop asking."""
         decides = (self.elimination, self.resolution, self.closing, self.posterior_over)
         wanted = (self.preference, self.regret, self.portfolio, self.baseline)
-        return self.alpha, self.epsilon, *decides, self.error_control, *wanted
+        return self.certainty, self.epsilon, *decides, self.error_control, *wanted
 
     @property
     def guarantee(self) -> str:
@@ -256,10 +256,10 @@ class Rules:
     def error_bound(self) -> str:
         """What the certainty bounds, in a few words.
 
-        >>> Rules(alpha=0.9).error_bound
+        >>> Rules(certainty=0.9).error_bound
         'a member of the Pareto set is ever eliminated with probability at most 0.1'
         """
-        error = f"{1 - self.alpha:.6g}"
+        error = f"{1 - self.certainty:.6g}"
         if self.baseline is not None:
             return (
                 f"a wrong pass (behind {self.baseline} by more than {self.epsilon:g} at some time) "
@@ -309,7 +309,7 @@ class Rules:
     def plain(self) -> dict[str, Any]:
         """As numbers and text, for a file.
 
-        >>> Rules.from_plain(Rules(alpha=0.95).plain()).alpha
+        >>> Rules.from_plain(Rules(certainty=0.95).plain()).certainty
         0.95
         """
         if isinstance(self.preference, Linear):
@@ -320,7 +320,7 @@ class Rules:
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Back from :meth:`plain`; ``preset`` may name the rules that the others change.
 
-        >>> Rules.from_plain({"preset": "paper", "alpha": 0.95}) == Rules.paper(alpha=0.95)
+        >>> Rules.from_plain({"preset": "paper", "certainty": 0.95}) == Rules.paper(certainty=0.95)
         True
         >>> Rules.from_plain({"alfa": 0.95})
         Traceback (most recent call last):
@@ -328,8 +328,11 @@ class Rules:
         """
         known = {field.name for field in fields(cls)}
         changes = {name: value for name, value in plain.items() if name != "preset"}
-        if "looks" in changes:  # of stores that were made before there was error control
+        # Stores of earlier versions have these names.
+        if "looks" in changes:
             changes["error_control"] = LOOKS.get(changes.pop("looks"), "per_look")
+        if "alpha" in changes:
+            changes["certainty"] = changes.pop("alpha")
         preset = plain.get("preset", "default")
         if preset not in PRESETS:
             raise DataError(f"preset={preset!r}: expected {' or '.join(map(repr, PRESETS))}")

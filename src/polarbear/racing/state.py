@@ -398,10 +398,10 @@ def _extend(state: State, rules: Rules) -> None:
     state.batch = rules.batch[0]
     if rules.questions == before.questions:
         return
-    other = rules.error_control != before.error_control or rules.alpha > before.alpha
+    other = rules.error_control != before.error_control or rules.certainty > before.certainty
     for name, eliminated in list(state.eliminated.items()):
         by_posterior = rules.error_control == before.error_control == "per_look"
-        if ((eliminated.probability or 0.0) < rules.alpha) if by_posterior else other:
+        if ((eliminated.probability or 0.0) < rules.certainty) if by_posterior else other:
             _enter(state, name)
     _reopen(state)
 

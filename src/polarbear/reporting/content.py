@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 def make_document(
     subject: PosteriorSource,
     *,
-    alpha: float | None = None,
+    certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     refits: int = 0,
@@ -56,7 +56,7 @@ def make_document(
     ----------
     subject
         A posterior, a race, or a result of ``race`` or ``replay``, also before the first decision.
-    alpha
+    certainty
         The required certainty of statements; by default that of the race's rules, or 0.99.
     title
         The title of the page.
@@ -84,14 +84,14 @@ def make_document(
     racing = None if isinstance(subject, Posterior) else subject
     if racing is not None and not isinstance(racing, Race | ReadOnce):
         racing = ReadOnce(racing)
-    if alpha is None:
-        alpha = 0.99 if racing is None else get_race(racing).rules.alpha
-    cast = get_cast(subject, alpha)
+    if certainty is None:
+        certainty = 0.99 if racing is None else get_race(racing).rules.certainty
+    cast = get_cast(subject, certainty)
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]
     provenance_lines = {
-        **_describe_origin(posterior, alpha),
+        **_describe_origin(posterior, certainty),
         **(origin(racing) if racing else {}),
         **(provenance or {}),
     }
@@ -100,17 +100,17 @@ def make_document(
         "version": DOCUMENT_VERSION,
         "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
         "about": _describe_comparison(names, posterior, times, clock),
-        "alpha": alpha,
+        "certainty": certainty,
         "clock": format_unit(clock, "time"),
         "digits": choose_precision(clock),
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _collect_styles(names, cast),
-        "verdict": _collect_verdict(posterior, racing, alpha, names),
+        "verdict": _collect_verdict(posterior, racing, certainty, names),
         "race": history(racing, names, refits) if racing else None,
         "ended": get_race(racing).ended if racing else None,
         "provenance": provenance_lines,
-        **(_collect_ratings(posterior, alpha) if posterior else {}),
+        **(_collect_ratings(posterior, certainty) if posterior else {}),
     }
     content["identity"] = compute_digest(json.dumps(content, sort_keys=True).encode())
     content["made"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -131,10 +131,10 @@ def _describe_comparison(
 
 
 def _collect_verdict(
-    posterior: Posterior | None, racing: RaceSource | None, alpha: float, names: list[str]
+    posterior: Posterior | None, racing: RaceSource | None, certainty: float, names: list[str]
 ) -> dict[str, Any]:
     """Collect a sentence on each algorithm, from the posterior or, if eliminated, from the race."""
-    facts = posterior.facts(alpha) if posterior else None
+    facts = posterior.facts(certainty) if posterior else None
     verdicts = describe_algorithms(facts) if facts else []
     sentences_data = [
         {"algorithm": names.index(one.algorithm), "status": one.status, "text": one.text}
@@ -169,10 +169,10 @@ def _collect_styles(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
     ]
 
 
-def _collect_ratings(posterior: Posterior, alpha: float) -> dict[str, Any]:
+def _collect_ratings(posterior: Posterior, certainty: float) -> dict[str, Any]:
     """Collect ratings, draws, pairs and diagnostics of a posterior."""
     ratings = posterior.ratings
-    everywhere = posterior.better_everywhere_matrix()
+    everywhere = posterior.prob_dominates_matrix()
     lower, upper = np.quantile(ratings, [0.025, 0.975], axis=0)
     diagnostics = posterior.diagnostics
     return {
@@ -181,10 +181,10 @@ def _collect_ratings(posterior: Posterior, alpha: float) -> dict[str, Any]:
             "mean": pack_array(ratings.mean(axis=0, dtype=np.float64)),
             "lower": pack_array(lower),
             "upper": pack_array(upper),
-            "best": pack_shares(posterior.best()),
+            "best": pack_shares(posterior.prob_best()),
         },
         "draws": pack_draws(ratings, find_candidates(ratings, everywhere)),
-        "pairs": _collect_pairs(posterior, alpha),
+        "pairs": _collect_pairs(posterior, certainty),
         "diagnostics": {
             "trusted": diagnostics.trusted,
             "measured": {name: f"{value:.3g}" for name, value in diagnostics.measured.items()},
@@ -194,12 +194,12 @@ def _collect_ratings(posterior: Posterior, alpha: float) -> dict[str, Any]:
     }
 
 
-def _collect_pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
+def _collect_pairs(posterior: Posterior, certainty: float) -> dict[str, Any]:
     """Collect the table of pairs: relations, probabilities and crossings."""
-    table = posterior.pairs(alpha)
+    table = posterior.pairs(certainty)
     first, second = np.triu_indices(len(posterior.algorithms), 1)
-    chosen = _choose_pairs(posterior, alpha, first, second)
-    names, ahead = posterior.algorithms, posterior.better_matrix()
+    chosen = _choose_pairs(posterior, certainty, first, second)
+    names, ahead = posterior.algorithms, posterior.prob_better_matrix()
     first, second = first[chosen], second[chosen]
     crossings = {
         str(row): [
@@ -209,7 +209,7 @@ def _collect_pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
                 "up": crossing.then == names[first[row]],
                 "probability": round(crossing.probability, 5),
             }
-            for crossing in posterior.crossings(names[first[row]], names[second[row]], alpha)
+            for crossing in posterior.crossings(names[first[row]], names[second[row]], certainty)
         ]
         for row, k in enumerate(chosen.tolist())
         if table["relation"][k] == "crosses"
@@ -227,14 +227,14 @@ def _collect_pairs(posterior: Posterior, alpha: float) -> dict[str, Any]:
 
 
 def _choose_pairs(
-    posterior: Posterior, alpha: float, first: NDArray[np.intp], second: NDArray[np.intp]
+    posterior: Posterior, certainty: float, first: NDArray[np.intp], second: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Choose the pairs to show; of too many, members of the set and each other's dominator."""
     if len(first) <= MAX_PAIRS:
         return np.arange(len(first))
-    members = set(posterior.pareto(alpha))
+    members = set(posterior.pareto(certainty))
     is_member = np.array([name in members for name in posterior.algorithms])
-    dominator = np.argmax(posterior.better_everywhere_matrix(), axis=0)
+    dominator = np.argmax(posterior.prob_dominates_matrix(), axis=0)
     inside = is_member[first] & is_member[second]
     by_second = ~is_member[first] & (dominator[first] == second)
     by_first = ~is_member[second] & (dominator[second] == first)
@@ -242,7 +242,7 @@ def _choose_pairs(
     return np.sort(order[(inside | by_first | by_second)[order]][:MAX_PAIRS])
 
 
-def _describe_origin(posterior: Posterior | None, alpha: float) -> dict[str, str]:
+def _describe_origin(posterior: Posterior | None, certainty: float) -> dict[str, str]:
     """Describe software, method and digest of a posterior."""
     versions = software_versions()
     origin = {"software": ", ".join(f"{name} {number}" for name, number in versions.items())}
@@ -254,7 +254,7 @@ def _describe_origin(posterior: Posterior | None, alpha: float) -> dict[str, str
         **origin,
         "method": f"{posterior.method}, {posterior.prior}",
         "evidence": f"{posterior.evidence}, of {format_count(posterior.instances, 'instance')}",
-        "certainty": f"alpha = {alpha:g}",
+        "certainty": f"certainty = {certainty:g}",
         "draws": f"{len(posterior.draws):,}",
         "posterior (SHA-256)": compute_digest(*content),
     }

@@ -37,7 +37,7 @@ def report(
     subject: PosteriorSource,
     path: str | PathLike[str],
     *,
-    alpha: float | None = None,
+    certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> Path:
@@ -52,7 +52,7 @@ def report(
         A posterior, a :class:`Race`, or a result of :func:`race` or :func:`replay`.
     path
         The file; an older one is replaced when the new one is complete.
-    alpha
+    certainty
         The required certainty of statements; by default that of the race's rules, or 0.99.
     title
         The title of the page.
@@ -72,7 +72,7 @@ def report(
     path = Path(path)
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}")
-    page = render_page(subject, alpha=alpha, title=title, provenance=provenance)
+    page = render_page(subject, certainty=certainty, title=title, provenance=provenance)
     partial = path.with_name(path.name + ".partial")
     partial.write_text(page, "utf-8")
     partial.replace(path)
@@ -83,7 +83,7 @@ def render_page(
     subject: PosteriorSource,
     *,
     live: bool = False,
-    alpha: float | None = None,
+    certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> str:
@@ -93,7 +93,9 @@ def render_page(
     that has changed, the page is drawn again and keeps the settings of its reader.
     """
     refits = 0 if live else MAX_REFITS
-    content = make_document(subject, alpha=alpha, title=title, provenance=provenance, refits=refits)
+    content = make_document(
+        subject, certainty=certainty, title=title, provenance=provenance, refits=refits
+    )
     return render_document(content, live=live)
 
 

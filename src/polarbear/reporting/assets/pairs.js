@@ -10,11 +10,11 @@ const COLUMNS = [
 ];
 
 function drawPairs() {
-  const { pairs, alpha } = model;
+  const { pairs, certainty } = model;
   byId("pairs").hidden = !pairs || !pairs.first.length;
   if (byId("pairs").hidden) return;
   byId("pairs-lead").replaceChildren(
-    `Statements about pairs have a probability of at least ${plain(100 * alpha)} %. `,
+    `Statements about pairs have a probability of at least ${plain(100 * certainty)} %. `,
     model.times.length > 1 ? `Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: ` : "",
     key("first", "the first is ahead"), " ", key("second", "the second is ahead"), " ", key("open", "not certain"));
   drawFilter(pairs);
@@ -89,7 +89,7 @@ function pairRow(pairs, row) {
 
 // Split time into stretches in which one of the two, or neither, is certainly ahead.
 function stretches(ahead) {
-  const side = (p) => (p >= model.alpha ? "first" : 1 - p >= model.alpha ? "second" : "open");
+  const side = (p) => (p >= model.certainty ? "first" : 1 - p >= model.certainty ? "second" : "open");
   const periods = [];
   ahead.forEach((p, t) => {
     const last = periods[periods.length - 1];

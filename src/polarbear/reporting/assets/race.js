@@ -71,7 +71,7 @@ function drawDominance(race, width) {
       "The highest probability that another algorithm is ahead at all times. ",
       html("span", { class: "soft" }, "× eliminated, ◆ certain member of the Pareto set. The axis is stretched above 0.9.")),
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Dominance over ${plural(rounds, "round")}` },
-      ticks.flat(), svg("line", { class: "limit", x1: 52, x2: width - right, y1: y(model.alpha), y2: y(model.alpha) }),
+      ticks.flat(), svg("line", { class: "limit", x1: 52, x2: width - right, y1: y(model.certainty), y2: y(model.certainty) }),
       curves, marks, labels, roundAxis(x, race, width, right, bottom, "round")));
 }
 

@@ -19,7 +19,7 @@ r"""``load``: read a race from a TOML file, with its solvers, instances, rules a
     files = "instances/*.cnf"                   # or names = ["a", "b"], or python = "module:name"
 
     [rules]
-    alpha = 0.95
+    certainty = 0.95
     deadline = "8h"                             # from now on; or "18:30", or a date and time
 
     [limits]
