@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 from measuring import HEAD, Row, asked, cells, keep, load, shown, table
 
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.backends.local_processes import LocalProcesses
 from polarbear.running.solvers.setup import Setup
@@ -51,7 +51,7 @@ def setup_of(solver):
 
 
 def jobs_of(solver, n):
-    return [job(0, Key(solver.__name__, "0", next(_numbers)), 10.0) for _ in range(n)]
+    return [job(0, RunId(solver.__name__, "0", next(_numbers)), 10.0) for _ in range(n)]
 
 
 def ours(backend, n, solver=sleeper):

@@ -37,7 +37,7 @@ def events(runs):
 
     from polarbear.data.run import Run, Status
     from polarbear.racing.events import Added, Asked, Decided, Open, Started, Told
-    from polarbear.racing.jobs import Key, job
+    from polarbear.racing.jobs import RunId, job
     from polarbear.racing.rules import Rules
 
     rng = np.random.default_rng(1)
@@ -49,7 +49,7 @@ def events(runs):
     done = round_ = 0
     while done < runs:
         instances = range(done // ALGORITHMS + 1, done // ALGORITHMS + 1 + INSTANCES)
-        jobs = [job(0, Key(a, str(i), 0), 1e5) for i in instances for a in names][: runs - done]
+        jobs = [job(0, RunId(a, str(i), 0), 1e5) for i in instances for a in names][: runs - done]
         yield Asked(tuple(jobs), round_)
         time_ = np.sort(rng.uniform(1, 1e5, (len(jobs), IMPROVEMENTS)))
         value = -np.sort(-rng.standard_normal((len(jobs), IMPROVEMENTS)))

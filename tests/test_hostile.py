@@ -16,7 +16,7 @@ from polarbear.cli.main import main
 from polarbear.errors import StoreError
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.racing.events import Added, Imported, Started
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.racing.rules import Rules
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
@@ -167,7 +167,7 @@ def test_files_of_a_folder_are_named_by_hashes(tmp_path):
     solvers = dict.fromkeys(NAMES, course.solver((1.0,) * 3))
     setup = Setup.of(solvers, list(NAMES), times=[1], direction="minimize")
     with closing(start_backend(setup, pb.SharedFolder(tmp_path / "spool"))) as backend:
-        backend.submit([job(0, Key(a, i, 0), 1.0) for a in NAMES for i in NAMES[:2]])
+        backend.submit([job(0, RunId(a, i, 0), 1.0) for a in NAMES for i in NAMES[:2]])
         files = [path.name for path in (tmp_path / "spool" / "jobs").iterdir()]
     assert len(files) == 2 * len(NAMES)
     assert all(re.fullmatch(r"[0-9a-f]{32}\.json", name) for name in files)

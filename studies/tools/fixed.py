@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polarbear as pb
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.running.solvers.job import HorizonReached, make_trial_job
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ def run(
     instance: str,
 ) -> Floats:
     """The best so far of one run at each time."""
-    asked = job(0, Key(name, instance, 0), float(times[-1]))
+    asked = job(0, RunId(name, instance, 0), float(times[-1]))
     running = make_trial_job(build(instance), horizon=asked.horizon, seed=asked.seed)
     with suppress(HorizonReached):
         solver(running)

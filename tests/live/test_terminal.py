@@ -16,7 +16,7 @@ from polarbear.cli.main import main
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.live.json_lines import to_line
 from polarbear.live.pace import Pace
-from polarbear.racing.events import Outlook
+from polarbear.racing.events import Forecast
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent
 from racers import drive, race_of
@@ -58,7 +58,7 @@ def status_of(n, *, out=0, **more):
         spent=Spent(900, 123_456.0),
         rules=Rules(max_runs=5000, max_time=1e6),
         clock="evaluations",
-        forecast=Outlook((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
+        forecast=Forecast((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
         n_since_decision=10,
         n_unused_instances=None,
     )
@@ -174,7 +174,7 @@ def test_what_is_left_follows_from_the_pace_and_the_limits():
     left = pace.remaining(replace(status, rules=Rules(max_runs=950)))
     assert (left.runs, left.limit) == (50 + 9, "max_runs")
     assert pace.remaining(replace(status, n_unused_instances=15)).limit == "instances"
-    endless = Outlook((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
+    endless = Forecast((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
     found = to_line(replace(status, forecast=endless, rules=Rules()), pace)
     assert found["remaining"]["seconds"] is None
     assert json.dumps(found, allow_nan=False)

@@ -19,10 +19,10 @@ from polarbear.racing.events import (
     Ended,
     Extended,
     Failed,
+    Forecast,
     Imported,
     Offered,
     Open,
-    Outlook,
     Removed,
     Started,
     Superseded,
@@ -30,7 +30,7 @@ from polarbear.racing.events import (
     from_json,
     to_json,
 )
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.racing.rules import Rules
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -52,7 +52,7 @@ RUNS = st.builds(
     st.integers(-5, 2**40),
     st.sampled_from(Status),
 )
-KEYS = st.builds(Key, NAMES, NAMES, st.integers(0, 3))
+KEYS = st.builds(RunId, NAMES, NAMES, st.integers(0, 3))
 JOBS = st.builds(job, st.integers(), KEYS, st.floats(0, 9), st.none() | st.integers(0, 3))
 THREE = st.tuples(st.floats(0), st.floats(0), st.floats(0))
 EVENTS = st.one_of(
@@ -85,7 +85,7 @@ EVENTS = st.one_of(
         ).map(tuple),
         st.integers(1, 64),
         st.lists(st.tuples(NAMES, st.floats(0, 1e9)), max_size=2).map(tuple),
-        st.none() | st.builds(Outlook, THREE, THREE),
+        st.none() | st.builds(Forecast, THREE, THREE),
         st.lists(NAMES, max_size=2).map(tuple),
     ),
 )

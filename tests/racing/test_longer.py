@@ -130,7 +130,7 @@ def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
                 key = next(iter(wanted))
                 short = next(run.until for run in one.runs if key_of(run)[:2] == key[:2])
                 one.remove(key.algorithm)
-                assert one.state.known[key.instance][key.algorithm] == short
+                assert one.state.observed_until[key.instance][key.algorithm] == short
                 one.add(key.algorithm)
                 drive(one)
                 check_invariants(one)

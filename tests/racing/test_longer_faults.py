@@ -50,7 +50,7 @@ def test_one_that_is_lost_takes_nothing_away(until, status, tmp_path):
     (kept,) = (run for run in race.runs if key_of(run)[:2] == place)
     assert (kept.until, kept.status) == (short.until, status)
     assert np.array_equal(kept.value, short.value)
-    assert race.state.known[instance][place[0]] == np.inf
+    assert race.state.observed_until[instance][place[0]] == np.inf
     with open_store(tmp_path / "race.db") as store:
         store.append(race.events)
         (stored,) = (run for run in store.runs() if key_of(run)[:2] == place)
@@ -106,7 +106,7 @@ def nothing_is_left(race):
     return state.given_up or all(
         known[name] >= state.times[times.bit_length() - 1]
         for name, times in until.items()
-        for known in state.known.values()
+        for known in state.observed_until.values()
         if name in known
     )
 
@@ -170,7 +170,7 @@ def test_rules_that_ask_for_more_look_at_every_instance_again():
     """Instances that told nothing of open pairs do when all pairs are open again."""
     race = drive(race_of(("early", "late", "good", "twin", "bad"), instances=NAMES, rules=RULES))
     race.extend(replace(RULES, certainty=0.99))
-    assert not race.state.cursor
+    assert not race.state.next_cached
     assert race.outlook is None
     assert all(standing.instances is None for standing in race.statuses())
 
@@ -232,7 +232,9 @@ def test_a_round_of_one_that_is_removed_decides_nothing_else():
                 race.tell(solve(job))
         race.add("worst")
         while (jobs := race.ask()) and "worst" not in race.removed:
-            for job in (job for job in jobs if job.key in race.state.out[race.state.current]):
+            for job in (
+                job for job in jobs if job.key in race.state.pending_rounds[race.state.current]
+            ):
                 fails = job.algorithm == "worst"
                 lost = job.run([], [], until=0.0, status=Status.CRASHED)
                 race.tell(lost if fails else solve(job))

@@ -305,7 +305,7 @@ def test_earlier_runs_are_looked_at_before_any_is_asked_for():
     assert race.spent.runs == len(jobs)
     with pytest.raises(DataError, match="no algorithm named"):
         race_of(("good", "bad")).load(earlier)
-    with pytest.raises(DataError, match="nobody asked for"):
+    with pytest.raises(DataError, match="did not ask for"):
         race_of().tell(earlier[0])
 
 
@@ -453,7 +453,7 @@ def test_a_race_of_one_or_none_is_over():
     ("names", "more", "message"),
     [
         ("good", {}, "expected a list of names"),
-        (["good", ""], {}, "a name is missing"),
+        (["good", ""], {}, "name 1 is missing"),
         (["good", "good"], {}, "racing already"),
         (["good"], {"seed": 0.5}, "whole number"),
         (["good"], {"rules": 0.9}, "expected Rules"),

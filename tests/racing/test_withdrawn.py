@@ -7,7 +7,7 @@ import pytest
 import polarbear as pb
 from polarbear.errors import DataError
 from polarbear.racing.events import Asked, Withdrawn, from_json, to_json
-from polarbear.racing.jobs import Key
+from polarbear.racing.jobs import RunId
 from polarbear.racing.jobs import job as make_job
 from polarbear.racing.race import Race
 from racers import per_look
@@ -115,16 +115,16 @@ def test_an_extended_run_is_withdrawn_as_a_whole():
     race = Race(["a", "b"], TIMES, direction="maximize", instances=["x", "y"], fit=quick)
     for job in race.ask():
         race.tell(job.run([1.0], [1.0], until=1.0))
-    longer = make_job(0, Key("a", "x", 1), 2.0, 0)
+    longer = make_job(0, RunId("a", "x", 1), 2.0, 0)
     race._record(Asked((longer,), race.state.asked))
     race.tell(longer.run(TIMES, [1.0, 2.0]))
     assert [run.until for run in race.runs if run[:2] == ("a", "x")] == [2.0]
     assert race.withdraw("a", "x") == 2
     assert not [run for run in race.runs if run[:2] == ("a", "x")]
-    assert "a" not in race.state.known["x"]
+    assert "a" not in race.state.observed_until["x"]
     assert race.runs == same_race(race).runs
     again = {job.key for job in race.ask()}
-    assert again == {Key("a", "x", 2)}
+    assert again == {RunId("a", "x", 2)}
 
 
 def test_an_algorithm_that_failed_out_comes_back_with_its_failures_withdrawn():

@@ -16,7 +16,7 @@ import pytest
 import solvers
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
-from polarbear.racing.jobs import Job, Key, job
+from polarbear.racing.jobs import Job, RunId, job
 from polarbear.racing.rules import Rules
 from polarbear.running.backends import executors
 from polarbear.running.backends.checking import check
@@ -38,7 +38,7 @@ def setup_of(**more):
 
 
 def jobs_of(algorithms, n, horizon=100.0):
-    return [job(0, Key(name, str(k), 0), horizon) for k in range(n) for name in algorithms]
+    return [job(0, RunId(name, str(k), 0), horizon) for k in range(n) for name in algorithms]
 
 
 def all_of(backend, timeout=180):
@@ -189,14 +189,14 @@ def test_large_instances_give_a_warning():
 
 COORDINATOR = """
 import sys, time
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 import solvers
 from racers import SKILL, TIMES, history, race_of
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
 {make}
-backend.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+backend.submit([job(0, RunId("child_sleeper", "i", k), 10.0) for k in range(2)])
 print("started", flush=True)
 time.sleep(600)
 """

@@ -12,7 +12,7 @@ import pytest
 import solvers
 from clusters import ENVIRONMENT, cluster_at
 from polarbear.data.run import Status
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.processes import find_descendants
 from polarbear.running.solvers.setup import Limits, Setup
@@ -37,7 +37,7 @@ def setup_of(**more):
 
 
 def jobs_of(algorithms, n, first=0):
-    return [job(0, Key(a, str(k), 0), 100.0) for k in range(first, first + n) for a in algorithms]
+    return [job(0, RunId(a, str(k), 0), 100.0) for k in range(first, first + n) for a in algorithms]
 
 
 def all_of(backend, timeout=180):
@@ -83,12 +83,12 @@ def test_short_runs_go_together(shared):
 
 COORDINATOR = """
 import time, distributed, solvers
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
 backend = start_backend(setup, distributed.Client("{address}"))
-backend.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+backend.submit([job(0, RunId("child_sleeper", "i", k), 10.0) for k in range(2)])
 time.sleep(600)
 """
 
@@ -101,7 +101,7 @@ def test_a_run_that_nobody_wants_any_more_is_ended(shared):
 
     setup = Setup.of([solvers.child_sleeper], ["i"], times=[10], direction="minimize")
     backend = start_backend(setup, client)
-    backend.submit([job(0, Key("child_sleeper", "i", k), 10.0) for k in range(2)])
+    backend.submit([job(0, RunId("child_sleeper", "i", k), 10.0) for k in range(2)])
     wait_until(lambda: processes() == [5, 5])
     assert len(backend.cancel(["child_sleeper"])) == 2
     wait_until(lambda: max(processes()) <= 3)

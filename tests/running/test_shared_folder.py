@@ -14,7 +14,7 @@ import solvers
 from polarbear.cli.main import main
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
-from polarbear.racing.jobs import Job, Key, job
+from polarbear.racing.jobs import Job, RunId, job
 from polarbear.running.backends.folder_worker import run_folder_jobs
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.backends.shared_folder import SharedFolder, hash_job, write_file
@@ -49,7 +49,7 @@ def backend_at(folder, **more):
 
 
 def jobs_of(*algorithms, n=3):
-    return [job(0, Key(a, str(k), 0), 100.0) for k in range(n) for a in algorithms]
+    return [job(0, RunId(a, str(k), 0), 100.0) for k in range(n) for a in algorithms]
 
 
 def worker(folder, code, *more):

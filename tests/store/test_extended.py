@@ -6,7 +6,7 @@ import pytest
 
 from polarbear.data.run import Run, Status
 from polarbear.racing.events import Asked, Imported, Told
-from polarbear.racing.jobs import Key, job, key_of
+from polarbear.racing.jobs import RunId, job, key_of
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.store import merge, open_store, repair_store
@@ -22,7 +22,7 @@ def seen(until, status=Status.CUT, repetition=0):
 
 
 def asked(repetition, horizon, extends=None):
-    return Asked((job(0, Key("good", "f", repetition), horizon, extends),), repetition)
+    return Asked((job(0, RunId("good", "f", repetition), horizon, extends),), repetition)
 
 
 def site(path, *events):
@@ -153,7 +153,7 @@ def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
     events = (
         asked(0, 4.0),
         Told(seen(1.0, Status.CRASHED)),
-        Asked((job(0, Key("good", "f", 1), 4.0),), 0),
+        Asked((job(0, RunId("good", "f", 1), 4.0),), 0),
         Told(seen(4.0, repetition=1)),
     )
     repair_store(damaged(site(tmp_path / "1.db", *events), lost), tmp_path / "new.db")
@@ -164,7 +164,7 @@ def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
     counted = [run.until for run in race._evidence._on.get("f", []) if run.algorithm == "good"]
     if lost != FIRST + 3:
         assert counted in ([], [4.0])
-        assert Key("good", "f", 0) not in race.state.wanted
+        assert RunId("good", "f", 0) not in race.state.wanted
     merge([tmp_path / "new.db"], tmp_path / "all.db")
     repetition, until, *_ = only_run(tmp_path / "all.db")
     assert (repetition, until) == (0, 1.0 if lost == FIRST + 3 else 4.0)

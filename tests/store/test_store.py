@@ -29,7 +29,7 @@ from polarbear.racing.events import (
     Started,
     Told,
 )
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store.opening import open_store
@@ -65,7 +65,7 @@ SMALL = st.one_of(
     st.sampled_from(ODD).map(Added),
     st.builds(Removed, st.sampled_from(ODD), st.text(st.characters(codec="utf-8"))),
     st.lists(st.sampled_from(ODD)).map(lambda names: Offered(tuple(names))),
-    st.sampled_from(ODD).map(lambda name: Asked((job(3, Key(name, name, 0), 4.0),), 1)),
+    st.sampled_from(ODD).map(lambda name: Asked((job(3, RunId(name, name, 0), 4.0),), 1)),
     st.just(Extended(Rules(certainty=0.9, error_control="whole_race"))),
     st.just(
         Decided(0, (Eliminated("a", "b", 0.99),), (Open("b", "1", 0b111),), 8, problems=("no",))

@@ -95,12 +95,14 @@ def check_invariants(race):
     again = sum(key in state.told for key in state.extends)
     assert race.n_runs - again <= len(race.runs) <= race.n_runs
     spent = race.spent
-    assert spent.runs >= len(state.promised)
+    assert spent.runs >= len(state.ever_requested)
     assert spent.time >= 0
-    for round_, tickets in state.out.items():
+    for round_, tickets in state.pending_rounds.items():
         assert round_ >= state.current
         assert all((key in state.wanted) == (run.status is None) for key, run in tickets.items())
-    assert set(state.wanted) <= {key for tickets in state.out.values() for key in tickets}
+    assert set(state.wanted) <= {
+        key for tickets in state.pending_rounds.values() for key in tickets
+    }
     if race.rules.max_runs is not None:
         assert spent.runs <= race.rules.max_runs
     if race.rules.max_time is not None:

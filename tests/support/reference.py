@@ -334,7 +334,7 @@ class PaperRace:
         times = range(self.n_times)
         a_leads = [self.ahead(draws, a, b, t) >= self.certainty for t in times]
         b_leads = [self.ahead(draws, b, a, t) >= self.certainty for t in times]
-        tie = [self.prob_equivalent(draws, a, b, t) for t in times]
+        tie = [self.equivalent(draws, a, b, t) for t in times]
         for t in times:
             if a_leads[t] or b_leads[t] or tie[t]:
                 self.resolved[a, b, t] = True

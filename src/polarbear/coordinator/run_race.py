@@ -35,8 +35,8 @@ from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.events import Eliminated, Event, Failed, Outlook, Report
-from polarbear.racing.jobs import Job, Key
+from polarbear.racing.events import Eliminated, Event, Failed, Forecast, Report
+from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import attribution
 from polarbear.racing.race import Race
@@ -225,7 +225,7 @@ class Result:
         return self.race.ended
 
     @property
-    def outlook(self) -> Outlook | None:
+    def outlook(self) -> Forecast | None:
         """How much would be left to do."""
         return self.race.outlook
 
@@ -354,8 +354,8 @@ class Result:
         if not jobs:
             return
         with closing(start_backend(self._setup, self._executor)) as backend:
-            lost: Counter[Key] = Counter()
-            out: dict[Key, Job] = {}
+            lost: Counter[RunId] = Counter()
+            out: dict[RunId, Job] = {}
             while jobs:
                 fresh = [job for job in jobs if job.key not in out]
                 backend.submit(fresh)
@@ -438,9 +438,9 @@ class Result:
             self.race.forget()
         self._n_kept = len(self.race.events)
 
-    def _collect(self, backend: Backend, out: dict[Key, Job], lost: Counter[Key]) -> None:
+    def _collect(self, backend: Backend, out: dict[RunId, Job], lost: Counter[RunId]) -> None:
         """Take what has come in; what was lost is run again."""
-        workers: defaultdict[WorkerDetails, list[Key]] = defaultdict(list)
+        workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
         for made in backend.outcomes(WAIT):
             key = made.job.key
             out.pop(key, None)
@@ -483,7 +483,7 @@ class Result:
         for name in self.race.state.reasons.keys() - named:
             self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
 
-    def _recall(self, backend: Backend, out: dict[Key, Job], jobs: tuple[Job, ...]) -> None:
+    def _recall(self, backend: Backend, out: dict[RunId, Job], jobs: tuple[Job, ...]) -> None:
         """Cancel queued jobs that are not wanted any more."""
         wanted = {job.key for job in jobs}
         gone = {key.algorithm for key in out if key not in wanted}

@@ -17,7 +17,7 @@ from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.dominance import Bools, Floats, equivalence_margin
 from polarbear.inference.e_values import preference_evidence
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.events import Assessed, Decided, Open, Outlook
+from polarbear.racing.events import Assessed, Decided, Forecast, Open
 from polarbear.racing.forecast import Leads, instances_until, quantiles
 from polarbear.racing.state import Pair, State, pair
 from polarbear.selection.preferences import Weights
@@ -105,7 +105,7 @@ def _forecast(
     open_: Bools,
     log_k: Floats,
     weights: Floats,
-) -> tuple[Outlook | None, dict[Pair, float]]:
+) -> tuple[Forecast | None, dict[Pair, float]]:
     """Return how many more instances settle the choice, and the median for each open pair."""
     places = np.argwhere(open_)
     leads = Leads.of(posterior, rankings, places)
@@ -122,4 +122,4 @@ def _forecast(
         for (i, j), need in zip(places.tolist(), np.median(more, axis=0), strict=True)
     }
     runs = more.sum(axis=1) + more.max(axis=1) * state.rules.portfolio
-    return Outlook(quantiles(more.max(axis=1)), quantiles(runs)), median
+    return Forecast(quantiles(more.max(axis=1)), quantiles(runs)), median

@@ -26,7 +26,7 @@ import numpy as np
 from polarbear.data.run import Direction, Run, Status, run_from_plain, run_to_plain
 from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
-from polarbear.racing.jobs import Job, Key, derived
+from polarbear.racing.jobs import Job, RunId, derive_seed
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 
@@ -81,10 +81,10 @@ class Assessed(NamedTuple):
         return cls(status.algorithm, status.status, prob, *when)
 
 
-class Outlook(NamedTuple):
+class Forecast(NamedTuple):
     """How much is left of a race: a tenth, a half and nine tenths of what may come need less.
 
-    >>> print(Outlook((0.2, 3, 9), (0.4, 6, 18)))
+    >>> print(Forecast((0.2, 3, 9), (0.4, 6, 18)))
     about 3 more instances (1 to 9), 6 runs (1 to 18)
     """
 
@@ -201,7 +201,7 @@ class Continued:
     Jobs say so themselves; this is for runs whose job is in another store, or lost.
     """
 
-    key: Key
+    key: RunId
     extends: int
 
 
@@ -212,7 +212,7 @@ class Superseded:
     The race knows this of jobs that it asks for; this is for runs whose job is lost.
     """
 
-    key: Key
+    key: RunId
     by: int
 
 
@@ -224,7 +224,7 @@ class Hosted:
     """
 
     worker: int
-    runs: tuple[Key, ...]
+    runs: tuple[RunId, ...]
     details: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -246,7 +246,7 @@ class Withdrawn:
 class Failed:
     """Why a run failed, or was ended before its horizon, and the last that it printed."""
 
-    key: Key
+    key: RunId
     status: Status
     why: str
     output: str = ""
@@ -254,7 +254,7 @@ class Failed:
     @classmethod
     def of(cls, run: Run, why: str, output: str = "") -> "Failed":
         """The same of a run, with the ends of texts that are long."""
-        key = Key(run.algorithm, run.instance, run.repetition)
+        key = RunId(run.algorithm, run.instance, run.repetition)
         return cls(key, run.status, _end_of(why), _end_of(output))
 
 
@@ -283,7 +283,7 @@ class Decided:
     open: tuple[Open, ...]
     batch: int
     horizons: tuple[tuple[str, float], ...] = ()
-    outlook: Outlook | None = None
+    outlook: Forecast | None = None
     problems: tuple[str, ...] = ()
     given_up: bool = False
     assessed: tuple[Assessed, ...] = ()
@@ -397,7 +397,7 @@ def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
                 "race can explain: pass it as seed=..."
             )
         names = (["run", algorithm, instance, k] for k in range(repetition))
-        same = (k for k, name in enumerate(names) if derived(seed or 0, name) == rest[1])
+        same = (k for k, name in enumerate(names) if derive_seed(seed or 0, name) == rest[1])
         return next(same, None)
 
     return {**plain, "jobs": [[*row, extends(*row)] for row in plain["jobs"]]}
@@ -481,17 +481,17 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "times": _floats,
     "instances": lambda given: given if isinstance(given, dict) else tuple(map(_text, given)),
     "changes": tuple,
-    "runs": lambda rows: tuple(Key(*row) for row in rows),
+    "runs": lambda rows: tuple(RunId(*row) for row in rows),
     "pairs": lambda rows: tuple((algorithm, instance) for algorithm, instance in rows),
     "problems": tuple,
     "chosen": lambda names: tuple(map(_text, names)),
     "jobs": lambda rows: tuple(map(_job, rows)),
-    "key": lambda row: Key(*row),
+    "key": lambda row: RunId(*row),
     "status": Status,
     "run": run_from_plain,
     "eliminated": lambda rows: tuple(_eliminated(*row) for row in rows),
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
     "assessed": lambda rows: tuple(Assessed(*row) for row in rows),
     "horizons": lambda rows: tuple((name, float(until)) for name, until in rows),
-    "outlook": lambda rows: rows and Outlook(*map(_three, rows)),
+    "outlook": lambda rows: rows and Forecast(*map(_three, rows)),
 }

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
 from polarbear.data.run import Run, Status
-from polarbear.racing.jobs import Job, Key, key_of
+from polarbear.racing.jobs import Job, RunId, key_of
 
 
 class _Watched(Protocol):
@@ -25,7 +25,7 @@ class _Watched(Protocol):
 W = TypeVar("W", bound=_Watched)
 
 
-def extensions(jobs: Iterable[Job]) -> dict[Key, int]:
+def extensions(jobs: Iterable[Job]) -> dict[RunId, int]:
     """Map each job that extends an earlier run to the repetition that it extends."""
     return {job.key: job.extends for job in jobs if job.extends is not None}
 
@@ -45,7 +45,7 @@ def join(earlier: W, later: W) -> W:
     return earlier if later.status == Status.CUT else earlier._replace(status=later.status)
 
 
-def effective_runs(runs: Iterable[Run], extends: Mapping[Key, int]) -> Iterator[Run]:
+def effective_runs(runs: Iterable[Run], extends: Mapping[RunId, int]) -> Iterator[Run]:
     """Yield every run once: a run and its extensions are one, with the number of the first.
 
     ``extends`` maps extensions to the repetition that they extend. Of attempts at an extension
@@ -55,7 +55,7 @@ def effective_runs(runs: Iterable[Run], extends: Mapping[Key, int]) -> Iterator[
     >>> [(run.until, run.repetition) for run in effective_runs([short, long], {key_of(long): 0})]
     [(4.0, 0)]
     """
-    attempts: dict[Key, list[Run]] = {
+    attempts: dict[RunId, list[Run]] = {
         key._replace(repetition=first): [] for key, first in extends.items()
     }
     for run in runs:

@@ -53,10 +53,10 @@ def describe_failures(
     Of a dominated algorithm it says so if most of its runs failed: ``n_runs`` are all of its runs.
 
     >>> from polarbear.data.run import Status
-    >>> from polarbear.racing.jobs import Key
+    >>> from polarbear.racing.jobs import RunId
     >>> reasons = {}
     >>> for instance in ("f1", "f2"):
-    ...     add_failure(reasons, Failed(Key("a", instance, 0), Status.CRASHED, "no licence"))
+    ...     add_failure(reasons, Failed(RunId("a", instance, 0), Status.CRASHED, "no licence"))
     >>> describe_failures(reasons, {"a": 2}, ["a"])
     {'a': 'no licence (2 runs, on f1, f2); dominated after 2 of 2 runs failed so'}
     """

@@ -9,7 +9,7 @@ from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.deciding import may_eliminate
-from polarbear.racing.jobs import derived
+from polarbear.racing.jobs import derive_seed
 from polarbear.racing.model import Fit
 from polarbear.racing.state import State
 
@@ -22,7 +22,7 @@ WORTH = 2000
 
 def fitted(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
     """The posterior of a round; none if there are no two algorithms to compare."""
-    return _quietly(fit, rankings, derived(seed, ["fit", round_]))
+    return _quietly(fit, rankings, derive_seed(seed, ["fit", round_]))
 
 
 def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | None:
@@ -36,7 +36,7 @@ def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | No
     n, certainty = len(rankings.algorithms), state.rules.certainty
     if n * (n - 1) // 2 * len(rankings.times) < WORTH:
         return None
-    seed = derived(state.seed, ["fit", state.round])
+    seed = derive_seed(state.seed, ["fit", state.round])
     found = _quietly(_at_a_glance, rankings, seed)
     if found is None or not found.diagnostics.trusted:
         return None

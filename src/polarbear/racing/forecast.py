@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.inference.dominance import MAX_CELLS, Floats, Resolution
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.events import Outlook
+from polarbear.racing.events import Forecast
 
 FEW, MANY = 20, 200
 """How many draws are taken for the truth."""
@@ -169,7 +169,7 @@ def outs(over: Floats, under: Floats, leads: Leads, n: int) -> Floats:
 
 def outlook(
     leads: Leads, n: int, required: Required, resolution: Resolution
-) -> tuple[Outlook, Floats]:
+) -> tuple[Forecast, Floats]:
     """How much is left, and of each pair the median (K,)."""
     needs = Needs.of(leads.draws, leads, required)
     over, under = (np.maximum(each.max(axis=-2), 0.0) for each in (needs.over, needs.under))
@@ -180,7 +180,7 @@ def outlook(
     np.maximum.at(last, leads.first, end.T)
     np.maximum.at(last, leads.second, end.T)
     instances, runs = (quantiles(values) for values in (end.max(axis=1), last.sum(axis=0)))
-    return Outlook(instances, runs), np.median(end, axis=0)
+    return Forecast(instances, runs), np.median(end, axis=0)
 
 
 def quantiles(values: Floats) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from polarbear.data.run import EncodedRun, Run, Status
 
 
-class Key(NamedTuple):
+class RunId(NamedTuple):
     """What tells runs apart."""
 
     algorithm: str
@@ -36,9 +36,9 @@ class Job(NamedTuple):
     extends: int | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> RunId:
         """What tells this run from others."""
-        return Key(self.algorithm, self.instance, self.repetition)
+        return RunId(self.algorithm, self.instance, self.repetition)
 
     def run(
         self,
@@ -53,27 +53,27 @@ class Job(NamedTuple):
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
 
 
-def key_of(run: Run | EncodedRun) -> Key:
+def key_of(run: Run | EncodedRun) -> RunId:
     """What tells a run from others."""
-    return Key(run.algorithm, run.instance, run.repetition)
+    return RunId(run.algorithm, run.instance, run.repetition)
 
 
-def job(seed: int, key: Key, horizon: float, extends: int | None = None) -> Job:
+def job(seed: int, key: RunId, horizon: float, extends: int | None = None) -> Job:
     """A job of the race with this seed; one that extends a repetition has the seed of that run.
 
-    >>> short, long = Key("CSA", "f1", 0), Key("CSA", "f1", 1)
+    >>> short, long = RunId("CSA", "f1", 0), RunId("CSA", "f1", 1)
     >>> job(0, long, 100.0, extends=0).seed == job(0, short, 10.0).seed
     True
     """
     named = key if extends is None else key._replace(repetition=extends)
-    own = derived(seed, ["run", *named])
-    return Job(*key, horizon, own, derived(seed, ["instance", key.instance]), extends)
+    own = derive_seed(seed, ["run", *named])
+    return Job(*key, horizon, own, derive_seed(seed, ["instance", key.instance]), extends)
 
 
-def derived(seed: int, names: Sequence[str | int]) -> int:
+def derive_seed(seed: int, names: Sequence[str | int]) -> int:
     """A seed from a seed and names: the same on every machine, and below 2^31 as solvers like it.
 
-    >>> derived(0, ["run", "CSA", "f1"]), derived(0, ["run", "CSA", "f2"])
+    >>> derive_seed(0, ["run", "CSA", "f1"]), derive_seed(0, ["run", "CSA", "f2"])
     (413279216, 1208773988)
     """
     digest = blake2b(dumps([seed, *names]).encode(), digest_size=8).digest()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from polarbear.data.names import natural_sort_key, suggest_name
 from polarbear.errors import DataError
 from polarbear.racing.events import Hosted, Withdrawn
-from polarbear.racing.jobs import Key
+from polarbear.racing.jobs import RunId
 from polarbear.racing.state import State
 
 
@@ -39,7 +39,7 @@ def withdrawal(
     return Withdrawn(tuple(sorted(gone)), why, at, dropped) if gone or dropped else None
 
 
-def attribution(state: State, runs: Iterable[Key], worker: Iterable[tuple[str, str]]) -> Hosted:
+def attribution(state: State, runs: Iterable[RunId], worker: Iterable[tuple[str, str]]) -> Hosted:
     """The event that says which worker process made runs; with its details the first time.
 
     >>> from polarbear import Race

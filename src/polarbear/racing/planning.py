@@ -12,14 +12,14 @@ from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
 
 from polarbear.racing.events import NO_INSTANCES, Asked
-from polarbear.racing.jobs import Job, Key, job
+from polarbear.racing.jobs import Job, RunId, job
 from polarbear.racing.state import Limit, Spent, State
 
 
-class Wish(NamedTuple):
+class PlannedRun(NamedTuple):
     """A run, its horizon, and the repetition that it extends, if it does."""
 
-    key: Key
+    key: RunId
     horizon: float
     extends: int | None = None
 
@@ -78,46 +78,48 @@ def _plan(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Ex
 
 def again(state: State) -> Asked | None:
     """Runs that failed in this round, to be tried once more."""
-    now = state.out.get(state.current, {})
+    now = state.pending_rounds.get(state.current, {})
     failed = [
         key for key, run in now.items() if run.failed and _tries(state, key) < state.rules.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [Wish(_after(state, key), now[key].horizon, state.extends.get(key)) for key in failed]
+    wishes = [
+        PlannedRun(_after(state, key), now[key].horizon, state.extends.get(key)) for key in failed
+    ]
     asked = _afford(state, wishes, state.current) if wishes else None
     return asked if isinstance(asked, Asked) else None
 
 
-def _tries(state: State, key: Key) -> int:
+def _tries(state: State, key: RunId) -> int:
     """How often a run was asked for before, and did not count."""
     earlier = (key._replace(repetition=k) for k in reversed(range(key.repetition)))
     replaced, withdrawn = state.superseded, state.withdrawn
     return sum(1 for _ in takewhile(lambda k: k in replaced and k not in withdrawn, earlier))
 
 
-def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
+def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
     """The next batch of instances that others have run on, for each that has not."""
-    wishes: list[Wish] = []
+    wishes: list[PlannedRun] = []
     for name, others in rivals.items():
-        ahead = range(state.cursor[name], len(state.order))
+        ahead = range(state.next_cached[name], len(state.order))
         found = (
-            Wish(_next_key(state, name, instance), worth)
+            PlannedRun(_next_key(state, name, instance), worth)
             for instance in map(state.order.__getitem__, ahead)
-            if name not in state.known[instance]
+            if name not in state.observed_until[instance]
             and (worth := _worth(state, instance, others)) is not None
         )
         wishes += islice(found, state.batch)
     return sorted(wishes, key=lambda wish: (state.used[wish.key.instance], wish.key))
 
 
-def _catching_up(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
+def _catching_up(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
     """Return the next batch of used instances for each algorithm that joined after their use.
 
     The paper's rule: others wait meanwhile, and run on new instances only.
     """
     last = _last_open(state, rivals)
     wishes = [
-        Wish(_next_key(state, name, instance), last[name])
+        PlannedRun(_next_key(state, name, instance), last[name])
         for name in rivals
         for instance in islice(_unseen(state, name), state.batch)
     ]
@@ -126,13 +128,13 @@ def _catching_up(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
 
 def _unseen(state: State, name: str) -> Iterator[str]:
     """The instances used before an algorithm joined on which it has not run."""
-    before = state.order[state.cursor[name] : state.backlog.get(name, 0)]
-    return (instance for instance in before if name not in state.known[instance])
+    before = state.order[state.next_cached[name] : state.backlog.get(name, 0)]
+    return (instance for instance in before if name not in state.observed_until[instance])
 
 
 def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
     """Until when a run on an instance would tell something about open pairs, if it would."""
-    known = state.known[instance]
+    known = state.observed_until[instance]
     until = [
         min(_last(state, times), known[rival]) for rival, times in others.items() if rival in known
     ]
@@ -140,7 +142,7 @@ def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
     return worth if worth >= state.times[0] else None
 
 
-def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
+def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
     """New instances for whoever was chosen, or for all in doubt until their last open time.
 
     If there are none left, those that are new to all of these: only others have run there.
@@ -156,17 +158,18 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
         new = state.pool or (
             instance
             for instance in state.order
-            if instance not in state.dropped and state.known[instance].keys().isdisjoint(until)
+            if instance not in state.dropped
+            and state.observed_until[instance].keys().isdisjoint(until)
         )
     instances = islice(new, state.batch)
     return [
-        Wish(_next_key(state, name, instance), until[name])
+        PlannedRun(_next_key(state, name, instance), until[name])
         for instance in instances
         for name in until
     ]
 
 
-def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
+def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
     """Runs that ended too early, again, on instances in the order of their use.
 
     Those that may still settle something, if that was decided.
@@ -176,11 +179,13 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     last = _last_open(state, rivals)
     wanted = state.horizons or last
     until = {name: horizon for name, horizon in wanted.items() if name in last}
-    out = {key[:2] for tickets in state.out.values() for key in tickets} | state.no_longer
-    found: list[Wish] = []
+    out = {
+        key[:2] for tickets in state.pending_rounds.values() for key in tickets
+    } | state.not_extendable
+    found: list[PlannedRun] = []
     batch = state.batch
     for instance in state.order:
-        known = state.known[instance]
+        known = state.observed_until[instance]
         short = {
             name
             for name, horizon in until.items()
@@ -202,12 +207,12 @@ def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[Wish]:
     return found
 
 
-def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -> Wish:
+def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -> PlannedRun:
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
     if before not in state.told:  # what is known was loaded, with numbers of its own
-        return Wish(key, horizon)
-    return Wish(key, horizon, state.extends.get(before, before.repetition))
+        return PlannedRun(key, horizon)
+    return PlannedRun(key, horizon, state.extends.get(before, before.repetition))
 
 
 def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:
@@ -220,22 +225,22 @@ def _last(state: State, times: int) -> float:
     return state.times[times.bit_length() - 1]
 
 
-def _next_key(state: State, algorithm: str, instance: str) -> Key:
-    return _unused(state, Key(algorithm, instance, 0))
+def _next_key(state: State, algorithm: str, instance: str) -> RunId:
+    return _unused(state, RunId(algorithm, instance, 0))
 
 
-def _after(state: State, key: Key) -> Key:
+def _after(state: State, key: RunId) -> RunId:
     """The next attempt at a run; other runs may have been loaded under the number after it."""
     return _unused(state, key._replace(repetition=key.repetition + 1))
 
 
-def _unused(state: State, key: Key) -> Key:
+def _unused(state: State, key: RunId) -> RunId:
     while key in state.told or key in state.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
 
 
-def _afford(state: State, wishes: list[Wish], round_: int) -> "Asked | str | _Exhausted":
+def _afford(state: State, wishes: list[PlannedRun], round_: int) -> "Asked | str | _Exhausted":
     """As many whole instances as the limits allow: half a comparison tells nothing."""
     rules, (runs, time) = state.rules, state.spent
     jobs: list[Job] = []

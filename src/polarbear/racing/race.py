@@ -38,11 +38,11 @@ from polarbear.racing.events import (
     Event,
     Extended,
     Failed,
+    Forecast,
     Hosted,
     Identified,
     Imported,
     Offered,
-    Outlook,
     Removed,
     Started,
     Told,
@@ -57,7 +57,7 @@ from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import withdrawal
 from polarbear.racing.planning import again, plan
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.racing.state import Basis, Spent, State, apply, begin, runs_in
+from polarbear.racing.state import DecisionInput, Spent, State, apply, begin, runs_in
 from polarbear.racing.status import RaceStatus, as_card, statuses_in
 
 
@@ -187,14 +187,14 @@ class Race:
             state = self._state
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
-            if state.news and not state.out:
+            if state.news and not state.pending_rounds:
                 self._conclude()
                 continue
             # Planned right after a decision, before the next one: whatever was told by then.
-            planned = plan(state) if len(state.out) <= state.rules.overlap else None
+            planned = plan(state) if len(state.pending_rounds) <= state.rules.overlap else None
             if isinstance(planned, Asked):
                 self._record(planned)
-            elif state.out and state.complete:
+            elif state.pending_rounds and state.complete:
                 self._conclude()
             elif state.wanted:
                 return tuple(state.wanted.values())
@@ -212,10 +212,10 @@ class Race:
         """
         run = normalise_run(run)
         key = key_of(run)
-        if key not in self._state.promised:
+        if key not in self._state.ever_requested:
             raise DataError(
-                f"nobody asked for repetition {run.repetition} of {run.algorithm!r} on instance "
-                f"{run.instance!r}; load(runs) takes earlier runs"
+                f"the race did not ask for repetition {run.repetition} of {run.algorithm!r} on "
+                f"instance {run.instance!r}; load(runs) takes earlier runs"
             )
         if key not in self._state.told:
             self._record(Told(run))
@@ -431,7 +431,7 @@ class Race:
         return describe_failures(state.reasons, state.n_runs, state.eliminated)
 
     @property
-    def outlook(self) -> Outlook | None:
+    def outlook(self) -> Forecast | None:
         """How many more instances and runs it will take, with an interval, if that can be told."""
         return self._state.outlook
 
@@ -547,9 +547,9 @@ class Race:
         for name in state.present() if most is not None else ():
             if most is not None and failing[name] > most:
                 self._record(Removed(name, f"{format_count(failing[name], 'run')} failed"))
-        if state.out and state.current != now:
+        if state.pending_rounds and state.current != now:
             return  # it was the round of those who left: the next one is decided when it is in
-        rankings = self._rankings(Basis(state.current, state.rated()))
+        rankings = self._rankings(DecisionInput(state.current, state.rated()))
         fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
         glance = glanced(self._fit, rankings, state) if screening and fits else None
         # The posterior of a race has all draws: those of a screening fit are not kept.
@@ -565,7 +565,7 @@ class Race:
             warn(f"round {state.round + 1} {without}, for {problems}", FitWarning)
         self._record(decided)
 
-    def _rankings(self, basis: Basis) -> Rankings | None:
+    def _rankings(self, basis: DecisionInput) -> Rankings | None:
         """Rankings that count, of the largest group of algorithms that they compare.
 
         The others wait as those do that have not run: the prior alone would compare them.
@@ -586,7 +586,7 @@ class Race:
         if key in state.superseded:
             return None
         first = key._replace(repetition=state.extends.get(key, key.repetition))
-        return run._replace(repetition=0 if first in state.promised else first.repetition)
+        return run._replace(repetition=0 if first in state.ever_requested else first.repetition)
 
     def _known(self, algorithm: str) -> str:
         name, state = to_name(algorithm), self._state

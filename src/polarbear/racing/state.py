@@ -32,11 +32,11 @@ from polarbear.racing.events import (
     Event,
     Extended,
     Failed,
+    Forecast,
     Hosted,
     Identified,
     Imported,
     Offered,
-    Outlook,
     Removed,
     Report,
     Started,
@@ -46,7 +46,7 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import effective_runs, extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
-from polarbear.racing.jobs import Job, Key, derived, key_of
+from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 from polarbear.selection.preferences import Weights
@@ -76,7 +76,7 @@ class Limit(NamedTuple):
         return few and (self.max_time is None or spent.time <= self.max_time)
 
 
-class Ticket(NamedTuple):
+class PendingRun(NamedTuple):
     """A run of a round that is not decided: its horizon, and once it is told, how it went.
 
     ``before``: until when the algorithm was known on the instance when this was asked for.
@@ -93,7 +93,7 @@ class Ticket(NamedTuple):
         return self.status in FAILED
 
 
-class Basis(NamedTuple):
+class DecisionInput(NamedTuple):
     """What a decision rests on: runs that count up to a round, of these algorithms."""
 
     round: int
@@ -123,7 +123,7 @@ class State:
     need: dict[Pair, float] = field(default_factory=dict)  # how many more instances, about
     horizons: dict[str, float] = field(default_factory=dict)  # who runs next, if that was decided
     given_up: bool = False  # nothing that instances allow is expected to settle any pair
-    outlook: Outlook | None = None
+    outlook: Forecast | None = None
     entries: dict[str, list[int]] = field(default_factory=dict)  # 0 at the start, then 1, 2, ...
     latest_entry: int = 0
     met_at_entry: dict[str, frozenset[str]] = field(default_factory=dict)  # of newcomers
@@ -131,27 +131,29 @@ class State:
     pool: dict[str, None] = field(default_factory=dict)  # instances to come, in their order
     used: dict[str, int] = field(default_factory=dict)  # instances that were run on: which it was
     order: list[str] = field(default_factory=list)  # the same, in order of use
-    known: dict[str, dict[str, float]] = field(default_factory=dict)  # instance, who, until when
+    # By instance and algorithm: the time until which its runs show how it stands.
+    observed_until: dict[str, dict[str, float]] = field(default_factory=dict)
     backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
-    cursor: Counter[str] = field(default_factory=Counter)  # so many of `order` are behind it
+    next_cached: Counter[str] = field(default_factory=Counter)  # where to go on in `order`
 
-    told: set[Key] = field(default_factory=set)
+    told: set[RunId] = field(default_factory=set)
     n_runs: Counter[str] = field(default_factory=Counter)  # told and not withdrawn, by algorithm
     n_answered: int = 0  # told and asked for
-    wanted: dict[Key, Job] = field(default_factory=dict)
-    promised: set[Key] = field(default_factory=set)  # asked for, ever
+    wanted: dict[RunId, Job] = field(default_factory=dict)
+    ever_requested: set[RunId] = field(default_factory=set)  # asked for, ever
     limits: dict[str, Limit] = field(default_factory=dict)
     spent_on: dict[str, Spent] = field(default_factory=dict)  # what was asked for, by algorithm
     spent_runs: int = 0
     spent_time: float = 0.0
-    out: dict[int, dict[Key, Ticket]] = field(default_factory=dict)  # by rounds not decided yet
+    # The runs of each round that is not decided yet.
+    pending_rounds: dict[int, dict[RunId, PendingRun]] = field(default_factory=dict)
     asked: int = 0  # rounds asked for
-    superseded: set[Key] = field(default_factory=set)  # failed and asked for again, or cancelled
-    withdrawn: set[Key] = field(default_factory=set)  # told, and not to be counted any more
+    superseded: set[RunId] = field(default_factory=set)  # failed and asked for again, or cancelled
+    withdrawn: set[RunId] = field(default_factory=set)  # told, and not to be counted any more
     dropped: set[str] = field(default_factory=set)  # instances that are not to be run on
     failed_out: set[str] = field(default_factory=set)  # removed, for too many of its runs failed
-    extends: dict[Key, int] = field(default_factory=dict)  # which repetition a run extends
-    no_longer: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
+    extends: dict[RunId, int] = field(default_factory=dict)  # which repetition a run extends
+    not_extendable: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
     failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
 
     workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # by details
@@ -161,7 +163,7 @@ class State:
 
     round: int = 0  # how often it was decided
     news: bool = False  # there is something that no decision has taken into account
-    basis: Basis | None = None
+    basis: DecisionInput | None = None
 
     @property
     def spent(self) -> Spent:
@@ -176,12 +178,12 @@ class State:
     @property
     def current(self) -> int:
         """The round that is decided next; those before it are."""
-        return min(self.out, default=self.asked)
+        return min(self.pending_rounds, default=self.asked)
 
     @property
     def complete(self) -> bool:
         """Whether all runs of the current round are in."""
-        return not any(key in self.wanted for key in self.out.get(self.current, ()))
+        return not any(key in self.wanted for key in self.pending_rounds.get(self.current, ()))
 
     @property
     def initial(self) -> frozenset[str]:
@@ -236,14 +238,14 @@ class State:
         """The instances that may be run on, or were."""
         return {*self.pool, *self.used} - self.dropped
 
-    def round_of(self, key: Key) -> int:
+    def round_of(self, key: RunId) -> int:
         """From which round on a run counts that is told now."""
-        rounds = [round_ for round_, tickets in self.out.items() if key in tickets]
+        rounds = [round_ for round_, tickets in self.pending_rounds.items() if key in tickets]
         return rounds[0] if rounds else self.current
 
     def failing(self) -> Counter[str]:
         """Runs that failed for good, with those of the current round."""
-        now = self.out.get(self.current, {})
+        now = self.pending_rounds.get(self.current, {})
         return self.failures + Counter(key.algorithm for key, run in now.items() if run.failed)
 
     def present(self) -> tuple[str, ...]:
@@ -294,7 +296,7 @@ def apply(state: State, event: Event) -> None:
             fresh = {*state.pool, *instances} - state.used.keys()
             state.dropped.difference_update(instances)
             # By a number that only depends on the name: the same draw however they are offered.
-            drawn = sorted(fresh, key=lambda name: (derived(state.seed, ["draw", name]), name))
+            drawn = sorted(fresh, key=lambda name: (derive_seed(state.seed, ["draw", name]), name))
             state.pool = dict.fromkeys(drawn)
         case Added(algorithm, max_runs, max_time):
             _enter(state, algorithm)
@@ -360,7 +362,7 @@ def _enter(state: State, algorithm: str) -> None:
     state.latest_entry += bool(state.round)
     numbers.append(state.latest_entry)
     _look_again(state)
-    state.cursor[algorithm] = 0
+    state.next_cached[algorithm] = 0
     # Whoever comes back is judged by what it has shown already before it runs again.
     state.news |= bool(came_back)
 
@@ -369,17 +371,19 @@ def _leave(state: State, algorithm: str, now: int) -> None:
     state.racing.discard(algorithm)
     state.open = {names: times for names, times in state.open.items() if algorithm not in names}
     state.horizons.pop(algorithm, None)
-    keys = [key for out in state.out.values() for key in out if key.algorithm == algorithm]
+    keys = [
+        key for out in state.pending_rounds.values() for key in out if key.algorithm == algorithm
+    ]
     _cancel(state, keys, now)
 
 
-def _cancel(state: State, keys: list[Key], now: int) -> None:
+def _cancel(state: State, keys: list[RunId], now: int) -> None:
     """Nobody waits for these any more.
 
     Those of rounds after ``now`` may have been told or not, which nothing may depend on: they do
     not count. Of the round of now what was told counts, and what is told later does as well.
     """
-    for round_, tickets in list(state.out.items()):
+    for round_, tickets in list(state.pending_rounds.items()):
         for key in [key for key in keys if key in tickets]:
             ticket = tickets.pop(key)
             state.wanted.pop(key, None)
@@ -389,7 +393,7 @@ def _cancel(state: State, keys: list[Key], now: int) -> None:
             elif ticket.status is not None:
                 _close(state, key, ticket)
         if not tickets:
-            del state.out[round_]
+            del state.pending_rounds[round_]
 
 
 def _extend(state: State, rules: Rules) -> None:
@@ -413,7 +417,7 @@ def _reopen(state: State) -> None:
     state.open = {(a, b): everything for k, a in enumerate(names) for b in names[k + 1 :]}
     _look_again(state)
     state.need.clear()
-    state.cursor.clear()  # instances that told nothing may do so now
+    state.next_cached.clear()  # instances that told nothing may do so now
     state.news = state.n_runs.total() > 0
 
 
@@ -424,15 +428,17 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     back; those that the other runs still eliminate are out again before anything is run.
     """
     pairs = set(event.pairs)
-    pending = [key for tickets in state.out.values() for key in tickets if key[:2] in pairs]
+    pending = [
+        key for tickets in state.pending_rounds.values() for key in tickets if key[:2] in pairs
+    ]
     _cancel(state, pending, -1)
     keys = {key for key in state.told if key[:2] in pairs}
     state.n_runs -= Counter(key.algorithm for key in keys - state.withdrawn)
     state.withdrawn |= keys
     state.superseded |= keys
-    state.no_longer -= pairs
+    state.not_extendable -= pairs
     for algorithm, instance in pairs:
-        state.known.get(instance, {}).pop(algorithm, None)
+        state.observed_until.get(instance, {}).pop(algorithm, None)
         state.failures[algorithm] = 0
     withdraw_failures(state.reasons, pairs)
     # Where no run of a solver counts any more, other code may come under its name.
@@ -458,8 +464,8 @@ def _look_again(state: State) -> None:
 
 def _ask(state: State, job: Job, round_: int) -> None:
     _use(state, job.instance)
-    tickets = state.out.setdefault(round_, {})
-    known = state.known[job.instance].get(job.algorithm, 0.0)
+    tickets = state.pending_rounds.setdefault(round_, {})
+    known = state.observed_until[job.instance].get(job.algorithm, 0.0)
     earlier = (job.key._replace(repetition=k) for k in reversed(range(job.repetition)))
     before = next((key for key in earlier if key in tickets), None)
     if before is not None:  # it failed, and does not count if this one comes in
@@ -468,15 +474,15 @@ def _ask(state: State, job: Job, round_: int) -> None:
         state.superseded.add(before)
         state.spent_time += (failed.until or 0.0) - failed.horizon
     state.wanted[job.key] = job
-    state.promised.add(job.key)
+    state.ever_requested.add(job.key)
     state.spent_runs += 1
     state.spent_time += job.horizon
     runs, spent = state.spent_on.get(job.algorithm, Spent(0, 0.0))
     state.spent_on[job.algorithm] = Spent(runs + 1, spent + job.horizon)
-    tickets[job.key] = Ticket(job.horizon, known)
-    state.known[job.instance][job.algorithm] = job.horizon
+    tickets[job.key] = PendingRun(job.horizon, known)
+    state.observed_until[job.instance][job.algorithm] = job.horizon
     behind = state.used[job.instance] + 1
-    state.cursor[job.algorithm] = max(state.cursor[job.algorithm], behind)
+    state.next_cached[job.algorithm] = max(state.next_cached[job.algorithm], behind)
 
 
 def _receive(state: State, run: Run) -> None:
@@ -484,9 +490,9 @@ def _receive(state: State, run: Run) -> None:
     if key not in state.told:
         state.told.add(key)
         state.n_runs[key.algorithm] += 1
-        state.n_answered += key in state.promised
+        state.n_answered += key in state.ever_requested
     state.wanted.pop(key, None)
-    for tickets in state.out.values():
+    for tickets in state.pending_rounds.values():
         if key in tickets:
             tickets[key] = tickets[key]._replace(until=run.until, status=run.status)
             return
@@ -495,27 +501,27 @@ def _receive(state: State, run: Run) -> None:
         _know(state, key, run.until, run.status)
 
 
-def _close(state: State, key: Key, ticket: Ticket) -> None:
+def _close(state: State, key: RunId, ticket: PendingRun) -> None:
     """A run that was told counts as it was."""
     if ticket.until is None or ticket.status is None:
         raise ValueError("a round is decided when all of its runs are in")
     state.spent_time += ticket.until - ticket.horizon
     state.failures[key.algorithm] += ticket.failed
     if ticket.until < ticket.horizon:
-        state.no_longer.add((key.algorithm, key.instance))
+        state.not_extendable.add((key.algorithm, key.instance))
     _know(state, key, ticket.until, ticket.status)
 
 
-def _know(state: State, key: Key, until: float, status: Status) -> None:
+def _know(state: State, key: RunId, until: float, status: Status) -> None:
     """Until when it is known how an algorithm stands on an instance."""
     until = until if status == Status.CUT else float("inf")
-    known = state.known[key.instance]
+    known = state.observed_until[key.instance]
     known[key.algorithm] = max(until, known.get(key.algorithm, 0.0))
 
 
-def _unknow(state: State, key: Key, ticket: Ticket) -> None:
+def _unknow(state: State, key: RunId, ticket: PendingRun) -> None:
     """What was known before the run was asked for is known still."""
-    known = state.known[key.instance]
+    known = state.observed_until[key.instance]
     known.pop(key.algorithm, None)
     if ticket.before:
         known[key.algorithm] = ticket.before
@@ -526,13 +532,13 @@ def _use(state: State, instance: str) -> None:
         state.pool.pop(instance, None)
         state.used[instance] = len(state.order)
         state.order.append(instance)
-        state.known[instance] = {}
+        state.observed_until[instance] = {}
 
 
 def _decide(state: State, event: Decided) -> None:
-    state.basis = Basis(event.round, state.rated())
+    state.basis = DecisionInput(event.round, state.rated())
     state.asked = max(state.asked, event.round + 1)  # what comes in from now on is of the next
-    for key, ticket in state.out.pop(event.round, {}).items():
+    for key, ticket in state.pending_rounds.pop(event.round, {}).items():
         _unknow(state, key, ticket)
         _close(state, key, ticket)
     for found in event.eliminated:
@@ -548,8 +554,8 @@ def _decide(state: State, event: Decided) -> None:
     state.batch = event.batch
     state.round += 1
     if not state.open:
-        _cancel(state, [key for out in state.out.values() for key in out], event.round)
-    state.news = bool(state.out)
+        _cancel(state, [key for out in state.pending_rounds.values() for key in out], event.round)
+    state.news = bool(state.pending_rounds)
 
 
 def runs_in(events: Iterable[Event], state: State) -> Runs:

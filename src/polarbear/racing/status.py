@@ -22,7 +22,7 @@ from polarbear._text import (
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Status
 from polarbear.inference.algorithm_status import AlgorithmStatus, describe_shortage
-from polarbear.racing.events import NO_INSTANCES, Outlook
+from polarbear.racing.events import NO_INSTANCES, Forecast
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent, State, pair
@@ -135,7 +135,7 @@ class RaceStatus:
     n_withdrawn: int
     spent: Spent
     n_answered: int
-    forecast: Outlook | None
+    forecast: Forecast | None
     n_since_decision: int
     failures: Mapping[str, str]
     ended: str | None = None
@@ -145,7 +145,7 @@ class RaceStatus:
     @classmethod
     def of(cls, state: State, news: Sequence[str] = ()) -> Self:
         """Return the status of a race in this state."""
-        pending = (run for round_ in state.out.values() for run in round_.values())
+        pending = (run for round_ in state.pending_rounds.values() for run in round_.values())
         return cls(
             statuses=tuple(statuses_in(state)),
             direction=state.direction,
@@ -300,7 +300,7 @@ def _plain(value: Any) -> Any:
         return value.plain()
     if isinstance(value, StoreFacts):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, AlgorithmStatus | Spent | Outlook):
+    if isinstance(value, AlgorithmStatus | Spent | Forecast):
         return _plain(value._asdict())
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
@@ -328,12 +328,12 @@ def _numbers_from(plain: Mapping[str, Any]) -> dict[str, int]:
     return {str(name): int(number) for name, number in plain.items()}
 
 
-def _forecast_from(plain: Mapping[str, Any]) -> Outlook:
+def _forecast_from(plain: Mapping[str, Any]) -> Forecast:
     def quantiles(values: Sequence[float | None]) -> tuple[float, float, float]:
         low, middle, high = (inf if value is None else float(value) for value in values)
         return low, middle, high
 
-    return Outlook(quantiles(plain["instances"]), quantiles(plain["runs"]))
+    return Forecast(quantiles(plain["instances"]), quantiles(plain["runs"]))
 
 
 def _store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ from polarbear.data.run import (
 )
 from polarbear.errors import DataError
 from polarbear.racing.events import Event, Imported, Started, Told, from_json, to_json
-from polarbear.racing.jobs import Key, key_of
+from polarbear.racing.jobs import RunId, key_of
 
 STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 RUN_EVENTS: Mapping[int, type[Told] | type[Imported]] = {0: Told, 1: Imported}
@@ -51,7 +51,7 @@ class StoredRun(NamedTuple):
     run: EncodedRun
 
     @property
-    def key(self) -> Key:
+    def key(self) -> RunId:
         """Return the algorithm, instance and repetition of the run."""
         return key_of(self.run)
 

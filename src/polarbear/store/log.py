@@ -31,7 +31,7 @@ from polarbear.racing.events import (
     to_json,
 )
 from polarbear.racing.extended_runs import effective_runs, extensions
-from polarbear.racing.jobs import Key
+from polarbear.racing.jobs import RunId
 from polarbear.racing.model import Model
 from polarbear.racing.status import RaceStatus
 from polarbear.store.codec import (
@@ -268,7 +268,7 @@ class Store:
             raise StoreError(describe_damage(self.name, damage))
         return [event for event in events.values() if isinstance(event, kind)]
 
-    def extends(self) -> dict[Key, int]:
+    def extends(self) -> dict[RunId, int]:
         """Map each extension to the repetition that it extends."""
         jobs = (job for event in self.of_kind(Asked) for job in event.jobs)
         links = {event.key: event.extends for event in self.of_kind(Continued)}
@@ -306,14 +306,14 @@ class Store:
 
     def attempts(
         self, algorithm: str, instances: Iterable[str]
-    ) -> dict[Key, tuple[int, StoredRun]]:
+    ) -> dict[RunId, tuple[int, StoredRun]]:
         """Map the runs of an algorithm on some instances to their event numbers and content."""
         ids = {self._ids[name]: name for name in (algorithm, *instances) if name in self._ids}
         if self._ids.get(algorithm) is None:
             return {}
         marks = ", ".join("?" * len(ids))
         where = f"WHERE r.algorithm = ? AND r.instance IN ({marks})"
-        stored: dict[Key, tuple[int, StoredRun]] = {}
+        stored: dict[RunId, tuple[int, StoredRun]] = {}
         for row in self._query(RUN + where, self._ids[algorithm], *ids):
             run = decode_run_row(row, ids)
             if isinstance(run, str):
@@ -434,7 +434,7 @@ class Store:
     ) -> tuple[list[StoredEvent | StoredRun], list[tuple[Any, ...]]]:
         """Return the events that are new, and rows for the runs that conflict with stored ones."""
         fresh: list[StoredEvent | StoredRun] = []
-        seen: dict[Key, tuple[int, StoredRun]] = {}
+        seen: dict[RunId, tuple[int, StoredRun]] = {}
         conflicts: list[tuple[Any, ...]] = []
         for stored in batch:
             if isinstance(stored, StoredRun):
@@ -447,6 +447,6 @@ class Store:
             fresh.append(stored)
         return fresh, conflicts
 
-    def _find_run(self, key: Key) -> tuple[int, StoredRun] | None:
+    def _find_run(self, key: RunId) -> tuple[int, StoredRun] | None:
         """Return the event number and the content of a run; None if it is not stored."""
         return self.attempts(key.algorithm, [key.instance]).get(key)

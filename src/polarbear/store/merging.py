@@ -29,7 +29,7 @@ from polarbear.racing.events import (
     Told,
 )
 from polarbear.racing.extended_runs import effective_runs, extensions
-from polarbear.racing.jobs import Key, key_of
+from polarbear.racing.jobs import RunId, key_of
 from polarbear.racing.state import FAILED
 from polarbear.store.log import CHUNK, ConflictingRun, Store
 from polarbear.store.opening import open_store
@@ -207,7 +207,7 @@ class _RunNotes:
 
     def of(self, runs: Iterable[Run]) -> Iterator[Event]:
         """Yield the events about these runs, with the worker numbers of the target."""
-        made: defaultdict[Details, list[Key]] = defaultdict(list)
+        made: defaultdict[Details, list[RunId]] = defaultdict(list)
         for run in runs:
             failed = self._failed.get((run.algorithm, run.instance, run.status))
             if failed is not None:
@@ -280,7 +280,9 @@ def _compare(
     instances: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs:
         instances[run.algorithm].add(run.instance)
-    stored: defaultdict[tuple[str, str], dict[Key, tuple[int, Told | Imported]]] = defaultdict(dict)
+    stored: defaultdict[tuple[str, str], dict[RunId, tuple[int, Told | Imported]]] = defaultdict(
+        dict
+    )
     for algorithm, names in instances.items():
         for key, (seq, stored_run) in into.attempts(algorithm, names).items():
             stored[key[0], key[1]][key] = seq, stored_run.event()

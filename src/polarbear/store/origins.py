@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from polarbear._text import escape_text, format_count
 from polarbear.racing.events import Hosted, Identified, Withdrawn
-from polarbear.racing.jobs import Key
+from polarbear.racing.jobs import RunId
 
 
 class Origins(NamedTuple):
@@ -25,7 +25,7 @@ class Origins(NamedTuple):
     identity: Identified
     changes: tuple[str, ...]
     workers: Mapping[int, Mapping[str, str]]
-    worker_of: Mapping[Key, int]
+    worker_of: Mapping[RunId, int]
     withdrawn: tuple[Withdrawn, ...]
 
     @classmethod

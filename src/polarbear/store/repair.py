@@ -29,7 +29,7 @@ from polarbear.racing.events import (
     Superseded,
     Told,
 )
-from polarbear.racing.jobs import Key, key_of
+from polarbear.racing.jobs import RunId, key_of
 from polarbear.store.codec import Head, decode_name
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
@@ -244,7 +244,7 @@ def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Eve
 class _Attempt(NamedTuple):
     """The last attempt at a run of an algorithm on an instance."""
 
-    key: Key
+    key: RunId
     first: int
     status: Status
     told: bool
@@ -254,7 +254,7 @@ class _Attempts:
     """Links between attempts at one run, from jobs, or from the runs if the jobs are lost."""
 
     def __init__(self) -> None:
-        self._jobs: dict[Key, int | None] = {}
+        self._jobs: dict[RunId, int | None] = {}
         self._last: dict[tuple[str, str], _Attempt] = {}
 
     def note(self, event: Event) -> None:
@@ -284,7 +284,7 @@ class _Attempts:
             return [Superseded(key._replace(repetition=key.repetition - 1), key.repetition)]
         return [Superseded(before.key, key.repetition)] if before and before.told else []
 
-    def _extends(self, key: Key) -> int | None:
+    def _extends(self, key: RunId) -> int | None:
         """Return the repetition that a run extends; None if it is a new run."""
         before = self._last.get((key[0], key[1]))
         if key in self._jobs or before is None or not key.repetition:

@@ -18,7 +18,7 @@ from polarbear._text import (
     format_unit,
 )
 from polarbear.data.run import Direction, Status
-from polarbear.racing.jobs import Key, job
+from polarbear.racing.jobs import RunId, job
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.job import Clock
@@ -129,7 +129,7 @@ def check_setup(
     wall_seconds = min(setup.limits.wall_seconds, wall_seconds)
     setup = replace(setup, limits=replace(setup.limits, wall_seconds=wall_seconds))
     instance = "1" if setup.instances.names is None else setup.instances.names[0]
-    jobs = [job(seed, Key(name, instance, 0), horizon) for name in setup.solvers]
+    jobs = [job(seed, RunId(name, instance, 0), horizon) for name in setup.solvers]
     outcomes: dict[str, RunOutcome | LostRun] = {}
     with closing(start_backend(setup, executor)) as backend:
         backend.submit(jobs)

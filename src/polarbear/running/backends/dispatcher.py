@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from polarbear.errors import PolarBearError, SolverError
-from polarbear.racing.jobs import Job, Key
+from polarbear.racing.jobs import Job, RunId
 from polarbear.running.workers.outcomes import LostRun, RunOutcome
 
 CALLS_PER_WORKER = 2
@@ -64,7 +64,7 @@ class Dispatcher:
         self._queued: deque[Job] = deque()
         self._submitted: dict[Any, list[Job]] = {}  # by future
         self._done: SimpleQueue[Any] = SimpleQueue()  # futures
-        self._suspected: set[Key] = set()  # lost before: these go alone
+        self._suspected: set[RunId] = set()  # lost before: these go alone
         self._run_seconds = inf  # moving average
 
     @property

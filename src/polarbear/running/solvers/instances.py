@@ -125,8 +125,8 @@ class Instances:
     def make(self, job: Job) -> Any:
         """Make the instance of a job.
 
-        >>> from polarbear.racing.jobs import Key, job
-        >>> Instances(["2", "3"], int).make(job(0, Key("a", "3", 0), horizon=1))
+        >>> from polarbear.racing.jobs import RunId, job
+        >>> Instances(["2", "3"], int).make(job(0, RunId("a", "3", 0), horizon=1))
         3
         """
         if self.names is None:
