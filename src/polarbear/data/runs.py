@@ -186,8 +186,8 @@ class Runs(FrozenRecord):
         clocks = {part.clock for part in parts if part.clock != "time"} or {"time"}
         if len(directions) > 1 or len(clocks) > 1:
             raise DataError(
-                f"cannot concatenate runs that {' and '.join(sorted(directions))}, "
-                f"with times in {' and '.join(sorted(clocks))}"
+                "cannot concatenate runs of different directions or clocks, got "
+                f"{' and '.join(sorted(directions))}, {' and '.join(sorted(clocks))}"
             )
         starts = np.cumsum([0, *(len(part) for part in parts)])
         columns = RunColumns(

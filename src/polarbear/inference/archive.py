@@ -71,7 +71,9 @@ def read_arrays(
     if not isinstance(header, dict) or header.get("kind") != kind:
         raise DataError(f"{path} does not hold a {kind}")
     if not isinstance(header.get("version"), int):
-        raise DataError(f"{path} is damaged: its format is {header.get('version')!r}")
+        raise DataError(
+            f"{path} is damaged: its format is {header.get('version')!r}, expected a number"
+        )
     if header["version"] > version:
         raise DataError(
             f"{path} was written by a newer PolarBear (format {header['version']}, this one reads "

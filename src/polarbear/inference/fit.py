@@ -122,7 +122,10 @@ def fit(
     if method == "laplace":
         options["evidence"] = _check_evidence(evidence)
     elif evidence == "instances":
-        raise DataError(f"{method} counts every ranking as evidence: use method='laplace'")
+        raise DataError(
+            f"evidence='instances' needs method='laplace', got {method!r}: it treats every ranking "
+            "as independent evidence"
+        )
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)

@@ -88,7 +88,7 @@ class Cast:
 
     @classmethod
     def of(cls, names: Iterable[str], pareto: Collection[str] = ()) -> "Cast":
-        """Make a cast from names in any order."""
+        """Return the styles of these algorithms; the order of names does not matter."""
         ordered = tuple(sorted(set(names), key=natural_sort_key))
         return cls(ordered, tuple(name for name in ordered if name in pareto))
 

@@ -126,7 +126,7 @@ class _PathPart:
             self.texts = [name.removesuffix(self.suffix) for name in self.texts]
 
     def take_repetition(self) -> bool:
-        """Remove a number at the end that all names mark in the same way, such as _s3."""
+        """Split a repetition number such as _s3 off the end of all names, if all have one."""
         matches = [_REPETITION.fullmatch(name) for name in self.texts]
         marks = {match["mark"] if match else None for match in matches}
         if len(marks) > 1 or None in marks:

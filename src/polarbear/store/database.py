@@ -58,7 +58,7 @@ class Conflict(Exception):  # noqa: N818 (it is caught, never shown)
 
 
 class Database(Protocol):
-    """Reads and writes rows; locks, connections and their errors are left to the database."""
+    """What a store needs of SQLite or PostgreSQL: to read rows, write them, and lock."""
 
     name: str
     """The address of the store, for messages."""

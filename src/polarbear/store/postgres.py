@@ -195,7 +195,7 @@ class PostgreSQL:
         self._entered = True
 
     def _build(self) -> None:
-        """Create the tables of a store and its head in one transaction."""
+        """Create the tables of a store and the row of its last number, in one transaction."""
         with self._connection.transaction():
             self._execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             self._execute("SELECT pg_advisory_xact_lock(1347374146)")

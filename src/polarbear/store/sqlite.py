@@ -264,7 +264,7 @@ def create(path: Path) -> None:
 
 
 def build(connection: sqlite3.Connection, format_: int = FORMAT) -> None:
-    """Create the tables of a store and its head."""
+    """Create the tables of a store, and the row of its last event number."""
     connection.execute("BEGIN")
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     upgrade(connection, 0, format_)

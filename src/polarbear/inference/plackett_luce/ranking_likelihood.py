@@ -167,7 +167,7 @@ class RankingLikelihood:
         return self.wins - self._expected_wins(subtract_maximum(mu))
 
     def _add_pairs_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add the smaller rate of each pair to ``both``, for rankings of most algorithms."""
+        """Add the smaller rate of each pair of algorithms to the matrix ``both``, densely."""
         by_algorithm = np.zeros((len(rate), self.n + 1))  # the last column is for unknown ones
         column = np.where(block.known, block.item % self.n, self.n)
         np.put_along_axis(by_algorithm, column, rate, axis=1)
@@ -176,7 +176,7 @@ class RankingLikelihood:
                 both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
 
     def _add_pairs_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add the smaller rate of each pair to ``both``, for rankings of few of many algorithms."""
+        """Add the smaller rate of each pair of algorithms to ``both``; short rankings of many."""
         flat = both.reshape(-1)
         for some in bounded_slices(len(rate), rate.shape[1] ** 2):
             smaller = np.minimum(rate[some, :, None], rate[some, None, :])

@@ -77,5 +77,5 @@ class ExecutorWorkerPool:
         return future.cancel()
 
     def close(self) -> None:
-        """End our worker processes in this process; the executor stays open."""
+        """End the worker processes that this process started; the executor stays open."""
         close_idle_workers()

@@ -141,7 +141,7 @@ class SharedTrajectory:
         return Ending(STATUSES[int(cells[_STATUS])], cells[_UNTIL], self.remark())
 
     def remark(self) -> str:
-        """Return the reason that the run recorded; "" if it recorded none."""
+        """Return the reason for its end that the run recorded; "" if it recorded none."""
         length = self._cells[_REMARK]
         length = int(length) if 0 <= length <= MAX_REMARK_BYTES else 0
         start = len(self._memory) - MAX_REMARK_BYTES
