@@ -388,7 +388,7 @@ def test_the_same_run_twice_is_an_error():
         Runs.concat([runs, runs])
     evaluations = minimize(("c", "i", 1, 1.0), clock="evaluations")
     assert Runs.concat([runs, evaluations]).clock == "evaluations"
-    with pytest.raises(DataError, match="with times in evaluations and seconds"):
+    with pytest.raises(DataError, match="evaluations and seconds"):
         Runs.concat([evaluations, minimize(("b", "i", 1, 1.0), clock="seconds")])
     with pytest.raises(DataError, match="at least one Runs"):
         Runs.concat([])

@@ -136,7 +136,7 @@ def test_draws_are_moved_to_other_moments():
 
 def test_other_engines_count_rankings():
     rankings = persistent(2, 5)
-    with pytest.raises(pb.DataError, match="nuts counts every ranking"):
+    with pytest.raises(pb.DataError, match="needs method=.laplace., got .nuts."):
         pb.fit(rankings, method="nuts", evidence="instances")
     with pytest.raises(pb.DataError, match="evidence='all'"):
         pb.fit(rankings, evidence="all")
