@@ -17,8 +17,8 @@ from tools.records import Records, seeded
 import polarbear as pb
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import log_lead, log_par, multiplicity
-from polarbear.racing.allocation import _routes
-from polarbear.racing.forecast import Leads, Needs, Required
+from polarbear.racing.allocation import find_cheapest_routes
+from polarbear.racing.forecast import InstancesNeeded, LeadDraws, RequiredZ
 
 INSTANCES, PAIRS, RACES = 10_000, 4000, 100
 CERTAINTY = (0.95, 0.99)
@@ -157,7 +157,7 @@ def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) ->
     least, _ = rules.batch
     level = -np.log1p(-certainty)
     once, over = (float(np.sqrt(2 * (1 + k))) for k in (level, level + np.log(FACTORS[rule])))
-    required = Required(over, over, once, equivalence_margin(EPSILON), one_sided=True)
+    required = RequiredZ(over, over, once, equivalence_margin(EPSILON), one_sided=True)
     wins, seen, end = np.zeros((3, pairs), dtype=int)
     batch = np.full(pairs, least)
     while len(at := np.flatnonzero((end == OPEN) & (seen < limit))):
@@ -169,9 +169,11 @@ def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) ->
         mean = (digamma(won + 1) - digamma(lost + 1))[None]
         spread = np.sqrt(polygamma(1, won + 1) + polygamma(1, lost + 1))[None]
         pair = np.zeros(len(at), dtype=np.intp)
-        leads = Leads(pair, pair + 1, mean[None], spread, seen[at][None].astype(float))
-        needs = Needs.of(mean, leads, required)
-        need, _ = _routes(needs, limit - leads.seen + 1, leads.seen, np.ones(1), rules)
+        leads = LeadDraws(pair, pair + 1, mean[None], spread, seen[at][None].astype(float))
+        needs = InstancesNeeded.from_leads(mean, leads, required)
+        need, _ = find_cheapest_routes(
+            needs, limit - leads.n_instances + 1, leads.n_instances, np.ones(1), rules
+        )
         largest = [rules.batch_after(count) for count in seen[at].tolist()]
         batch[at] = np.clip(np.ceil(need), least, largest).astype(int)
     return seen, end

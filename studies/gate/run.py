@@ -21,7 +21,7 @@ from tools.markdown import table
 
 import polarbear as pb
 from polarbear.inference.e_values import Outcomes
-from polarbear.racing.gating import judge
+from polarbear.racing.gating import judge_against_baseline
 
 HERE = Path(__file__).parent
 ALPHA, EPSILON, N_TIMES, MOST, PERSISTENCE = 0.95, 0.05, 10, 8192, 0.5
@@ -62,7 +62,11 @@ def simulate(p: np.ndarray, number: int, rng: np.random.Generator, most: int) ->
         n += batch
         matrix = np.zeros((N_TIMES, number + 1, number + 1))
         matrix[:, 1:, 0], matrix[:, 0, 1:] = wins, n - wins
-        now = np.array(judge(Outcomes(matrix, np.zeros_like(matrix)), 0, ALPHA, EPSILON)[0][1:])
+        now = np.array(
+            judge_against_baseline(Outcomes(matrix, np.zeros_like(matrix)), 0, ALPHA, EPSILON)[0][
+                1:
+            ]
+        )
         settled = (answers == "undecided") & (now != "undecided")
         answers, cost = np.where(settled, now, answers), np.where(settled, n, cost)
     shares = {name: float(np.mean(answers == name)) for name in ("passed", "failed", "undecided")}

@@ -9,7 +9,7 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.inference.e_values import Outcomes
-from polarbear.racing.gating import judge
+from polarbear.racing.gating import judge_against_baseline
 
 SOLVER = """
 import random, sys
@@ -26,7 +26,7 @@ def outcomes(wins, losses):
 
 
 def judged(wins, losses):
-    return judge(outcomes(wins, losses), 0, 0.95, 0.05)[0][1]
+    return judge_against_baseline(outcomes(wins, losses), 0, 0.95, 0.05)[0][1]
 
 
 def test_what_passes_and_what_fails():
@@ -50,7 +50,7 @@ def test_wrong_answers_are_as_rare_as_stated_at_the_tolerance(p, wrong):
         n += 8
         matrix[:, 1:, 0] += rng.binomial(8, np.array(p)[:, None], (len(p), races))
         matrix[:, 0, 1:] = n - matrix[:, 1:, 0]
-        now = np.array(judge(Outcomes(matrix, 0 * matrix), 0, 0.95, 0.05)[0][1:])
+        now = np.array(judge_against_baseline(Outcomes(matrix, 0 * matrix), 0, 0.95, 0.05)[0][1:])
         answers = np.where(answers == "undecided", now, answers)
     assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / races)
 

@@ -341,7 +341,7 @@ def test_a_result_forgets_a_round_in_which_everything_failed(tmp_path, store, mo
             found.extend(pb.Rules(max_runs=8, batch=(2, 2)))
         assert (found.runs, found.rounds) == (runs, rounds)
         monkeypatch.setitem(globals(), "BROKEN", False)
-        found.go_on()
+        found.resume()
         assert found.n_runs == 8
         assert {run.status.value for run in found.runs} <= {"cut", "finished"}
 

@@ -12,7 +12,7 @@ import course
 import polarbear as pb
 import solvers
 from course import decisions, run, told
-from polarbear.coordinator.run_race import PATIENCE, Result
+from polarbear.coordinator.run_race import MAX_WORKER_LOSSES, Result
 from polarbear.errors import SolverError, StoreError
 from polarbear.racing.events import Asked
 from polarbear.reporting.content import make_document
@@ -241,16 +241,16 @@ class Losing:
 def test_what_is_lost_is_run_again_and_counts_once(monkeypatch, undisturbed):
     from polarbear.coordinator import run_race
 
-    start = run_race.start
-    monkeypatch.setattr(run_race, "start", lambda *args: Losing(start(*args), None))
+    start = run_race.start_backend
+    monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), None))
     found = run()
     assert decisions(found.race.events) == decisions(undisturbed.race.events)
     unlucky = next(e.jobs[0].key for e in undisturbed.race.events if isinstance(e, Asked))
-    monkeypatch.setattr(run_race, "start", lambda *args: Losing(start(*args), unlucky))
+    monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), unlucky))
     found = run()
     (killed,) = [run_ for run_ in found.runs if run_.status == pb.Status.KILLED]
     assert (killed.algorithm, killed.instance) == unlucky[:2]
-    assert PATIENCE > 1
+    assert MAX_WORKER_LOSSES > 1
 
 
 @pytest.mark.slow

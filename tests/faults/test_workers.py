@@ -21,7 +21,7 @@ import polarbear as pb
 from course import run
 from disturbing import CODE, LONG, RULES, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, left
-from polarbear.coordinator.run_race import PATIENCE as LOSSES
+from polarbear.coordinator.run_race import MAX_WORKER_LOSSES
 from polarbear.running.solvers.processes import find_descendants
 from waiting import children, left_of, running, wait_until
 
@@ -49,7 +49,7 @@ def find_workers(process):
 def test_workers_are_killed_and_their_runs_made_again(tmp_path, report):
     rng, tally = random.Random(1), Tally()
     # On a slow machine all few kills may hit one run: fewer than make it a failure.
-    kills = 30 if LONG else LOSSES - 1
+    kills = 30 if LONG else MAX_WORKER_LOSSES - 1
     while tally.done < kills:
         path = tmp_path / f"{tally.races}.db"
         process = begun(path, 0.004)

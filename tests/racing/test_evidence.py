@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polarbear as pb
-from polarbear.racing.evidence import Evidence
+from polarbear.racing.evidence import IncrementalRankings
 
 TIMES = (1.0, 2.0, 4.0, 8.0)
 NAMES = ("a1", "a2", "a3", "a4")
@@ -23,7 +23,7 @@ def test_whoever_comes_and_goes(data, direction):
     runs = pb.simulation.simulate_runs(np.zeros((5, 4)), 12, 3, cut=0.3, crashed=0.2, rounding=0.5)
     runs = [run._replace(time=9 * run.time, until=9 * run.until) for run in runs]
     order = data.draw(st.permutations(range(len(runs))))
-    evidence = Evidence(TIMES, direction, "time")
+    evidence = IncrementalRankings(TIMES, direction, "time")
     place = {f"i{k}": k for k in data.draw(st.permutations(range(13)))}
     told = []
     for round_ in range(4):
@@ -43,7 +43,7 @@ def test_whoever_comes_and_goes(data, direction):
 
 
 def test_what_counts_later_is_not_seen_before():
-    evidence = Evidence([1.0], "minimize", "time")
+    evidence = IncrementalRankings([1.0], "minimize", "time")
     evidence.add(pb.Run("a", "i", [1], [0.0], 1.0), 0)
     evidence.add(pb.Run("b", "i", [1], [0.0], 1.0), 2)
     place = {"i": 0}

@@ -28,21 +28,21 @@ def test_a_glance_never_eliminates_and_is_followed_by_a_look(runs, monkeypatch):
         asked.append(draws)
         return pb.fit(rankings, seed=seed, draws=draws)
 
-    monkeypatch.setattr(fitting, "WORTH", 0)
+    monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
     monkeypatch.setattr(fitting, "default_fit", fit)
     glancing = pb.replay(runs, rules, fit=fit)
     assert [one.algorithm for one in eliminated(glancing)] == [
         one.algorithm for one in eliminated(thorough)
     ]
     looks = asked.count(None)
-    assert len(eliminated(thorough)) <= looks < asked.count(fitting.GLANCE)
+    assert len(eliminated(thorough)) <= looks < asked.count(fitting.SCREENING_DRAWS)
     rounds = sum(isinstance(event, Decided) for event in glancing.events)
-    assert asked.count(fitting.GLANCE) == rounds
+    assert asked.count(fitting.SCREENING_DRAWS) == rounds
 
 
 def test_a_race_gives_all_draws_to_whoever_asks(runs, monkeypatch):
-    monkeypatch.setattr(fitting, "WORTH", 0)
+    monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
     found = pb.replay(runs, pb.Rules(max_runs=96))
-    assert len(found.posterior.draws) > fitting.GLANCE
+    assert len(found.posterior.draws) > fitting.SCREENING_DRAWS
     again = pb.Race.from_events(found.events)
     assert np.array_equal(again.posterior.draws, found.posterior.draws)

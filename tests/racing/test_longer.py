@@ -9,11 +9,11 @@ from racing.test_outlook import TIMES as LATE
 
 import polarbear as pb
 from polarbear.data.run import Status
-from polarbear.racing.allocation import focus
+from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.events import Asked
 from polarbear.racing.extended_runs import extensions
-from polarbear.racing.forecast import Needs
-from polarbear.racing.planning import LONGER
+from polarbear.racing.forecast import InstancesNeeded
+from polarbear.racing.planning import EXTENSION_FACTOR
 from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
@@ -44,7 +44,7 @@ def test_a_run_for_longer_has_the_seed_of_the_one_that_it_is(race):
         short = jobs[key._replace(repetition=first)]
         assert jobs[key].seed == short.seed
         assert jobs[key].instance_seed == short.instance_seed
-        assert jobs[key].horizon >= min(LONGER * short.horizon, TIMES[-1])
+        assert jobs[key].horizon >= min(EXTENSION_FACTOR * short.horizon, TIMES[-1])
 
 
 def test_runs_for_longer_cost_little_beside_the_longest(race):
@@ -155,15 +155,20 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
 def test_a_way_that_needs_more_instances_than_there_are_is_none():
     # They change places: cheap at the first time with many instances, or dear at the last with few.
     pair = leads([0.3, -3.0, 3.0 - 2.0])
-    assert focus(pair, LATE, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
-    assert focus(pair, LATE, 2, per_look(), LOOK, pool=40).until.tolist() == [100.0, 100.0]
+    assert choose_horizons(pair, LATE, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
+    assert choose_horizons(pair, LATE, 2, per_look(), LOOK, total=40).until.tolist() == [
+        100.0,
+        100.0,
+    ]
 
 
 def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
     close = leads([0.3, 0.3, 0.3], spread=0.05, seen=1000.0)
     wide = leads([0.3, 0.3, 0.3], spread=0.5, seen=10.0)
-    assert focus(close._replace(spread=wide.spread), LATE, 2, per_look(), LOOK, 1001) is None
-    assert focus(wide, LATE, 2, per_look(), LOOK, 60) is not None  # if the lead is larger
+    assert (
+        choose_horizons(close._replace(spread=wide.spread), LATE, 2, per_look(), LOOK, 1001) is None
+    )
+    assert choose_horizons(wide, LATE, 2, per_look(), LOOK, 60) is not None  # if the lead is larger
 
 
 def test_what_was_recorded_no_longer_is_asked_for_once():
@@ -212,10 +217,12 @@ def test_who_has_no_rival_left_runs_no_longer():
 
 def test_nobody_waits_for_an_elimination_that_cannot_come():
     pair = leads([3.0, 3.0, 0.45])
-    needs = Needs.of(pair.draws.mean(axis=0), pair, LOOK)
-    assert 50 < needs.over.max() < 60
-    assert needs.within(np.full((3, 1), 60.0)).over.max() == needs.over.max()
-    assert np.isinf(needs.within(np.array([[0.0], [0.0], [50.0]])).over.max())
+    needs = InstancesNeeded.from_leads(pair.draws.mean(axis=0), pair, LOOK)
+    assert 50 < needs.first_dominates.max() < 60
+    assert (
+        needs.limit_to(np.full((3, 1), 60.0)).first_dominates.max() == needs.first_dominates.max()
+    )
+    assert np.isinf(needs.limit_to(np.array([[0.0], [0.0], [50.0]])).first_dominates.max())
 
 
 def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
@@ -224,8 +231,10 @@ def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
     all_three = leads(behind, crossing, behind, seen=40.0)._replace(
         first=np.array([0, 0, 1]), second=np.array([2, 1, 3])
     )
-    all_three.seen[2, 1] = 10.0  # of 0 and 1 the last time can still be seen
-    alone = all_three.of_pairs(np.array([False, True, False]))
-    until = [focus(some, LATE, 4, per_look(), LOOK, 40.0).until for some in (all_three, alone)]
+    all_three.n_instances[2, 1] = 10.0  # of 0 and 1 the last time can still be seen
+    alone = all_three.select_pairs(np.array([False, True, False]))
+    until = [
+        choose_horizons(some, LATE, 4, per_look(), LOOK, 40.0).until for some in (all_three, alone)
+    ]
     assert np.array_equal(*until)
     assert until[0].tolist() == [100.0, 100.0, 0.0, 0.0]

@@ -11,7 +11,7 @@ from polarbear.data.run import Status
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.racing.events import Asked, Decided
 from polarbear.racing.extended_runs import extensions
-from polarbear.racing.forecast import Leads
+from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
@@ -183,8 +183,8 @@ def test_repetitions_of_an_instance_are_one_instance():
         for k in range(5)
     ]
     rankings = pb.rank(pb.Runs.from_records(runs, direction="maximize"), TIMES)
-    found = Leads.of(quick_fit(rankings, seed=0), rankings, np.array([[0, 1]]))
-    assert np.allclose(found.seen, 4.0)
+    found = LeadDraws.from_posterior(quick_fit(rankings, seed=0), rankings, np.array([[0, 1]]))
+    assert np.allclose(found.n_instances, 4.0)
 
 
 @pytest.mark.slow

@@ -7,12 +7,12 @@ from scipy.special import ndtri
 import polarbear as pb
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.dominance import equivalence_margin
-from polarbear.racing.allocation import focus
-from polarbear.racing.forecast import Leads, Needs, Required, outlook
+from polarbear.racing.allocation import choose_horizons
+from polarbear.racing.forecast import InstancesNeeded, LeadDraws, RequiredZ, forecast_race
 from racers import drive, per_look, race_of, solve
 
 Z, MARGIN = float(ndtri(0.99)), equivalence_margin(0.05)
-LOOK = Required(Z, Z, Z, MARGIN, one_sided=False)
+LOOK = RequiredZ(Z, Z, Z, MARGIN, one_sided=False)
 TIMES = np.array([1.0, 10.0, 100.0])
 
 
@@ -23,34 +23,34 @@ def leads(*columns, spread=0.5, seen=10.0, draws=50):
     noise -= noise.mean(axis=0)
     noise *= spread / noise.std(axis=0)
     k = np.arange(len(columns))
-    return Leads(
+    return LeadDraws(
         np.zeros_like(k), k + 1, mean + noise, np.full(mean.shape, spread), np.full_like(mean, seen)
     )
 
 
 def test_a_lead_is_certain_when_its_spread_has_shrunk_enough():
     one = leads([0.4, 0.4, 0.4])
-    needs = Needs.of(np.full((3, 1), 0.4), one, LOOK)
-    total = 10 + needs.ahead[0, 0]
+    needs = InstancesNeeded.from_leads(np.full((3, 1), 0.4), one, LOOK)
+    total = 10 + needs.first_ahead[0, 0]
     assert 0.4 / (0.5 * np.sqrt(10 / total)) == pytest.approx(Z)
-    assert np.isinf(needs.behind).all()
-    assert np.isinf(needs.same).all()
-    assert needs.over == pytest.approx(needs.ahead)
-    same = Needs.of(np.full((3, 1), 0.05), one, LOOK)
-    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same.same[0, 0]))) == pytest.approx(Z)
+    assert np.isinf(needs.second_ahead).all()
+    assert np.isinf(needs.equivalent).all()
+    assert needs.first_dominates == pytest.approx(needs.first_ahead)
+    same = InstancesNeeded.from_leads(np.full((3, 1), 0.05), one, LOOK)
+    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same.equivalent[0, 0]))) == pytest.approx(Z)
 
 
 def test_a_crossing_needs_one_time_each_and_strictness_all():
     one = leads([3.0, 0.21, -3.0])
-    needs = Needs.of(one.draws.mean(axis=0), one, LOOK)
-    assert needs.settled("crossing") == 0
-    assert needs.settled("strict") == pytest.approx(needs.ahead[1])
+    needs = InstancesNeeded.from_leads(one.draws.mean(axis=0), one, LOOK)
+    assert needs.until_settled("crossing") == 0
+    assert needs.until_settled("strict") == pytest.approx(needs.first_ahead[1])
 
 
 def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
     # 1 is behind 0 for sure soon; 0 and 2 differ by a hair.
     both = leads([2.0, 2.0, 0.8], [0.3, 0.3, 0.3])
-    found, need = outlook(both, 3, LOOK, "crossing")
+    found, need = forecast_race(both, 3, LOOK, "crossing")
     assert need[0] < need[1]
     assert found.instances[0] <= found.instances[1] <= found.instances[2]
     assert found.runs[1] >= found.instances[1]
@@ -59,13 +59,13 @@ def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
 
 def test_the_cheapest_way_is_taken():
     # They change places early on for sure, but for one side; late times would cost a hundredfold.
-    chosen = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, per_look(), LOOK)
+    chosen = choose_horizons(leads([1.0, -3.0, 0.9]), TIMES, 2, per_look(), LOOK)
     assert chosen.until.tolist() == [1.0, 1.0]
     # One leads everywhere, and only the last time is in doubt.
-    chosen = focus(leads([3.0, 3.0, 0.9]), TIMES, 2, per_look(), LOOK)
+    chosen = choose_horizons(leads([3.0, 3.0, 0.9]), TIMES, 2, per_look(), LOOK)
     assert chosen.until.tolist() == [100.0, 100.0]
     assert 8 <= chosen.batch <= 64
-    strict = focus(leads([1.0, -3.0, 0.9]), TIMES, 2, per_look(resolution="strict"), LOOK)
+    strict = choose_horizons(leads([1.0, -3.0, 0.9]), TIMES, 2, per_look(resolution="strict"), LOOK)
     assert strict.until.tolist() == [100.0, 100.0]
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_expected_of_a_pair_at_the_edge():
     edge = leads([MARGIN] * 3)
     edge = edge._replace(draws=np.full_like(edge.draws, -0.0))
     assert (
-        focus(
+        choose_horizons(
             edge._replace(spread=np.full((3, 1), np.inf)),
             TIMES,
             2,
@@ -142,14 +142,14 @@ def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
 def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_nearest():
     """Needs are reckoned from means and spreads; a race decides by draws, and may want one more."""
     sure = leads([3.0, 3.0, -1.3])  # they change places, by a little more than is needed
-    needs = Needs.of(sure.draws.mean(axis=0), sure, LOOK)
-    assert needs.settled("crossing") == 0
+    needs = InstancesNeeded.from_leads(sure.draws.mean(axis=0), sure, LOOK)
+    assert needs.until_settled("crossing") == 0
     # The early times are sure beyond doubt: another run there would tell nothing.
-    assert focus(sure, TIMES, 2, per_look(), LOOK).until.tolist() == [100.0, 100.0]
+    assert choose_horizons(sure, TIMES, 2, per_look(), LOOK).until.tolist() == [100.0, 100.0]
     behind = leads([1.3, 3.0, 3.0])  # one leads everywhere, least surely at the beginning
-    assert focus(behind, TIMES, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
-    used_up = sure._replace(seen=np.array([[10.0], [10.0], [40.0]]))
-    assert focus(used_up, TIMES, 2, per_look(), LOOK, pool=40) is None
+    assert choose_horizons(behind, TIMES, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
+    used_up = sure._replace(n_instances=np.array([[10.0], [10.0], [40.0]]))
+    assert choose_horizons(used_up, TIMES, 2, per_look(), LOOK, total=40) is None
 
 
 def test_an_undecided_algorithm_without_open_pairs_says_so():

@@ -112,10 +112,10 @@ def _run_race(arguments: argparse.Namespace) -> int:
 
 
 def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store: str) -> None:
-    from polarbear.coordinator.run_race import conducted
+    from polarbear.coordinator.run_race import run_race
 
     with _choose_view(arguments, store) as watch:
-        result = conducted(
+        result = run_race(
             race.setup,
             race.rules,
             store=store,

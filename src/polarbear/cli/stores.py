@@ -160,7 +160,7 @@ def _run_export(arguments: argparse.Namespace) -> int:
 
 def _run_forget(arguments: argparse.Namespace) -> int:
     from polarbear._text import format_count, format_list
-    from polarbear.coordinator.run_race import now_as_text
+    from polarbear.coordinator.run_race import format_now
     from polarbear.data.run import Status
 
     criteria = (arguments.algorithm, arguments.instance, arguments.since, arguments.status)
@@ -181,7 +181,7 @@ def _run_forget(arguments: argparse.Namespace) -> int:
             arguments.instance,
             pairs=pairs,
             why=arguments.why,
-            at=now_as_text(),
+            at=format_now(),
         )
         if not race.events:
             raise polarbear.DataError(f"{arguments.store} has no such runs, or none that count")

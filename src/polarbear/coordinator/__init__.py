@@ -1,4 +1,4 @@
-"""Race and gate for real: the race decides, the store keeps its events, a backend makes the runs.
+"""Race and gate: a race decides, a store keeps its events, and a backend executes the runs.
 
 May import racing, store and running.
 """

@@ -1,4 +1,4 @@
-"""``gate``: is a new version of a solver no worse than the old one, at every budget?"""
+"""``gate``: test that a new version of a solver is no worse than the old one at every time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
 
 @dataclass(frozen=True)
 class AtTime:
-    """How the new version did against the old one at a time.
+    """The comparison of the new version with the old one at one time.
 
-    ``low`` and ``high`` bound its probability to win where the two differ, at all numbers of
-    instances at once (a confidence sequence).
+    ``low`` and ``high`` bound the probability that the new version wins, given that the two differ.
+    They form a confidence sequence: they hold at all numbers of instances at once.
     """
 
     time: float
@@ -52,7 +52,7 @@ class Gate:
     times
         The comparison at each time.
     instances, runs, spent
-        What it took: instances, runs, and the time of all runs on their clock.
+        The cost: instances, runs, and the time of all runs on their clock.
     ended
         Why no more runs were made.
     epsilon, certainty
@@ -76,7 +76,7 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """0 for pass, 1 for fail, 2 for undecided.
+        """The exit code of the answer: 0 for pass, 1 for fail, 2 for undecided.
 
         >>> Gate("fail", (), 0, 0, 0.0, "wall", "resolved", 0.05, 0.95).exit_code
         1
@@ -85,7 +85,7 @@ class Gate:
 
     @property
     def guarantee(self) -> str:
-        """What the answer means, with its error, in a sentence."""
+        """The meaning of the answer and its error probability, in one sentence."""
         if self.answer == "undecided":
             return f"The question is not settled ({self.ended}): more instances are needed."
         behind = f"behind by more than {self.epsilon:g} at"
@@ -97,14 +97,14 @@ class Gate:
         return f"{self.answer}: {self.guarantee}\n  {self._cost()}\n{self._table()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as numbers and text, for JSON.
+        """Return all fields as numbers and text, for JSON.
 
         >>> Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).to_dict()["answer"]
         'pass'
         """
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         rows = [vars(one) for one in self.times]
-        return {**plain, "times": rows, "guarantee": self.guarantee}
+        return {**values, "times": rows, "guarantee": self.guarantee}
 
     def markdown(self) -> str:
         """Return a summary for a pull request.
@@ -175,13 +175,13 @@ def gate(
     >>> result.answer, result.exit_code
     ('fail', 1)
     """
-    limited = {"max_runs": max_runs, "max_time": max_time, "deadline": deadline}
+    cost_limits = {"max_runs": max_runs, "max_time": max_time, "deadline": deadline}
     result = race(
         {OLD: old, NEW: new},
         instances,
         times,
         direction=direction,
-        rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **limited),
+        rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **cost_limits),
         store=store,
         executor=executor,
         clock=clock,
@@ -190,10 +190,10 @@ def gate(
         progress=progress,
     )
     with result:
-        return answer_of(result)
+        return get_answer(result)
 
 
-def answer_of(result: Result) -> Gate:
+def get_answer(result: Result) -> Gate:
     """Return the answer of a race of "new" against the baseline "old"."""
     runs, rules = result.runs, result.race.rules
     grid = np.array(result.race.state.times)

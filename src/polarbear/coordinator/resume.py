@@ -1,7 +1,7 @@
-"""``begin_or_resume``: a new race, or the race of a store if the call agrees with it.
+"""``begin_or_resume``: start a new race, or resume that of a store if the call agrees with it.
 
-A call that means another race, another model or something else by the same names is refused before
-anything is stored: runs of both would be taken for one.
+A call with other arguments, another model or other content under the same names is refused before
+anything is stored. Otherwise runs of different solvers or instances would have the same name.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,7 @@ def begin_or_resume(
     store: Store | None,
     accept_changes: bool,
 ) -> tuple[Race, Setup]:
-    """Return a new race, or the race of a store, and the setup under the names of the race.
-
-    A call that does not agree with the store is refused before anything is stored.
-    """
+    """Return a new race or the race of a store, and the setup with the names that the race uses."""
     if store is None or not store.n_events:
         identity = identify(setup)
         check_distinct_files(identity)
@@ -53,12 +50,12 @@ def begin_or_resume(
         race.record(identity)
         return race, setup
     first = next(store.read())
-    _compare(first, setup, seed, store.name)
+    _compare_arguments(first, setup, seed, store.name)
     _compare_models(first, fit, store.name)
     race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
     known = {*race.pareto, *race.eliminated, *race.removed}
     _require_solvers(race, setup, store.name)
-    setup, identity = _agree(race, setup, store.name, accept_changes)
+    setup, identity = _compare_names(race, setup, store.name, accept_changes)
     for name in setup.solvers:
         if name not in known:
             race.add(name)
@@ -72,12 +69,12 @@ def begin_or_resume(
 
 
 def _require_solvers(race: Race, setup: Setup, where: str) -> None:
-    """Refuse a call without some of the solvers that are racing, and say how to resume."""
+    """Raise an error if solvers that are racing are missing from the call."""
     missing = [name for name in race.pareto if name not in setup.solvers]
     if not missing:
         return
-    others, verb = list(setup.solvers), "is" if len(missing) == 1 else "are"
-    close = [meant for name in missing if "did you mean" in (meant := suggest_name(name, others))]
+    names, verb = list(setup.solvers), "is" if len(missing) == 1 else "are"
+    close = [meant for name in missing if "did you mean" in (meant := suggest_name(name, names))]
     raise SolverError(
         f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
         f"solvers{f'; {close[0]}' if close else '.'} Resume with all that race, also those that "
@@ -86,12 +83,12 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
     )
 
 
-def _agree(
+def _compare_names(
     race: Race, setup: Setup, where: str, accept_changes: bool
 ) -> tuple[Setup, Identified | None]:
-    """Compare what names stand for with what the race knows; refuse what does not agree.
+    """Compare the content under each name with that in the race; raise an error if it differs.
 
-    Returns the setup under the names of the race, and what is new, to be recorded.
+    Returns the setup with the names of the race, and the new parts of the identity to record.
     """
     known = race.state.identity
     names = race.state.instances if setup.instances.names is not None else set()
@@ -130,7 +127,7 @@ def compare_identity(
     accept_changes: bool,
     changes: Sequence[str] = (),
 ) -> Identified | None:
-    """What is new and to be recorded; an error if something changed that was not accepted."""
+    """Return the new parts of an identity to record; raise an error for changes not accepted."""
     changes = [*changes, *describe_differences(known, now)]
     if changes and not accept_changes:
         raise StoreError(
@@ -145,36 +142,36 @@ def compare_identity(
     return None if identity is None else replace(identity, changes=tuple(changes))
 
 
-def _compare(first: object, setup: Setup, seed: int, where: str) -> None:
-    """Whether the race in a store is the one that is asked for."""
+def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> None:
+    """Raise an error if the race in a store has other arguments than the call."""
     if not isinstance(first, Started):
         raise StoreError(f"{where} does not begin with a race that started")
-    asked = {
+    arguments = {
         "times": (first.times, setup.times),
         "direction": (first.direction, setup.direction),
         "clock": (first.clock, setup.clock),
         "seed": (first.seed, seed),
         "instances without end": (first.endless, setup.instances.names is None),
     }
-    for name, (there, here) in asked.items():
-        if there != here:
+    for name, (stored, given) in arguments.items():
+        if stored != given:
             raise StoreError(
-                f"{where} holds another race, with {name} {_short(there)} and not {_short(here)}: "
-                "pass the same, or another store"
+                f"{where} holds another race, with {name} {_abbreviate(stored)} and not "
+                f"{_abbreviate(given)}: pass the same, or another store"
             )
 
 
 def _compare_models(first: object, fit: FitOptions, where: str) -> None:
-    """Refuse to go on with a race by another model than the one it was run with."""
+    """Raise an error if the race in a store was run with another model."""
     model = first.model if isinstance(first, Started) else None
-    differs = model.differences(Model.of(fit)) if model is not None else ""
-    if differs:
+    differences = model.differences(Model.of(fit)) if model is not None else ""
+    if differences:
         raise StoreError(
-            f"{where} holds a race by another model, with {differs}: pass the same fit, or another "
-            "store"
+            f"{where} holds a race by another model, with {differences}: pass the same fit, or "
+            "another store"
         )
 
 
-def _short(value: object) -> str:
-    said = repr(value)
-    return said if len(said) < 60 else said[:57] + "..."
+def _abbreviate(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."

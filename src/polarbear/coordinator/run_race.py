@@ -1,16 +1,15 @@
-"""``race``: solvers run on instances until it is settled who belongs to the anytime Pareto set.
+"""``race``: run solvers on instances until the anytime Pareto set is settled.
 
-The coordinator joins three things that know nothing of each other: the ``Race`` decides, the store
-remembers, the backend runs.
+The coordinator joins three parts that are independent of each other: the ``Race`` decides, the
+store keeps its events, and the backend executes runs.
 
-1. What the race asks for, decides or is told is durable in the store before anything is done about
-   it. After a crash the same call goes on where it was: what is not in the store did not happen.
-   A round in which all runs of two or more solvers fail before they find anything is not kept:
-   that is no fact about solvers, but something that is missing where they run.
-2. A run that a backend loses is asked for again. After ``PATIENCE`` losses that it may be to blame
-   for it counts as killed.
-3. Queued jobs of eliminated algorithms are cancelled; runs that are under way end by themselves,
-   and do not count.
+1. Jobs, runs and decisions are durable in the store before anything follows from them. After a
+   crash the same call resumes from the store. A round in which all runs of two or more solvers
+   fail before they report a value is not stored: the cause is the environment, not the solvers.
+2. A run that a backend loses is submitted again. It counts as killed once it was running in
+   ``MAX_WORKER_LOSSES`` losses of a worker.
+3. Queued jobs of eliminated algorithms are cancelled. Runs that have begun end by themselves, and
+   do not count.
 """
 
 import sys
@@ -29,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import escape_text, format_list
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
-from polarbear.coordinator.round_health import Silence, Vigil
+from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
@@ -44,9 +43,7 @@ from polarbear.racing.rules import Rules
 from polarbear.racing.state import FAILED, Spent
 from polarbear.racing.status import RaceStatus, as_card
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
-from polarbear.running.solvers.identity import (
-    identify,
-)
+from polarbear.running.solvers.identity import identify
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
 from polarbear.running.workers.outcomes import RunOutcome
@@ -54,14 +51,14 @@ from polarbear.running.workers.provenance import WorkerDetails
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
-PATIENCE = 3
-"""The number of times that a run may be under way when its worker is lost, before it is killed."""
+MAX_WORKER_LOSSES = 3
+"""A run counts as killed if this number of workers was lost while it was running."""
 
-WAIT = 1.0
-"""Seconds after which one looks at the deadline again."""
+POLL_SECONDS = 1.0
+"""The time after which the deadline is checked again."""
 
-BLINK = 0.2
-"""Seconds between two calls of the progress function, if there is no news."""
+PROGRESS_SECONDS = 0.2
+"""The least time between two calls of the progress function without news."""
 
 Watch = Callable[[RaceStatus], None]
 
@@ -82,43 +79,44 @@ def race(
     progress: bool | Watch | None = None,
     accept_changes: bool = False,
 ) -> "Result":
-    """Race solvers until it is settled who belongs to the anytime Pareto set.
+    """Race solvers until the anytime Pareto set is settled.
 
     Parameters
     ----------
     solvers
-        By name: functions of a job that yield or report what they find, or :class:`Command`.
+        By name: functions of a job that yield or report values, or :class:`Command`.
     instances
-        A sequence or a mapping, :class:`Instances` that are made where they are needed, or a
-        function of a numpy generator that makes one more.
+        A sequence or a mapping, :class:`Instances` that workers build themselves, or a function
+        that makes a new instance from a numpy generator.
     times
-        The times at which one asks who is ahead. No run is longer than until the last. Two numbers
-        are two times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
+        The times at which algorithms are compared. Every run ends at the last one at the latest.
+        Two numbers are two times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
     direction
         Whether small ("minimize") or large ("maximize") values are good.
     rules
-        How sure to be, how much to spend, until when: ``Rules(deadline="8h")``, from this call on.
+        The certainty, the cost limits and the deadline: ``Rules(deadline="8h")`` counts from this
+        call on.
     store
-        A file (SQLite) or ``postgresql://...`` that remembers the race. The same call goes on where
-        it was; with more solvers these join, with other rules the race goes on under them.
+        A file (SQLite) or ``postgresql://...`` that keeps the race. The same call resumes it.
+        Further solvers in the call join the race, and other rules replace those of the store.
     executor
-        Where to run: nothing or a number (processes on this machine), :class:`LocalProcesses`, a
+        Where to run: None or a number (processes on this machine), :class:`LocalProcesses`, a
         Dask client, :class:`SharedFolder`, or any ``concurrent.futures.Executor``.
     clock
         What time counts: "evaluations", "wall", "cpu" or "reported".
     limits
-        What a single run may use before it is ended.
+        What a single run may use before it is stopped.
     seed
-        Of instances, runs and posteriors: the same seed gives the same race.
+        The seed of instances, runs and posteriors: the same seed gives the same race.
     fit
-        Options of ``polarbear.fit``, or a function, as in :class:`Race`. A store remembers them,
+        Options of ``polarbear.fit``, or a function, as in :class:`Race`. A store keeps them,
         and refuses others.
     progress
-        Whether to tell standard error what happens; by default if it is a terminal. Or a function
-        that is called with a :class:`RaceStatus` several times a second.
+        Whether to write news to standard error; by default if it is a terminal. Or a function that
+        is called with a :class:`RaceStatus` several times a second.
     accept_changes
-        Whether to resume although instances, solvers or limits are not those that the store knows
-        by these names. What changed is recorded. By default such a call is refused.
+        Whether to resume although instances, solvers or limits differ from those in the store
+        under the same names. The changes are recorded. By default such a call is refused.
 
     Examples
     --------
@@ -137,7 +135,7 @@ def race(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
     rules = Rules() if rules is None else rules
-    return conducted(
+    return run_race(
         setup,
         rules,
         store=store,
@@ -149,7 +147,7 @@ def race(
     )
 
 
-def conducted(
+def run_race(
     setup: Setup,
     rules: Rules,
     *,
@@ -160,25 +158,25 @@ def conducted(
     progress: bool | Watch | None = None,
     accept_changes: bool = False,
 ) -> "Result":
-    """The same as :func:`race`, of a setup."""
+    """Run a race of a setup, as :func:`race` does, and return its result."""
     rules = rules.resolve_deadline(time.time())
-    kept = None if store is None else open_store(store)
+    opened = None if store is None else open_store(store)
     try:
-        running, setup = begin_or_resume(setup, rules, seed, fit, kept, accept_changes)
-        check_programs(setup, executor, running.state.racing)
-        result = Result(running, setup, kept, executor, _watcher(progress))
-        result.go_on()
+        started, setup = begin_or_resume(setup, rules, seed, fit, opened, accept_changes)
+        check_programs(setup, executor, started.state.racing)
+        result = Result(started, setup, opened, executor, _make_watch(progress))
+        result.resume()
     except BaseException:
-        if kept is not None:
-            kept.close()
+        if opened is not None:
+            opened.close()
         raise
     return result
 
 
 class Result:
-    """A race that was run, and can go on: it answers, takes more solvers, and closes its store.
+    """The result of :func:`race`: its decisions and runs, which further solvers can extend.
 
-    :func:`race` gives one. ``failures`` says why runs of a solver failed.
+    Use it in a ``with`` statement or call :meth:`close`, so that others can open the store.
     """
 
     def __init__(
@@ -194,24 +192,24 @@ class Result:
         self._store = store
         self._executor = executor
         self._watch = watch
-        self._again = 0.0  # when to tell without news
-        self._vigil = Vigil()
-        self._n_kept = 0  # of the events in memory, if there is no store
-        self._silence = Silence(setup.times[-1] if setup.clock in ("wall", "cpu") else 0.0)
+        self._next_call = 0.0  # of the progress function, without news
+        self._health = RoundHealth()
+        self._n_valid = 0  # events in memory that stay if the round is undone, without a store
+        self._monitor = SilenceMonitor(setup.times[-1] if setup.clock in ("wall", "cpu") else 0.0)
 
     @property
     def status(self) -> RaceStatus:
-        """Where the race stands, as a record that can be printed, and written as JSON."""
+        """The status of the race: a record that can be printed, or written as JSON."""
         return self.race.status
 
     @property
     def pareto(self) -> tuple[str, ...]:
-        """All algorithms but those that are dominated."""
+        """The algorithms that are not eliminated."""
         return self.race.pareto
 
     @property
     def eliminated(self) -> dict[str, Eliminated]:
-        """The dominated algorithms, by which one and with which probability, in order."""
+        """The eliminated algorithms in order, with the dominating algorithm and the probability."""
         return self.race.eliminated
 
     @property
@@ -226,7 +224,7 @@ class Result:
 
     @property
     def outlook(self) -> Forecast | None:
-        """How much would be left to do."""
+        """The forecast of further instances and runs until the race is resolved."""
         return self.race.outlook
 
     @property
@@ -246,14 +244,14 @@ class Result:
 
     @property
     def spent(self) -> Spent:
-        """The number of runs that were asked for, and the time of all of them."""
+        """The number of runs that the race asked for, and their time in total."""
         return self.race.spent
 
     @property
     def posterior(self) -> Posterior | None:
-        """The posterior of the last decision: ratings of the algorithms that were racing then.
+        """The posterior of the last decision, with the algorithms that were racing then.
 
-        All algorithms are rated by ``polarbear.fit(result.runs, times=result.times)``.
+        ``polarbear.fit(result.runs, times=result.times)`` rates all algorithms.
         """
         return self.race.posterior
 
@@ -267,25 +265,26 @@ class Result:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why runs of each solver failed, hung or found nothing; also after a restart.
+        """The reasons why runs of each solver failed, hung or reported no value.
 
-        Each reason comes with its number of runs and their instances, the most frequent first.
+        Each reason has its number of runs and their instances, the most frequent first. Reasons
+        from before a restart are included.
         """
         return self.race.failures
 
     @property
     def events(self) -> list[Event]:
-        """Everything that happened, in order; read from the store if there is one."""
+        """All events of the race in order, read from the store if there is one."""
         if self._store is None:
             return self.race.events
         return list(self._store.read(arrays=True))
 
     @property
     def runs(self) -> Runs:
-        """All runs, each as long as it was, also of those who are out.
+        """All runs in full length, including those of eliminated algorithms.
 
-        To rate or rank them ask at :attr:`times`: by default the times of the runs would be taken,
-        and earlier ones are none of the race's.
+        Pass :attr:`times` to rate or rank them: the default would be the times of the runs, of
+        which the race does not use the early ones.
         """
         return self.race.runs if self._store is None else self._store.runs()
 
@@ -298,14 +297,14 @@ class Result:
         max_time: float | None = None,
         accept_changes: bool = False,
     ) -> AlgorithmStatus:
-        """Let a solver join, and race on until all is settled again: how it stands then.
+        """Add a solver, resume the race until it ends, and return the status of the solver.
 
-        It first runs on the instances that others have run on. What was found out before stands.
-        A solver that races already races on, so that a script may be run again. With other code it
-        is refused, unless its runs were withdrawn (:meth:`withdraw`) or ``accept_changes``.
-        ``max_runs``, ``max_time``: the most to spend on it, as in :meth:`Race.add`.
+        It first runs on the instances that others have run on. Earlier decisions stay. A solver
+        that is racing already is not added twice, so that a script may be run again. Other code
+        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`) or
+        ``accept_changes``. ``max_runs``, ``max_time``: its own limits, as in :meth:`Race.add`.
         """
-        more = Setup.of(
+        extended = Setup.of(
             {**self._setup.solvers, name: solver},
             self._setup.instances,
             times=self._setup.times,
@@ -313,59 +312,59 @@ class Result:
             clock=self._setup.clock,
             limits=self._setup.limits,
         )
-        more = replace(more, aliases=self._setup.aliases)
-        check_programs(more, self._executor, [name])
+        extended = replace(extended, aliases=self._setup.aliases)
+        check_programs(extended, self._executor, [name])
         identity = compare_identity(
-            self.race.state.identity, identify(more), "this race", accept_changes
+            self.race.state.identity, identify(extended), "this race", accept_changes
         )
         if name not in self.race.state.racing:
             self.race.add(name, max_runs=max_runs, max_time=max_time)
         if identity is not None:
             self.race.record(identity)
-        self._setup = more
-        self.go_on()
+        self._setup = extended
+        self.resume()
         return self.verdict(name)
 
     def remove(self, name: str, why: str = "") -> None:
-        """Let a solver leave."""
+        """Remove a solver from the race; its runs stay in the store."""
         self.race.remove(name, why)
-        self._keep()
+        self._save()
 
     def withdraw(
         self, algorithm: str | None = None, instance: str | None = None, *, why: str = ""
     ) -> int:
         """Withdraw runs of an algorithm, on an instance, or both; see :meth:`Race.withdraw`.
 
-        They stay in the store and do not count any more; :meth:`go_on` makes others in their place.
-        Returns how many were withdrawn.
+        They stay in the store and do not count any more; :meth:`resume` replaces them. Returns the
+        number of runs withdrawn.
         """
-        number = self.race.withdraw(algorithm, instance, why=why, at=now_as_text())
-        self._keep()
-        return number
+        n_runs = self.race.withdraw(algorithm, instance, why=why, at=format_now())
+        self._save()
+        return n_runs
 
     def extend(self, rules: Rules) -> None:
-        """Go on under other rules: surer, longer, closer."""
+        """Resume under other rules, with another certainty, tolerance or limit."""
         self.race.extend(rules.resolve_deadline(time.time()))
-        self.go_on()
+        self.resume()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Run until the race ends."""
         jobs = self._ask()
         if not jobs:
             return
         with closing(start_backend(self._setup, self._executor)) as backend:
-            lost: Counter[RunId] = Counter()
-            out: dict[RunId, Job] = {}
+            n_lost: Counter[RunId] = Counter()
+            pending: dict[RunId, Job] = {}
             while jobs:
-                fresh = [job for job in jobs if job.key not in out]
+                fresh = [job for job in jobs if job.key not in pending]
                 backend.submit(fresh)
-                out |= {job.key: job for job in fresh}
-                self._collect(backend, out, lost)
+                pending |= {job.key: job for job in fresh}
+                self._collect(backend, pending, n_lost)
                 jobs = self._ask()
-                self._recall(backend, out, jobs)
+                self._cancel_unwanted(backend, pending, jobs)
 
     def close(self) -> None:
-        """Let others have the store."""
+        """Close the store, so that others can open it."""
         if self._store is not None:
             self._store.close()
 
@@ -388,124 +387,131 @@ class Result:
     def _repr_html_(self) -> str:
         return as_card(str(self), self.statuses())
 
-    # Inside
-
     def _ask(self) -> tuple[Job, ...]:
-        before, out, left = self.race.rounds, set(self.eliminated), self.race.removed
+        """Return the jobs that the race wants, after storing and reporting its decisions."""
+        n_rounds, eliminated = self.race.rounds, set(self.eliminated)
+        removed = self.race.removed
         jobs = self.race.ask(time.time())
-        if self.race.rounds > before:
-            self._judge_round()
-        if not self._vigil.all_failed:
-            self._keep()
-        news = [str(self.verdict(name)) for name in self.eliminated if name not in out]
-        gone = sorted(self.race.removed - left)
-        news += [f"{name} was removed: too many of its runs failed" for name in gone]
-        if self.race.rounds > before:
+        if self.race.rounds > n_rounds:
+            self._check_round()
+        if not self._health.all_failed:
+            self._save()
+        news = [str(self.verdict(name)) for name in self.eliminated if name not in eliminated]
+        news += [
+            f"{name} was removed: too many of its runs failed"
+            for name in sorted(self.race.removed - removed)
+        ]
+        if self.race.rounds > n_rounds:
             status = RaceStatus.of(self.race.state)
             forecast = status.describe_forecast()
             news.append(
                 f"round {status.n_rounds}: {status.spent.runs:,} runs, racing "
                 f"{format_list(status.pareto)}{f'; {forecast}' if forecast else ''}"
             )
-        self._say(*news)
+        self._report(*news)
         return jobs
 
-    def _say(self, *news: str) -> None:
-        """Call the progress function; without news at most every ``BLINK`` seconds."""
+    def _report(self, *news: str) -> None:
+        """Call the progress function; without news at most every ``PROGRESS_SECONDS``."""
         start = time.monotonic()
         ended = self.race.ended is not None
-        if self._watch is not None and (news or ended or start >= self._again):
+        if self._watch is not None and (news or ended or start >= self._next_call):
             self._watch(RaceStatus.of(self.race.state, news))
             end = time.monotonic()
-            self._again = end + max(BLINK, 20 * (end - start))
+            self._next_call = end + max(PROGRESS_SECONDS, 20 * (end - start))
 
-    def _judge_round(self) -> None:
+    def _check_round(self) -> None:
         """Undo the round that was decided if all of its runs failed."""
         try:
-            self._vigil.round_over(self.failures)
+            self._health.end_round(self.failures)
         except SolverError:
-            kept = self.race.events[: self._n_kept] if self._store is None else self._store.read()
-            self.race = Race.from_events(kept, fit=self.race.fit, keep=self._store is None)
+            valid = self.race.events[: self._n_valid] if self._store is None else self._store.read()
+            self.race = Race.from_events(valid, fit=self.race.fit, keep=self._store is None)
             raise
 
-    def _keep(self) -> None:
-        """What has happened is durable from here on."""
+    def _save(self) -> None:
+        """Make the events so far durable, with the status that follows from them."""
         events = self.race.events
         if self._store is not None and events:
             changed = any(not isinstance(event, Report) for event in events)
             status = RaceStatus.of(self.race.state) if changed else None
             self._store.append(events, status=status)
             self.race.forget()
-        self._n_kept = len(self.race.events)
+        self._n_valid = len(self.race.events)
 
-    def _collect(self, backend: Backend, out: dict[RunId, Job], lost: Counter[RunId]) -> None:
-        """Take what has come in; what was lost is run again."""
+    def _collect(self, backend: Backend, pending: dict[RunId, Job], n_lost: Counter[RunId]) -> None:
+        """Pass outcomes of the backend to the race; lost runs are wanted again."""
         workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
-        for made in backend.outcomes(WAIT):
-            key = made.job.key
-            out.pop(key, None)
-            if isinstance(made, RunOutcome):
-                self._silence.end(made.seconds)
-                if made.worker and key not in self.race.state.told:
-                    workers[made.worker].append(key)
-                self._take(made)
+        for outcome in backend.outcomes(POLL_SECONDS):
+            key = outcome.job.key
+            pending.pop(key, None)
+            if isinstance(outcome, RunOutcome):
+                self._monitor.record_end(outcome.seconds)
+                if outcome.worker and key not in self.race.state.told:
+                    workers[outcome.worker].append(key)
+                self._take(outcome)
                 continue
-            lost[key] += made.was_running
-            if lost[key] >= PATIENCE:
-                killed = made.job.run([], [], until=0.0, status=Status.KILLED)
-                self._take(RunOutcome(made.job, killed, why=made.why))
+            n_lost[key] += outcome.was_running
+            if n_lost[key] >= MAX_WORKER_LOSSES:
+                killed = outcome.job.run([], [], until=0.0, status=Status.KILLED)
+                self._take(RunOutcome(outcome.job, killed, why=outcome.why))
         for worker, keys in workers.items():
             self.race.record(attribution(self.race.state, keys, worker))
-        if not self._vigil.all_failed:
-            self._keep()
-        overdue = self._silence.message([key[:2] for key in out], time.monotonic())
+        if not self._health.all_failed:
+            self._save()
+        overdue = self._monitor.message([key[:2] for key in pending], time.monotonic())
         if overdue:
             warn(overdue)
-        self._say(*filter(None, [overdue]))
+        self._report(*filter(None, [overdue]))
 
-    def _take(self, made: RunOutcome) -> None:
-        named = {*self.race.state.reasons}
-        self.race.tell(made.run, why=made.why, output=made.output)
-        failed = made.run.status in FAILED
-        found = np.size(made.run.time) > 0
-        odd = self._vigil.take(
-            made.job.algorithm,
-            found=found,
-            failed=failed,
-            finished=made.run.status == Status.FINISHED,
-            why=made.why,
+    def _take(self, outcome: RunOutcome) -> None:
+        """Tell the race of a run, and warn of the first failure of each algorithm."""
+        failed_before = {*self.race.state.reasons}
+        self.race.tell(outcome.run, why=outcome.why, output=outcome.output)
+        problem = self._health.record_run(
+            outcome.job.algorithm,
+            has_value=np.size(outcome.run.time) > 0,
+            failed=outcome.run.status in FAILED,
+            finished=outcome.run.status == Status.FINISHED,
+            why=outcome.why,
         )
-        if odd:
-            self.race.record(Failed.of(made.run, odd, made.output))
-            if made.job.algorithm not in named:
-                name, instance = escape_text(made.job.algorithm), escape_text(made.job.instance)
-                warn(f"{name} on {instance}: {escape_text(odd)}")
-        for name in self.race.state.reasons.keys() - named:
-            self._say(f"{name} failed on {made.job.instance}: {odd or made.why}")
+        if problem:
+            self.race.record(Failed.of(outcome.run, problem, outcome.output))
+            if outcome.job.algorithm not in failed_before:
+                name, instance = (
+                    escape_text(outcome.job.algorithm),
+                    escape_text(outcome.job.instance),
+                )
+                warn(f"{name} on {instance}: {escape_text(problem)}")
+        for name in self.race.state.reasons.keys() - failed_before:
+            self._report(f"{name} failed on {outcome.job.instance}: {problem or outcome.why}")
 
-    def _recall(self, backend: Backend, out: dict[RunId, Job], jobs: tuple[Job, ...]) -> None:
-        """Cancel queued jobs that are not wanted any more."""
+    def _cancel_unwanted(
+        self, backend: Backend, pending: dict[RunId, Job], jobs: tuple[Job, ...]
+    ) -> None:
+        """Cancel queued jobs of algorithms with jobs that the race does not want any more."""
         wanted = {job.key for job in jobs}
-        gone = {key.algorithm for key in out if key not in wanted}
-        if gone:
-            for job in backend.cancel(gone):
-                out.pop(job.key, None)
+        algorithms = {key.algorithm for key in pending if key not in wanted}
+        if algorithms:
+            for job in backend.cancel(algorithms):
+                pending.pop(job.key, None)
 
 
-def now_as_text() -> str:
-    """The time, for people."""
+def format_now() -> str:
+    """Return the present date and time in UTC as text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _watcher(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
+def _make_watch(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
+    """Return the progress function, or one that writes news to a stream, or None."""
     stream = sys.stderr if to is None else to
     if callable(progress):
         return progress
     if progress is False or (progress is None and not stream.isatty()):
         return None
 
-    def told(status: RaceStatus) -> None:
+    def write_news(status: RaceStatus) -> None:
         for line in status.news:
             print(escape_text(line), file=stream, flush=True)
 
-    return told
+    return write_news

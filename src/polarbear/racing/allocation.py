@@ -1,21 +1,22 @@
-"""Who runs next, until when, and on how many instances.
+"""Choose which algorithms run next, until which horizon, and on how many instances.
 
-The paper lets everybody with an open pair run until the last time at which one is open, and doubles
-or halves the batch. The focused rule asks how each pair will most likely be resolved, and at what
-cost (instances times the time until which they have to run):
+The paper lets every algorithm with an open pair run until the last time at which one is open, and
+doubles or halves the batch. The focused rule forecasts the cheapest route to settle each pair. The
+cost of a route is its number of instances times its horizon. There are three kinds of routes:
 
-1. *One dominates the other*: both have to run until the last time at which that is not certain.
-2. *They change places* (crossing resolution): it is enough that each leads or ties somewhere. Of
-   all the times the cheapest will do, and late times are the dear ones.
-3. *They are the same*: until the last time at which that is not certain.
+1. *One algorithm dominates the other*. Both run until the last time at which that is not certain.
+2. *The curves cross* (crossing resolution). Each has to be ahead or at par at some time, so the
+   cheapest such times are enough; late times cost more.
+3. *The relation is known at all times*: one is ahead, or both are equivalent. Both run until the
+   last time at which that is not certain.
 
-A pair is left aside as long as both are expected to be eliminated by others before it would be
-resolved: it will be settled for free. (If it waits for one of the two already, as much is spent,
-in more rounds.) The batch ends where the first pair is expected to be resolved.
+A pair is postponed while both algorithms are expected to be eliminated by others before it would be
+settled: it then costs nothing. (If one of the two is eliminated by the pair itself, postponing
+spends as much, in more rounds.) The batch ends where the first pair is expected to be settled.
 
-Where instances can come to an end, a way that needs more of them than are left is none: a time can
-become certain only by runs that were not known then. When no way is left by what is believed of a
-pair, one is that at least a tenth of the draws have.
+With a finite set of instances, a route is infeasible if it needs more instances than are unused. If
+the posterior mean of a pair has no feasible route, the route is the median over the posterior draws
+that have one. At least a tenth of the draws must have one.
 """
 
 from typing import NamedTuple
@@ -23,123 +24,168 @@ from typing import NamedTuple
 import numpy as np
 
 from polarbear.inference.dominance import Floats
-from polarbear.racing.forecast import FEW, Ints, Leads, Needs, Required, outs
+from polarbear.racing.forecast import (
+    MIN_FORECAST_DRAWS,
+    InstancesNeeded,
+    Ints,
+    LeadDraws,
+    RequiredZ,
+    instances_until_eliminated,
+)
 from polarbear.racing.rules import Rules
 
 
-class Focus(NamedTuple):
-    """Until when each of n algorithms runs (0: it does not), and the number of instances."""
+class Horizons(NamedTuple):
+    """The horizon of each of n algorithms (0: it does not run), and the number of instances."""
 
     until: Floats
     batch: int
 
 
-HOPE = 0.1
-"""A pair is given up if it can be resolved with what is left in a smaller part of the draws."""
+MIN_SETTLE_PROBABILITY = 0.1
+"""A pair is given up if the unused instances settle it in a smaller share of posterior draws."""
 
 
-def focus(
-    leads: Leads,
+def choose_horizons(
+    leads: LeadDraws,
     times: Floats,
     n: int,
     rules: Rules,
-    required: Required,
-    pool: float = np.inf,
-) -> Focus | None:
-    """What is expected to resolve open pairs at the least cost; none if nothing is expected to.
+    required: RequiredZ,
+    total: float = np.inf,
+) -> Horizons | None:
+    """Return the horizons that settle open pairs at the least cost; None if no pair can be settled.
 
-    ``pool``: how many instances there are, used or not.
+    ``n``: the number of algorithms. ``total``: the number of instances, used or not.
     """
-    room = pool - leads.seen
-    needs = Needs.of(leads.draws.mean(axis=0), leads, required).within(room)
-    need, until = _routes(needs, room, leads.seen, times, rules)
-    lost = ~np.isfinite(need)
-    if pool < np.inf and lost.any():
-        some = leads.of_pairs(lost)
-        few = required.of_pairs(lost)
-        need[lost], until[lost] = _hoped(some, room[:, lost], times, rules, few)
-    # What is certain by this reckoning, is open all the same and cannot be seen again is no way.
-    over, under = (
-        _possible(*_throughout(each, leads.seen), room) for each in (needs.over, needs.under)
+    available = total - leads.n_instances
+    mean_lead = leads.draws.mean(axis=0)
+    needed = InstancesNeeded.from_leads(mean_lead, leads, required).limit_to(available)
+    instances, until = find_cheapest_routes(needed, available, leads.n_instances, times, rules)
+    infeasible = ~np.isfinite(instances)
+    if total < np.inf and infeasible.any():
+        instances[infeasible], until[infeasible] = _find_median_routes(
+            leads.select_pairs(infeasible),
+            available[:, infeasible],
+            times,
+            rules,
+            required.select_pairs(infeasible),
+        )
+    first_dominates, second_dominates = (
+        _exclude_infeasible(*_at_all_times(each, leads.n_instances), available)
+        for each in (needed.first_dominates, needed.second_dominates)
     )
-    out = outs(over, under, leads, n)
-    for_free = np.minimum(out[leads.first], out[leads.second])
-    by_this = (over == out[leads.second]) | (under == out[leads.first])
-    kept = np.isfinite(need) & (by_this | (need <= for_free))
-    if not kept.any():
+    eliminated = instances_until_eliminated(first_dominates, second_dominates, leads, n)
+    either_eliminated = np.minimum(eliminated[leads.first], eliminated[leads.second])
+    is_soonest = (first_dominates == eliminated[leads.second]) | (
+        second_dominates == eliminated[leads.first]
+    )
+    selected = np.isfinite(instances) & (is_soonest | (instances <= either_eliminated))
+    if not selected.any():
         return None
     longest = np.zeros(n)
-    np.maximum.at(longest, leads.first[kept], until[kept])
-    np.maximum.at(longest, leads.second[kept], until[kept])
+    np.maximum.at(longest, leads.first[selected], until[selected])
+    np.maximum.at(longest, leads.second[selected], until[selected])
     least, most = rules.batch
     if rules.error_control != "per_look":  # a look costs no error, and small batches overshoot less
-        most = rules.batch_after(leads.seen.max())
-    return Focus(longest, int(np.clip(np.ceil(need[kept].min()), least, most)))
+        most = rules.batch_after(leads.n_instances.max())
+    return Horizons(longest, int(np.clip(np.ceil(instances[selected].min()), least, most)))
 
 
-def _routes(
-    needs: Needs, room: Floats, seen: Floats, times: Floats, rules: Rules
+def find_cheapest_routes(
+    needed: InstancesNeeded, available: Floats, n_instances: Floats, times: Floats, rules: Rules
 ) -> tuple[Floats, Floats]:
-    """Of the cheapest way to resolve each pair: instances (K,), and until which time.
+    """Return the instances (K,) and the horizon (K,) of the cheapest route to settle each pair.
 
-    ``room``: how many more can be had at each time, which the needs are within.
+    ``available``: the number of further instances at each time (T, K), which ``needed`` respects.
     """
-    ways = [_throughout(each, seen) for each in (needs.over, needs.under, needs.strict())]
-    ways += [_somewhere(*claims, seen, times) for claims in needs.ways(rules.resolution)]
-    need, last = (np.stack(each) for each in zip(*ways, strict=True))
-    need = np.stack([_possible(*way, room) for way in zip(need, last, strict=True)])
-    best = np.argmin(_cost(need, times[last]), axis=0)[None]
-    return np.take_along_axis(need, best, 0)[0], times[np.take_along_axis(last, best, 0)[0]]
+    everywhere = (
+        needed.first_dominates,
+        needed.second_dominates,
+        needed.until_relation_known(),
+    )
+    routes = [_at_all_times(each, n_instances) for each in everywhere]
+    routes += [
+        _at_some_times(*claims, n_instances, times)
+        for claims in needed.settling_claims(rules.resolution)
+    ]
+    instances, last = (np.stack(each) for each in zip(*routes, strict=True))
+    instances = np.stack(
+        [_exclude_infeasible(*route, available) for route in zip(instances, last, strict=True)]
+    )
+    best = np.argmin(_cost(instances, times[last]), axis=0)[None]
+    return np.take_along_axis(instances, best, 0)[0], times[np.take_along_axis(last, best, 0)[0]]
 
 
-def _possible(need: Floats, last: Ints, room: Floats) -> Floats:
-    """Certain by reckoning and open all the same: one more is needed, if it can be had."""
-    left = np.take_along_axis(room, last[None], 0)[0]
-    return np.where((need == 0) & (left < 1), np.inf, need)
+def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Floats:
+    """Return infinity where 0 instances are needed and none is available at the last time.
+
+    The normal approximation calls such a pair settled and the draws disagree. It takes one more
+    instance, which there is not.
+    """
+    unused = np.take_along_axis(available, last[None], 0)[0]
+    return np.where((instances == 0) & (unused < 1), np.inf, instances)
 
 
-def _hoped(
-    leads: Leads, room: Floats, times: Floats, rules: Rules, required: Required
+def _find_median_routes(
+    leads: LeadDraws, available: Floats, times: Floats, rules: Rules, required: RequiredZ
 ) -> tuple[Floats, Floats]:
-    """What it takes in the middle one of the draws in which there is a way, if they are enough."""
-    step = max(1, len(leads.draws) // FEW)
-    ways = [
-        _routes(Needs.of(draw, leads, required).within(room), room, leads.seen, times, rules)
+    """Return the route of median cost over the posterior draws in which a pair can be settled.
+
+    Its instances (K,) are infinite if too few draws can settle the pair.
+    """
+    step = max(1, len(leads.draws) // MIN_FORECAST_DRAWS)
+    routes = [
+        find_cheapest_routes(
+            InstancesNeeded.from_leads(draw, leads, required).limit_to(available),
+            available,
+            leads.n_instances,
+            times,
+            rules,
+        )
         for draw in leads.draws[::step]
     ]
-    need, until = (np.stack(each) for each in zip(*ways, strict=True))
-    cost = _cost(need, until)
-    finite = np.isfinite(cost)
+    instances, until = (np.stack(each) for each in zip(*routes, strict=True))
+    cost = _cost(instances, until)
+    feasible = np.isfinite(cost)
     order = np.argsort(cost, axis=0, kind="stable")
-    middle = np.take_along_axis(order, finite.sum(axis=0)[None] // 2, 0)
-    need, until = (np.take_along_axis(each, middle, 0)[0] for each in (need, until))
-    return np.where(finite.mean(axis=0) >= HOPE, need, np.inf), until
+    middle = np.take_along_axis(order, feasible.sum(axis=0)[None] // 2, 0)
+    instances, until = (np.take_along_axis(each, middle, 0)[0] for each in (instances, until))
+    is_probable = feasible.mean(axis=0) >= MIN_SETTLE_PROBABILITY
+    return np.where(is_probable, instances, np.inf), until
 
 
-def _throughout(need: Floats, seen: Floats) -> tuple[Floats, Ints]:
-    """Until something is certain at all times: instances, and which time is the last in doubt."""
-    last = len(need) - 1 - np.argmax(need[::-1] > 0, axis=0)
-    most = need.max(axis=0)
-    # If there is none, the least certain one: it is as certain as it is large beside what was seen.
-    return np.maximum(most, 0.0), np.where(most > 0, last, np.argmax(need / seen, axis=0))
+def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
+    """Return the instances (K,) until a claim is certain at all times, and the last open time (K,).
+
+    ``needed``: for each time (T, K). The time is an index.
+    """
+    last = len(needed) - 1 - np.argmax(needed[::-1] > 0, axis=0)
+    most = needed.max(axis=0)
+    # If all times are certain, take the least certain one: needed / n_instances is largest there.
+    least_certain = np.argmax(needed / n_instances, axis=0)
+    return np.maximum(most, 0.0), np.where(most > 0, last, least_certain)
 
 
-def _somewhere(one: Floats, other: Floats, seen: Floats, times: Floats) -> tuple[Floats, Ints]:
-    """Until one thing is certain at some time, and another one at some time."""
-    # Running until a time adds to all times before it; what is certain anywhere stays so.
-    soonest = [
+def _at_some_times(
+    one: Floats, other: Floats, n_instances: Floats, times: Floats
+) -> tuple[Floats, Ints]:
+    """Return the instances and the last time until each of two claims is certain at some time."""
+    # A run until a time adds to all times before it. A claim that is certain at any time stays so.
+    fewest = [
         np.where(each.min(axis=0) > 0, np.minimum.accumulate(each, axis=0), 0.0)
         for each in (one, other)
     ]
-    need = np.maximum(*soonest)
-    best = np.argmin(_cost(need, times[:, None]), axis=0)
-    found = np.take_along_axis(need, best[None], 0)[0]
-    # If both are certain, the less certain one is seen once more, where it is nearest to it.
-    short = one / seen, other / seen
-    less = np.where(short[0].min(axis=0) > short[1].min(axis=0), *short)
-    return found, np.where(found > 0, best, np.argmin(less, axis=0))
+    needed = np.maximum(*fewest)
+    best = np.argmin(_cost(needed, times[:, None]), axis=0)
+    instances = np.take_along_axis(needed, best[None], 0)[0]
+    # If both claims are certain, test the less certain one once more, at its most certain time.
+    relative = one / n_instances, other / n_instances
+    less_certain = np.where(relative[0].min(axis=0) > relative[1].min(axis=0), *relative)
+    return instances, np.where(instances > 0, best, np.argmin(less_certain, axis=0))
 
 
-def _cost(need: Floats, until: Floats) -> Floats:
-    """A pair that is nearly done costs something as well: it has to be looked at once more."""
-    return np.where(np.isfinite(need), np.maximum(need, 1.0), np.inf) * np.maximum(until, 1e-300)
+def _cost(instances: Floats, until: Floats) -> Floats:
+    """Return instances times horizon; a pair that needs less than one instance still costs one."""
+    at_least_one = np.where(np.isfinite(instances), np.maximum(instances, 1.0), np.inf)
+    return at_least_one * np.maximum(until, 1e-300)

@@ -1,9 +1,9 @@
-"""Decide for a known budget: which algorithm to run, or which portfolio of them.
+"""Decide a race with a preference: which algorithm, or which portfolio, has the highest value.
 
-The race is then about the choice alone. With a preference's weights the score of an instance is one
-number, and e-values of its mean say whether the chosen algorithm is ahead of another one, or not
-behind it by more than epsilon. Only pairs of a chosen algorithm and another one are compared, and
-no algorithm is eliminated: one that cannot change the choice does not run.
+The weights of a preference over times turn an instance into one score. E-values of its mean show
+that the chosen algorithm is ahead of another one, or not behind it by more than epsilon. Only pairs
+of a chosen algorithm and another one are compared. No algorithm is eliminated: one that cannot
+change the choice does not run.
 """
 
 from dataclasses import replace
@@ -18,13 +18,13 @@ from polarbear.inference.dominance import Bools, Floats, equivalence_margin
 from polarbear.inference.e_values import preference_evidence
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Assessed, Decided, Forecast, Open
-from polarbear.racing.forecast import Leads, instances_until, quantiles
+from polarbear.racing.forecast import LeadDraws, count_instances_needed, forecast_quantiles
 from polarbear.racing.state import Pair, State, pair
 from polarbear.selection.preferences import Weights
 
 
 class Choice(NamedTuple):
-    """The algorithms to run, and by how much the best choice of each posterior draw is better."""
+    """The algorithms to run, and the regret of this choice in each posterior draw."""
 
     chosen: Bools  # (n,)
     regret: Floats  # (D,)
@@ -84,21 +84,21 @@ def decide_choice(
         )
         for k, name in enumerate(names)
     ]
-    outlook, need = _forecast(state, posterior, rankings, open_, log_k, weights)
+    forecast, median_needed = _forecast_choice(state, posterior, rankings, open_, log_k, weights)
     return replace(
         unchanged,
         open=tuple(
-            Open(first, second, times, need.get((first, second), np.inf))
+            Open(first, second, times, median_needed.get((first, second), np.inf))
             for (first, second), times in sorted(pairs.items())
         ),
         batch=rules.batch_after(len(rankings.instances)),
-        outlook=outlook,
+        outlook=forecast,
         assessed=tuple(map(Assessed.of, statuses)),
         chosen=tuple(name for k, name in enumerate(names) if choice.chosen[k]),
     )
 
 
-def _forecast(
+def _forecast_choice(
     state: State,
     posterior: Posterior,
     rankings: Rankings,
@@ -106,20 +106,20 @@ def _forecast(
     log_k: Floats,
     weights: Floats,
 ) -> tuple[Forecast | None, dict[Pair, float]]:
-    """Return how many more instances settle the choice, and the median for each open pair."""
-    places = np.argwhere(open_)
-    leads = Leads.of(posterior, rankings, places)
+    """Return the forecast of further instances and runs, and the median of each open pair."""
+    pairs_at = np.argwhere(open_)
+    leads = LeadDraws.from_posterior(posterior, rankings, pairs_at)
     if leads is None:
         return None, {}
     lead = np.einsum("dtk,t->dk", leads.draws, weights)
-    seen = leads.seen[weights > 0].min(axis=0)
-    z = np.sqrt(2 * (log_k[places[:, 0], places[:, 1]] + 1))
+    n_instances = leads.n_instances[weights > 0].min(axis=0)
+    z = np.sqrt(2 * (log_k[pairs_at[:, 0], pairs_at[:, 1]] + 1))
     distance = lead + equivalence_margin(state.rules.epsilon)
-    more = np.maximum(instances_until(seen, lead.std(axis=0), z, distance), 0.0)
+    more = np.maximum(count_instances_needed(n_instances, lead.std(axis=0), z, distance), 0.0)
     names = posterior.algorithms
     median = {
-        pair(names[i], names[j]): float(need)
-        for (i, j), need in zip(places.tolist(), np.median(more, axis=0), strict=True)
+        pair(names[i], names[j]): float(needed)
+        for (i, j), needed in zip(pairs_at.tolist(), np.median(more, axis=0), strict=True)
     }
     runs = more.sum(axis=1) + more.max(axis=1) * state.rules.portfolio
-    return Forecast(quantiles(more.max(axis=1)), quantiles(runs)), median
+    return Forecast(forecast_quantiles(more.max(axis=1)), forecast_quantiles(runs)), median

@@ -1,6 +1,6 @@
-"""Decide by e-values or a posterior: eliminations, open pairs (paper, algorithm 1), next runs."""
+"""Decide a round: eliminations and open pairs (paper, algorithm 1), forecast and next horizons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -13,10 +13,10 @@ from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive
 from polarbear.inference.dominance import Bools, Floats, dominates, equivalence_margin, is_resolved
 from polarbear.inference.e_values import Evidence, count_outcomes, find_decisive_instances
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.allocation import focus
+from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.choosing import decide_choice
 from polarbear.racing.events import Assessed, Decided, Eliminated, Open
-from polarbear.racing.forecast import Leads, Required, outlook
+from polarbear.racing.forecast import LeadDraws, RequiredZ, forecast_race
 from polarbear.racing.gating import decide_gate
 from polarbear.racing.state import Pair, State, pair
 
@@ -35,7 +35,7 @@ def assess_candidates(
         claims = _claims_of_e_values(state, posterior, rankings)
     statuses, open_at = derive_statuses(claims, rules.epsilon), claims.open_at
     if rules.closing == "permanent" and per_look and posterior is not None:
-        ahead, alike, _ = _candidates(state, posterior)
+        ahead, alike, _ = _candidate_probabilities(state, posterior)
         open_at = ~is_resolved(ahead, alike, rules.certainty, resolution=rules.resolution)
     return statuses, open_at
 
@@ -51,9 +51,9 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
     trusted = posterior if posterior is not None and posterior.diagnostics.trusted else None
     if rankings is None or (trusted is None and rules.error_control == "per_look"):
         batch = rules.next_batch(state.batch, 0, 0)
-        opened = _opened(state.open, {})
-        return Decided(state.current, (), opened, batch, problems=problems)
-    unchanged = Decided(state.current, (), _opened(state.open, {}), state.batch)
+        open_ = _open_records(state.open, {})
+        return Decided(state.current, (), open_, batch, problems=problems)
+    unchanged = Decided(state.current, (), _open_records(state.open, {}), state.batch)
     if rules.baseline is not None:
         return decide_gate(state, rankings, unchanged)
     if rules.preference is not None:
@@ -65,41 +65,50 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
     names = tuple(one.algorithm for one in statuses)
     eliminated = tuple(
         Eliminated(
-            one.algorithm, one.rival or "", one.prob_dominated, _decisive(state, one, rankings)
+            one.algorithm,
+            one.rival or "",
+            one.prob_dominated,
+            _decisive_instances(state, one, rankings),
         )
         for one in statuses
         if one.status == "dominated"
     )
-    left = _open_pairs(state, names, open_at, {one.algorithm for one in eliminated})
-    # Pairs of algorithms that have not run yet can neither be resolved nor fail to be.
-    asked = sum(a in names and b in names for a, b in state.open)
-    batch = rules.next_batch(state.batch, len(state.open) - len(left), asked)
+    open_pairs = _open_pairs(state, names, open_at, {one.algorithm for one in eliminated})
+    # A pair of which one algorithm has not run yet could not be resolved in this round.
+    n_rated = sum(a in names and b in names for a, b in state.open)
+    batch = rules.next_batch(state.batch, len(state.open) - len(open_pairs), n_rated)
     decided = Decided(
         state.current,
         eliminated,
-        _opened(left, {}),
+        _open_records(open_pairs, {}),
         batch,
         problems=() if trusted else problems,
         assessed=tuple(map(Assessed.of, statuses)),
     )
-    return decided if trusted is None else _ahead(state, trusted, rankings, left, decided)
+    return (
+        decided
+        if trusted is None
+        else _forecast_and_plan(state, trusted, rankings, open_pairs, decided)
+    )
 
 
-def _candidates(state: State, posterior: Posterior) -> tuple[Floats, Floats, list[int]]:
-    """Return P(ahead) and P(equivalent) of the candidates (T, n, n), and their numbers."""
-    kept = [k for k, name in enumerate(posterior.algorithms) if name in state.racing]
-    rows, columns = np.ix_(kept, kept)
+def _candidate_probabilities(
+    state: State, posterior: Posterior
+) -> tuple[Floats, Floats, list[int]]:
+    """Return P(ahead) and P(equivalent) of the candidates (T, n, n), and their columns (n,)."""
+    candidates = [k for k, name in enumerate(posterior.algorithms) if name in state.racing]
+    rows, columns = np.ix_(candidates, candidates)
     ahead = posterior.prob_better_matrix()
     alike = posterior.prob_equivalent_matrix(state.rules.epsilon)
-    return ahead[:, rows, columns], alike[:, rows, columns], kept
+    return ahead[:, rows, columns], alike[:, rows, columns], candidates
 
 
 def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
-    """Return what the posterior of the candidates is certain of at this look."""
+    """Return the claims of which the posterior is certain, without control over looks."""
     rules = state.rules
-    ahead, alike, kept = _candidates(state, posterior)
-    names, pairs = tuple(posterior.algorithms[k] for k in kept), np.ix_(kept, kept)
-    beats, sure = _leading(state, posterior, rules.certainty)[pairs], ahead.min(axis=0)
+    ahead, alike, columns = _candidate_probabilities(state, posterior)
+    names, pairs = tuple(posterior.algorithms[k] for k in columns), np.ix_(columns, columns)
+    beats, sure = _find_dominance(state, posterior, rules.certainty)[pairs], ahead.min(axis=0)
     if rules.elimination == "joint" and beats.any():
         sure = posterior.prob_dominates_matrix()[pairs]
     return Claims.from_probabilities(
@@ -117,11 +126,11 @@ def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
 
 
 def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Rankings) -> Claims:
-    """Return what e-values are certain of, with probabilities if there is a posterior."""
+    """Return the claims that e-values support, with probabilities if there is a posterior."""
     rules = state.rules
-    kept = [k for k, name in enumerate(rankings.algorithms) if name in state.racing]
-    names, pairs = tuple(rankings.algorithms[k] for k in kept), np.ix_(kept, kept)
-    outcomes = count_outcomes(rankings, state.heaviest).among(kept)
+    columns = [k for k, name in enumerate(rankings.algorithms) if name in state.racing]
+    names, pairs = tuple(rankings.algorithms[k] for k in columns), np.ix_(columns, columns)
+    outcomes = count_outcomes(rankings, state.heaviest).among(columns)
     claims = Claims.from_e_values(
         names,
         rankings.times,
@@ -139,8 +148,13 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
     )
 
 
-def _decisive(state: State, status: AlgorithmStatus, rankings: Rankings) -> tuple[str, ...]:
-    """Return the fewest instances without which e-values would not eliminate an algorithm."""
+def _decisive_instances(
+    state: State, status: AlgorithmStatus, rankings: Rankings
+) -> tuple[str, ...]:
+    """Return the fewest instances without which e-values would not eliminate an algorithm.
+
+    There are none with error control per look, or if instances have weights.
+    """
     rules, rival = state.rules, status.rival or ""
     if rules.error_control == "per_look" or state.model.weights:
         return ()
@@ -149,110 +163,116 @@ def _decisive(state: State, status: AlgorithmStatus, rankings: Rankings) -> tupl
 
 
 def log_thresholds(state: State, names: Sequence[str]) -> Floats:
-    """Return ln K of the e-values with which row eliminates column: (n, n)."""
+    """Return ln K, the threshold of the e-value by which row eliminates column: (n, n).
+
+    K = m / (1 - certainty), where m is the multiplicity of the test (weighted Bonferroni).
+    """
     return np.log(np.array(state.multiplicities(names))) - np.log1p(-state.rules.certainty)
 
 
 def may_eliminate(state: State, posterior: Posterior, certainty: float) -> bool:
     """Return whether the posterior would eliminate any candidate at this certainty."""
-    kept = [name in state.racing for name in posterior.algorithms]
-    return bool(_leading(state, posterior, certainty)[np.ix_(kept, kept)].any())
+    racing = [name in state.racing for name in posterior.algorithms]
+    return bool(_find_dominance(state, posterior, certainty)[np.ix_(racing, racing)].any())
 
 
-def _leading(state: State, posterior: Posterior, certainty: float) -> Bools:
+def _find_dominance(state: State, posterior: Posterior, certainty: float) -> Bools:
     """Return (n, n) whether row dominates column at this certainty, by the posterior alone."""
     ahead = posterior.prob_better_matrix()
-    leading = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
-    if state.rules.elimination == "joint" and leading.any():  # joint dominance implies pointwise
-        leading = posterior.prob_dominates_matrix() >= certainty
-    return leading
+    is_dominant = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
+    # Joint dominance implies pointwise dominance, which is cheaper to compute.
+    if state.rules.elimination == "joint" and is_dominant.any():
+        is_dominant = posterior.prob_dominates_matrix() >= certainty
+    return is_dominant
 
 
 def _open_pairs(
-    state: State, names: tuple[str, ...], open_at: Bools, out: set[str]
+    state: State, names: tuple[str, ...], open_at: Bools, eliminated: set[str]
 ) -> dict[Pair, int]:
-    """Return the pairs that stay open, and the times at which they do as bits.
+    """Return the pairs that stay open, with the times at which they are open as bits.
 
-    With permanent closing a pair closes time by time, and only pairs that were open can be so.
+    With permanent closing a pair closes at one time after another, and never opens again. Pairs of
+    algorithms without rating stay as they are.
     """
-    everything = (1 << len(open_at)) - 1
+    all_times = (1 << len(open_at)) - 1
     packed = np.packbits(open_at, axis=0, bitorder="little")
     bits = {
         pair(names[i], names[j]): int.from_bytes(packed[:, i, j].tobytes(), "little")
         for i, j in np.argwhere(np.triu(open_at.any(axis=0), 1)).tolist()
     }
     permanent, rated = state.rules.closing == "permanent", set(names)
-    left: dict[Pair, int] = {}
-    for a, b in state.open if permanent else _pairs(state.present()):
-        if a in out or b in out:
+    open_pairs: dict[Pair, int] = {}
+    for a, b in state.open if permanent else combinations(state.present(), 2):
+        if a in eliminated or b in eliminated:
             continue
         if a in rated and b in rated:
-            times = bits.get((a, b), 0) & (state.open[a, b] if permanent else everything)
+            times = bits.get((a, b), 0) & (state.open[a, b] if permanent else all_times)
         else:
-            times = state.open.get((a, b), everything)
+            times = state.open.get((a, b), all_times)
         if times:
-            left[a, b] = times
-    return left
+            open_pairs[a, b] = times
+    return open_pairs
 
 
-def _pairs(names: tuple[str, ...]) -> Iterator[Pair]:
-    """All pairs of names in canonical order."""
-    return combinations(names, 2)
-
-
-def _ahead(
+def _forecast_and_plan(
     state: State,
     posterior: Posterior,
     rankings: Rankings,
-    left: dict[Pair, int],
+    open_pairs: dict[Pair, int],
     decided: Decided,
 ) -> Decided:
-    """The same with what lies ahead: how much is left, and who runs next until when."""
+    """Return the decision with a forecast, and with the horizons of the next round."""
     rules, names = state.rules, posterior.algorithms
-    place = {name: k for k, name in enumerate(names)}
-    known = [pair for pair in left if pair[0] in place and pair[1] in place]
-    pairs = np.array([[place[a], place[b]] for a, b in known], dtype=np.intp).reshape(-1, 2)
-    leads = Leads.of(posterior, rankings, pairs)
+    column = {name: k for k, name in enumerate(names)}
+    rated = [pair for pair in open_pairs if pair[0] in column and pair[1] in column]
+    pairs = np.array([[column[a], column[b]] for a, b in rated], dtype=np.intp).reshape(-1, 2)
+    leads = LeadDraws.from_posterior(posterior, rankings, pairs)
     if leads is None:
         return decided
     if rules.error_control != "per_look":
-        leads = leads.by_counts()
-    required = _required(state, names, leads)
-    still, need = outlook(leads, len(names), required, rules.resolution)
-    opened = _opened(left, dict(zip(known, need.tolist(), strict=True)))
-    decided = replace(decided, open=opened, outlook=still)
-    if rules.allocation == "paper" or len(known) < len(left):
+        leads = leads.with_binomial_spread()
+    required = _required_z(state, names, leads)
+    forecast, needed = forecast_race(leads, len(names), required, rules.resolution)
+    records = _open_records(open_pairs, dict(zip(rated, needed.tolist(), strict=True)))
+    decided = replace(decided, open=records, outlook=forecast)
+    if rules.allocation == "paper" or len(rated) < len(open_pairs):
         return decided
-    pool = np.inf if state.endless else len(state.order) + len(state.pool)
-    chosen = focus(leads, posterior.times, len(names), rules, required, pool)
+    total = np.inf if state.endless else len(state.order) + len(state.pool)
+    chosen = choose_horizons(leads, posterior.times, len(names), rules, required, total)
     if chosen is None:
         return replace(decided, given_up=True)
     horizons = tuple(
         (name, float(until)) for name, until in zip(names, chosen.until, strict=True) if until > 0
     )
-    # What is left when instances are used up is close, and seldom as soon settled as it seems.
+    # Pairs that are open when all instances are used are close, and take longer than forecast.
     used_up = not state.endless and not state.pool
     return replace(decided, batch=decided.batch if used_up else chosen.batch, horizons=horizons)
 
 
-def _required(state: State, names: Sequence[str], leads: Leads) -> Required:
-    """Return how many standard deviations of a lead the decision of each pair takes.
+def _required_z(state: State, names: Sequence[str], leads: LeadDraws) -> RequiredZ:
+    """Return how many standard deviations of a lead the claims about each pair require.
 
-    For an e-value that has to reach K these are sqrt(2 (ln K + 1)), about.
+    For an e-value that has to reach K these are about sqrt(2 (ln K + 1)).
     """
     rules = state.rules
-    width = equivalence_margin(rules.epsilon)
+    margin = equivalence_margin(rules.epsilon)
     if rules.error_control == "per_look":
         z = float(ndtri(rules.certainty))
-        return Required(z, z, z, width, one_sided=False)
+        return RequiredZ(z, z, z, margin, one_sided=False)
     log_k = log_thresholds(state, names)
-    # Evidence for some time is a mean over times: one time alone has to carry all of them.
+    # The e-value for "at some time" is a mean over times: one time has to reach K times T alone.
     times = 1 if rules.resolution == "strict" else len(state.times)
-    over, under = log_k[leads.first, leads.second], log_k[leads.second, leads.first]
-    once = float(np.sqrt(2 * (1 + np.log(times) - np.log1p(-rules.certainty))))
-    return Required(np.sqrt(2 * (over + 1)), np.sqrt(2 * (under + 1)), once, width, one_sided=True)
+    first, second = log_k[leads.first, leads.second], log_k[leads.second, leads.first]
+    return RequiredZ(
+        np.sqrt(2 * (first + 1)),
+        np.sqrt(2 * (second + 1)),
+        float(np.sqrt(2 * (1 + np.log(times) - np.log1p(-rules.certainty)))),
+        margin,
+        one_sided=True,
+    )
 
 
-def _opened(pairs: dict[Pair, int], need: dict[Pair, float]) -> tuple[Open, ...]:
+def _open_records(pairs: dict[Pair, int], needed: dict[Pair, float]) -> tuple[Open, ...]:
+    """Return a record of each open pair, with the instances it needs, in natural order."""
     ordered = sorted(pairs, key=lambda names: [natural_sort_key(name) for name in names])
-    return tuple(Open(*names, pairs[names], need.get(names, np.inf)) for names in ordered)
+    return tuple(Open(*names, pairs[names], needed.get(names, np.inf)) for names in ordered)

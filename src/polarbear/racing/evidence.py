@@ -1,7 +1,7 @@
-"""What a race knows so far, as rankings: kept up to date, not made again after every round.
+"""Rank the runs of a race incrementally, rather than all of them after every round.
 
-Ranked again are only instances with something new on them. Who leaves is taken out of the rankings
-that are there, and who comes back is put in again where it has run.
+Only instances with new or withdrawn runs are ranked again. An algorithm that leaves is removed from
+the existing rankings. For one that comes back, the instances on which it has run are ranked again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -23,8 +23,8 @@ from polarbear.data.runs import Runs
 from polarbear.racing.extended_runs import join
 
 
-class Evidence:
-    """Runs as far as a race asks about them, and their rankings at its times."""
+class IncrementalRankings:
+    """The runs of a race, reduced to its times, and their rankings."""
 
     def __init__(
         self,
@@ -39,75 +39,77 @@ class Evidence:
         self._sign = sign_of(direction)
         self._direction: Direction = direction
         self._clock = clock
-        self._new: dict[int, list[Run]] = {}  # by the round from which on they count
-        # By instance. A run is decoded when others run on its instance: most never are.
-        self._on: dict[str, list[EncodedRun]] = {}
-        self._by: dict[str, set[str]] = {}  # on which instances an algorithm has run
+        self._new: dict[int, list[Run]] = {}  # by the first round in which they count
+        # Encoded, because a run is needed again only if there are new runs on its instance.
+        self._runs_on: dict[str, list[EncodedRun]] = {}  # by instance
+        self._instances_of: dict[str, set[str]] = {}  # by algorithm, with a run of it
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
-        self._stale: set[str] = set()  # instances to be ranked again: runs there were withdrawn
+        self._stale: set[str] = set()  # instances with withdrawn runs, to be ranked again
 
     def add(self, run: Run, round_: int) -> None:
-        """Take a run that counts from a round on."""
-        self._new.setdefault(round_, []).append(self._reduced(run))
+        """Add a run that counts from a round on."""
+        self._new.setdefault(round_, []).append(self._reduce(run))
 
     def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Drop all runs so far of these pairs (algorithm, instance)."""
-        gone = set(pairs)
+        withdrawn = set(pairs)
         for round_, runs in self._new.items():
-            self._new[round_] = [run for run in runs if (run.algorithm, run.instance) not in gone]
-        for algorithm, instance in gone:
-            known = self._on.get(instance, [])
-            self._on[instance] = [run for run in known if run.algorithm != algorithm]
-            self._by.get(algorithm, set()).discard(instance)
+            self._new[round_] = [
+                run for run in runs if (run.algorithm, run.instance) not in withdrawn
+            ]
+        for algorithm, instance in withdrawn:
+            runs = self._runs_on.get(instance, [])
+            self._runs_on[instance] = [run for run in runs if run.algorithm != algorithm]
+            self._instances_of.get(algorithm, set()).discard(instance)
             self._stale.add(instance)
 
     def rankings(
         self,
         round_: int,
         names: Collection[str],
-        counts: Callable[[Run], Run | None],
-        place: Mapping[str, int],
+        effective_run: Callable[[Run], Run | None],
+        position: Mapping[str, int],
     ) -> Rankings | None:
-        """Rankings of these algorithms, of what counts up to a round; none if there is nothing.
+        """Return rankings of these algorithms up to a round; None if there are no runs.
 
-        ``counts``: the run as it counts, or nothing if it does not. ``place``: the order of the
-        instances, so that it does not matter when they were ranked.
+        ``effective_run``: returns a run in the form in which it counts, or None if it does not.
+        ``position``: the order of instances, which must not depend on when they were ranked.
         """
-        touched = self._receive(round_, counts) | self._stale
+        touched = self._receive(round_, effective_run) | self._stale
         self._stale = set()
         wanted = frozenset(names)
         for name in wanted - self._names:
-            touched |= self._by.get(name, set())
-        kept = self._kept(wanted, touched)
+            touched |= self._instances_of.get(name, set())
+        rankings = self._unchanged(wanted, touched)
         runs = [
             decode_run(run, arrays=True)
             for instance in touched
-            for run in self._on[instance]
+            for run in self._runs_on[instance]
             if run.algorithm in wanted
         ]
         if runs:
-            made = Runs.from_records(runs, direction=self._direction, clock=self._clock)
-            weights = {n: w for n, w in self._weights.items() if n in made.instances}
-            fresh = rank(made, self._times, weights=weights, **self._ranking)
-            kept = _placed(fresh if kept is None else kept.join(fresh), place)
-        self._ranked, self._names = kept, wanted
-        return kept
+            table = Runs.from_records(runs, direction=self._direction, clock=self._clock)
+            weights = {n: w for n, w in self._weights.items() if n in table.instances}
+            fresh = rank(table, self._times, weights=weights, **self._ranking)
+            rankings = _order(fresh if rankings is None else rankings.join(fresh), position)
+        self._ranked, self._names = rankings, wanted
+        return rankings
 
-    def _receive(self, round_: int, counts: Callable[[Run], Run | None]) -> set[str]:
-        """Take in what counts by now: the instances with something new on them."""
+    def _receive(self, round_: int, effective_run: Callable[[Run], Run | None]) -> set[str]:
+        """Include the runs that count up to a round, and return their instances."""
         touched: set[str] = set()
-        for known in sorted(k for k in self._new if k <= round_):
-            for told in self._new.pop(known):
-                run = counts(told)
+        for counted_from in sorted(k for k in self._new if k <= round_):
+            for added in self._new.pop(counted_from):
+                run = effective_run(added)
                 if run is not None:
-                    _put(self._on.setdefault(run.instance, []), encode_run(run))
-                    self._by.setdefault(run.algorithm, set()).add(run.instance)
+                    _insert(self._runs_on.setdefault(run.instance, []), encode_run(run))
+                    self._instances_of.setdefault(run.algorithm, set()).add(run.instance)
                     touched.add(run.instance)
         return touched
 
-    def _kept(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
-        """The rankings that are there and still hold."""
+    def _unchanged(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
+        """Return the rankings of the wanted algorithms on instances without change."""
         ranked = self._ranked
         if ranked is None:
             return None
@@ -121,23 +123,23 @@ class Evidence:
             ranked = ranked.take(stay) if stay else None
         return ranked
 
-    def _reduced(self, run: Run) -> Run:
-        """A run as seen at the times of the race: a long trajectory takes no room."""
+    def _reduce(self, run: Run) -> Run:
+        """Return a run with its values at the times of the race only, to save memory."""
         time, cost = np.asarray(run.time), self._sign * np.asarray(run.value)
         best = np.minimum.accumulate(cost[np.argsort(time, kind="stable")])
-        seen = np.searchsorted(np.sort(time), self._times, side="right")
-        at = np.flatnonzero(np.diff(seen, prepend=0))
+        n_before = np.searchsorted(np.sort(time), self._times, side="right")
+        at = np.flatnonzero(np.diff(n_before, prepend=0))
         if run.status == Status.CUT:
             at = at[self._times[at] <= run.until]
-        # What ended by itself stands where it stood: at the next time of the race as well.
+        # A run that finished keeps its last value, also at the next time of the race.
         until = max(run.until, float(self._times[at[-1]])) if len(at) else run.until
         return run._replace(
-            time=self._times[at], value=self._sign * best[seen[at] - 1], until=until
+            time=self._times[at], value=self._sign * best[n_before[at] - 1], until=until
         )
 
 
-def _put(others: list[EncodedRun], run: EncodedRun) -> None:
-    """Add a run; an extension and the run that it extends become one."""
+def _insert(others: list[EncodedRun], run: EncodedRun) -> None:
+    """Add a run; an extension is joined with the run that it extends."""
     for k, one in enumerate(others):
         if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):
             others[k] = join(one, run)
@@ -145,6 +147,7 @@ def _put(others: list[EncodedRun], run: EncodedRun) -> None:
     others.append(run)
 
 
-def _placed(rankings: Rankings, place: Mapping[str, int]) -> Rankings:
-    order = np.array([place[name] for name in rankings.instances])
+def _order(rankings: Rankings, position: Mapping[str, int]) -> Rankings:
+    """Return the rankings with their instances in the given order."""
+    order = np.array([position[name] for name in rankings.instances])
     return rankings if np.all(np.diff(order) > 0) else rankings.take(np.argsort(order))

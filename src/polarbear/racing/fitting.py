@@ -1,4 +1,4 @@
-"""How a race makes a posterior: at a glance first, and with all draws where one may be decided."""
+"""Fit the posterior of a round: with few draws first, with all draws if one may be eliminated."""
 
 import warnings
 
@@ -13,48 +13,49 @@ from polarbear.racing.jobs import derive_seed
 from polarbear.racing.model import Fit
 from polarbear.racing.state import State
 
-GLANCE = 1500
-"""So many draws say who cannot be eliminated yet; a fit makes four to ten times as many."""
+SCREENING_DRAWS = 1500
+"""The number of posterior draws of a screening fit; a full fit has four to ten times as many."""
 
-WORTH = 2000
-"""A glance is worth it where there are so many pairs of algorithms times points of time."""
-
-
-def fitted(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
-    """The posterior of a round; none if there are no two algorithms to compare."""
-    return _quietly(fit, rankings, derive_seed(seed, ["fit", round_]))
+MIN_SCREENING_CELLS = 2000
+"""The number of pairs times points of time from which a screening fit saves time."""
 
 
-def glanced(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | None:
-    """The posterior of a round by few draws, if it is good enough to see that nobody is out.
+def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
+    """Return the posterior of a round; None if there are fewer than two algorithms."""
+    return _fit_without_warnings(fit, rankings, derive_seed(seed, ["fit", round_]))
 
-    Whoever could be eliminated, were one content with less certainty than draws so few can tell
-    from what is asked for, deserves more draws. P(ahead) at a time is hardly less precise.
+
+def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | None:
+    """Return a posterior of few draws if it shows that no algorithm is eliminated, else None.
+
+    If any algorithm would be eliminated at the certainty minus four Monte Carlo standard errors,
+    a fit with all draws has to decide. With p = certainty and D draws, the standard error is
+    sqrt(p (1 - p) / D). With e-values the posterior decides nothing, so few draws are enough.
     """
     if fit is not default_fit or rankings is None:
         return None
     n, certainty = len(rankings.algorithms), state.rules.certainty
-    if n * (n - 1) // 2 * len(rankings.times) < WORTH:
+    if n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
     seed = derive_seed(state.seed, ["fit", state.round])
-    found = _quietly(_at_a_glance, rankings, seed)
-    if found is None or not found.diagnostics.trusted:
+    posterior = _fit_without_warnings(_fit_few_draws, rankings, seed)
+    if posterior is None or not posterior.diagnostics.trusted:
         return None
-    if state.rules.error_control != "per_look":  # e-values decide, the posterior plans
-        return found
-    slack = 4 * np.sqrt(certainty * (1 - certainty) / GLANCE) + 1 / GLANCE
-    return None if may_eliminate(state, found, certainty - slack) else found
+    if state.rules.error_control != "per_look":
+        return posterior
+    slack = 4 * np.sqrt(certainty * (1 - certainty) / SCREENING_DRAWS) + 1 / SCREENING_DRAWS
+    return None if may_eliminate(state, posterior, certainty - slack) else posterior
 
 
-def _at_a_glance(rankings: Rankings, /, *, seed: int) -> Posterior:
-    return default_fit(rankings, seed=seed, draws=GLANCE)
+def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:
+    return default_fit(rankings, seed=seed, draws=SCREENING_DRAWS)
 
 
-def _quietly(fit: Fit, rankings: Rankings | None, seed: int) -> Posterior | None:
+def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Posterior | None:
+    """Fit without warnings: the race causes gaps in the data, and checks the diagnostics."""
     if rankings is None or len(rankings.algorithms) < 2:
         return None
     with warnings.catch_warnings():
-        # Gaps are of the race's making, and what cannot be trusted decides nothing.
         warnings.simplefilter("ignore", DataWarning)
         warnings.simplefilter("ignore", FitWarning)
         return fit(rankings, seed=seed)

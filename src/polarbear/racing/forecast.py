@@ -1,10 +1,13 @@
-"""How far a race is from its end: how many more instances its open pairs need.
+"""Forecast how many more instances the open pairs of a race need until they are settled.
 
-A lead of ``m`` that is known up to a standard deviation ``s`` after P instances is known up to
-s sqrt(P / Q) after Q, and certain when that is a small enough part of m: after
-Q = P (z s / m)^2 instances. With error control per look z is the normal quantile of the certainty;
-for an e-value that has to reach K it is about sqrt(2 (ln K + 1)). Each draw of the posterior is
-taken for the truth in turn, which gives an interval.
+A lead of m with posterior standard deviation s after P instances has the standard deviation
+s sqrt(P / Q) after Q. It is certain when m is z of these, which takes
+
+    Q = P (z s / m)^2 instances.                                                              (1)
+
+With error control per look, z is the normal quantile of the certainty. For an e-value that has to
+reach K it is about sqrt(2 (ln K + 1)). The number is computed for each of several posterior draws
+as if it were the truth, which gives an interval.
 """
 
 from functools import partial
@@ -14,177 +17,194 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import UNKNOWN, Rankings
-from polarbear.inference.dominance import MAX_CELLS, Floats, Resolution
+from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, Resolution
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Forecast
 
-FEW, MANY = 20, 200
-"""How many draws are taken for the truth."""
+MIN_FORECAST_DRAWS, MAX_FORECAST_DRAWS = 20, 200
+"""The number of posterior draws that a forecast uses."""
 
-QUANTILES = (0.1, 0.5, 0.9)
+FORECAST_QUANTILES = (0.1, 0.5, 0.9)
 
 Ints = NDArray[np.intp]
 
 
-class Leads(NamedTuple):
-    """Leads of the first over the second of pairs, as the posterior has them."""
+class LeadDraws(NamedTuple):
+    """Posterior draws of the lead in utility of the first over the second of K pairs."""
 
     first: Ints  # (K,)
-    second: Ints
+    second: Ints  # (K,)
     draws: NDArray[Any]  # (D, T, K)
-    spread: Floats  # (T, K)
-    seen: Floats  # (T, K): on how many instances
+    spread: Floats  # (T, K): standard deviations
+    n_instances: Floats  # (T, K): on which both have run, at least 1
 
     @classmethod
-    def of(cls, posterior: Posterior, rankings: Rankings, pairs: Ints) -> Self | None:
-        """The leads of pairs (K, 2); none if these are too many to look at."""
+    def from_posterior(cls, posterior: Posterior, rankings: Rankings, pairs: Ints) -> Self | None:
+        """Return the leads of pairs (K, 2); None if there are no pairs, or too many for memory."""
         first, second = pairs[:, 0], pairs[:, 1]
         affordable = MAX_CELLS // max(1, len(rankings.times) * len(pairs))
-        if affordable < FEW or not len(pairs):
+        if affordable < MIN_FORECAST_DRAWS or not len(pairs):
             return None
         utilities = posterior.utilities
-        step = max(1, len(utilities) // min(affordable, MANY))
+        step = max(1, len(utilities) // min(affordable, MAX_FORECAST_DRAWS))
         curves = utilities[::step]
         draws = curves[:, :, first] - curves[:, :, second]
-        known = rankings.position != UNKNOWN
+        is_known = rankings.position != UNKNOWN
         n, code = len(rankings.algorithms), rankings.algorithm
-        counts = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
-        seen = np.stack([np.bincount(code[at], counts[at], minlength=n) for at in known])
-        both = np.minimum(seen[:, first], seen[:, second])
+        weights = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
+        counts = np.stack([np.bincount(code[at], weights[at], minlength=n) for at in is_known])
+        both = np.minimum(counts[:, first], counts[:, second])
         return cls(first, second, draws, draws.std(axis=0), np.maximum(both, 1.0))
 
-    def by_counts(self) -> Self:
-        """Return the leads with the spread that wins and losses of the pair alone would leave.
+    def with_binomial_spread(self) -> Self:
+        """Return the leads with the standard error that wins and losses of the pair alone give.
 
-        E-values see these counts, while the posterior also learns from other pairs. The standard
-        error of a log-odds of p after P instances is 1 / sqrt(P p (1 - p)).
+        E-values use these counts only, while the posterior also learns from other pairs. The
+        standard error of the log-odds of p after P instances is 1 / sqrt(P p (1 - p)).
         """
         p = 1 / (1 + np.exp(-self.draws.mean(axis=0)))
-        return self._replace(spread=1 / np.sqrt(self.seen * p * (1 - p)))
+        return self._replace(spread=1 / np.sqrt(self.n_instances * p * (1 - p)))
 
-    def of_pairs(self, chosen: NDArray[np.bool_]) -> Self:
-        """Those of some pairs."""
-        ends = self.first[chosen], self.second[chosen]
-        return type(self)(*ends, *(part[..., chosen] for part in self[2:]))
+    def select_pairs(self, selected: Bools) -> Self:
+        """Return the leads of the selected pairs (K,)."""
+        ends = self.first[selected], self.second[selected]
+        return type(self)(*ends, *(part[..., selected] for part in self[2:]))
 
 
-def instances_until(
-    seen: Floats, spread: Floats, z: Floats | float, distance: NDArray[Any]
+def count_instances_needed(
+    n_instances: Floats, spread: Floats, z: Floats | float, distance: NDArray[Any]
 ) -> Floats:
-    """Return how many more instances show that a distance is above 0; infinite if it is not.
+    """Return how many more instances show that a distance is above 0: equation (1) minus P.
 
-    After ``seen`` instances it is known up to a standard deviation of ``spread``; ``z`` of them
-    are required.
+    After ``n_instances`` the distance has the standard deviation ``spread``; it has to be ``z`` of
+    them. The number is infinite where the distance is not above 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        need = seen * ((z * spread / distance) ** 2 - 1)
-    return np.where(distance > 0, need, np.inf)
+        needed = n_instances * ((z * spread / distance) ** 2 - 1)
+    return np.where(distance > 0, needed, np.inf)
 
 
-class Required(NamedTuple):
-    """How many standard deviations of its lead each claim about a pair takes.
+class RequiredZ(NamedTuple):
+    """The number z of standard deviations that each claim about a pair requires.
 
-    ``over``, ``under``: that the first dominates the second, and the reverse (K,). ``once``: any
-    claim about one time. ``margin``: the lead below which the two are equivalent. ``one_sided``:
-    an algorithm is at par by itself, if it is not behind by more than the margin; otherwise it is
-    ahead or the two are equivalent.
+    ``first_dominates``, ``second_dominates``: that one algorithm of the pair dominates the other
+    (K,). ``at_one_time``: any claim about one time. ``margin``: the lead below which the two are
+    equivalent. ``one_sided``: an algorithm is at par if it is not behind by more than the margin;
+    otherwise it is at par if it is ahead or the two are equivalent.
     """
 
-    over: Floats | float
-    under: Floats | float
-    once: float
+    first_dominates: Floats | float
+    second_dominates: Floats | float
+    at_one_time: float
     margin: float
     one_sided: bool
 
-    def of_pairs(self, chosen: NDArray[np.bool_]) -> Self:
-        """Return those of some pairs."""
-        over, under = (
-            each[chosen] if isinstance(each, np.ndarray) else each
-            for each in (self.over, self.under)
+    def select_pairs(self, selected: Bools) -> Self:
+        """Return what the selected pairs (K,) require."""
+        first, second = (
+            each[selected] if isinstance(each, np.ndarray) else each
+            for each in (self.first_dominates, self.second_dominates)
         )
-        return self._replace(over=over, under=under)
+        return self._replace(first_dominates=first, second_dominates=second)
 
 
-class Needs(NamedTuple):
-    """How many more instances each claim about a pair at a time takes: each (..., T, K).
+class InstancesNeeded(NamedTuple):
+    """The number of further instances until each claim about a pair is certain: each (..., T, K).
 
-    Below zero: so many fewer would have been enough.
+    A negative number says how many fewer instances would have been enough.
     """
 
-    over: Floats  # the first leads, as certainly as dominance takes
-    under: Floats
-    ahead: Floats  # the first leads
-    behind: Floats
-    first: Floats  # the first leads or is at par
-    second: Floats
-    same: Floats  # the two are equivalent
+    first_dominates: Floats  # the first is ahead, with the certainty that dominance requires
+    second_dominates: Floats
+    first_ahead: Floats
+    second_ahead: Floats
+    first_at_par: Floats  # the first is ahead or equivalent
+    second_at_par: Floats
+    equivalent: Floats
 
     @classmethod
-    def of(cls, lead: NDArray[Any], leads: Leads, required: Required) -> Self:
-        """Return the needs if these are the true leads."""
-        until = partial(instances_until, leads.seen, leads.spread)
-
-        once, margin = required.once, required.margin
-        ahead, behind = until(once, lead), until(once, -lead)
+    def from_leads(cls, lead: NDArray[Any], leads: LeadDraws, required: RequiredZ) -> Self:
+        """Return the instances needed if ``lead`` (..., T, K) is the truth."""
+        needed = partial(count_instances_needed, leads.n_instances, leads.spread)
+        z, margin = required.at_one_time, required.margin
+        first_ahead, second_ahead = needed(z, lead), needed(z, -lead)
         if required.one_sided:
-            first, second = until(once, margin + lead), until(once, margin - lead)
-            same = np.maximum(first, second)
+            first_at_par, second_at_par = needed(z, margin + lead), needed(z, margin - lead)
+            equivalent = np.maximum(first_at_par, second_at_par)
         else:
-            same = until(once, margin - np.abs(lead))
-            first, second = np.minimum(ahead, same), np.minimum(behind, same)
-        over, under = until(required.over, lead), until(required.under, -lead)
-        return cls(over, under, ahead, behind, first, second, same)
+            equivalent = needed(z, margin - np.abs(lead))
+            first_at_par = np.minimum(first_ahead, equivalent)
+            second_at_par = np.minimum(second_ahead, equivalent)
+        return cls(
+            needed(required.first_dominates, lead),
+            needed(required.second_dominates, -lead),
+            first_ahead,
+            second_ahead,
+            first_at_par,
+            second_at_par,
+            equivalent,
+        )
 
-    def within(self, room: Floats) -> Self:
-        """The same, where no more instances than these can be had: (T, K)."""
-        return type(self)(*(np.where(each > room, np.inf, each) for each in self))
+    def limit_to(self, available: Floats) -> Self:
+        """Return infinity where more instances are needed than are available (T, K)."""
+        return type(self)(*(np.where(each > available, np.inf, each) for each in self))
 
-    def strict(self) -> Floats:
-        """Until the relation at each time is known: (..., T, K)."""
-        return np.minimum(np.minimum(self.ahead, self.behind), self.same)
+    def until_relation_known(self) -> Floats:
+        """Return the instances until the relation is known, ahead or equivalent: (..., T, K)."""
+        return np.minimum(np.minimum(self.first_ahead, self.second_ahead), self.equivalent)
 
-    def ways(self, resolution: Resolution) -> list[tuple[Floats, Floats]]:
-        """Return pairs of claims that settle a pair, each of them at some time."""
+    def settling_claims(self, resolution: Resolution) -> list[tuple[Floats, Floats]]:
+        """Return the pairs of claims that settle a pair if each of them holds at some time."""
         if resolution == "at_par":
-            return [(self.first, self.second)]
-        crossing = [(self.ahead, self.second), (self.behind, self.first)]
+            return [(self.first_at_par, self.second_at_par)]
+        crossing = [(self.first_ahead, self.second_at_par), (self.second_ahead, self.first_at_par)]
         return crossing if resolution == "crossing" else []
 
-    def settled(self, resolution: Resolution) -> Floats:
-        """Until the pair is settled, if neither is eliminated: (..., K)."""
-        soonest = self.strict().max(axis=-2)
-        for one, other in self.ways(resolution):
-            way = np.maximum(one.min(axis=-2), other.min(axis=-2))
-            soonest = np.minimum(soonest, way)
-        return np.maximum(soonest, 0.0)
+    def until_settled(self, resolution: Resolution) -> Floats:
+        """Return the instances until a pair is settled without an elimination: (..., K)."""
+        fewest = self.until_relation_known().max(axis=-2)
+        for one, other in self.settling_claims(resolution):
+            fewest = np.minimum(fewest, np.maximum(one.min(axis=-2), other.min(axis=-2)))
+        return np.maximum(fewest, 0.0)
 
 
-def outs(over: Floats, under: Floats, leads: Leads, n: int) -> Floats:
-    """When each of n algorithms is known to be dominated: (n, ...)."""
-    out = np.full((n, *over.shape[:-1]), np.inf)
-    np.minimum.at(out, leads.second, np.moveaxis(over, -1, 0))
-    np.minimum.at(out, leads.first, np.moveaxis(under, -1, 0))
-    return out
+def instances_until_eliminated(
+    first_dominates: Floats, second_dominates: Floats, leads: LeadDraws, n: int
+) -> Floats:
+    """Return the instances until each of n algorithms is dominated by another: (n, ...).
+
+    ``first_dominates``, ``second_dominates``: the instances until dominance is certain (..., K).
+    """
+    eliminated = np.full((n, *first_dominates.shape[:-1]), np.inf)
+    np.minimum.at(eliminated, leads.second, np.moveaxis(first_dominates, -1, 0))
+    np.minimum.at(eliminated, leads.first, np.moveaxis(second_dominates, -1, 0))
+    return eliminated
 
 
-def outlook(
-    leads: Leads, n: int, required: Required, resolution: Resolution
+def forecast_race(
+    leads: LeadDraws, n: int, required: RequiredZ, resolution: Resolution
 ) -> tuple[Forecast, Floats]:
-    """How much is left, and of each pair the median (K,)."""
-    needs = Needs.of(leads.draws, leads, required)
-    over, under = (np.maximum(each.max(axis=-2), 0.0) for each in (needs.over, needs.under))
-    out = outs(over, under, leads, n)
-    # A pair is done when it is resolved, or one of the two is out.
-    end = np.minimum(needs.settled(resolution), np.minimum(out[leads.first], out[leads.second]).T)
-    last = np.zeros((n, len(end)))
-    np.maximum.at(last, leads.first, end.T)
-    np.maximum.at(last, leads.second, end.T)
-    instances, runs = (quantiles(values) for values in (end.max(axis=1), last.sum(axis=0)))
-    return Forecast(instances, runs), np.median(end, axis=0)
+    """Return the forecast of a race of n algorithms, and the median instances of each pair (K,)."""
+    needed = InstancesNeeded.from_leads(leads.draws, leads, required)
+    first_dominates, second_dominates = (
+        np.maximum(each.max(axis=-2), 0.0)
+        for each in (needed.first_dominates, needed.second_dominates)
+    )
+    eliminated = instances_until_eliminated(first_dominates, second_dominates, leads, n)
+    # A pair closes when it is settled, or when one of the two algorithms is eliminated.
+    either = np.minimum(eliminated[leads.first], eliminated[leads.second]).T
+    closed = np.minimum(needed.until_settled(resolution), either)
+    longest = np.zeros((n, len(closed)))
+    np.maximum.at(longest, leads.first, closed.T)
+    np.maximum.at(longest, leads.second, closed.T)
+    forecast = Forecast(
+        forecast_quantiles(closed.max(axis=1)), forecast_quantiles(longest.sum(axis=0))
+    )
+    return forecast, np.median(closed, axis=0)
 
 
-def quantiles(values: Floats) -> tuple[float, float, float]:
-    """Return the quantiles of a forecast, which may be infinite."""
+def forecast_quantiles(values: Floats) -> tuple[float, float, float]:
+    """Return the quantiles of a forecast; its values may be infinite."""
     ordered = np.sort(values)  # np.quantile makes nan of two infinities
-    low, mid, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in QUANTILES)
+    low, mid, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in FORECAST_QUANTILES)
     return low, mid, high

@@ -1,4 +1,4 @@
-"""Decide whether algorithms are no worse than a baseline, at every time: a non-regression test.
+"""Decide a race against a baseline: which algorithms are no worse than it at every time.
 
 - *passed*: at each time the algorithm is shown to be at par with the baseline, that is, not behind
   by more than epsilon in the mean score. If it is behind by more than that at some time, it passes
@@ -25,28 +25,32 @@ from polarbear.racing.events import Assessed, Decided, Open
 from polarbear.racing.state import Pair, State, pair
 
 
-def judge(
+def judge_against_baseline(
     outcomes: Outcomes, baseline: int, certainty: float, epsilon: float
 ) -> tuple[list[Kind], Bools]:
-    """Return whether each algorithm passed or failed, and at which times it is at par (T, n)."""
+    """Return the status of each algorithm, and at which times it is at par (T, n).
+
+    ``baseline``: its column in the outcomes. An e-value of 1 / (1 - certainty) is enough (Ville's
+    inequality), at any number of instances.
+    """
     wins, ties = outcomes.wins[:, :, baseline], outcomes.ties[:, :, baseline]
     losses = outcomes.losses[:, :, baseline]
-    level = -np.log1p(-certainty)
-    at_par = log_par(wins, ties, losses, epsilon) >= level
-    behind = log_mean_over_times(log_better(losses, ties, wins, epsilon)) >= level
-    answers: list[Kind] = ["undecided"] * len(behind)
+    log_k = -np.log1p(-certainty)
+    at_par = log_par(wins, ties, losses, epsilon) >= log_k
+    behind = log_mean_over_times(log_better(losses, ties, wins, epsilon)) >= log_k
+    statuses: list[Kind] = ["undecided"] * len(behind)
     for k in range(len(behind)):
         if k == baseline:
-            answers[k] = "baseline"
+            statuses[k] = "baseline"
         elif behind[k]:
-            answers[k] = "failed"
+            statuses[k] = "failed"
         elif at_par[:, k].all():
-            answers[k] = "passed"
-    return answers, at_par
+            statuses[k] = "passed"
+    return statuses, at_par
 
 
 def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided:
-    """Return the decision of a race against a baseline: pairs with it that stay open.
+    """Return the decision of a race against a baseline: statuses, and the pairs that stay open.
 
     ``unchanged``: the decision that changes nothing.
     """
@@ -54,15 +58,15 @@ def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided
     baseline = rules.baseline or ""
     if baseline not in names:
         return unchanged
-    place = names.index(baseline)
+    column = names.index(baseline)
     outcomes = count_outcomes(rankings, state.heaviest)
-    answers, at_par = judge(outcomes, place, rules.certainty, rules.epsilon)
-    everything = state.asked_times
+    statuses, at_par = judge_against_baseline(outcomes, column, rules.certainty, rules.epsilon)
+    all_times = state.asked_times
     pairs: dict[Pair, int] = {
-        pair(name, baseline): everything for name in state.present() if name not in names
+        pair(name, baseline): all_times for name in state.present() if name not in names
     }
     for k, name in enumerate(names):
-        if answers[k] == "undecided":
+        if statuses[k] == "undecided":
             bits = sum(1 << t for t in np.flatnonzero(~at_par[:, k]).tolist())
             pairs[pair(name, baseline)] = bits
     return replace(
@@ -70,7 +74,7 @@ def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided
         open=tuple(Open(*both, times) for both, times in sorted(pairs.items())),
         batch=rules.batch_after(len(rankings.instances)),
         assessed=tuple(
-            Assessed.of(AlgorithmStatus(name, answer))
-            for name, answer in zip(names, answers, strict=True)
+            Assessed.of(AlgorithmStatus(name, status))
+            for name, status in zip(names, statuses, strict=True)
         ),
     )

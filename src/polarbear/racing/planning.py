@@ -1,10 +1,10 @@
-"""What to run next: the next instances, who runs on them and until when, within the limits.
+"""Plan the runs of the next round: instances, algorithms and horizons, within the limits.
 
-Whoever is in doubt runs on instances that others have run on already before anybody runs on new
-ones: there one run is compared with all of them. A newcomer starts with these, and so does one that
-was settled for a while and is in doubt again. When instances are used up, runs that ended before
-the times in doubt are made again for longer. The paper's allocation has new instances only, and
-used ones for newcomers.
+An algorithm with open pairs first runs on instances on which others have run, because one run is
+then compared with all of theirs. This concerns algorithms that joined late, and those whose pairs
+are open again. New instances follow. When all instances are used, runs that ended before the open
+times are extended. The paper's allocation uses new instances only, and used ones for algorithms
+that joined late.
 """
 
 from collections.abc import Iterator
@@ -17,24 +17,26 @@ from polarbear.racing.state import Limit, Spent, State
 
 
 class PlannedRun(NamedTuple):
-    """A run, its horizon, and the repetition that it extends, if it does."""
+    """A run to ask for: its identifier, its horizon, and the repetition that it extends, if any."""
 
     key: RunId
     horizon: float
     extends: int | None = None
 
 
-LONGER = 4
-"""A run that is made again is so many times as long: the shorter ones cost little beside it."""
+EXTENSION_FACTOR = 4
+"""An extension runs at least this many times as long, up to the last open time.
 
+All shorter versions of a run then cost at most a third of the last one.
+"""
 
 CANDIDATE_LIMITS = "limits of candidates"
 
 
 def plan(state: State) -> Asked | str:
-    """The runs of the next round, or why there is none.
+    """Return the runs of the next round, or the reason why there is none.
 
-    An algorithm that reached its own limits runs no more, and its rivals do not run for its sake.
+    An algorithm that has reached its own limits does not run, and its open pairs cause no runs.
     """
     if not state.open:
         return "resolved"
@@ -43,109 +45,126 @@ def plan(state: State) -> Asked | str:
         rivals = _rivals_without(state, exhausted)
         if not rivals:
             return CANDIDATE_LIMITS
-        planned = _plan(state, rivals)
-        if isinstance(planned, _Exhausted):
-            exhausted.add(planned.algorithm)
+        asked = _plan_with(state, rivals)
+        if isinstance(asked, _Exhausted):
+            exhausted.add(asked.algorithm)
         else:
-            return planned
+            return asked
 
 
 class _Exhausted(NamedTuple):
-    """An algorithm cannot run once more within its own limits."""
+    """An algorithm that cannot run once more within its own limits."""
 
     algorithm: str
 
 
 def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, int]]:
-    """Return the rivals of each algorithm with an open pair, without some algorithms."""
-    kept = {
+    """Return the rivals of each algorithm with an open pair, without exhausted algorithms.
+
+    The times at which the pair is open are bits of a number.
+    """
+    remaining = {
         name: {rival: times for rival, times in rivals.items() if rival not in exhausted}
         for name, rivals in state.rivals().items()
         if name not in exhausted
     }
-    return {name: rivals for name, rivals in kept.items() if rivals}
+    return {name: rivals for name, rivals in remaining.items() if rivals}
 
 
-def _plan(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
+def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
+    """Return the next runs of these algorithms against their rivals."""
     if state.rules.allocation == "paper":
-        wishes = _catching_up(state, rivals) or _fresh(state, rivals)
+        runs = _plan_late_joiners(state, rivals) or _plan_new(state, rivals)
     else:
-        wishes = _cached(state, rivals) or _fresh(state, rivals) or _longer(state, rivals)
-    if not wishes:
+        runs = (
+            _plan_used(state, rivals) or _plan_new(state, rivals) or _plan_extensions(state, rivals)
+        )
+    if not runs:
         return NO_INSTANCES
-    return _afford(state, wishes, state.asked)
+    return _cut_to_limits(state, runs, state.asked)
 
 
-def again(state: State) -> Asked | None:
-    """Runs that failed in this round, to be tried once more."""
-    now = state.pending_rounds.get(state.current, {})
+def plan_retries(state: State) -> Asked | None:
+    """Return new attempts at runs that failed in this round; None if there are none to make."""
+    pending = state.pending_rounds.get(state.current, {})
     failed = [
-        key for key, run in now.items() if run.failed and _tries(state, key) < state.rules.retries
+        key
+        for key, run in pending.items()
+        if run.failed and _count_attempts(state, key) < state.rules.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
-    wishes = [
-        PlannedRun(_after(state, key), now[key].horizon, state.extends.get(key)) for key in failed
+    runs = [
+        PlannedRun(_next_attempt(state, key), pending[key].horizon, state.extends.get(key))
+        for key in failed
     ]
-    asked = _afford(state, wishes, state.current) if wishes else None
+    asked = _cut_to_limits(state, runs, state.current) if runs else None
     return asked if isinstance(asked, Asked) else None
 
 
-def _tries(state: State, key: RunId) -> int:
-    """How often a run was asked for before, and did not count."""
+def _count_attempts(state: State, key: RunId) -> int:
+    """Return how many earlier attempts at a run failed or were cancelled."""
     earlier = (key._replace(repetition=k) for k in reversed(range(key.repetition)))
     replaced, withdrawn = state.superseded, state.withdrawn
     return sum(1 for _ in takewhile(lambda k: k in replaced and k not in withdrawn, earlier))
 
 
-def _cached(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """The next batch of instances that others have run on, for each that has not."""
-    wishes: list[PlannedRun] = []
+def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
+    """Return runs on the next batch of instances that only rivals of an algorithm have run on."""
+    runs: list[PlannedRun] = []
     for name, others in rivals.items():
-        ahead = range(state.next_cached[name], len(state.order))
-        found = (
-            PlannedRun(_next_key(state, name, instance), worth)
-            for instance in map(state.order.__getitem__, ahead)
+        positions = range(state.next_cached[name], len(state.order))
+        candidates = (
+            PlannedRun(_next_key(state, name, instance), horizon)
+            for instance in map(state.order.__getitem__, positions)
             if name not in state.observed_until[instance]
-            and (worth := _worth(state, instance, others)) is not None
+            and (horizon := _informative_horizon(state, instance, others)) is not None
         )
-        wishes += islice(found, state.batch)
-    return sorted(wishes, key=lambda wish: (state.used[wish.key.instance], wish.key))
+        runs += islice(candidates, state.batch)
+    return _by_instance(state, runs)
 
 
-def _catching_up(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return the next batch of used instances for each algorithm that joined after their use.
+def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
+    """Return the runs in the order in which their instances were used."""
+    return sorted(runs, key=lambda run: (state.used[run.key.instance], run.key))
 
-    The paper's rule: others wait meanwhile, and run on new instances only.
+
+def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
+    """Return runs on the next batch of instances that were used before an algorithm joined.
+
+    This is the paper's rule: the other algorithms wait, and run on new instances only.
     """
     last = _last_open(state, rivals)
-    wishes = [
+    runs = [
         PlannedRun(_next_key(state, name, instance), last[name])
         for name in rivals
-        for instance in islice(_unseen(state, name), state.batch)
+        for instance in islice(_missed_instances(state, name), state.batch)
     ]
-    return sorted(wishes, key=lambda wish: (state.used[wish.key.instance], wish.key))
+    return _by_instance(state, runs)
 
 
-def _unseen(state: State, name: str) -> Iterator[str]:
-    """The instances used before an algorithm joined on which it has not run."""
+def _missed_instances(state: State, name: str) -> Iterator[str]:
+    """Yield the instances that were used before an algorithm joined, and without a run of it."""
     before = state.order[state.next_cached[name] : state.backlog.get(name, 0)]
     return (instance for instance in before if name not in state.observed_until[instance])
 
 
-def _worth(state: State, instance: str, others: dict[str, int]) -> float | None:
-    """Until when a run on an instance would tell something about open pairs, if it would."""
-    known = state.observed_until[instance]
+def _informative_horizon(state: State, instance: str, others: dict[str, int]) -> float | None:
+    """Return the last open time at which a rival was observed on an instance; None without one."""
+    observed = state.observed_until[instance]
     until = [
-        min(_last(state, times), known[rival]) for rival, times in others.items() if rival in known
+        min(_last_time(state, times), observed[rival])
+        for rival, times in others.items()
+        if rival in observed
     ]
-    worth = max(until, default=-1.0)
-    return worth if worth >= state.times[0] else None
+    horizon = max(until, default=-1.0)
+    return horizon if horizon >= state.times[0] else None
 
 
-def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """New instances for whoever was chosen, or for all in doubt until their last open time.
+def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
+    """Return runs on the next batch of new instances.
 
-    If there are none left, those that are new to all of these: only others have run there.
+    The horizons are those of the last decision, or the last open time of each algorithm. Without
+    new instances, those are used on which only other algorithms have run.
     """
     last = _last_open(state, rivals)
     until = state.horizons if state.horizons and state.horizons.keys() <= last.keys() else last
@@ -169,95 +188,104 @@ def _fresh(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
     ]
 
 
-def _longer(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Runs that ended too early, again, on instances in the order of their use.
+def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
+    """Return extensions of runs that ended before the open times, on a batch of instances.
 
-    Those that may still settle something, if that was decided.
+    There are none if the last decision expects that no pair can be settled.
     """
     if state.given_up:
         return []
     last = _last_open(state, rivals)
     wanted = state.horizons or last
     until = {name: horizon for name, horizon in wanted.items() if name in last}
-    out = {
-        key[:2] for tickets in state.pending_rounds.values() for key in tickets
-    } | state.not_extendable
-    found: list[PlannedRun] = []
+    pending = {key[:2] for runs in state.pending_rounds.values() for key in runs}
+    excluded = pending | state.not_extendable
+    extensions: list[PlannedRun] = []
     batch = state.batch
     for instance in state.order:
-        known = state.observed_until[instance]
+        observed = state.observed_until[instance]
         short = {
             name
             for name, horizon in until.items()
-            if 0 < known.get(name, 0) < horizon and (name, instance) not in out
+            if 0 < observed.get(name, 0) < horizon and (name, instance) not in excluded
         }
-        # Alone on the rest of an instance it would be compared with nobody.
+        # An extension is compared only with rivals that are extended too, or ran for longer.
         names = [
             name
             for name in until
             if name in short
-            and any(r in short or known.get(r, 0) > known[name] for r in rivals[name])
+            and any(
+                rival in short or observed.get(rival, 0) > observed[name] for rival in rivals[name]
+            )
         ]
         for name in names:
-            horizon = max(until[name], min(LONGER * known[name], last[name]))
-            found.append(_again_longer(state, name, instance, horizon))
+            horizon = max(until[name], min(EXTENSION_FACTOR * observed[name], last[name]))
+            extensions.append(_extend_run(state, name, instance, horizon))
         batch -= bool(names)
         if not batch:
             break
-    return found
+    return extensions
 
 
-def _again_longer(state: State, algorithm: str, instance: str, horizon: float) -> PlannedRun:
+def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> PlannedRun:
+    """Return an extension of the latest run; a new run if the latest one was loaded."""
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
-    if before not in state.told:  # what is known was loaded, with numbers of its own
+    if before not in state.told:
         return PlannedRun(key, horizon)
     return PlannedRun(key, horizon, state.extends.get(before, before.repetition))
 
 
 def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:
-    """The last time at which each is in doubt."""
-    return {name: _last(state, max(others.values())) for name, others in rivals.items()}
+    """Return the last time at which each algorithm has an open pair."""
+    return {name: _last_time(state, max(others.values())) for name, others in rivals.items()}
 
 
-def _last(state: State, times: int) -> float:
-    """The last of the times whose bits are set."""
+def _last_time(state: State, times: int) -> float:
+    """Return the last of the times whose bits are set."""
     return state.times[times.bit_length() - 1]
 
 
 def _next_key(state: State, algorithm: str, instance: str) -> RunId:
+    """Return the identifier of the next run of an algorithm on an instance."""
     return _unused(state, RunId(algorithm, instance, 0))
 
 
-def _after(state: State, key: RunId) -> RunId:
-    """The next attempt at a run; other runs may have been loaded under the number after it."""
+def _next_attempt(state: State, key: RunId) -> RunId:
+    """Return the identifier of the next attempt at a run; loaded runs may have the next number."""
     return _unused(state, key._replace(repetition=key.repetition + 1))
 
 
 def _unused(state: State, key: RunId) -> RunId:
+    """Return the identifier, or the next one that is not used yet."""
     while key in state.told or key in state.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
 
 
-def _afford(state: State, wishes: list[PlannedRun], round_: int) -> "Asked | str | _Exhausted":
-    """As many whole instances as the limits allow: half a comparison tells nothing."""
-    rules, (runs, time) = state.rules, state.spent
+def _cut_to_limits(
+    state: State, planned: list[PlannedRun], round_: int
+) -> "Asked | str | _Exhausted":
+    """Return the runs on as many whole instances as the limits allow, or the limit reached.
+
+    Only whole instances are useful: a run without those of its rivals compares nothing.
+    """
+    rules, (n_runs, time) = state.rules, state.spent
     jobs: list[Job] = []
     spent_on = dict(state.spent_on)
-    for _, group in groupby(wishes, key=lambda wish: wish.key.instance):
-        batch = list(group)
-        for wish in batch:
-            name = wish.key.algorithm
+    for _, group in groupby(planned, key=lambda run: run.key.instance):
+        runs = list(group)
+        for run in runs:
+            name = run.key.algorithm
             own_runs, own_time = spent_on.get(name, (0, 0.0))
-            spent_on[name] = Spent(own_runs + 1, own_time + wish.horizon)
+            spent_on[name] = Spent(own_runs + 1, own_time + run.horizon)
             if not state.limits.get(name, Limit()).allows(spent_on[name]):
                 return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
-        runs += len(batch)
-        time += sum(wish.horizon for wish in batch)
-        if rules.max_runs is not None and runs > rules.max_runs:
+        n_runs += len(runs)
+        time += sum(run.horizon for run in runs)
+        if rules.max_runs is not None and n_runs > rules.max_runs:
             return Asked(tuple(jobs), round_) if jobs else "max_runs"
         if rules.max_time is not None and time > rules.max_time:
             return Asked(tuple(jobs), round_) if jobs else "max_time"
-        jobs += [job(state.seed, *wish) for wish in batch]
+        jobs += [job(state.seed, *run) for run in runs]
     return Asked(tuple(jobs), round_)

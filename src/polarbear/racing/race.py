@@ -49,13 +49,13 @@ from polarbear.racing.events import (
     Withdrawn,
     fitting_in,
 )
-from polarbear.racing.evidence import Evidence
+from polarbear.racing.evidence import IncrementalRankings
 from polarbear.racing.failures import describe_failures
-from polarbear.racing.fitting import fitted, glanced
+from polarbear.racing.fitting import fit_posterior, screening_fit
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import withdrawal
-from polarbear.racing.planning import again, plan
+from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.state import DecisionInput, Spent, State, apply, begin, runs_in
 from polarbear.racing.status import RaceStatus, as_card, statuses_in
@@ -461,7 +461,7 @@ class Race:
         if self._posterior is None and self._state.basis is not None:
             rankings = self._rankings(self._state.basis)
             state = self._state
-            self._posterior = fitted(self._fit, rankings, state.seed, state.round - 1)
+            self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round - 1)
         return self._posterior
 
     def verdict(self, algorithm: str) -> AlgorithmStatus:
@@ -492,7 +492,9 @@ class Race:
         model = Model.of(fit) if fit is not None else started.model or Model()
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         self._posterior: Posterior | None = None
-        self._evidence = Evidence(started.times, started.direction, started.clock, model.ranking())
+        self._evidence = IncrementalRankings(
+            started.times, started.direction, started.clock, model.ranking()
+        )
 
     @classmethod
     def _replayed(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:
@@ -538,7 +540,7 @@ class Race:
     def _conclude(self, *, screening: bool = True) -> None:
         """All runs are in: try failed ones again, or decide; by a fit with few draws if it may."""
         state = self._state
-        retry = again(state)
+        retry = plan_retries(state)
         if retry is not None:
             self._record(retry)
             return
@@ -551,11 +553,11 @@ class Race:
             return  # it was the round of those who left: the next one is decided when it is in
         rankings = self._rankings(DecisionInput(state.current, state.rated()))
         fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
-        glance = glanced(self._fit, rankings, state) if screening and fits else None
+        glance = screening_fit(self._fit, rankings, state) if screening and fits else None
         # The posterior of a race has all draws: those of a screening fit are not kept.
         self._posterior = None
         if fits and glance is None:
-            self._posterior = fitted(self._fit, rankings, state.seed, state.round)
+            self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round)
         decided = decide(state, glance or self._posterior, rankings)
         decided = replace(decided, screening=glance is not None)
         if decided.problems:
