@@ -51,7 +51,7 @@ def race(store: Path, picture: Path) -> None:
     middle = []
 
     def watch(progress: Any) -> None:
-        screen._pace.seen(time.monotonic(), progress.n_runs)
+        screen._pace.record(time.monotonic(), progress.n_runs)
         for line in progress.news:
             screen.note(line)
         if progress.n_rounds in (1, 2, 3) and progress.n_wanted and not progress.ended:

@@ -16,7 +16,7 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.live.connections import STALL_SECONDS, Connections
-from polarbear.live.snapshots import LEAST, Snapshots
+from polarbear.live.snapshots import MIN_INTERVAL_SECONDS, Snapshots
 from racers import drive, race_of, solve
 from typed import begun, command, prepared
 from waiting import PATIENCE, wait_until
@@ -232,7 +232,7 @@ def test_what_is_said_of_an_unreadable_store_is_said_once(store):
         store.unlink()
         wait_until(lambda: asked(address, "/data.json")[0] == 503)
         for _ in range(3):
-            time.sleep(LEAST + 0.1)
+            time.sleep(MIN_INTERVAL_SECONDS + 0.1)
             asked(address, "/data.json")
             for _ in range(20):
                 half_request(address, b"nonsense\r\n\r\n").close()
@@ -255,8 +255,8 @@ def test_it_is_made_again_only_if_there_is_something_new(tmp_path, monkeypatch):
         fits.append(seed)
         return pb.fit(rankings, seed=seed)
 
-    monkeypatch.setattr("polarbear.live.snapshots.LEAST", 0.0)
-    monkeypatch.setattr("polarbear.live.snapshots.SHARE", 1.0)
+    monkeypatch.setattr("polarbear.live.snapshots.MIN_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("polarbear.live.snapshots.MAX_CPU_SHARE", 1.0)
     path = str(tmp_path / "race.db")
     race = race_of(rules=pb.Rules(certainty=0.9, batch=(8, 8)), fit=pb.fit)
     monkeypatch.setattr("polarbear.racing.model.Model.make_fit", lambda _: counted)
@@ -304,7 +304,7 @@ def test_no_more_goes_into_it_than_it_can_afford(store, monkeypatch):
     monkeypatch.setattr("polarbear.live.snapshots.time.monotonic", clock)
     snapshots = Snapshots(str(store))
     made = []
-    monkeypatch.setattr(snapshots, "_made", lambda real=snapshots._made: made.append(1) or real())
+    monkeypatch.setattr(snapshots, "_make", lambda real=snapshots._make: made.append(1) or real())
     for _ in range(60):
         snapshots.latest()
     assert 5 <= len(made) <= 16
@@ -341,7 +341,7 @@ def test_a_store_that_goes_away_is_said_and_comes_back(store):
 def is_answered(address):
     """Whether there is an answer, and again when what was made before is too old to be one."""
     first, _, _ = asked(address, "/data.json")
-    time.sleep(LEAST + 0.2)
+    time.sleep(MIN_INTERVAL_SECONDS + 0.2)
     return (first, asked(address, "/data.json")[0]) == (200, 200)
 
 

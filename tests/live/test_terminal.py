@@ -167,7 +167,7 @@ def test_what_is_left_follows_from_the_pace_and_the_limits():
     pace, status = Pace(), status_of(3)
     assert pace.remaining(replace(status, forecast=None)) is None
     for second in range(11):
-        pace.seen(float(second), 5 * second)
+        pace.record(float(second), 5 * second)
     left = pace.remaining(status)
     assert (left.runs, left.least, left.most) == (190, 90, 890)
     assert left.seconds == pytest.approx(38)

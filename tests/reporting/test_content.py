@@ -160,7 +160,7 @@ def test_a_report_of_a_race_reads_its_store_once(tmp_path, monkeypatch):
         clock="reported",
         store=tmp_path / "race.db",
     ) as result:
-        fingerprint = history.fingerprint(result.runs)
+        fingerprint = history.hash_runs(result.runs)
         reads = []
         store = result._store
         for name in ("read", "runs"):

@@ -70,9 +70,9 @@ def _describe_model(posterior: object) -> dict[str, str] | None:
 
 def _describe_runs(runs: "Runs") -> dict[str, Any]:
     """Return the number of runs and their digest."""
-    from polarbear.reporting.history import fingerprint
+    from polarbear.reporting.history import hash_runs
 
-    return {"number": len(runs), "sha256": fingerprint(runs)}
+    return {"number": len(runs), "sha256": hash_runs(runs)}
 
 
 def _describe_source(source: str) -> dict[str, Any]:

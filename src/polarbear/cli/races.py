@@ -137,12 +137,12 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
 @contextmanager
 def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
     """Yield what shows the race: nothing, JSON lines, text lines, or a screen on a terminal."""
-    from polarbear.live.json_lines import line_writer
+    from polarbear.live.json_lines import make_line_writer
 
     if arguments.quiet:
         yield False
     elif arguments.json:
-        yield line_writer(lambda line: print(line, flush=True))
+        yield make_line_writer(lambda line: print(line, flush=True))
     elif not _is_drawable():
         yield True
     else:

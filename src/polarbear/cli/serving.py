@@ -50,18 +50,18 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 def _run_serve(arguments: argparse.Namespace) -> int:
     uvicorn = require("uvicorn", extra="serve")
-    from polarbear.live.connections import MAX_ACCEPTED, Connections, limited_protocol
-    from polarbear.live.server import HEADERS, application
+    from polarbear.live.connections import MAX_ACCEPTED, Connections, make_limited_protocol
+    from polarbear.live.server import HEADERS, make_application
     from polarbear.live.snapshots import Snapshots
 
     snapshots = Snapshots(arguments.store, title=arguments.title)
     snapshots.latest()  # raises an error here rather than in the browser
     connections = Connections()
     config = uvicorn.Config(
-        application(
+        make_application(
             snapshots, _list_allowed_hosts(arguments), connections=connections, complain=print_error
         ),
-        http=limited_protocol(connections, HEADERS),
+        http=make_limited_protocol(connections, HEADERS),
         ws="none",
         lifespan="off",
         proxy_headers=False,
@@ -104,9 +104,9 @@ def _open_socket(arguments: argparse.Namespace) -> "socket.socket":
     """Open the socket to listen on."""
     import socket
 
-    from polarbear.live.connections import Listening
+    from polarbear.live.connections import ListeningSocket
 
-    listener = Listening(socket.AF_INET, socket.SOCK_STREAM)
+    listener = ListeningSocket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((arguments.host, arguments.port))

@@ -1,1 +1,1 @@
-"""A race while it runs: in a terminal, as lines for programs, in a browser."""
+"""Show a race while it runs: in a terminal, as JSON lines for programs, in a browser."""

@@ -1,8 +1,8 @@
-"""``Connections``: how many clients a server holds at once, and for how long.
+"""``Connections``: limit the number and the idle time of the connections of a server.
 
-uvicorn gives a client all the time it wants to send a request or to read an answer, so clients that
-do neither would use up all file descriptors of the process. Here a client that stalls is dropped,
-and the oldest one that waits makes room where too many are there: a new client is always answered.
+uvicorn sets no time limit for sending a request or reading an answer, so idle clients could use up
+all file descriptors of the process. Here a connection that stalls is dropped. If there are too
+many, the oldest one that is not being answered is dropped, so a new client is always answered.
 """
 
 import asyncio
@@ -15,28 +15,28 @@ MAX_CONNECTIONS = 64
 """Connections at once. A browser opens up to six."""
 
 MAX_ACCEPTED = 64
-"""Connections accepted in one go. asyncio holds up to four times as many before the first of them
-can be dropped, and all must fit into the 1,024 file descriptors that processes commonly have."""
+"""Connections accepted in one call. asyncio holds up to four times as many before the first can be
+dropped, and all must fit into the usual limit of 1,024 file descriptors."""
 
 MAX_QUEUED = 1024
-"""Connections that the system holds until they are accepted; with a full queue clients wait 1 s."""
+"""Connections in the queue of the system; if it is full, a client tries again after 1 s."""
 
 STALL_SECONDS = 10.0
 """A connection is dropped if it sends no whole request, and reads nothing, for this long."""
 
 
-class Listening(socket.socket):
-    """A socket with a long queue, although asyncio takes one number for queue and ``accept``."""
+class ListeningSocket(socket.socket):
+    """A socket with a long queue; asyncio would use one number for queue and ``accept`` calls."""
 
     def listen(self, _backlog: int = MAX_QUEUED, /) -> None:
-        """Listen with the long queue, whatever number is passed."""
+        """Listen with a queue of ``MAX_QUEUED``; the argument is ignored."""
         super().listen(MAX_QUEUED)
 
 
 class Connections:
     """The open connections of a server, the oldest first.
 
-    Addresses of clients are the keys: they are all that an ASGI application knows of a connection.
+    They are identified by the address of the client, which an ASGI application knows.
     """
 
     def __init__(self, limit: int = MAX_CONNECTIONS, stall: float = STALL_SECONDS) -> None:
@@ -44,29 +44,29 @@ class Connections:
         self._open: dict[Any, _Connection] = {}
 
     def add(self, transport: asyncio.Transport) -> None:
-        """Watch a new connection; if there are too many, drop the oldest that can be dropped."""
+        """Add a connection; if there are too many, drop the oldest that is not being answered."""
         self._open[transport.get_extra_info("peername")] = _Connection(transport, self._stall)
         if len(self._open) > self._limit:
             next(one for one in self._open.values() if one.is_waiting()).drop()
 
     def remove(self, transport: asyncio.Transport) -> None:
-        """Forget a connection that is closed."""
-        if gone := self._open.pop(transport.get_extra_info("peername"), None):
-            gone.stop()
+        """Remove a connection that is closed."""
+        if closed := self._open.pop(transport.get_extra_info("peername"), None):
+            closed.stop()
 
     def answering(self, client: Any) -> None:
-        """Keep a connection, however long its answer takes: it has sent a whole request."""
+        """Stop the timer of a connection while its request is answered."""
         if one := self._open.get(client and tuple(client)):
             one.stop()
 
     def answered(self, client: Any) -> None:
-        """Watch a connection again: it has to read its answer, and to send the next request."""
+        """Restart the timer: the client has to read its answer and send the next request."""
         if one := self._open.get(client and tuple(client)):
             one.start()
 
 
 class _Connection:
-    """One connection, dropped by a timer unless the timer is stopped or bytes are being read."""
+    """A connection that a timer drops, unless the client reads or the timer is stopped."""
 
     def __init__(self, transport: asyncio.Transport, stall: float) -> None:
         self._transport, self._stall = transport, stall
@@ -74,7 +74,7 @@ class _Connection:
         self.start()
 
     def is_waiting(self) -> bool:
-        """Whether the client has to do something, and not the server."""
+        """Return whether the server waits for the client."""
         return self._timer is not None
 
     def start(self) -> None:
@@ -92,15 +92,15 @@ class _Connection:
         self._transport.abort()
 
     def _expire(self) -> None:
-        # A slow reader is no stalled one, as long as less is left each time.
+        # A client that reads slowly is not stalled: the number of unread bytes decreases.
         if 0 < self._transport.get_write_buffer_size() < self._unread:
             self.start()
         else:
             self.drop()
 
 
-def limited_protocol(connections: Connections, headers: dict[str, str]) -> Any:
-    """The HTTP protocol of uvicorn, which tells ``connections`` of each that comes and goes."""
+def make_limited_protocol(connections: Connections, headers: dict[str, str]) -> Any:
+    """Return the HTTP protocol class of uvicorn, with its connections in ``connections``."""
     base: Any = require("uvicorn.protocols.http.h11_impl", extra="serve").H11Protocol
 
     class Limited(base):
@@ -113,7 +113,7 @@ def limited_protocol(connections: Connections, headers: dict[str, str]) -> Any:
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
-            """Answer what is no HTTP request, which no application sees."""
+            """Answer an invalid HTTP request, which does not reach the application."""
             lines = [f"{name}: {value}" for name, value in headers.items()]
             head = ["HTTP/1.1 400 Bad Request", "Content-Type: text/plain", *lines]
             end = f"Content-Length: {len(msg)}\r\nConnection: close\r\n\r\n{msg}"

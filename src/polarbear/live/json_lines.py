@@ -1,4 +1,4 @@
-"""The status of a race for programs: a line of JSON whenever something happens."""
+"""Write the status of a race for programs: one line of JSON for each news."""
 
 import json
 import time
@@ -11,23 +11,23 @@ from polarbear.racing.status import RaceStatus
 
 
 def to_line(status: RaceStatus, pace: Pace) -> dict[str, Any]:
-    """Return what a line holds: the status, and how much remains at this pace."""
-    left = pace.remaining(status)
-    remaining = left and {name: _finite(value) for name, value in left._asdict().items()}
+    """Return the content of a line: the status, and the remaining runs and seconds."""
+    estimate = pace.remaining(status)
+    remaining = estimate and {name: _finite(value) for name, value in estimate._asdict().items()}
     return {**status.to_dict(), "remaining": remaining}
 
 
 def _finite(value: Any) -> Any:
-    """Return a value for JSON, which has no infinities: they are None."""
+    """Return the value, or None if it is infinite, which JSON does not have."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def line_writer(write: Callable[[str], object]) -> Callable[[RaceStatus], None]:
-    """Return a progress function that writes a line whenever something happens."""
+def make_line_writer(write: Callable[[str], object]) -> Callable[[RaceStatus], None]:
+    """Return a progress function that writes a line when there is news."""
     pace = Pace()
 
     def watch(status: RaceStatus) -> None:
-        pace.seen(time.monotonic(), status.n_runs)
+        pace.record(time.monotonic(), status.n_runs)
         if status.news or status.ended:
             write(json.dumps(to_line(status, pace), ensure_ascii=False, allow_nan=False))
 

@@ -1,4 +1,4 @@
-"""``Pace``: how fast a race gets on, and from that when it may be over."""
+"""``Pace``: measure the runs per second of a race, and estimate the remaining time."""
 
 from collections import deque
 from math import inf, isfinite
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from polarbear.racing.status import RaceStatus
 
-WINDOW = 600.0
-"""Seconds over which the pace is measured: races get slower as runs get longer."""
+WINDOW_SECONDS = 600.0
+"""The time over which the pace is measured: races become slower as runs become longer."""
 
 
 class Remaining(NamedTuple):
-    """What is expected to be left: runs with an interval, and seconds for the middle of it.
+    """The expected number of remaining runs with its interval, and the seconds that it takes.
 
-    ``limit``: what will end the race before it is settled, if anything will.
+    ``limit``: the limit that will end the race before it is settled, if any.
     """
 
     runs: float
@@ -24,41 +24,44 @@ class Remaining(NamedTuple):
 
 
 class Pace:
-    """Counts runs against the clock.
+    """Measures the number of runs per second.
 
     Examples
     --------
     >>> pace = Pace()
-    >>> pace.seen(0.0, 100), pace.seen(10.0, 150)
+    >>> pace.record(0.0, 100), pace.record(10.0, 150)
     (None, None)
     >>> pace.per_second
     5.0
     """
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
+        self._records: deque[tuple[float, int]] = deque()
 
-    def seen(self, now: float, runs: int) -> None:
-        """Take the present number of runs."""
-        if not self._seen or now - self._seen[-1][0] >= 1.0:
-            self._seen.append((now, runs))
-        while self._seen[-1][0] - self._seen[1 if len(self._seen) > 1 else 0][0] > WINDOW:
-            self._seen.popleft()
+    def record(self, now: float, runs: int) -> None:
+        """Record the present number of runs."""
+        if not self._records or now - self._records[-1][0] >= 1.0:
+            self._records.append((now, runs))
+        while (
+            self._records[-1][0] - self._records[1 if len(self._records) > 1 else 0][0]
+            > WINDOW_SECONDS
+        ):
+            self._records.popleft()
 
     @property
     def per_second(self) -> float:
-        """Runs per second, lately."""
-        if not self._seen:
+        """The number of runs per second within the last ``WINDOW_SECONDS``."""
+        if not self._records:
             return 0.0
-        (start, few), (end, many) = self._seen[0], self._seen[-1]
-        return (many - few) / (end - start) if end > start else 0.0
+        (start, n_start), (end, n_end) = self._records[0], self._records[-1]
+        return (n_end - n_start) / (end - start) if end > start else 0.0
 
     def remaining(self, status: RaceStatus) -> Remaining | None:
-        """Return how much is left; None if that cannot be told."""
+        """Return the remaining runs and seconds; None without a forecast or an open pair."""
         if status.forecast is None or not status.n_open_pairs:
             return None
-        done = status.n_since_decision
-        least, runs, most = (max(runs - done, 0.0) for runs in status.forecast.runs)
+        n_done = status.n_since_decision
+        least, runs, most = (max(runs - n_done, 0.0) for runs in status.forecast.runs)
         limit = None
         if (
             status.n_unused_instances is not None
@@ -67,18 +70,18 @@ class Pace:
             limit = "instances"
         allowed = status.rules.max_runs
         if allowed is not None:
-            left = allowed - status.spent.runs + status.n_wanted
-            limit = "max_runs" if left < runs else limit
-            least, runs, most = (min(value, left) for value in (least, runs, most))
+            affordable = allowed - status.spent.runs + status.n_wanted
+            limit = "max_runs" if affordable < runs else limit
+            least, runs, most = (min(value, affordable) for value in (least, runs, most))
         speed = self.per_second
         seconds = runs / speed if speed and isfinite(runs) else None
         return Remaining(runs, least, most, seconds, limit)
 
 
-def duration(seconds: float) -> str:
-    """A time span as people say it.
+def format_seconds(seconds: float) -> str:
+    """Return a duration in its two largest units.
 
-    >>> duration(7), duration(95), duration(5000), duration(200_000)
+    >>> format_seconds(7), format_seconds(95), format_seconds(5000), format_seconds(200_000)
     ('7 s', '1 min 35 s', '1 h 23 min', '2 d 7 h')
     """
     if not seconds < inf:

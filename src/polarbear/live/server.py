@@ -1,8 +1,8 @@
-"""``application``: the report of a store for browsers, read-only.
+"""``make_application``: serve the report of a store to browsers, read-only.
 
-Nothing that is asked for has parameters, nothing is written, and nothing in a store is run. Whoever
-asks must name this server by a name it knows: else a page elsewhere could let its own name point
-here, and read what is served (DNS rebinding).
+Requests have no parameters, nothing is written, and nothing from a store is executed. A request
+must name the server by one of the given hosts. Otherwise a foreign web page could map its own name
+to this address and read the report (DNS rebinding).
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from polarbear.live.connections import Connections
 from polarbear.live.snapshots import Snapshots
 
 HEADERS = {
-    # Of the page itself, its own policy says more: no script but its own, and nobody else is asked.
+    # The page has a stricter policy of its own: only its own script, and no other server.
     "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -25,17 +25,17 @@ HEADERS = {
 }
 
 
-def application(
+def make_application(
     snapshots: Snapshots,
     hosts: Iterable[str],
     *,
     connections: Connections | None = None,
     complain: Callable[[str], object] = print,
 ) -> Any:
-    """The pages ``/`` and ``/data.json``, as an ASGI application.
+    """Return an ASGI application with the pages ``/`` and ``/data.json``.
 
-    A store that cannot be read is said to ``complain``, once, and to browsers without the place of
-    the store. ``connections`` are told which of them are waiting for an answer.
+    If the store cannot be read, ``complain`` is called once for each reason. Browsers get a message
+    without the path of the store. ``connections`` are those of the server.
     """
     starlette = require("starlette.applications", extra="serve")
     responses = require("starlette.responses", extra="serve")
@@ -48,14 +48,14 @@ def application(
         nonlocal last_problem
         try:
             snapshot = await threads.run_in_threadpool(snapshots.latest)
-        except Exception as error:  # a browser asks again and again: say it once
+        except Exception as error:  # browsers repeat their request: report the same problem once
             expected = isinstance(error, PolarBearError)
             problem = str(error) if expected else "".join(format_exception(error))
             if problem != last_problem:
                 complain(problem)
             last_problem = problem
-            says = f"{snapshots.name} cannot be read; the terminal of `polarbear serve` says why"
-            return responses.PlainTextResponse(says, status_code=503)
+            message = f"{snapshots.name} cannot be read; the terminal of `polarbear serve` says why"
+            return responses.PlainTextResponse(message, status_code=503)
         last_problem = ""
         return responses.Response(getattr(snapshot, field), media_type=media_type)
 
@@ -68,22 +68,22 @@ def application(
     async def icon(_: Any) -> Any:
         return responses.Response(status_code=204)
 
-    made = starlette.Starlette(
+    application = starlette.Starlette(
         routes=[
             routing.Route("/", page),
             routing.Route("/data.json", data),
             routing.Route("/favicon.ico", icon),
         ],
     )
-    made.add_middleware(trusted, allowed_hosts=[*hosts], www_redirect=False)
-    return _with_headers(made, connections or Connections())
+    application.add_middleware(trusted, allowed_hosts=[*hosts], www_redirect=False)
+    return _with_headers(application, connections or Connections())
 
 
 def _with_headers(application: Any, connections: Connections) -> Any:
-    """The same application, with our headers on all of its answers, errors included."""
+    """Return the application with ``HEADERS`` on all of its answers, including errors."""
     headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
-    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+    async def application_with_headers(scope: Any, receive: Any, send: Any) -> None:
         client = scope.get("client")
 
         async def send_with_headers(message: Any) -> None:
@@ -95,4 +95,4 @@ def _with_headers(application: Any, connections: Connections) -> Any:
         connections.answering(client)
         await application(scope, receive, send_with_headers)
 
-    return wrapped
+    return application_with_headers

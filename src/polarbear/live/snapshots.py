@@ -1,4 +1,4 @@
-"""``Snapshots``: the report of a race from its store, made anew when there is something new."""
+"""``Snapshots``: the latest report of a store, made again when the store has new events."""
 
 import json
 import threading
@@ -17,16 +17,16 @@ from polarbear.reporting.page import render_document
 from polarbear.store.opening import open_store
 from polarbear.store.postgres import DEFAULT_RACE
 
-LEAST = 1.0
-"""Seconds between two looks at the store."""
+MIN_INTERVAL_SECONDS = 1.0
+"""The least time between two readings of the store."""
 
-SHARE = 0.2
-"""Of one core, so much may go into making reports: the race is to have the rest."""
+MAX_CPU_SHARE = 0.2
+"""The share of one core that reports may use; the rest is for the race."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A race after a number of events: the data of the report, and the page itself."""
+    """A report after a number of events: its data, and its page."""
 
     events: int
     data: bytes
@@ -34,11 +34,11 @@ class Snapshot:
 
 
 class Snapshots:
-    """The latest report of a store that somebody else writes; for any number of threads.
+    """The latest report of a store that another process writes; safe for several threads.
 
-    1. The store is opened for reading, looked at, and closed again: nobody waits for this.
-    2. A posterior is made when the race has decided something, and else kept.
-    3. What took long to make is not made again soon, so that no more than ``SHARE`` goes into it.
+    1. The store is opened for reading and closed again, which does not block its writer.
+    2. The posterior is fitted again only after a new decision of the race.
+    3. The interval grows with the time that a report takes: at most ``MAX_CPU_SHARE`` is used.
     """
 
     def __init__(self, store: str, *, title: str | None = None) -> None:
@@ -51,25 +51,26 @@ class Snapshots:
 
     @property
     def name(self) -> str:
-        """What people call the store: browsers need not know where it is."""
-        return _short(self._store)
+        """The name of the store without its path, which browsers need not know."""
+        return _name_of_store(self._store)
 
     def latest(self) -> Snapshot:
-        """The report as of now, or as of a moment ago; an error if the store cannot be read."""
+        """Return the latest report; raise an error if the store cannot be read."""
         last = self._last
         if last is not None and time.monotonic() < self._next:
             return last
-        # Whoever comes while it is made takes the one before; the first ones have to wait.
+        # While a report is made, other threads get the previous one; only for the first they wait.
         if not self._making.acquire(blocking=last is None):
             return last or self.latest()
         try:
             if self._last is None or time.monotonic() >= self._next:
-                self._last = self._made()
+                self._last = self._make()
             return self._last
         finally:
             self._making.release()
 
-    def _made(self) -> Snapshot:
+    def _make(self) -> Snapshot:
+        """Return a new report, or the last one if the store has no new events."""
         start = time.monotonic()
         try:
             with open_store(self._store, read_only=True) as store:
@@ -83,22 +84,22 @@ class Snapshots:
             return Snapshot(events, data, render_document(content, live=True).encode())
         finally:
             end = time.monotonic()
-            self._next = end + max(LEAST, (end - start) * (1 / SHARE - 1))
+            self._next = end + max(MIN_INTERVAL_SECONDS, (end - start) * (1 / MAX_CPU_SHARE - 1))
 
     def _fit(self, rankings: Rankings, /, *, seed: int) -> Posterior:
-        """As the race fits; a seed stands for a round, so the same is not fitted twice."""
+        """Fit as the race does, once for each round: every round has a seed of its own."""
         key = (seed, rankings.algorithms)
         if self._fitted is None or self._fitted[0] != key:
             self._fitted = key, self._model.make_fit()(rankings, seed=seed)
         return self._fitted[1]
 
 
-def _short(name: str) -> str:
-    """The name of a store without its place, user and password.
+def _name_of_store(name: str) -> str:
+    """Return the name of a store without its path, user and password.
 
-    >>> _short("/home/ann/night.db"), _short("postgresql://host/races#night")
+    >>> _name_of_store("/home/ann/night.db"), _name_of_store("postgresql://host/races#night")
     ('night.db', 'night')
-    >>> _short("postgresql://ann:secret@host/races")
+    >>> _name_of_store("postgresql://ann:secret@host/races")
     'polarbear'
     """
     return unquote(urlsplit(name).fragment) or DEFAULT_RACE if "://" in name else Path(name).name

@@ -1,7 +1,7 @@
-"""``Screen``: a race in a terminal, drawn anew when something happens or the window changes.
+"""``Screen``: show a race in a terminal, drawn again for each status and each change of size.
 
-Nothing here has a thread of its own: a race forks, and threads and forks do not go together. The
-race calls several times a second, and the system calls when the window changes.
+There is no thread, because a race forks, and threads and forks do not go together. The race calls
+the screen several times a second, and a signal calls it when the size of the window changes.
 """
 
 import signal
@@ -13,10 +13,10 @@ from typing import Any, Self
 
 from polarbear._text import escape_text, format_count, format_list, format_unit
 from polarbear.errors import require
-from polarbear.live.pace import Pace, Remaining, duration
+from polarbear.live.pace import Pace, Remaining, format_seconds
 from polarbear.racing.status import RaceStatus
 
-EVENTS = 100
+MAX_NEWS = 100
 """The number of news lines kept; as many are shown as there is space for."""
 
 KINDS = (
@@ -29,29 +29,29 @@ MARKS, PLAIN = (
     dict(zip(KINDS, "●◆◆◆◇◇·✗✗-", strict=True)),
     dict(zip(KINDS, "*+++==.xx-", strict=True)),
 )
-"""The mark of each kind, for terminals of any age."""
+"""The mark of each kind, for terminals with and without Unicode."""
 
 STYLES = {
     kind: "bold cyan" if k == 0 else "bold green" if k < KINDS.index("not chosen") else "dim"
     for k, kind in enumerate(KINDS)
 }
 
-LABEL = 12
-"""Columns before the text of a fact or an event."""
+LABEL_WIDTH = 12
+"""The columns of the label before a fact or a news line."""
 
-ROOMY = 20
-"""The least height in lines at which some may be empty."""
+MIN_HEIGHT_FOR_BLANKS = 20
+"""The least height in lines at which there are empty lines."""
 
 
 class Screen:
-    """Shows a race in the terminal: a context, called with each status of the race.
+    """Shows a race in the terminal: a context manager, called with each status of the race.
 
     Parameters
     ----------
     title
-        What is raced.
+        The name of the race.
     hint
-        How to stop, and what else one can do meanwhile.
+        The last line: how to stop the race, and other commands.
     console
         Where to draw, if not on standard error.
     """
@@ -61,16 +61,16 @@ class Screen:
         self._text = require("rich.text", extra="live").Text
         self._table = require("rich.table", extra="live").Table
         self._group = require("rich.console", extra="live").Group
-        made = require("rich.console", extra="live").Console
-        self._console = made(stderr=True) if console is None else console
+        make_console = require("rich.console", extra="live").Console
+        self._console = make_console(stderr=True) if console is None else console
         self._title, self._hint = title, hint
         self._pace = Pace()
         self._start = time.monotonic()
-        self._events: deque[tuple[str, str]] = deque(maxlen=EVENTS)
+        self._news: deque[tuple[str, str]] = deque(maxlen=MAX_NEWS)
         self._last: RaceStatus | None = None
         self._warnings: dict[str, tuple[Any, ...]] = {}
         self._drawing = False
-        self._before: Any = None
+        self._previous_handler: Any = None
 
     def __enter__(self) -> Self:
         self._live = self._live_module.Live(
@@ -78,10 +78,10 @@ class Screen:
         )
         self._live.start()
         if hasattr(signal, "SIGWINCH"):  # not on Windows
-            self._before = signal.signal(signal.SIGWINCH, self._resized)
-        self._caught = warnings.catch_warnings()
-        self._caught.__enter__()
-        warnings.showwarning = self._warned
+            self._previous_handler = signal.signal(signal.SIGWINCH, self._on_resize)
+        self._warning_filter = warnings.catch_warnings()
+        self._warning_filter.__enter__()
+        warnings.showwarning = self._on_warning
         return self
 
     def __exit__(
@@ -90,32 +90,32 @@ class Screen:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._caught.__exit__(kind, error, trace)
+        self._warning_filter.__exit__(kind, error, trace)
         if hasattr(signal, "SIGWINCH"):
-            signal.signal(signal.SIGWINCH, self._before)
+            signal.signal(signal.SIGWINCH, self._previous_handler)
         self._live.stop()
-        for told in self._warnings.values():  # they are gone with the screen
-            warnings.showwarning(*told)
+        for warning in self._warnings.values():  # they vanished with the screen
+            warnings.showwarning(*warning)
 
     def __call__(self, status: RaceStatus) -> None:
-        """Show this."""
-        self._pace.seen(time.monotonic(), status.n_runs)
+        """Show a status."""
+        self._pace.record(time.monotonic(), status.n_runs)
         for line in status.news:
             self.note(line)
         self._last = status
         self._draw()
 
     def note(self, line: str) -> None:
-        """Something happened."""
-        self._events.append((time.strftime("%H:%M:%S"), escape_text(line)))
+        """Add a line of news with the time of day."""
+        self._news.append((time.strftime("%H:%M:%S"), escape_text(line)))
 
-    def _warned(self, message: Any, *more: Any) -> None:
+    def _on_warning(self, message: Any, *more: Any) -> None:
         if str(message) not in self._warnings:
             self._warnings[str(message)] = (message, *more)
             self.note(str(message))
 
-    def _resized(self, _signal: int, _frame: FrameType | None) -> None:
-        # In the middle of drawing: what is being drawn is the old size, and is drawn again at once.
+    def _on_resize(self, _signal: int, _frame: FrameType | None) -> None:
+        # A picture that is being drawn has the old size; ``_draw`` itself draws it again.
         if not self._drawing:
             self._draw()
 
@@ -130,17 +130,15 @@ class Screen:
         finally:
             self._drawing = False
 
-    # What is drawn
-
     def picture(self, status: RaceStatus, height: int) -> Any:
-        """Everything in a number of lines: algorithms first, then the latest news."""
+        """Return the picture of a status in a number of lines: algorithms, facts, latest news."""
         rows = self._rows(status)
-        room = height - 3  # without the first line, that of columns, and the last
-        facts = self._facts(status, room)
-        blank = [self._text("")] if height >= ROOMY else []
-        free = room - len(facts) - 3 * len(blank)
+        n_lines = height - 3  # without the first line, the header of the table, and the last line
+        facts = self._facts(status, n_lines)
+        blank = [self._text("")] if height >= MIN_HEIGHT_FOR_BLANKS else []
+        free = n_lines - len(facts) - 3 * len(blank)
         most = max(min(len(rows), max(free - 3, free // 2 + 1)), 1)
-        events = self._latest(free - most)
+        news = self._latest_news(free - most)
         lines = [
             self._head(status),
             *blank,
@@ -148,7 +146,7 @@ class Screen:
             *blank,
             *facts,
             *blank,
-            *events,
+            *news,
             self._line(self._hint, "dim"),
         ]
         return self._group(*lines)
@@ -157,18 +155,18 @@ class Screen:
         head = self._line()
         head.append(f"polarbear {escape_text(self._title)}", style="bold")
         head.append(f"  round {status.n_rounds + 1}" if not status.ended else "  ended")
-        head.append(f"  {duration(time.monotonic() - self._start)}", style="dim")
+        head.append(f"  {format_seconds(time.monotonic() - self._start)}", style="dim")
         return head
 
     def _algorithms(self, status: RaceStatus, rows: list[tuple[str, str, str]], most: int) -> Any:
-        """A line for each, those that still race first; the last line tells of those left out."""
+        """Return the table of algorithms, candidates first; its last line counts the others."""
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
         for name in ("algorithm", "status"):
             table.add_column(name, overflow="ellipsis", header_style="dim")
         for name in ("runs", "asked for"):
             table.add_column(name, justify="right", no_wrap=True, header_style="dim")
-        kept = rows if len(rows) <= most else rows[: most - 1]
-        for name, words, style in kept:
+        shown = rows if len(rows) <= most else rows[: most - 1]
+        for name, words, style in shown:
             wanted = status.wanted.get(name, 0)
             table.add_row(
                 self._line(escape_text(name), style),
@@ -176,105 +174,114 @@ class Screen:
                 self._text(f"{status.runs.get(name, 0):,}", style=style),
                 self._text(f"{wanted:,}" if wanted else "", style=style),
             )
-        if len(kept) < len(rows):
-            table.add_row(self._line(f"and {len(rows) - len(kept)} more", "dim"))
+        if len(shown) < len(rows):
+            table.add_row(self._line(f"and {len(rows) - len(shown)} more", "dim"))
         return table
 
     def _line(self, text: str = "", style: str = "") -> Any:
-        """Text that is cut and not wrapped: a line is a line."""
+        """Return a text that is cut at the width of the window, not wrapped."""
         return self._text(text, style=style, no_wrap=True, overflow="ellipsis")
 
     def _rows(self, status: RaceStatus) -> list[tuple[str, str, str]]:
-        """Name, status, style: candidates, then eliminated ones with the latest first."""
+        """Return name, status and style of the candidates, then of the eliminated, latest first."""
         marks = MARKS if self._console.encoding.startswith("utf") else PLAIN
-        latest_out = [one for one in reversed(status.statuses) if not one.is_candidate]
+        others = [one for one in reversed(status.statuses) if not one.is_candidate]
         candidates = [one for one in status.statuses if one.is_candidate]
-        ordered = sorted([*candidates, *latest_out], key=lambda one: KINDS.index(one.status))
+        ordered = sorted([*candidates, *others], key=lambda one: KINDS.index(one.status))
         return [
             (one.algorithm, f"{marks[one.status]} {one.brief()}", STYLES[one.status])
             for one in ordered
         ]
 
-    def _facts(self, status: RaceStatus, room: int) -> list[Any]:
-        """What is known of the race as a whole: long lines are wrapped if there is room for it."""
+    def _facts(self, status: RaceStatus, n_lines: int) -> list[Any]:
+        """Return facts about the race; long lines are wrapped if half of the lines are enough."""
         facts = {
             "Pareto set": format_list([escape_text(name) for name in status.pareto]),
             "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",
             "runs": f"{status.n_runs:,} made, {status.n_wanted:,} asked for and not in yet",
-            "to go": _to_go(self._pace.remaining(status), status),
-            "spent": _spent(status),
+            "to go": _describe_remaining(self._pace.remaining(status), status),
+            "spent": _describe_spent(status),
         }
-        wrapped = [line for fact in facts.items() for line in self._wrapped(*fact)]
-        if len(wrapped) <= room // 2:
+        wrapped = [line for fact in facts.items() for line in self._wrap(*fact)]
+        if len(wrapped) <= n_lines // 2:
             return wrapped
-        return [self._labelled(*fact) for fact in facts.items()][-max(room - 2, 1) :]
+        return [self._labelled(*fact) for fact in facts.items()][-max(n_lines - 2, 1) :]
 
-    def _latest(self, room: int) -> list[Any]:
-        """The last events, whole, as far as there is room; of a long one its start."""
+    def _latest_news(self, n_lines: int) -> list[Any]:
+        """Return the latest news in a number of lines; a message that is too long is cut."""
         lines: list[Any] = []
-        for event in reversed(self._events if room > 0 else ()):
-            more = self._wrapped(*event)
-            if lines and len(lines) + len(more) > room:
+        for entry in reversed(self._news if n_lines > 0 else ()):
+            wrapped = self._wrap(*entry)
+            if lines and len(lines) + len(wrapped) > n_lines:
                 break
-            lines = [*more, *lines]
-        if len(lines) > room:
-            lines[room - 1].append(" ...")
-        return lines[: max(room, 0)]
+            lines = [*wrapped, *lines]
+        if len(lines) > n_lines:
+            lines[n_lines - 1].append(" ...")
+        return lines[: max(n_lines, 0)]
 
-    def _wrapped(self, label: str, text: str) -> list[Any]:
-        """A text of one or more lines, with its label before the first."""
-        width = max(self._console.width - LABEL, 1)
+    def _wrap(self, label: str, text: str) -> list[Any]:
+        """Return a text in lines of the width of the window, with a label before the first."""
+        width = max(self._console.width - LABEL_WIDTH, 1)
         lines = self._text(text).wrap(self._console, width)
         labels = [label, *[""] * (len(lines) - 1)]
         return [self._labelled(*line) for line in zip(labels, lines, strict=True)]
 
     def _labelled(self, label: str, text: Any) -> Any:
-        """A text that is cut and not wrapped, with its label."""
+        """Return a text with its label, cut at the width of the window."""
         line = self._line()
-        line.append(f"{label:<{LABEL}}", style="dim")
+        line.append(f"{label:<{LABEL_WIDTH}}", style="dim")
         line.append(text)
         return line
 
 
-def _to_go(left: Remaining | None, status: RaceStatus) -> str:
+def _describe_remaining(remaining: Remaining | None, status: RaceStatus) -> str:
+    """Return how many runs, and how much time, the race is expected to take."""
     if status.ended and status.n_open_pairs:
         return f"the race ended ({status.ended}) before all pairs were settled"
     if status.ended or not status.n_open_pairs:
         return "nothing" if status.ended else "the last runs of this round"
-    if left is None:
+    if remaining is None:
         return "that can be told after the first rounds"
-    when = "" if left.seconds is None else f", about {duration(left.seconds)} at this pace"
-    if left.limit == "max_runs":
-        return f"{_many(left.runs)} runs{when}, until max_runs; more would settle more"
-    runs = f"about {_many(left.runs)} runs ({_many(left.least)} to {_many(left.most)})"
-    few = "; there may be too few instances to settle it" if left.limit else ""
+    when = (
+        ""
+        if remaining.seconds is None
+        else f", about {format_seconds(remaining.seconds)} at this pace"
+    )
+    if remaining.limit == "max_runs":
+        return f"{_format_runs(remaining.runs)} runs{when}, until max_runs; more would settle more"
+    interval = f"{_format_runs(remaining.least)} to {_format_runs(remaining.most)}"
+    runs = f"about {_format_runs(remaining.runs)} runs ({interval})"
+    few = "; there may be too few instances to settle it" if remaining.limit else ""
     return f"{runs}{when}{few}"
 
 
-def _many(number: float) -> str:
+def _format_runs(number: float) -> str:
     return f"{number:,.0f}" if number < 1e9 else "endlessly many"
 
 
-def _spent(status: RaceStatus) -> str:
+def _describe_spent(status: RaceStatus) -> str:
     unit = f" {format_unit(status.clock, 'time')}"
     rules, spent = status.rules, status.spent
-    parts = [_of(spent.runs, rules.max_runs, " runs"), _of(spent.time, rules.max_time, unit)]
+    parts = [
+        _format_share(spent.runs, rules.max_runs, " runs"),
+        _format_share(spent.time, rules.max_time, unit),
+    ]
     if isinstance(rules.deadline, float):
-        parts.append(f"{duration(max(rules.deadline - time.time(), 0))} until the deadline")
+        parts.append(f"{format_seconds(max(rules.deadline - time.time(), 0))} until the deadline")
     return ", ".join(parts)
 
 
-def _of(value: float, limit: float | None, unit: str) -> str:
+def _format_share(value: float, limit: float | None, unit: str) -> str:
     if limit is None:
-        return f"{_number(value)}{unit}"
+        return f"{_format_number(value)}{unit}"
     share = f"{100 * value / limit if limit else 100:.0f} %"
-    return f"{_number(value)} of {_number(limit)}{unit} ({share})"
+    return f"{_format_number(value)} of {_format_number(limit)}{unit} ({share})"
 
 
-def _number(value: float) -> str:
-    """With three digits after the point at most.
+def _format_number(value: float) -> str:
+    """Return a number in at most five digits, or with thousands separators.
 
-    >>> _number(1e6), _number(12.3456), _number(0.0123)
+    >>> _format_number(1e6), _format_number(12.3456), _format_number(0.0123)
     ('1,000,000', '12.346', '0.0123')
     """
     return f"{value:,.0f}" if value >= 1000 else f"{value:.5g}"

@@ -31,7 +31,7 @@ from polarbear.plots.arguments import (
 )
 from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
-from polarbear.reporting.history import describe_end, history, origin
+from polarbear.reporting.history import describe_end, describe_origin, describe_race
 from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
@@ -92,7 +92,7 @@ def make_document(
     names += [name for name in cast.names if name not in names]
     provenance_lines = {
         **_describe_origin(posterior, certainty),
-        **(origin(racing) if racing else {}),
+        **(describe_origin(racing) if racing else {}),
         **(provenance or {}),
     }
     content: dict[str, Any] = {
@@ -107,7 +107,7 @@ def make_document(
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _collect_styles(names, cast),
         "verdict": _collect_verdict(posterior, racing, certainty, names),
-        "race": history(racing, names, refits) if racing else None,
+        "race": describe_race(racing, names, refits) if racing else None,
         "ended": get_race(racing).ended if racing else None,
         "provenance": provenance_lines,
         **(_collect_ratings(posterior, certainty) if posterior else {}),

@@ -1,4 +1,4 @@
-"""How a race went, as data for the page."""
+"""Describe the history of a race as data for the page of a report."""
 
 import hashlib
 import json
@@ -20,23 +20,23 @@ from polarbear.racing.status import RaceStatus
 from polarbear.reporting.packing import pack_array
 
 
-def history(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]:
-    """Rounds, who was out when, and what was spent on whom; algorithms as places in ``names``.
+def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]:
+    """Return rounds, eliminations and costs of a race; algorithms are positions in ``names``.
 
-    ``refits``: of so many rounds the posterior is made again, to say how close anybody was to being
-    dominated; of none, nothing is said about it.
+    ``refits``: the number of rounds whose posterior is fitted again, to show the probability that
+    each algorithm is dominated. With 0 it is not shown.
     """
-    found = evolution_data(source, refits=refits)
+    evolution = evolution_data(source, refits=refits)
     code = {name: k for k, name in enumerate(names)}
-    order = [found.cast.names.index(name) for name in names]
+    order = [evolution.cast.names.index(name) for name in names]
     return {
-        "facts": _facts(source),
+        "facts": _describe_status(source),
         "rounds": {
-            "instances": found.instances.tolist(),
-            "runs": found.runs.tolist(),
-            "share": found.share.round(5).tolist(),
+            "instances": evolution.instances.tolist(),
+            "runs": evolution.runs.tolist(),
+            "share": evolution.share.round(5).tolist(),
         },
-        "dominance": pack_array(found.dominance[:, order]) if refits else None,
+        "dominance": pack_array(evolution.dominance[:, order]) if refits else None,
         "out": [
             {
                 "round": event.round + 1,
@@ -49,49 +49,50 @@ def history(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]
             if isinstance(event, Decided)
             for one in event.eliminated
         ],
-        "settled": _settled(found.resolved[:, order]),
+        "settled": _find_settled_rounds(evolution.resolved[:, order]),
         "removed": [
             {"algorithm": code[event.algorithm], "why": event.why}
             for event in source.events
             if isinstance(event, Removed)
         ],
-        "allocation": _allocation(source, code),
+        "allocation": _describe_allocation(source, code),
     }
 
 
-def _settled(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, int]]:
-    """From which round on it is known of an algorithm, for good, that it belongs."""
-    found: list[dict[str, int]] = []
+def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, int]]:
+    """Return the round from which on each algorithm is settled until the end, if it is."""
+    settled: list[dict[str, int]] = []
     for k, column in enumerate(resolved.T if len(resolved) else []):
         if column[-1]:
-            before = np.flatnonzero(~column)
-            found.append({"round": int(before[-1]) + 2 if len(before) else 1, "algorithm": k})
-    return found
+            unsettled = np.flatnonzero(~column)
+            first = int(unsettled[-1]) + 2 if len(unsettled) else 1
+            settled.append({"round": first, "algorithm": k})
+    return settled
 
 
-def _allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
-    """What the race has spent on each algorithm: all runs it asked for, also those made again."""
+def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
+    """Return the cost of each algorithm: all of its runs, including retries and extensions."""
     runs: dict[str, int] = defaultdict(int)
     time: dict[str, float] = defaultdict(float)
     for event in source.events:
         if isinstance(event, Told):
             runs[event.run.algorithm] += 1
             time[event.run.algorithm] += event.run.until
-    known = allocation_data(source)
+    allocation = allocation_data(source)
     return [
         {
             "algorithm": code[name],
             "runs": runs[name],
-            "instances": int(known.instances[k, 0]),
+            "instances": int(allocation.instances[k, 0]),
             "time": time[name],
         }
-        for k, name in enumerate(known.cast.names)
+        for k, name in enumerate(allocation.cast.names)
         if runs[name]
     ]
 
 
-def _facts(source: RaceSource) -> dict[str, str]:
-    """Return where the race stands, as labels and texts of the page."""
+def _describe_status(source: RaceSource) -> dict[str, str]:
+    """Return the status of the race as labels and texts of the page."""
     race = get_race(source)
     status = race.status
     facts = {"stands": describe_end(status), "racing": format_list(status.pareto, limit=30)}
@@ -105,18 +106,20 @@ def _facts(source: RaceSource) -> dict[str, str]:
         facts["saved"] = f"{round(100 * source.saved)} % of the time"
     else:
         facts["spent"] = status.describe_spent()
-    again = status.n_runs - len(source.runs)
-    if again:
+    n_repeated = status.n_runs - len(source.runs)
+    if n_repeated:
         facts["made again"] = (
-            f"{format_count(again, 'run')}, for longer or after a failure: of these only the last "
-            "counts"
+            f"{format_count(n_repeated, 'run')}, for longer or after a failure: of these only the "
+            "last counts"
         )
     if status.n_rounds:
         instances = format_count(status.n_instances, "instance")
         facts["rounds"] = f"{format_count(status.n_rounds, 'round')} on {instances}"
         if race.posterior and race.posterior.instances < status.n_instances:
             rest = format_count(race.posterior.instances, "instance")
-            facts["ratings"] = f"of those who are racing, from the {rest} they have run on"
+            facts["ratings"] = (
+                f"of the algorithms that are racing, from the {rest} they have run on"
+            )
     for name, why in status.failures.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if status.n_wanted and not status.ended:
@@ -124,14 +127,14 @@ def _facts(source: RaceSource) -> dict[str, str]:
     if status.n_open_pairs and status.n_rounds:
         n = len(status.pareto)
         pairs = format_count(n * (n - 1) // 2, "pair")
-        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of those who are racing"
+        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of algorithms that are racing"
         if status.forecast is not None:
             facts["to go"] = status.describe_forecast()
     return facts
 
 
 def describe_end(status: RaceStatus) -> str:
-    """Return whether the race is over, and why."""
+    """Return whether the race has ended, and why."""
     if status.n_rounds and status.resolved:
         return "resolved: the relation of every pair is known"
     if status.ended not in (None, "resolved"):
@@ -139,31 +142,31 @@ def describe_end(status: RaceStatus) -> str:
     return "under way" if status.n_rounds else "nothing is decided yet"
 
 
-def origin(source: RaceSource) -> dict[str, str]:
-    """What the race was given, and a fingerprint of what was found."""
+def describe_origin(source: RaceSource) -> dict[str, str]:
+    """Return the rules and the seed of a race, and a hash of its runs."""
     race = get_race(source)
     return {
-        "rules": _said(race.rules),
+        "rules": _describe_rules(race.rules),
         "seed": str(race.state.seed),
         "direction": race.state.direction,
-        "runs (SHA-256)": fingerprint(source.runs),
+        "runs (SHA-256)": hash_runs(source.runs),
     }
 
 
-def _said(rules: Rules) -> str:
-    """Rules as one would write them: what differs from the usual."""
-    usual = Rules()
-    said = [
+def _describe_rules(rules: Rules) -> str:
+    """Return rules as Python code, with the fields that differ from their defaults."""
+    defaults = Rules()
+    arguments = [
         f"{field.name}={getattr(rules, field.name)!r}"
         for field in fields(rules)
-        if getattr(rules, field.name) != getattr(usual, field.name)
+        if getattr(rules, field.name) != getattr(defaults, field.name)
     ]
-    return f"Rules({', '.join(said)})"
+    return f"Rules({', '.join(arguments)})"
 
 
-def fingerprint(runs: Runs) -> str:
-    """The same for the same runs, in whatever order they came."""
-    found = hashlib.sha256(json.dumps([runs.algorithms, runs.instances, runs.direction]).encode())
+def hash_runs(runs: Runs) -> str:
+    """Return the SHA-256 of the runs in hexadecimal digits."""
+    digest = hashlib.sha256(json.dumps([runs.algorithms, runs.instances, runs.direction]).encode())
     for array in (runs.algorithm, runs.instance, runs.until, runs.offset, runs.time, runs.value):
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
