@@ -29,7 +29,7 @@ def judged(wins, losses):
     return judge_against_baseline(outcomes(wins, losses), 0, 0.95, 0.05)[0][1]
 
 
-def test_what_passes_and_what_fails():
+def test_pass_and_fail():
     assert judged([400, 400], [380, 380]) == "passed"
     assert judged([400, 10], [380, 10]) == "undecided"
     assert judged([400, 20], [380, 80]) == "failed"
@@ -41,7 +41,7 @@ def test_what_passes_and_what_fails():
     ("p", "wrong"),
     [([0.45 - 1e-9, 0.6], "passed"), ([0.45, 0.45, 0.45], "failed"), ([0.5, 0.45], "failed")],
 )
-def test_wrong_answers_are_as_rare_as_stated_at_the_tolerance(p, wrong):
+def test_error_rates_at_the_tolerance(p, wrong):
     """New versions that win with these probabilities, looked at after every 8 instances."""
     rng, races, n = np.random.default_rng(0), 400, 0
     matrix = np.zeros((len(p), races + 1, races + 1))
@@ -88,12 +88,12 @@ def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, ans
     command += ["--reuse", "5", "--quiet", "--markdown", str(tmp_path / "summary.md")]
     command = [word.replace("\\\\", "\\") for word in command]
     assert main([*command, "--json"]) == code
-    said = json.loads(capsys.readouterr().out)
-    assert said["answer"] == answer
+    output = json.loads(capsys.readouterr().out)
+    assert output["answer"] == answer
     assert f"**{answer}**" in (tmp_path / "summary.md").read_text()
 
 
-def test_a_gate_that_cannot_run_is_no_answer(tmp_path, capsys):
+def test_a_gate_that_cannot_run_has_another_exit_code(tmp_path, capsys):
     command = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
     command += ["--direction", "minimize", str(tmp_path / "missing")]
     assert main(command) == 3

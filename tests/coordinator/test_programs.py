@@ -23,7 +23,7 @@ def race(program, tmp_path, **more):
 
 
 @pytest.mark.slow
-def test_a_program_that_is_not_there_stops_a_race_before_any_run(tmp_path, monkeypatch):
+def test_a_missing_program_stops_a_race_before_any_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("quick").write_text("#!/bin/sh\necho o 1 2\n")
     for name, why in (
@@ -42,7 +42,7 @@ def test_a_program_that_is_not_there_stops_a_race_before_any_run(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_a_program_that_is_added_must_be_there(tmp_path):
+def test_an_added_program_must_exist(tmp_path):
     with race(GOOD, tmp_path) as result:
         with pytest.raises(SolverError, match="third: cannot start 'no-such-program'"):
             result.add("third", pb.Command(["no-such-program"], pattern=GOOD.pattern))
@@ -50,12 +50,12 @@ def test_a_program_that_is_added_must_be_there(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_pattern_that_matches_nothing_is_named_after_the_first_run(tmp_path, capsys):
+def test_a_pattern_without_match_is_reported_after_one_run(tmp_path, capsys):
     silent = pb.Command(["echo", "best so far: 3"], pattern=r"o (?P<time>\d+) (?P<value>\d+)")
     with pytest.warns(pb.DataWarning) as warned, race(silent, tmp_path) as result:
         why = result.failures["other"]
-    (said,) = [str(one.message) for one in warned]
-    assert r"the pattern 'o (?P<time>\d+) (?P<value>\d+)' found no value" in said
+    (message,) = [str(one.message) for one in warned]
+    assert r"the pattern 'o (?P<time>\d+) (?P<value>\d+)' found no value" in message
     assert "which began: best so far: 3" in why
     assert "(4 runs, on " in why
     main(["status", str(tmp_path / "race.db"), "--json"])

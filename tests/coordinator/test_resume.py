@@ -123,8 +123,8 @@ def test_a_resume_from_another_folder_brings_no_new_instance(folder, tmp_path, m
 def test_a_file_under_two_names_is_refused(folder, capsys):
     shutil.copy(folder / "instances/f1.txt", folder / "instances/g.txt")
     assert resume(folder / "race.toml") != 0
-    said = capsys.readouterr().err
-    assert "'instances/f1.txt' and 'instances/g.txt' are files with the same content" in said
+    output = capsys.readouterr().err
+    assert "'instances/f1.txt' and 'instances/g.txt' are files with the same content" in output
     assert not (folder / "race.db").exists() or not events_of(folder / "race.db")
 
 
@@ -133,8 +133,8 @@ def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monke
     monkeypatch.chdir(folder)
     names = [f"instances/f{k}.txt" for k in range(6)]
     assert pb.Instances.of(names).names == tuple(names)
-    found = pb.Instances.from_files("*.txt", folder / "instances")
-    assert found.names == tuple(f"f{k}.txt" for k in range(6))
+    files = pb.Instances.from_files("*.txt", folder / "instances")
+    assert files.names == tuple(f"f{k}.txt" for k in range(6))
     assert pb.Instances.from_files(["./instances/f1.txt"]).names == ("instances/f1.txt",)
     with pytest.raises(SolverError, match="there is no file 'f9.txt' in"):
         pb.Instances.from_files(["f9.txt"], folder)
@@ -150,16 +150,16 @@ def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monke
         pb.race(both, absolute, rules=pb.Rules(max_runs=8), **some)
     for _ in range(2):  # accepted once, and remembered
         rules = pb.Rules(max_runs=8)
-        found = pb.race(both, absolute, rules=rules, accept_changes=_ == 0, **some)
-        assert set(found.runs.instances) <= set(names)
-        found.close()
+        result = pb.race(both, absolute, rules=rules, accept_changes=_ == 0, **some)
+        assert set(result.runs.instances) <= set(names)
+        result.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "typed", ["study/instances/{}", "{folder}/instances/{}", "../instances/{}"]
 )
-def test_a_store_that_names_files_as_they_were_typed(folder, tmp_path, monkeypatch, capsys, typed):
+def test_a_store_with_file_names_as_typed(folder, tmp_path, monkeypatch, capsys, typed):
     """As version 0.1.0 did, which kept no contents either."""
     monkeypatch.chdir(tmp_path)
     files = sorted(path.name for path in (folder / "instances").iterdir())
@@ -210,9 +210,9 @@ def test_missing_instances_are_refused_before_anything_is_stored(folder, capsys)
     allow(folder, 20)
     for more in ((), ("--accept-changes",)):
         assert resume(folder / "race.toml", *more) != 0
-        said = capsys.readouterr().err
-        assert "1 instance of the race in" in said
-        assert "instances/f2.txt" in said
+        output = capsys.readouterr().err
+        assert "1 instance of the race in" in output
+        assert "instances/f2.txt" in output
         assert events_of(folder / "race.db") == before
 
 
@@ -270,7 +270,7 @@ WRONG = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", WRONG)
-def test_a_resume_with_something_else_is_refused_or_recorded(tmp_path, kind):
+def test_changes_are_refused_or_recorded(tmp_path, kind):
     path = tmp_path / "race.db"
     pb.race(**base(path)).close()
     before = events_of(path)
@@ -292,8 +292,8 @@ def test_a_changed_program_is_refused(folder, capsys):
     before = events_of(folder / "race.db")
     (folder / "solver.py").write_text(PROGRAM.replace("/ skill", "* skill"))
     assert resume(folder / "race.toml") != 0
-    said = capsys.readouterr().err
-    assert "solver 'strong' has changed: its program, or a file among its arguments" in said
+    output = capsys.readouterr().err
+    assert "solver 'strong' has changed: its program, or a file among its arguments" in output
     text = (folder / "race.toml").read_text()
     (folder / "solver.py").write_text(PROGRAM)
     (folder / "race.toml").write_text(text.replace('"4"', '"5"'))
@@ -303,16 +303,16 @@ def test_a_changed_program_is_refused(folder, capsys):
 
 
 def test_a_solver_that_comes_back_with_other_code_is_refused(tmp_path):
-    with pb.race(**base(tmp_path / "race.db")) as found:
-        found.add("c", partial(search, scale=3.0))
-        found.remove("c")
+    with pb.race(**base(tmp_path / "race.db")) as result:
+        result.add("c", partial(search, scale=3.0))
+        result.remove("c")
         with pytest.raises(StoreError, match="solver 'c' has changed"):
-            found.add("c", partial(search, scale=4.0))
-        found.add("c", partial(search, scale=3.0))
+            result.add("c", partial(search, scale=4.0))
+        result.add("c", partial(search, scale=3.0))
 
 
 @pytest.mark.slow
-def test_a_missing_module_leaves_the_store_as_it_was(folder, capsys):
+def test_a_missing_module_does_not_change_the_store(folder, capsys):
     """Every run of a round failed before it found anything: that says nothing about solvers."""
     assert resume(folder / "race.toml") == 0
     before = events_of(folder / "race.db")
@@ -330,20 +330,20 @@ def test_a_missing_module_leaves_the_store_as_it_was(folder, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", [True, False])
-def test_a_result_forgets_a_round_in_which_everything_failed(tmp_path, store, monkeypatch):
+def test_a_round_with_only_failures_is_undone(tmp_path, store, monkeypatch):
     some = base(tmp_path / "race.db" if store else None)
     monkeypatch.setitem(globals(), "BROKEN", False)
     some["solvers"] = {"a": breakable, "b": partial(breakable, scale=2.0)}
-    with pb.race(**some) as found:
-        runs, rounds = found.runs, found.rounds
+    with pb.race(**some) as result:
+        runs, rounds = result.runs, result.rounds
         monkeypatch.setitem(globals(), "BROKEN", True)
         with pytest.raises(SolverError, match="every run of this round failed"):
-            found.extend(pb.Rules(max_runs=8, batch=(2, 2)))
-        assert (found.runs, found.rounds) == (runs, rounds)
+            result.extend(pb.Rules(max_runs=8, batch=(2, 2)))
+        assert (result.runs, result.rounds) == (runs, rounds)
         monkeypatch.setitem(globals(), "BROKEN", False)
-        found.resume()
-        assert found.n_runs == 8
-        assert {run.status.value for run in found.runs} <= {"cut", "finished"}
+        result.resume()
+        assert result.n_runs == 8
+        assert {run.status.value for run in result.runs} <= {"cut", "finished"}
 
 
 BROKEN = False
@@ -356,7 +356,7 @@ def breakable(job, scale=1.0):
 
 
 @pytest.mark.slow
-def test_a_race_goes_on_without_an_instance_that_was_withdrawn(folder, capsys):
+def test_a_race_resumes_without_a_withdrawn_instance(folder, capsys):
     assert resume(folder / "race.toml") == 0
     (folder / "instances/f2.txt").rename(folder / "f2.txt")
     allow(folder, 8)
@@ -375,16 +375,16 @@ def test_a_race_goes_on_without_an_instance_that_was_withdrawn(folder, capsys):
 
 @pytest.mark.slow
 def test_a_result_withdraws_runs(tmp_path):
-    with pb.race(**base(tmp_path / "race.db")) as found:
-        runs = found.n_runs
-        assert found.withdraw("a", why="another licence") == 2
-        assert found.n_runs == runs - 2 == len(found.runs)
-        found.extend(pb.Rules(max_runs=8, batch=(2, 2)))
-        assert {run.repetition for run in found.runs if run.algorithm == "a"} >= {1}
+    with pb.race(**base(tmp_path / "race.db")) as result:
+        runs = result.n_runs
+        assert result.withdraw("a", why="another licence") == 2
+        assert result.n_runs == runs - 2 == len(result.runs)
+        result.extend(pb.Rules(max_runs=8, batch=(2, 2)))
+        assert {run.repetition for run in result.runs if run.algorithm == "a"} >= {1}
 
 
 @pytest.mark.slow
-def test_every_run_says_where_and_with_what_it_was_made(folder, capsys):
+def test_provenance_of_every_run(folder, capsys):
     assert resume(folder / "race.toml") == 0
     allow(folder, 6)
     assert resume(folder / "race.toml") == 0
@@ -401,9 +401,9 @@ def test_every_run_says_where_and_with_what_it_was_made(folder, capsys):
     assert origins.limits["wall"] == 86400.0
     capsys.readouterr()
     assert main(["status", str(folder / "race.db"), "--verbose"]) == 0
-    said = capsys.readouterr().out
-    assert "solver      strong: python3 ./solver.py 4" in said
-    assert f"worker 1    4 runs: host {socket.gethostname()}, process" in said
+    output = capsys.readouterr().out
+    assert "solver      strong: python3 ./solver.py 4" in output
+    assert f"worker 1    4 runs: host {socket.gethostname()}, process" in output
     assert main(["status", str(folder / "race.db"), "--verbose", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)["origins"]
     assert [worker["runs"] for worker in plain["workers"]] == [4, 2]
@@ -412,7 +412,7 @@ def test_every_run_says_where_and_with_what_it_was_made(folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_shared_folder_keeps_who_made_a_run(folder, tmp_path):
+def test_a_shared_folder_keeps_the_worker_of_a_run(folder, tmp_path):
     spool = tmp_path / "spool"
     words = [sys.executable, "-m", "polarbear", "worker", spool, "--solvers", folder / "race.toml"]
     with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as worker:
@@ -445,7 +445,7 @@ def test_one_broken_solver_is_repaired_by_one_command(folder, capsys):
 
 
 @pytest.mark.slow
-def test_sites_with_other_files_under_one_name_are_not_merged(folder, tmp_path):
+def test_sites_with_different_files_are_not_merged(folder, tmp_path):
     sites = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
     solvers = {"a": search_file, "b": partial(search_file, scale=2.0)}
     some = {"times": [10], "direction": "minimize", "executor": 1, "rules": pb.Rules(max_runs=2)}
@@ -468,7 +468,7 @@ def search_file(job, scale=1.0):
 
 
 @pytest.mark.slow
-def test_corrected_code_may_come_under_the_name_of_withdrawn_runs(tmp_path):
+def test_corrected_code_after_withdrawal_in_a_new_call(tmp_path):
     def broken(job):
         if job.instance >= 0:
             raise ValueError("a bug")
@@ -505,7 +505,7 @@ def constant(value):
 
 
 @pytest.mark.slow
-def test_corrected_code_is_added_under_the_name_of_withdrawn_runs():
+def test_corrected_code_after_withdrawal_by_add():
     solvers = {"own": constant(2), "other": constant(1)}
     with pb.race(solvers, range(24), [1], direction="minimize", executor=1) as result:
         assert result.verdict("own").status == "dominated"

@@ -45,12 +45,12 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
     if executor == "threads":
         pytest.importorskip("cloudpickle")  # solvers that are closures are sent by value
         with ThreadPoolExecutor(3) as pool:
-            found = run(executor=pool)
+            result = run(executor=pool)
     else:
-        found = run(executor=executor)
-    assert decisions(found.race.events) == decisions(undisturbed.race.events)
-    assert told(found.race.events) == told(undisturbed.race.events)
-    assert found.posterior == undisturbed.posterior
+        result = run(executor=executor)
+    assert decisions(result.race.events) == decisions(undisturbed.race.events)
+    assert told(result.race.events) == told(undisturbed.race.events)
+    assert result.posterior == undisturbed.posterior
 
 
 @pytest.mark.slow
@@ -64,31 +64,31 @@ def test_the_same_race_on_dask(workers, undisturbed):
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        found = run(executor=client)
-    assert 1 <= len(found.race.state.workers) <= workers  # which process made a run is kept
-    assert decisions(found.race.events) == decisions(undisturbed.race.events)
-    assert told(found.race.events) == told(undisturbed.race.events)
+        result = run(executor=client)
+    assert 1 <= len(result.race.state.workers) <= workers  # which process made a run is kept
+    assert decisions(result.race.events) == decisions(undisturbed.race.events)
+    assert told(result.race.events) == told(undisturbed.race.events)
 
 
 @pytest.mark.slow
-def test_the_same_call_goes_on(tmp_path, undisturbed):
+def test_the_same_call_resumes(tmp_path, undisturbed):
     path = tmp_path / "race.db"
     few = course.short(80)
-    with run(path, rules=few) as found:
-        assert found.ended == "max_runs"
-        spent = found.spent.runs
-        assert len(found.runs) == spent
-    with run(path) as found:
-        assert found.pareto == undisturbed.pareto
-        assert found.eliminated == undisturbed.eliminated
-        assert found.spent == undisturbed.spent
-        assert found.runs == undisturbed.runs
-        assert found.race.events == []  # they are in the store
-        posterior, rounds = found.posterior, found.rounds
-    with run(path) as found:
-        assert found.ended == undisturbed.ended
-        assert found.n_runs == undisturbed.n_runs  # nothing was run again
-        assert found.posterior == posterior
+    with run(path, rules=few) as result:
+        assert result.ended == "max_runs"
+        spent = result.spent.runs
+        assert len(result.runs) == spent
+    with run(path) as result:
+        assert result.pareto == undisturbed.pareto
+        assert result.eliminated == undisturbed.eliminated
+        assert result.spent == undisturbed.spent
+        assert result.runs == undisturbed.runs
+        assert result.race.events == []  # they are in the store
+        posterior, rounds = result.posterior, result.rounds
+    with run(path) as result:
+        assert result.ended == undisturbed.ended
+        assert result.n_runs == undisturbed.n_runs  # nothing was run again
+        assert result.posterior == posterior
     with pb.open_store(path, read_only=True) as store:
         assert store.status().n_rounds == rounds
 
@@ -99,23 +99,23 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
     solvers = {name: course.solver(skill) for name, skill in names.items()}
     some = {"direction": "maximize", "rules": course.RULES, "fit": course.quick, "executor": 1}
     path = tmp_path / "race.db"
-    with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as found:
-        assert found.pareto == ("good",)
-        status = found.add("worst", course.solver(course.SKILL["worst"]))
+    with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as result:
+        assert result.pareto == ("good",)
+        status = result.add("worst", course.solver(course.SKILL["worst"]))
         assert status.status == "dominated"
-        runs = found.n_runs
+        runs = result.n_runs
     more = {
         **solvers,
         "worst": course.solver(course.SKILL["worst"]),
         "late": course.solver(course.SKILL["late"]),
     }
-    with pb.race(more, course.instance, course.TIMES, store=path, **some) as found:
-        assert "late" in found.pareto
-        assert found.n_runs > runs
-        found.remove("late", "to see")
-        assert found.pareto == ("good",)
-        found.extend(pb.Rules(certainty=0.99, max_runs=400))
-        assert all(one.probability >= 0.99 for one in found.eliminated.values())
+    with pb.race(more, course.instance, course.TIMES, store=path, **some) as result:
+        assert "late" in result.pareto
+        assert result.n_runs > runs
+        result.remove("late", "to see")
+        assert result.pareto == ("good",)
+        result.extend(pb.Rules(certainty=0.99, max_runs=400))
+        assert all(one.probability >= 0.99 for one in result.eliminated.values())
     with pytest.raises(SolverError, match="'good' is racing in .*race.db, but is not among"):
         pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
 
@@ -147,14 +147,14 @@ def test_another_race_in_the_store_is_refused(tmp_path, change, message):
     pb.race(course.solvers(), **base).close()  # it was let go
 
 
-def test_what_fails_is_said_and_counts(capsys):
+def test_failures_are_reported_and_count(capsys):
     def broken(job):  # noqa: ARG001
         yield 1, 0.0
         raise ValueError("out of paper")
 
     solvers = {"broken": broken, "good": course.solver(course.SKILL["good"])}
     rules = pb.Rules(batch=(4, 4), max_failures=6)
-    found = pb.race(
+    result = pb.race(
         solvers,
         course.instance,
         course.TIMES,
@@ -163,16 +163,16 @@ def test_what_fails_is_said_and_counts(capsys):
         executor=1,
         progress=True,
     )
-    assert found.pareto == ("good",)
-    assert "out of paper" in found.failures["broken"]
-    assert "failed      broken: ValueError: out of paper" in str(found)
-    said = capsys.readouterr().err
-    assert said.count("broken failed on") == 1
-    assert "round 1: " in said
+    assert result.pareto == ("good",)
+    assert "out of paper" in result.failures["broken"]
+    assert "failed      broken: ValueError: out of paper" in str(result)
+    output = capsys.readouterr().err
+    assert output.count("broken failed on") == 1
+    assert "round 1: " in output
 
 
 @pytest.mark.parametrize("place", ["solvers", "instances"])
-def test_a_round_in_which_everybody_fails_ends_the_race(place, tmp_path):
+def test_a_round_in_which_all_runs_fail_ends_the_race(place, tmp_path):
     """Nothing was compared, and another night of it would not change that."""
 
     def broken(*_):
@@ -196,25 +196,25 @@ def test_a_round_in_which_everybody_fails_ends_the_race(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_solver_that_never_reports_is_named():
+def test_a_solver_without_values_is_reported():
     def silent(job):  # noqa: ARG001
         return None
 
     solvers = {"silent": silent, "good": course.solver(course.SKILL["good"])}
     with pytest.warns(pb.DataWarning, match=r"silent on .*: it found nothing: does it yield"):
-        found = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
-    assert found.pareto == ("good",)
-    why = found.failures["silent"]
+        result = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
+    assert result.pareto == ("good",)
+    why = result.failures["silent"]
     all_of_them = r"does it yield.*\((\d+) runs, on .*; dominated after \1 of \1 runs failed so"
     assert re.search(all_of_them, why)
-    assert "dominated after" in str(make_document(found)["race"]["facts"])
+    assert "dominated after" in str(make_document(result)["race"]["facts"])
 
 
-def test_nothing_is_asked_for_after_the_deadline():
+def test_no_jobs_after_the_deadline():
     rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, certainty=0.999)
     begin = time.monotonic()
-    found = run(rules=rules, seconds=0.05)
-    assert found.ended == "deadline"
+    result = run(rules=rules, seconds=0.05)
+    assert result.ended == "deadline"
     assert time.monotonic() - begin < 120
 
 
@@ -228,37 +228,37 @@ class Losing:
         return getattr(self.engine, name)
 
     def outcomes(self, timeout=None):
-        found = []
+        outcomes = []
         for made in self.engine.outcomes(timeout):
             first = made.job.key not in self.seen
             self.seen.add(made.job.key)
             lose = made.job.key == self.unlucky or (first and made.job.seed % 5 == 0)
-            found.append(LostRun(made.job, "its worker is gone") if lose else made)
-        return found
+            outcomes.append(LostRun(made.job, "its worker is gone") if lose else made)
+        return outcomes
 
 
 @pytest.mark.slow
-def test_what_is_lost_is_run_again_and_counts_once(monkeypatch, undisturbed):
+def test_lost_runs_are_repeated_and_count_once(monkeypatch, undisturbed):
     from polarbear.coordinator import run_race
 
     start = run_race.start_backend
     monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), None))
-    found = run()
-    assert decisions(found.race.events) == decisions(undisturbed.race.events)
+    result = run()
+    assert decisions(result.race.events) == decisions(undisturbed.race.events)
     unlucky = next(e.jobs[0].key for e in undisturbed.race.events if isinstance(e, Asked))
     monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), unlucky))
-    found = run()
-    (killed,) = [run_ for run_ in found.runs if run_.status == pb.Status.KILLED]
+    result = run()
+    (killed,) = [run_ for run_ in result.runs if run_.status == pb.Status.KILLED]
     assert (killed.algorithm, killed.instance) == unlucky[:2]
     assert MAX_WORKER_LOSSES > 1
 
 
 @pytest.mark.slow
-def test_a_result_says_how_it_stands_while_undecided():
-    found = run(rules=pb.Rules(epsilon=0.001, max_runs=60, batch=(4, 4)))
-    assert isinstance(found, Result)
-    assert not found.resolved
-    assert "to go" in str(found)
+def test_the_text_of_an_undecided_result():
+    result = run(rules=pb.Rules(epsilon=0.001, max_runs=60, batch=(4, 4)))
+    assert isinstance(result, Result)
+    assert not result.resolved
+    assert "to go" in str(result)
 
 
 PROGRAM = """
@@ -287,7 +287,7 @@ names = ["a", "b;$(touch hacked)", "../c", "'d'", "--e"]
 
 
 @pytest.mark.slow
-def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
+def test_the_command_races_programs_and_resumes(tmp_path, capsys):
     from polarbear.cli.main import main
 
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -301,11 +301,11 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
     path.write_text(text)
     assert main(["check", str(path), "--seconds", "120"]) == 0
     assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
-    said = capsys.readouterr().out
-    assert "weak is dominated by strong" in said
-    assert "ended       resolved" in said
+    output = capsys.readouterr().out
+    assert "weak is dominated by strong" in output
+    assert "ended       resolved" in output
     assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
-    assert capsys.readouterr().out in said  # nothing was run again
+    assert capsys.readouterr().out in output  # nothing was run again
     assert main(["status", str(tmp_path / "race.db")]) == 0
     assert not list(tmp_path.glob("hacked*"))
     assert main(["race", str(path), "--workers", "2", "--dask", "tcp://x"]) == 1
@@ -313,14 +313,14 @@ def test_the_command_races_programs_and_goes_on(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_race_in_which_no_run_ends_says_so(monkeypatch):
+def test_a_race_in_which_no_run_ends_warns(monkeypatch):
     monkeypatch.setattr("polarbear.coordinator.round_health.QUIET_SECONDS", 0.1)
 
     def hangs(_):
         time.sleep(3.0)
         yield 1, 1.0
 
-    said = []
+    news = []
     with pytest.warns(pb.DataWarning, match="no run has ended for .* on i"):
         pb.race(
             {"hangs": hangs, "other": hangs},
@@ -328,9 +328,9 @@ def test_a_race_in_which_no_run_ends_says_so(monkeypatch):
             [1],
             direction="minimize",
             executor=1,
-            progress=lambda progress: said.extend(progress.news),
+            progress=lambda progress: news.extend(progress.news),
         )
-    assert sum("no run has ended" in line for line in said) >= 1
+    assert sum("no run has ended" in line for line in news) >= 1
 
 
 def test_check_takes_the_arguments_of_race():
@@ -338,13 +338,13 @@ def test_check_takes_the_arguments_of_race():
     kinds = {name: parameter.kind for name, parameter in taken.items() if name in raced}
     assert list(kinds.items()) == [(name, parameter.kind) for name, parameter in raced.items()]
     rules = pb.Rules(certainty=0.95)
-    found = pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=rules, store="no.db")
-    assert not found.problems
+    check = pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=rules, store="no.db")
+    assert not check.problems
     with pytest.raises(pb.DataError, match="rules=3"):
         pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=3)
 
 
-def test_what_check_prints_has_no_control_characters():
+def test_check_prints_no_control_characters():
     def wrong(_):
         raise ValueError("\x1b[2J")
 
@@ -360,9 +360,9 @@ def test_a_round_in_which_a_newcomer_alone_fails_is_kept():
     def broken(job):
         raise ValueError(f"out of paper on {job.name}")
 
-    with run(rules=pb.Rules(batch=(4, 4))) as found:
-        before = found.n_runs
-        status = found.add("broken", broken)
-        assert found.n_runs > before
+    with run(rules=pb.Rules(batch=(4, 4))) as result:
+        before = result.n_runs
+        status = result.add("broken", broken)
+        assert result.n_runs > before
         assert status.status == "dominated"
-        assert "runs failed so" in found.failures["broken"]
+        assert "runs failed so" in result.failures["broken"]

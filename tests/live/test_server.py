@@ -44,8 +44,8 @@ def store(tmp_path):
 
 
 @contextmanager
-def served(path, *options, said=None, through=()):
-    """The address of a server of this store; ``said`` gets its lines on standard error."""
+def served(path, *options, stderr_lines=None, through=()):
+    """The address of a server of this store; ``stderr_lines`` gets its lines on standard error."""
     words = [*through, *command("serve", path, "--port", 0, *options)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **pipes) as running:
@@ -58,17 +58,17 @@ def served(path, *options, said=None, through=()):
         assert running.wait(PATIENCE) == 0
         lines = running.stderr.read().splitlines()
         assert not any("Traceback" in line for line in lines)
-        if said is not None:
-            said.extend(lines)
+        if stderr_lines is not None:
+            stderr_lines.extend(lines)
 
 
 def asked(address, path="/", method="GET", **headers):
     connection = HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
-    found = answer.status, answer.headers, answer.read()
+    parts = answer.status, answer.headers, answer.read()
     connection.close()
-    return found
+    return parts
 
 
 def has_headers(headers):
@@ -76,7 +76,7 @@ def has_headers(headers):
 
 
 @pytest.mark.slow
-def test_what_is_served_and_to_whom(store):
+def test_pages_and_allowed_hosts(store):
     with served(store) as address:
         assert address.startswith("http://127.0.0.1:")
         status, headers, body = asked(address)
@@ -115,10 +115,10 @@ def test_errors_have_the_headers_of_pages(store):
             assert status == expected
             assert has_headers(headers)
         with half_request(address, b"no request at all\r\n\r\n") as garbage:
-            said = garbage.recv(4096)
-            assert said.startswith(b"HTTP/1.1 400 ")
+            reply = garbage.recv(4096)
+            assert reply.startswith(b"HTTP/1.1 400 ")
             for name, value in PROTECTING.items():
-                assert f"{name}: {value}\r\n".encode() in said
+                assert f"{name}: {value}\r\n".encode() in reply
 
 
 def half_request(address, sent=b"GET / HTTP/1.1\r\nHost: local"):
@@ -143,10 +143,13 @@ def test_a_client_is_answered_beside_1050_half_requests(store):
     if most[1] < 1200:
         pytest.skip("this process may not open as many files as the attack needs")
     usual = ("sh", "-c", 'ulimit -S -n 1024; exec "$@"', "sh")
-    said = []
+    stderr_lines = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], 1200), most[1]))
     try:
-        with served(store, said=said, through=usual) as address, ExitStack() as attack:
+        with (
+            served(store, stderr_lines=stderr_lines, through=usual) as address,
+            ExitStack() as attack,
+        ):
             waits = []
             for k in range(1050):
                 attack.enter_context(half_request(address))
@@ -155,7 +158,7 @@ def test_a_client_is_answered_beside_1050_half_requests(store):
                     assert asked(address)[0] == 200
                     waits.append(time.monotonic() - start)
             assert max(waits) < 1, waits
-        assert not said
+        assert not stderr_lines
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
 
@@ -183,18 +186,18 @@ def test_stalled_connections_end(store):
         trickle.close()
 
 
-def test_connections_are_dropped_oldest_first_and_never_while_they_are_answered():
+def test_connections_are_dropped_oldest_first():
     async def play():
         connections = Connections(limit=3, stall=0.2)
         first, second, third, fourth = transports = [Transport(k) for k in range(4)]
         for one in transports[:3]:
             connections.add(one)
-        connections.answering(first.client)
+        connections.begin_answer(first.client)
         connections.add(fourth)
         assert [one.is_dropped for one in transports] == [False, True, False, False]
         connections.remove(second)
         third.unread = 100
-        connections.answered(third.client)
+        connections.end_answer(third.client)
         await asyncio.sleep(0.1)
         third.unread = 50  # it reads, slowly
         await asyncio.sleep(0.2)
@@ -202,7 +205,7 @@ def test_connections_are_dropped_oldest_first_and_never_while_they_are_answered(
         await asyncio.sleep(0.25)
         assert third.is_dropped  # it has stopped reading
         assert not first.is_dropped
-        connections.answered(first.client)
+        connections.end_answer(first.client)
         await asyncio.sleep(0.3)
         assert first.is_dropped
 
@@ -226,9 +229,9 @@ class Transport:
 
 
 @pytest.mark.slow
-def test_what_is_said_of_an_unreadable_store_is_said_once(store):
-    said = []
-    with served(store, said=said) as address:
+def test_an_unreadable_store_is_reported_once(store):
+    stderr_lines = []
+    with served(store, stderr_lines=stderr_lines) as address:
         store.unlink()
         wait_until(lambda: asked(address, "/data.json")[0] == 503)
         for _ in range(3):
@@ -236,19 +239,19 @@ def test_what_is_said_of_an_unreadable_store_is_said_once(store):
             asked(address, "/data.json")
             for _ in range(20):
                 half_request(address, b"nonsense\r\n\r\n").close()
-    assert len(said) == 1
-    assert str(store) in said[0]
+    assert len(stderr_lines) == 1
+    assert str(store) in stderr_lines[0]
 
 
 @pytest.mark.slow
-def test_other_names_are_ours_if_we_say_so(store):
+def test_further_hosts_can_be_allowed(store):
     with served(store, "--allow", "bear.example", "--title", "Nightly") as address:
         status, _, body = asked(address, Host="bear.example")
         assert status == 200
         assert b"<title>Nightly" in body
 
 
-def test_it_is_made_again_only_if_there_is_something_new(tmp_path, monkeypatch):
+def test_a_report_is_made_again_only_after_new_events(tmp_path, monkeypatch):
     fits = []
 
     def counted(rankings, *, seed):
@@ -294,7 +297,7 @@ def test_it_is_made_again_only_if_there_is_something_new(tmp_path, monkeypatch):
     assert all(posterior)
 
 
-def test_no_more_goes_into_it_than_it_can_afford(store, monkeypatch):
+def test_reports_keep_to_their_share_of_time(store, monkeypatch):
     now = [0.0]
 
     def clock():
@@ -315,16 +318,16 @@ def test_a_race_in_a_database_is_served_without_its_password(server):
     where = f"{server.url}#served"
     with pb.open_store(where) as store:
         store.append(race.events)
-    found = json.loads(Snapshots(where).latest().data)
-    assert found["title"] == "Race served"
-    assert server.url not in json.dumps(found)
+    document = json.loads(Snapshots(where).latest().data)
+    assert document["title"] == "Race served"
+    assert server.url not in json.dumps(document)
 
 
 @pytest.mark.slow
-def test_a_store_that_goes_away_is_said_and_comes_back(store):
+def test_a_store_that_vanishes_and_comes_back(store):
     with served(store) as address:
-        kept = {path: path.read_bytes() for path in store.parent.glob("race.db*")}
-        for path in kept:
+        contents = {path: path.read_bytes() for path in store.parent.glob("race.db*")}
+        for path in contents:
             path.unlink()
         # It looks again when it can afford to: the sooner, the faster the last report was made.
         _, headers, body = wait_until(
@@ -333,7 +336,7 @@ def test_a_store_that_goes_away_is_said_and_comes_back(store):
         assert b"race.db" in body
         assert str(store.parent).encode() not in body
         assert has_headers(headers)
-        for path, content in kept.items():
+        for path, content in contents.items():
             path.write_bytes(content)
         wait_until(lambda: is_answered(address))
 
@@ -346,7 +349,7 @@ def is_answered(address):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_served_is_said(tmp_path, store, capsys):
+def test_errors_of_the_serve_command(tmp_path, store, capsys):
     assert main(["serve", str(tmp_path / "none.db")]) == 1
     assert "none.db" in capsys.readouterr().err
     with served(store) as address:

@@ -29,10 +29,10 @@ def undisturbed(tmp_path_factory):
     """The same race in one go: its events."""
     path = prepared(tmp_path_factory.mktemp("undisturbed"), 0)
     subprocess.run(command("race", path, "--workers", 2, "--quiet"), check=True)
-    return kept(path)
+    return read_events(path)
 
 
-def kept(path):
+def read_events(path):
     with pb.open_store(path.parent / "race.db", read_only=True) as store:
         return list(store.read())
 
@@ -78,7 +78,7 @@ def drawn(status, rows=24, columns=90, news=()):
 
 
 def test_everything_is_on_the_screen():
-    said = drawn(status_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
+    picture = drawn(status_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
     for text in (
         "algorithm 2  ● undecided (P = 0.400)",
         "algorithm 4  ◆ member (P = 0.997)",
@@ -90,80 +90,82 @@ def test_everything_is_on_the_screen():
         "algorithm 1 is dominated by algorithm 4",
         "Ctrl-C stops",
     ):
-        assert text in said, said
+        assert text in picture, picture
 
 
 @pytest.mark.parametrize("rows", [6, 10, 14, 24, 60])
 @pytest.mark.parametrize("columns", [20, 60, 200])
 @pytest.mark.parametrize("n", [2, 7, 30, 300])
-def test_it_fits_every_window(rows, columns, n):
-    said = drawn(status_of(n, out=n // 2), rows, columns, [f"round {k}" for k in range(50)])
-    lines = said.splitlines()
+def test_the_screen_fits_every_window(rows, columns, n):
+    picture = drawn(status_of(n, out=n // 2), rows, columns, [f"round {k}" for k in range(50)])
+    lines = picture.splitlines()
     assert len(lines) <= rows
     assert max(map(len, lines)) <= columns
-    assert "undecided" in said or "member" in said or columns < 60
+    assert "undecided" in picture or "member" in picture or columns < 60
     if rows == 24 and n > 7 and columns > 20:
-        assert f"and {n - sum('● undecided' in line for line in lines)} more" in said
+        assert f"and {n - sum('● undecided' in line for line in lines)} more" in picture
 
 
-def test_a_race_that_ended_unsettled_does_not_say_that_nothing_is_to_go():
+def test_remaining_runs_of_a_race_that_ended_unsettled():
     to_go = "about 276 more instances (9 to 600); no unused instance left"
     news = [f"round 4: 90 runs, racing a, b; {to_go}"]
-    said = drawn(status_of(3, ended="no instances left"), columns=80, news=news)
-    assert "to go       the race ended (no instances left) before all pairs were settled" in said
-    assert "to go       nothing" not in said
-    assert "no unused instance left" in said  # at the end of a line that is too long for the window
-    said = drawn(status_of(3, ended="resolved", n_open_pairs=0))
-    assert "to go       nothing" in said
+    picture = drawn(status_of(3, ended="no instances left"), columns=80, news=news)
+    assert "to go       the race ended (no instances left) before all pairs were settled" in picture
+    assert "to go       nothing" not in picture
+    assert (
+        "no unused instance left" in picture
+    )  # at the end of a line that is too long for the window
+    picture = drawn(status_of(3, ended="resolved", n_open_pairs=0))
+    assert "to go       nothing" in picture
 
 
 def test_a_warning_is_wrapped_and_not_cut():
     warning = "round 3 decides nothing: " + "reason " * 20 + "and this is what to do"
     for columns in (60, 80, 120):
-        said = " ".join(drawn(status_of(3), columns=columns, news=[warning]).split())
-        assert warning in said
+        picture = " ".join(drawn(status_of(3), columns=columns, news=[warning]).split())
+        assert warning in picture
     left = drawn(status_of(3, n_unused_instances=5, rules=Rules()), columns=80)
     assert "there may be too few instances to settle it" in " ".join(left.split())
 
 
-def test_names_are_not_obeyed():
+def test_control_characters_in_names_are_escaped():
     name = "\x1b[2Jx\n"
-    said = drawn(
+    picture = drawn(
         status_of(2, statuses=(AlgorithmStatus(name, "undecided"),), runs={name: 3}),
         news=[f"{name} failed"],
     )
-    assert "\x1b" not in said
-    assert r"\x1b[2Jx\n" in said
+    assert "\x1b" not in picture
+    assert r"\x1b[2Jx\n" in picture
 
 
-def test_warnings_are_on_the_screen_and_said_again_when_it_is_gone(monkeypatch):
+def test_warnings_are_repeated_after_the_screen(monkeypatch):
     rich = pytest.importorskip("rich.console")
     from polarbear.live.terminal import Screen
 
-    said = []
-    monkeypatch.setattr("warnings.showwarning", lambda message, *_: said.append(str(message)))
+    shown = []
+    monkeypatch.setattr("warnings.showwarning", lambda message, *_: shown.append(str(message)))
     console = rich.Console(file=io.StringIO(), force_terminal=True, width=90, height=24)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         with Screen("race.toml", "Ctrl-C stops", console) as screen:
             warnings.warn("round 3 decides nothing", stacklevel=1)
             screen(status_of(3))
-            assert not said
+            assert not shown
     assert "round 3 decides nothing" in console.file.getvalue()
-    assert said == ["round 3 decides nothing"]
+    assert shown == ["round 3 decides nothing"]
 
 
 def test_a_race_that_has_not_begun_is_drawn():
     race = race_of()
-    said = drawn(race.status)
-    assert "0 made" in said
-    assert "that can be told after the first rounds" in said
+    picture = drawn(race.status)
+    assert "0 made" in picture
+    assert "that can be told after the first rounds" in picture
     race = drive(race)
-    said = drawn(race.status)
-    assert "ended" in said
+    picture = drawn(race.status)
+    assert "ended" in picture
 
 
-def test_what_is_left_follows_from_the_pace_and_the_limits():
+def test_remaining_runs_follow_from_pace_and_limits():
     pace, status = Pace(), status_of(3)
     assert pace.remaining(replace(status, forecast=None)) is None
     for second in range(11):
@@ -175,9 +177,9 @@ def test_what_is_left_follows_from_the_pace_and_the_limits():
     assert (left.runs, left.limit) == (50 + 9, "max_runs")
     assert pace.remaining(replace(status, n_unused_instances=15)).limit == "instances"
     endless = Forecast((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
-    found = to_line(replace(status, forecast=endless, rules=Rules()), pace)
-    assert found["remaining"]["seconds"] is None
-    assert json.dumps(found, allow_nan=False)
+    line = to_line(replace(status, forecast=endless, rules=Rules()), pace)
+    assert line["remaining"]["seconds"] is None
+    assert json.dumps(line, allow_nan=False)
 
 
 # A real one
@@ -190,11 +192,11 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     from terminals import Terminal
 
     path = prepared(tmp_path, 0.03)
-    (tmp_path / "last").write_text("26")  # somebody is dominated by then, and something is left
+    (tmp_path / "last").write_text("26")  # an algorithm is dominated by then, and pairs are open
     words = command("race", path, "--workers", 2)
     with Terminal(words, rows=24, columns=90) as terminal:
-        said = terminal.shows("asked for and not in yet")
-        assert "early      ● undecided" in said
+        picture = terminal.shows("asked for and not in yet")
+        assert "early      ● undecided" in picture
         terminal.resize(12, 50)
         small = terminal.until(
             lambda lines: (
@@ -209,53 +211,53 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
         terminal.press("\x03")
         assert terminal.wait() == 130
     (tmp_path / "last").unlink()
-    said = terminal.text()
-    assert "Traceback" not in said
-    assert f"all finished runs are in {tmp_path / 'race.db'}" in said.replace("\n", "")
-    assert f"polarbear race {path} --workers 2" in said.replace("\n", "")
+    output = terminal.text()
+    assert "Traceback" not in output
+    assert f"all finished runs are in {tmp_path / 'race.db'}" in output.replace("\n", "")
+    assert f"polarbear race {path} --workers 2" in output.replace("\n", "")
     # The store is sound, holds a part, and the same command makes the whole of it.
-    events = kept(path)
+    events = read_events(path)
     some = len(told(events))
     assert 0 < some < len(told(undisturbed))
     assert pb.Race.from_events(events).ask()
     with Terminal(words) as again:
         assert again.wait() == 0
         assert "ended       max_runs" in again.text()
-    assert decisions(kept(path)) == decisions(undisturbed)
-    assert told(kept(path)) == told(undisturbed)
+    assert decisions(read_events(path)) == decisions(undisturbed)
+    assert told(read_events(path)) == told(undisturbed)
 
 
 @pytest.mark.slow
-def test_whoever_ends_the_process_is_told_the_same(tmp_path):
+def test_a_terminated_process_prints_how_to_resume(tmp_path):
     path = prepared(tmp_path, 0.05)
     words = command("race", path, "--workers", 2)
     running = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     wait_until(lambda: begun(tmp_path / "race.db"))
     os.kill(running.pid, signal.SIGTERM)
-    said = running.communicate(timeout=PATIENCE)[1]
+    output = running.communicate(timeout=PATIENCE)[1]
     assert running.returncode == 143
-    assert "To resume: polarbear race" in said
-    assert "Traceback" not in said
+    assert "To resume: polarbear race" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.slow
 def test_lines_if_there_is_no_terminal(tmp_path, capfd):
     path = prepared(tmp_path, 0)
     assert main(["race", str(path), "--workers", "2"]) == 0
-    said = capfd.readouterr()
-    assert "\x1b" not in said.err
-    assert "worst is dominated by" in said.err
-    assert "round 1: " in said.err
-    assert "ended       max_runs" in said.out
+    output = capfd.readouterr()
+    assert "\x1b" not in output.err
+    assert "worst is dominated by" in output.err
+    assert "round 1: " in output.err
+    assert "ended       max_runs" in output.out
 
 
 @pytest.mark.slow
 def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     path = prepared(tmp_path, 0)
     assert main(["race", str(path), "--workers", "2", "--json"]) == 0
-    said = capfd.readouterr()
-    assert not said.err
-    *lines, last = map(json.loads, said.out.splitlines())
+    output = capfd.readouterr()
+    assert not output.err
+    *lines, last = map(json.loads, output.out.splitlines())
     assert any("round 1: " in text for line in lines for text in line["news"])
     assert lines[-1]["ended"] == last["ended"] == "max_runs"
     assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))

@@ -384,7 +384,7 @@ def test_no_more_time_than_allowed():
     assert 25 < race.spent.time <= 33
 
 
-def test_nothing_is_asked_for_after_the_deadline():
+def test_no_jobs_after_the_deadline():
     race = race_of(rules=per_look(deadline=100.0))
     with pytest.raises(DataError, match="needs the time"):
         race.ask()

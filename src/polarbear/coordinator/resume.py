@@ -173,5 +173,6 @@ def _compare_models(first: object, fit: FitOptions, where: str) -> None:
 
 
 def _abbreviate(value: object) -> str:
+    """Return the representation of a value in at most 60 characters."""
     text = repr(value)
     return text if len(text) < 60 else text[:57] + "..."

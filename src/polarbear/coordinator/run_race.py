@@ -174,7 +174,7 @@ def run_race(
 
 
 class Result:
-    """The result of :func:`race`: its decisions and runs, which further solvers can extend.
+    """The result of :func:`race`: decisions, runs and posterior. It can resume and add solvers.
 
     Use it in a ``with`` statement or call :meth:`close`, so that others can open the store.
     """
@@ -204,7 +204,7 @@ class Result:
 
     @property
     def pareto(self) -> tuple[str, ...]:
-        """The algorithms that are not eliminated."""
+        """The candidates: algorithms that are neither eliminated nor removed."""
         return self.race.pareto
 
     @property
@@ -219,7 +219,7 @@ class Result:
 
     @property
     def ended(self) -> str | None:
-        """Why the race ended."""
+        """The reason why the race ended; None if it has not."""
         return self.race.ended
 
     @property
@@ -239,7 +239,7 @@ class Result:
 
     @property
     def n_runs(self) -> int:
-        """The number of runs made; one that was extended or made again counts each time."""
+        """The number of runs made; each retry and each extension counts as one more."""
         return self.race.n_runs
 
     @property
@@ -348,7 +348,7 @@ class Result:
         self.resume()
 
     def resume(self) -> None:
-        """Run until the race ends."""
+        """Run the jobs that the race wants until it ends."""
         jobs = self._ask()
         if not jobs:
             return
@@ -412,7 +412,7 @@ class Result:
         return jobs
 
     def _report(self, *news: str) -> None:
-        """Call the progress function; without news at most every ``PROGRESS_SECONDS``."""
+        """Call the progress function; without news at most once in ``PROGRESS_SECONDS``."""
         start = time.monotonic()
         ended = self.race.ended is not None
         if self._watch is not None and (news or ended or start >= self._next_call):

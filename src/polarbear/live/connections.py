@@ -54,12 +54,12 @@ class Connections:
         if closed := self._open.pop(transport.get_extra_info("peername"), None):
             closed.stop()
 
-    def answering(self, client: Any) -> None:
+    def begin_answer(self, client: Any) -> None:
         """Stop the timer of a connection while its request is answered."""
         if one := self._open.get(client and tuple(client)):
             one.stop()
 
-    def answered(self, client: Any) -> None:
+    def end_answer(self, client: Any) -> None:
         """Restart the timer: the client has to read its answer and send the next request."""
         if one := self._open.get(client and tuple(client)):
             one.start()

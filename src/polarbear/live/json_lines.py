@@ -1,4 +1,4 @@
-"""Write the status of a race for programs: one line of JSON for each news."""
+"""Write the status of a race for programs: one line of JSON whenever there is news."""
 
 import json
 import time

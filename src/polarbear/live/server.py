@@ -88,11 +88,11 @@ def _with_headers(application: Any, connections: Connections) -> Any:
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                connections.answered(client)
+                connections.end_answer(client)
                 message["headers"] = [*message.get("headers", []), *headers]
             await send(message)
 
-        connections.answering(client)
+        connections.begin_answer(client)
         await application(scope, receive, send_with_headers)
 
     return application_with_headers

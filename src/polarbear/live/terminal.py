@@ -120,6 +120,7 @@ class Screen:
             self._draw()
 
     def _draw(self) -> None:
+        """Draw the last status, and once more if the size of the window has changed meanwhile."""
         self._drawing = True
         try:
             size = self._console.size
@@ -194,7 +195,7 @@ class Screen:
         ]
 
     def _facts(self, status: RaceStatus, n_lines: int) -> list[Any]:
-        """Return facts about the race; long lines are wrapped if half of the lines are enough."""
+        """Return facts about the race; long ones are wrapped if half of the lines are enough."""
         facts = {
             "Pareto set": format_list([escape_text(name) for name in status.pareto]),
             "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",
@@ -260,6 +261,7 @@ def _format_runs(number: float) -> str:
 
 
 def _describe_spent(status: RaceStatus) -> str:
+    """Return the runs and the time spent, their limits, and the time until the deadline."""
     unit = f" {format_unit(status.clock, 'time')}"
     rules, spent = status.rules, status.spent
     parts = [
@@ -272,6 +274,7 @@ def _describe_spent(status: RaceStatus) -> str:
 
 
 def _format_share(value: float, limit: float | None, unit: str) -> str:
+    """Return a value, with its limit and the share of it if there is a limit."""
     if limit is None:
         return f"{_format_number(value)}{unit}"
     share = f"{100 * value / limit if limit else 100:.0f} %"

@@ -104,7 +104,7 @@ def _candidate_probabilities(
 
 
 def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
-    """Return the claims of which the posterior is certain, without control over looks."""
+    """Return the claims of the posterior at this look, without correction for earlier looks."""
     rules = state.rules
     ahead, alike, columns = _candidate_probabilities(state, posterior)
     names, pairs = tuple(posterior.algorithms[k] for k in columns), np.ix_(columns, columns)
@@ -177,7 +177,7 @@ def may_eliminate(state: State, posterior: Posterior, certainty: float) -> bool:
 
 
 def _find_dominance(state: State, posterior: Posterior, certainty: float) -> Bools:
-    """Return (n, n) whether row dominates column at this certainty, by the posterior alone."""
+    """Return whether row dominates column at this certainty, by the posterior alone: (n, n)."""
     ahead = posterior.prob_better_matrix()
     is_dominant = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
     # Joint dominance implies pointwise dominance, which is cheaper to compute.

@@ -1,4 +1,4 @@
-"""Fit the posterior of a round: with few draws first, with all draws if one may be eliminated."""
+"""Fit the posterior of a round: with few draws first, with all if an elimination is possible."""
 
 import warnings
 
@@ -48,6 +48,7 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
 
 
 def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:
+    """Fit with ``SCREENING_DRAWS`` draws."""
     return default_fit(rankings, seed=seed, draws=SCREENING_DRAWS)
 
 

@@ -109,7 +109,7 @@ def _count_attempts(state: State, key: RunId) -> int:
 
 
 def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs on the next batch of instances that only rivals of an algorithm have run on."""
+    """Return runs on the next used instances where an algorithm has no run, but a rival has."""
     runs: list[PlannedRun] = []
     for name, others in rivals.items():
         positions = range(state.next_cached[name], len(state.order))
@@ -143,7 +143,7 @@ def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[
 
 
 def _missed_instances(state: State, name: str) -> Iterator[str]:
-    """Yield the instances that were used before an algorithm joined, and without a run of it."""
+    """Yield the instances used before an algorithm joined, on which it has not run since."""
     before = state.order[state.next_cached[name] : state.backlog.get(name, 0)]
     return (instance for instance in before if name not in state.observed_until[instance])
 

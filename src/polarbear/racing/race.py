@@ -49,9 +49,9 @@ from polarbear.racing.events import (
     Withdrawn,
     fitting_in,
 )
-from polarbear.racing.evidence import IncrementalRankings
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.fitting import fit_posterior, screening_fit
+from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import withdrawal

@@ -165,7 +165,7 @@ def _describe_rules(rules: Rules) -> str:
 
 
 def hash_runs(runs: Runs) -> str:
-    """Return the SHA-256 of the runs in hexadecimal digits."""
+    """Return the SHA-256 of runs, which does not depend on the order in which they came."""
     digest = hashlib.sha256(json.dumps([runs.algorithms, runs.instances, runs.direction]).encode())
     for array in (runs.algorithm, runs.instance, runs.until, runs.offset, runs.time, runs.value):
         digest.update(np.ascontiguousarray(array).tobytes())

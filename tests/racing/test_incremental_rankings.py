@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polarbear as pb
-from polarbear.racing.evidence import IncrementalRankings
+from polarbear.racing.incremental_rankings import IncrementalRankings
 
 TIMES = (1.0, 2.0, 4.0, 8.0)
 NAMES = ("a1", "a2", "a3", "a4")
