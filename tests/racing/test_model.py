@@ -87,7 +87,7 @@ def test_a_store_knows_its_model(tmp_path, capsys):
     assert (again.prior, again.evidence) == (truth.prior, "rankings")
     capsys.readouterr()
     assert main(["select", path, "--json"]) == 0
-    assert "certainty=2.0" in json.loads(capsys.readouterr().out)["provenance"]["model"]["prior"]
+    assert "alpha=2.0" in json.loads(capsys.readouterr().out)["provenance"]["model"]["prior"]
     assert main(["analyse", path, "--json"]) == 0
     assert "certainty=2.0" in capsys.readouterr().out
     assert main(["report", path, str(tmp_path / "page.html")]) == 0

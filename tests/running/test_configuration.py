@@ -72,7 +72,7 @@ def test_a_file_says_what_to_run(race, capsys):
     [
         ("direction =", "directoin =", "there is no 'directoin'; did you mean 'direction'?"),
         ('direction = "minimize"', "", "direction is missing"),
-        ("certainty", "alhpa", "[rules] there is no 'alhpa'; did you mean 'certainty'?"),
+        ("certainty", "certanty", "[rules] there is no 'certanty'; did you mean 'certainty'?"),
         ("wall_seconds = 60", "wall_secondz = 60", "[limits] there is no 'wall_secondz'"),
         ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1, expected a number above 0"),
         ("pattern", "pattren", "[solvers.program] there is no 'pattren'"),

@@ -94,8 +94,8 @@ def told(events):
 def witnessed(append):
     """An ``append`` that says how far the store goes when the events are acknowledged."""
 
-    def method(store, events):
-        append(store, events)
+    def method(store, events, **more):
+        append(store, events, **more)
         say(store.n_events)
 
     return method

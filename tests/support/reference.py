@@ -121,7 +121,7 @@ def mean_log_sums(mu: Sequence[float], samples: int = 20_000) -> float:
     return total / samples
 
 
-def gibbs(table, certainty: float, size: int):
+def gibbs(table, alpha: float, size: int):
     """Exact draws of ratings at the first time of a set table (Caron and Doucet 2012)."""
     rng = np.random.default_rng(7)
     member, count, wins = table.member, table.count[0], table.wins[0]
@@ -129,7 +129,7 @@ def gibbs(table, certainty: float, size: int):
     draws = np.empty((size, len(wins)))
     for k in range(size + 200):
         waiting = rng.gamma(count, 1.0 / (member @ rate))
-        rate = rng.gamma(certainty + wins, 1.0 / (1.0 + waiting @ member))
+        rate = rng.gamma(alpha + wins, 1.0 / (1.0 + waiting @ member))
         if k >= 200:
             draws[k - 200] = rate / rate.sum()
     return draws
