@@ -11,7 +11,7 @@ import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.events import Asked
-from polarbear.racing.extended_runs import extensions
+from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.forecast import InstancesNeeded
 from polarbear.racing.planning import EXTENSION_FACTOR
 from polarbear.racing.race import Race
@@ -28,7 +28,7 @@ def asked(race):
 
 def longer(race):
     """Races with jobs that are earlier ones for longer."""
-    return extensions(asked(race))
+    return map_extensions(asked(race))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_of_a_run_that_was_made_again_only_the_last_counts(race):
     # What the race decides by is what these runs show.
     rankings = pb.rank(race.runs.filter(algorithms=race.pareto), TIMES)
     assert race.posterior.draws.shape == quick_fit(rankings, seed=0).draws.shape
-    seen = race._rankings(race.state.basis)
+    seen = race._rank_runs(race.state.decision_input)
     for name in NAMES:
         for time in TIMES:
             assert seen.order(name, time) == rankings.order(name, time)
@@ -77,7 +77,7 @@ def test_nobody_asks_for_longer_runs_while_there_are_instances(race):
     used = set()
     for event in race.events:
         if isinstance(event, Asked):
-            again = extensions(event.jobs)
+            again = map_extensions(event.jobs)
             assert not again or used == set(NAMES)
             used |= {job.instance for job in event.jobs}
 
@@ -102,7 +102,7 @@ def test_a_longer_run_that_crashes_counts_with_what_it_found():
             instances=NAMES, seed=seed, rules=per_look(certainty=0.9, batch=(2, 8), retries=1)
         )
         while jobs := one.ask():
-            again = extensions(jobs)
+            again = map_extensions(jobs)
             for job in jobs:
                 run = solve(job)
                 if job.key in again:
@@ -125,7 +125,7 @@ def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
     for seed in range(40):
         one = race_of(instances=NAMES, seed=seed)
         while jobs := one.ask():
-            wanted = extensions(jobs)
+            wanted = map_extensions(jobs)
             if wanted:
                 key = next(iter(wanted))
                 short = next(run.until for run in one.runs if key_of(run)[:2] == key[:2])
@@ -200,7 +200,7 @@ def test_who_has_no_rival_left_runs_no_longer():
     for seed in range(40):
         one = race_of(("early", "late", "good"), instances=NAMES, seed=seed)
         while jobs := one.ask():
-            if extensions(jobs):
+            if map_extensions(jobs):
                 for job in jobs:
                     one.tell(solve(job))
                 gone, *rest = {job.algorithm for job in jobs}

@@ -10,7 +10,7 @@ import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.racing.events import Asked, Decided
-from polarbear.racing.extended_runs import extensions
+from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
@@ -24,7 +24,7 @@ def drive_failing(race, *, until, status, most=None):
     """Run a race whose first longer runs fail: which they are, and what was known before."""
     shorter = {}
     while jobs := race.ask():
-        again = extensions(jobs)
+        again = map_extensions(jobs)
         for job in jobs:
             place = job.key[:2]
             fails = job.key in again and place not in shorter
@@ -56,8 +56,8 @@ def test_one_that_is_lost_takes_nothing_away(until, status, tmp_path):
         (stored,) = (run for run in store.runs() if key_of(run)[:2] == place)
     assert (stored.until, stored.status) == (short.until, status)
     # And the race decides by these runs.
-    seen = race._rankings(race.state.basis)
-    made = pb.rank(race.runs.filter(algorithms=race.state.basis.algorithms), TIMES)
+    seen = race._rank_runs(race.state.decision_input)
+    made = pb.rank(race.runs.filter(algorithms=race.state.decision_input.algorithms), TIMES)
     assert all(seen.order(instance, time) == made.order(instance, time) for time in TIMES)
 
 
@@ -89,7 +89,7 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
         rounds = next(
             sum(isinstance(one, Decided) for one in whole.events[:k])
             for k, event in enumerate(whole.events)
-            if isinstance(event, Asked) and extensions(event.jobs)
+            if isinstance(event, Asked) and map_extensions(event.jobs)
         )
         race = race_of(instances=NAMES, seed=seed, rules=RULES, fit=Doubted(rounds))
         with pytest.warns(pb.errors.FitWarning, match="decides nothing"):
@@ -159,8 +159,8 @@ def test_loaded_runs_have_numbers_of_their_own(numbers):
     drive(race)
     assert race.spent.runs
     assert all(run.repetition >= 0 for run in race.runs)
-    seen = race._rankings(race.state.basis)
-    made = pb.rank(race.runs.filter(algorithms=race.state.basis.algorithms), TIMES)
+    seen = race._rank_runs(race.state.decision_input)
+    made = pb.rank(race.runs.filter(algorithms=race.state.decision_input.algorithms), TIMES)
     for instance in NAMES[:6]:
         for time in TIMES:
             assert sorted(seen.order(instance, time)) == sorted(made.order(instance, time))
@@ -202,7 +202,7 @@ def test_nobody_runs_alone_for_longer():
         race = pb.replay(runs, times=times, seed=seed, fit=quick_fit)
         known = {}
         for jobs in (event.jobs for event in race.events if isinstance(event, Asked)):
-            again = extensions(jobs)
+            again = map_extensions(jobs)
             now = {**known, **{job.key[:2]: job.horizon for job in jobs}}
             for job in (job for job in jobs if job.key in again):
                 rivals = [

@@ -55,8 +55,8 @@ def test_they_are_recorded_and_compared_on_resume(tmp_path):
     fit = {"rel_tol": 0.01, "abs_tol": 1e-6, "weights": {"f1": 2, "f2": 0.5}}
     model = Model.of(fit)
     assert Model.from_plain(json.loads(json.dumps(model.plain()))) == model
-    assert model.given()["weights"] == {"f1": 2.0, "f2": 0.5}
-    assert "rel_tol 0.0 and not 0.01" in Model().differences(model)
+    assert model.fit_options()["weights"] == {"f1": 2.0, "f2": 0.5}
+    assert "rel_tol 0.0 and not 0.01" in Model().describe_differences(model)
     race = pb.Race(list("abc"), [1], direction="minimize", instances=["f1", "f2"], fit=fit)
     assert pb.Race.from_events(race.events).events[0].model == model
     solvers = dict.fromkeys("ab", _solver)
@@ -73,7 +73,7 @@ def test_they_are_said_in_the_file_of_a_race(tmp_path):
         '[instances]\nnames = ["f1", "f2"]\n[fit]\nrel_tol = 0.01\n[fit.weights]\nf1 = 2\n'
     )
     fit = load(tmp_path / "race.toml").fit
-    assert Model.of(fit).ranking() == {"rel_tol": 0.01, "weights": {"f1": 2.0}}
+    assert Model.of(fit).rank_options() == {"rel_tol": 0.01, "weights": {"f1": 2.0}}
 
 
 def _solver(job):

@@ -78,8 +78,10 @@ def test_rankings_are_those_of_the_runs_that_are_left(race):
     """Whether the race has ranked them already, or has only its events."""
     race.withdraw("fair", "f3")
     race.withdraw(instance=race.runs.instances[-1])
-    basis = race.state.basis._replace(algorithms=tuple(sorted(SKILL)), round=race.state.asked)
-    live, replayed = race._rankings(basis), same_race(race)._rankings(basis)
+    basis = race.state.decision_input._replace(
+        algorithms=tuple(sorted(SKILL)), round=race.state.asked
+    )
+    live, replayed = race._rank_runs(basis), same_race(race)._rank_runs(basis)
     assert live == replayed
     ranked = pb.rank(race.runs, TIMES)
     assert {*live.instances} == {*ranked.instances}

@@ -86,7 +86,7 @@ def _describe_source(source: str) -> dict[str, Any]:
     description = {"name": hide_passwords(source), "kind": kind}
     if kind == "store":
         with polarbear.open_store(source, read_only=True) as store:
-            details = {"instances": store.n_instances, "model": store.model.described()}
+            details = {"instances": store.n_instances, "model": store.model.describe()}
             return {**description, "events": store.n_events, **details}
     return {**description, "sha256": _compute_digest(Path(source))}
 

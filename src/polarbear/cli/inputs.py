@@ -168,17 +168,17 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
     if detect_kind(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
             model = store.model
-    known = model.given()
+    known = model.fit_options()
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
-    return Model.of({**known, **given}).given()
+    return Model.of({**known, **given}).fit_options()
 
 
 def describe_model(arguments: argparse.Namespace) -> dict[str, str]:
     """Return prior, evidence and method of a command that fits."""
     from polarbear.racing.model import Model
 
-    return Model.of(get_fit_options(arguments)).described()
+    return Model.of(get_fit_options(arguments)).describe()
 
 
 def load_posterior(

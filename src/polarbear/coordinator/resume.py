@@ -164,7 +164,7 @@ def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> No
 def _compare_models(first: object, fit: FitOptions, where: str) -> None:
     """Raise an error if the race in a store was run with another model."""
     model = first.model if isinstance(first, Started) else None
-    differences = model.differences(Model.of(fit)) if model is not None else ""
+    differences = model.describe_differences(Model.of(fit)) if model is not None else ""
     if differences:
         raise StoreError(
             f"{where} holds a race by another model, with {differences}: pass the same fit, or "

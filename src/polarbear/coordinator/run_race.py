@@ -37,11 +37,11 @@ from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Eliminated, Event, Failed, Forecast, Report
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.model import FitOptions
-from polarbear.racing.notes import attribution
+from polarbear.racing.notes import make_attribution
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import FAILED, Spent
-from polarbear.racing.status import RaceStatus, as_card
+from polarbear.racing.status import RaceStatus, render_status_card
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
 from polarbear.running.solvers.job import Clock
@@ -385,7 +385,7 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_card(str(self), self.statuses())
+        return render_status_card(str(self), self.statuses())
 
     def _ask(self) -> tuple[Job, ...]:
         """Return the jobs that the race wants, after storing and reporting its decisions."""
@@ -456,7 +456,7 @@ class Result:
                 killed = outcome.job.run([], [], until=0.0, status=Status.KILLED)
                 self._take(RunOutcome(outcome.job, killed, why=outcome.why))
         for worker, keys in workers.items():
-            self.race.record(attribution(self.race.state, keys, worker))
+            self.race.record(make_attribution(self.race.state, keys, worker))
         if not self._health.all_failed:
             self._save()
         overdue = self._monitor.message([key[:2] for key in pending], time.monotonic())

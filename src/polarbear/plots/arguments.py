@@ -11,7 +11,7 @@ from polarbear.inference.posterior import Posterior
 from polarbear.plots.colours import Cast
 from polarbear.racing.events import Event
 from polarbear.racing.race import Race
-from polarbear.racing.state import runs_in
+from polarbear.racing.state import collect_runs
 
 if TYPE_CHECKING:
     from polarbear.coordinator.run_race import Result
@@ -37,7 +37,7 @@ class ReadOnce:
     def runs(self) -> Runs:
         """All runs in the events."""
         if self._runs is None:
-            self._runs = runs_in(self._events, self.race.state)
+            self._runs = collect_runs(self._events, self.race.state)
         return self._runs
 
 

@@ -1,4 +1,4 @@
-"""When a race has to end: a duration, a time of day, a date and time, or a Unix time."""
+"""Deadlines of a race: a duration, a time of day, a date and time, or a Unix time."""
 
 import re
 from datetime import datetime, time, timedelta
@@ -10,12 +10,12 @@ from polarbear.errors import DataError
 Deadline = float | str | datetime | time
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-"""Seconds of each unit in which durations are written."""
+"""Seconds per unit of a duration."""
 
 _WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h", "hour": "h", "day": "d"}
 
 EARLIEST = 1e9
-"""A Unix time before this one, of 2001, is a duration that was meant in seconds."""
+"""The earliest accepted Unix time (2001); a smaller number was meant as a duration."""
 
 _UNIT = "|".join([*(f"{word}s?" for word in _WORDS), *SECONDS])
 _PART = rf"(\d+(?:\.\d+)?|\.\d+)\s*({_UNIT})(?![a-z])"
@@ -27,7 +27,7 @@ _EXPECTED = (
 
 
 def parse_duration(text: str) -> float | None:
-    """Return a duration with its units in seconds; None if the text is none.
+    """Return the seconds of a duration such as "4 min"; None if the text is not a duration.
 
     >>> parse_duration("200ms"), parse_duration("4 min"), parse_duration("1h 30m")
     (0.2, 240.0, 5400.0)
@@ -39,10 +39,10 @@ def parse_duration(text: str) -> float | None:
 
 
 def parse_deadline(deadline: Deadline, now: float) -> float:
-    """Return a deadline as a Unix time, given the present one.
+    """Return a deadline as a Unix time; ``now`` is the present Unix time.
 
-    A duration counts from ``now``. A time of day is the next one. What has no time zone is local
-    time.
+    A duration counts from ``now``. A time of day is its next occurrence. Without a time zone,
+    local time is meant.
 
     >>> parse_deadline("8h", now=1.8e9) - 1.8e9, parse_deadline("1h 30m", now=1.8e9) - 1.8e9
     (28800.0, 5400.0)
@@ -57,7 +57,7 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
     if isinstance(deadline, datetime):
         return deadline.timestamp()
     if isinstance(deadline, time):
-        return _next(deadline, now)
+        return _find_next_occurrence(deadline, now)
     if isinstance(deadline, bool) or not isinstance(deadline, Real) or not isfinite(deadline):
         raise DataError(f"deadline={deadline!r}: {_EXPECTED}")
     if deadline < EARLIEST:
@@ -73,7 +73,7 @@ def _parse_text(text: str, now: float) -> float:
     if duration is not None:
         return now + duration
     for parse in (
-        lambda: _next(time.fromisoformat(text), now) if ":" in text[:3] else None,
+        lambda: _find_next_occurrence(time.fromisoformat(text), now) if ":" in text[:3] else None,
         lambda: datetime.fromisoformat(text).timestamp(),
         lambda: parse_deadline(float(text), now),
     ):
@@ -88,8 +88,8 @@ def _parse_text(text: str, now: float) -> float:
     raise DataError(f"deadline={text!r}: {_EXPECTED}")
 
 
-def _next(clock: time, now: float) -> float:
-    """The next time at which clocks show this one."""
+def _find_next_occurrence(clock: time, now: float) -> float:
+    """Return the Unix time at which it is next this time of day."""
     present = datetime.fromtimestamp(now, clock.tzinfo)
     moment = datetime.combine(present.date(), clock)
     if moment <= present:

@@ -1,12 +1,11 @@
-"""What happens in a race, as records that are never changed, and as lines of JSON.
+"""The events of a race, as immutable records and as lines of JSON.
 
-A race is the sequence of its events: whoever has them has the race. They come in four kinds: what
-the race is (``Started``, ``Extended``, ``Identified``), who takes part (``Offered``, ``Added``,
-``Removed``), what was found (``Told``, ``Imported``, ``Continued``, ``Superseded``,
-``Hosted``, ``Withdrawn``, ``Failed``) and what the race made of it (``Asked``, ``Decided``,
-``Ended``).
+The events determine the race completely. They are of four kinds: its definition (``Started``,
+``Extended``, ``Identified``), its algorithms and instances (``Offered``, ``Added``, ``Removed``),
+its runs (``Told``, ``Imported``, ``Continued``, ``Superseded``, ``Hosted``, ``Withdrawn``,
+``Failed``) and its decisions (``Asked``, ``Decided``, ``Ended``).
 
-Each line says its version. Files of every version stay readable.
+Each line has the version of its format. Files of every version stay readable.
 
 - A new kind of event is a class here, in ``Event``, and a case in ``state.apply``.
 - A new field of an event has a default, which lines without the field get. ``_READ`` says how to
@@ -33,28 +32,30 @@ from polarbear.racing.rules import Rules
 VERSION = 2
 
 MAX_REPETITION = 1_000_000
-"""No race asks for a run as often as this."""
+"""The largest repetition number that is accepted; no race requests a run as often."""
 
 MAX_REASON = 2000
-"""Characters that are kept of why a run failed, and of what it printed."""
+"""The number of characters stored of the reason of a failure, and of the output of a run."""
 
 
 class Eliminated(NamedTuple):
-    """An algorithm is dominated ``by`` another one, with this posterior probability.
+    """An elimination: the algorithm is dominated ``by`` another with a posterior probability.
 
-    It is None if the race had no posterior that can be trusted, and decided by e-values.
+    The probability is None if the race had no trusted posterior and decided by e-values alone.
+    ``decisive`` is the smallest set of instances without which there is no elimination.
     """
 
     algorithm: str
     by: str
     probability: float | None
-    decisive: tuple[str, ...] = ()  # the fewest instances without which it would not be
+    decisive: tuple[str, ...] = ()
 
 
 class Open(NamedTuple):
-    """Two algorithms whose relation is not known at all times; bit t of ``times`` is time t.
+    """An open pair: two algorithms whose relation is unknown at some times.
 
-    ``need``: how many more instances it will probably take, as far as that can be told.
+    Bit t of ``times`` is set if it is unknown at time t. ``need`` is the expected number of
+    further instances, infinite if there is no forecast.
     """
 
     first: str
@@ -64,7 +65,7 @@ class Open(NamedTuple):
 
 
 class Assessed(NamedTuple):
-    """The status of a candidate at a decision, as ``AlgorithmStatus`` has it."""
+    """The status of a candidate at a decision: the stored part of an ``AlgorithmStatus``."""
 
     algorithm: str
     status: Kind
@@ -75,14 +76,14 @@ class Assessed(NamedTuple):
 
     @classmethod
     def of(cls, status: AlgorithmStatus) -> Self:
-        """Return what a decision keeps of a status."""
+        """Return the part of a status that a decision stores."""
         prob = None if status.prob_in_pareto is None else round(status.prob_in_pareto, 6)
-        when = status.rival, status.since, status.until
-        return cls(status.algorithm, status.status, prob, *when)
+        rival, since, until = status.rival, status.since, status.until
+        return cls(status.algorithm, status.status, prob, rival, since, until)
 
 
 class Forecast(NamedTuple):
-    """How much is left of a race: a tenth, a half and nine tenths of what may come need less.
+    """The instances and runs that a race still needs: 10 %, 50 % and 90 % quantiles.
 
     >>> print(Forecast((0.2, 3, 9), (0.4, 6, 18)))
     about 3 more instances (1 to 9), 6 runs (1 to 18)
@@ -92,20 +93,23 @@ class Forecast(NamedTuple):
     runs: tuple[float, float, float]
 
     def __str__(self) -> str:
-        # What is open takes at least one more, however close to certain it is.
-        (low, instances, high), (least, runs, most) = ([max(1.0, k) for k in part] for part in self)
+        # An open pair needs at least one more instance, however close to certain it is.
+        (low, instances, high), (fewest, runs, most) = (
+            [max(1.0, quantile) for quantile in part] for part in self
+        )
         return (
-            f"about {_many(instances)} more instance{_s(instances)} "
-            f"({_many(low)} to {_many(high)}), "
-            f"{_many(runs)} run{_s(runs)} ({_many(least)} to {_many(most)})"
+            f"about {_format_number(instances)} more instance{_plural_s(instances)} "
+            f"({_format_number(low)} to {_format_number(high)}), {_format_number(runs)} "
+            f"run{_plural_s(runs)} ({_format_number(fewest)} to {_format_number(most)})"
         )
 
 
 @dataclass(frozen=True)
 class Started:
-    """A race begins. ``endless``: instances are numbered, and there is always one more.
+    """The race starts.
 
-    ``model`` is None in stores that were made before models were recorded.
+    ``endless``: instances are numbered without end. ``model`` is None in stores that are older
+    than the recording of models.
     """
 
     seed: int
@@ -119,17 +123,17 @@ class Started:
 
 @dataclass(frozen=True)
 class Extended:
-    """From now on these rules hold."""
+    """The rules change: these hold from now on."""
 
     rules: Rules
 
 
 @dataclass(frozen=True)
 class Identified:
-    """What names stand for: fingerprints of instances and solvers, and the limits of runs.
+    """The fingerprints of instances and solvers, and the limits of runs.
 
-    Only what is new since the last such event. ``aliases``: new names of instances, and the names
-    that they have in the race. ``changes``: differences that were accepted, in words.
+    The event has only what is new since the last one of its kind. ``aliases`` maps new names of
+    instances to their names in the race. ``changes``: accepted differences, in words.
     """
 
     instances: Mapping[str, str] = field(default_factory=dict)
@@ -139,7 +143,7 @@ class Identified:
     changes: tuple[str, ...] = ()
 
     def updated(self, later: "Identified") -> "Identified":
-        """What is known after a later event: it replaces what was said before."""
+        """Return the facts of both events; those of the later one replace earlier ones."""
         return Identified(
             {**self.instances, **later.instances},
             {**self.solvers, **later.solvers},
@@ -150,14 +154,14 @@ class Identified:
 
 @dataclass(frozen=True)
 class Offered:
-    """There are these instances."""
+    """These instances become available."""
 
     instances: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Added:
-    """An algorithm joins, or comes back; no more than this is spent on its runs."""
+    """An algorithm joins or returns, with limits on the number and the time of its runs."""
 
     algorithm: str
     max_runs: int | None = None
@@ -166,7 +170,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Removed:
-    """An algorithm leaves; its runs do not count while it is away."""
+    """An algorithm is removed; its runs do not count until it returns."""
 
     algorithm: str
     why: str
@@ -174,7 +178,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Asked:
-    """These runs are wanted, of which the race decides in this round."""
+    """The race requests these runs, which belong to this round."""
 
     jobs: tuple[Job, ...]
     round: int
@@ -182,23 +186,24 @@ class Asked:
 
 @dataclass(frozen=True)
 class Told:
-    """A run that was asked for."""
+    """A requested run arrives."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A run that was there before anybody asked."""
+    """A run arrives that the race did not request, such as an earlier one."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class Continued:
-    """A run, imported next, extends a repetition of the same algorithm on the same instance.
+    """The run imported next extends a repetition of the same algorithm on the same instance.
 
-    Jobs say so themselves; this is for runs whose job is in another store, or lost.
+    A job has this fact in its field ``extends``. The event is for runs whose job is in another
+    store, or lost.
     """
 
     key: RunId
@@ -207,9 +212,9 @@ class Continued:
 
 @dataclass(frozen=True)
 class Superseded:
-    """A run that does not count, because repetition ``by`` was run in its place.
+    """A run does not count, because repetition ``by`` replaces it.
 
-    The race knows this of jobs that it asks for; this is for runs whose job is lost.
+    For requested jobs the race derives this itself. The event is for runs whose job is lost.
     """
 
     key: RunId
@@ -218,9 +223,9 @@ class Superseded:
 
 @dataclass(frozen=True)
 class Hosted:
-    """Runs, and the number of the worker process that made them.
+    """The worker process, by its number, that made these runs.
 
-    ``details``: its host, versions and platform, where the number is used for the first time.
+    ``details`` are its host, versions and platform, in the first event with this number.
     """
 
     worker: int
@@ -230,10 +235,10 @@ class Hosted:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """The runs so far of these pairs (algorithm, instance) do not count any more.
+    """The runs so far of these pairs (algorithm, instance) no longer count.
 
-    They stay on record. What was decided by them is decided again. ``at``: when that was said, for
-    people. ``instances``: those that are not to be run on again, unless they are offered again.
+    They stay stored, and all decisions are made again without them. ``at`` is the date of the
+    withdrawal, as text. ``instances`` are excluded from further runs until offered again.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -244,7 +249,7 @@ class Withdrawn:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a run failed, or was ended before its horizon, and the last that it printed."""
+    """Why a run failed or was ended before its horizon, with the end of its output."""
 
     key: RunId
     status: Status
@@ -253,29 +258,30 @@ class Failed:
 
     @classmethod
     def of(cls, run: Run, why: str, output: str = "") -> "Failed":
-        """The same of a run, with the ends of texts that are long."""
+        """Return the event for a run; of long texts only the end is stored."""
         key = RunId(run.algorithm, run.instance, run.repetition)
         return cls(key, run.status, _end_of(why), _end_of(output))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The race asks for nothing more: "resolved", or what it ran out of."""
+    """The race requests no further runs: it is "resolved", or has reached a limit."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What the runs of a round and of those before it show.
+    """The decision after a round: eliminations, open pairs and the size of the next batch.
 
-    Who is out, which pairs stay open, how large the next batch is.
-    ``horizons``: who runs next and until when. ``outlook``: how much is left, if that can be told.
-    ``problems``: why the posterior cannot be trusted; then e-values alone decide, and with error
-    control per look nothing does. ``given_up``: no run
-    that the instances allow is expected to settle anything. ``assessed``: the status of each
-    candidate. ``screening``: the posterior has few draws, and eliminates no algorithm.
-    ``chosen``: with a preference, the algorithms that would be run as it stands.
+    It uses the runs of this round and of those before it.
+
+    ``horizons``: the algorithms to run next, and until when. ``outlook``: the forecast, if there
+    is one. ``problems``: why the posterior is not trusted; then e-values alone decide, and with
+    error control per look nothing is decided. ``given_up``: no run on the instances left is
+    expected to settle a pair. ``assessed``: the status of each candidate. ``screening``: the
+    posterior has few draws, and eliminates no algorithm. ``chosen``: with a preference, the
+    algorithms that are chosen at this stage.
     """
 
     round: int
@@ -311,17 +317,17 @@ Event = (
 )
 
 Report = Told | Failed | Hosted | Identified
-"""Events that bring facts about runs: with them alone a race stands as it did before."""
+"""Events with facts about runs; they do not reopen a race that has ended."""
 
 NO_INSTANCES = "no instances left"
-"""Why a race ends that has run on all of its instances."""
+"""The reason for which a race ends when all of its instances are used."""
 
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
 @contextmanager
-def fitting_in(event: Event) -> Iterator[None]:
-    """Say in one error that an event does not fit those before it, whatever that leads to."""
+def explain_misfit(event: Event) -> Iterator[None]:
+    """Raise a DataError that explains the cause if an event does not fit those before it."""
     try:
         yield
     except _UNREADABLE as error:
@@ -335,7 +341,7 @@ def fitting_in(event: Event) -> Iterator[None]:
 
 
 def to_json(event: Event) -> str:
-    """An event as one line.
+    """Return an event as one line of JSON.
 
     >>> to_json(Added("CMA-ES"))
     '{"event": "added", "version": 2, "algorithm": "CMA-ES", "max_runs": null, "max_time": null}'
@@ -346,9 +352,9 @@ def to_json(event: Event) -> str:
 
 
 def from_json(line: str, *, seed: int | None = None) -> Event:
-    """The event of a line that :func:`to_json` wrote, in this version or an earlier one.
+    """Return the event of a line that :func:`to_json` wrote, in this version or an earlier one.
 
-    ``seed``: of the race. Lines of version 1 need it if they ask for runs a second time.
+    ``seed`` is the seed of the race. Lines of version 1 need it if they request a run again.
 
     >>> from_json('{"event": "added", "version": 1, "algorithm": "CMA-ES"}')
     Added(algorithm='CMA-ES', max_runs=None, max_time=None)
@@ -378,13 +384,13 @@ _UNREADABLE = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError),
     *(OverflowError, RecursionError, MemoryError),
 )
-"""What lines and events of strangers may lead to."""
+"""The exceptions that malformed lines and events can cause."""
 
 
 def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
-    """Version 1 to 2: jobs say which repetition they extend.
+    """Upgrade version 1 to 2, in which jobs name the repetition that they extend.
 
-    Before, an extension was known by its seed, which is the one of the run that it extends.
+    In version 1 an extension is recognised by its seed, which is that of the extended run.
     """
     if plain["event"] != "asked":
         return plain
@@ -404,17 +410,17 @@ def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
 
 
 UPGRADES: dict[int, Callable[[dict[str, Any], int | None], dict[str, Any]]] = {1: _name_extended}
-"""From the fields of an event of a version, and the race's seed, to those of the next version."""
+"""By version: the function that upgrades the fields of an event, given the seed of the race."""
 
 
 def _plain(value: Any) -> Any:
-    """Lists, numbers and text of an event's field."""
+    """Return a field of an event as lists, numbers and text."""
     if isinstance(value, Rules | Model):
         return value.plain()
     if isinstance(value, Run):
         return run_to_plain(value)
     if isinstance(value, Open):
-        # A number of as many bits as there are times is too large for other readers of JSON.
+        # A number with one bit per time is too large for other readers of JSON.
         return [value.first, value.second, f"{value.times:x}", _plain(value.need)]
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
@@ -429,7 +435,7 @@ def _text(value: Any) -> str:
 
 
 def _job(row: Any) -> Job:
-    """A job of plain fields; an error for what no race asks for."""
+    """Return the job of plain fields, or raise an error if no race can request it."""
     job = Job(*row)
     _check_repetition(job.repetition)
     if not (isinstance(job.algorithm, str) and isinstance(job.instance, str)):
@@ -465,12 +471,12 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _many(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:,.0f}" if isfinite(number) else "endlessly many"
 
 
-def _s(number: float) -> str:
-    return "" if _many(number) == "1" else "s"
+def _plural_s(number: float) -> str:
+    return "" if _format_number(number) == "1" else "s"
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {

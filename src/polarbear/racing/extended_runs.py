@@ -1,7 +1,7 @@
-"""Runs that were extended: made again with the same seed, until a later horizon.
+"""Extended runs: a run repeated with the same seed until a later horizon.
 
-A run and its extensions have a repetition each and are one run: ``effective_runs`` makes it.
-The race, the store, merging and repair all count runs by this rule and by no other.
+A run and its extensions have one repetition number each, but count as one run, which
+``effective_runs`` makes. The race, the store, merging and repair all use this rule.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,9 @@ from polarbear.data.run import Run, Status
 from polarbear.racing.jobs import Job, RunId, key_of
 
 
-class _Watched(Protocol):
+class _Observed(Protocol):
+    """A record of a run that was observed until a time."""
+
     @property
     def until(self) -> float: ...
 
@@ -22,19 +24,19 @@ class _Watched(Protocol):
     def _replace(self, **changes: Any) -> Self: ...
 
 
-W = TypeVar("W", bound=_Watched)
+R = TypeVar("R", bound=_Observed)
 
 
-def extensions(jobs: Iterable[Job]) -> dict[RunId, int]:
+def map_extensions(jobs: Iterable[Job]) -> dict[RunId, int]:
     """Map each job that extends an earlier run to the repetition that it extends."""
     return {job.key: job.extends for job in jobs if job.extends is not None}
 
 
-def join(earlier: W, later: W) -> W:
-    """Make one run of a run and its extension: the one that was watched for longer.
+def join(earlier: R, later: R) -> R:
+    """Join a run and its extension into one run: the one that was observed for longer.
 
-    An extension that failed before the earlier run ended takes no value away: the earlier one
-    stays, and ends as the extension did.
+    If the extension failed before the end of the earlier run, the earlier run keeps its values and
+    takes the status of the extension.
 
     >>> short = Run("a", "x", [1, 3], [5.0, 4.0], 10.0)
     >>> join(short, Run("a", "x", [1], [5.0], 2.0, 1, Status.CRASHED)).until
@@ -46,27 +48,27 @@ def join(earlier: W, later: W) -> W:
 
 
 def effective_runs(runs: Iterable[Run], extends: Mapping[RunId, int]) -> Iterator[Run]:
-    """Yield every run once: a run and its extensions are one, with the number of the first.
+    """Yield every run once, with its extensions joined to it under its own repetition number.
 
-    ``extends`` maps extensions to the repetition that they extend. Of attempts at an extension
-    that failed and were made again, the last one counts.
+    ``extends`` maps extensions to the repetition that they extend. If an extension failed and was
+    repeated, the last attempt counts.
 
     >>> short, long = Run("a", "x", [1], [5.0], 1.0), Run("a", "x", [1, 3], [5.0, 4.0], 4.0, 1)
     >>> [(run.until, run.repetition) for run in effective_runs([short, long], {key_of(long): 0})]
     [(4.0, 0)]
     """
     attempts: dict[RunId, list[Run]] = {
-        key._replace(repetition=first): [] for key, first in extends.items()
+        key._replace(repetition=original): [] for key, original in extends.items()
     }
     for run in runs:
         key = key_of(run)
-        first = key._replace(repetition=extends.get(key, key.repetition))
-        if first in attempts:
-            attempts[first].append(run)
+        original = key._replace(repetition=extends.get(key, key.repetition))
+        if original in attempts:
+            attempts[original].append(run)
         else:
             yield run
-    for first, own in attempts.items():
-        own.sort(key=key_of)
-        counted = [run for run in own[:-1] if run.status == Status.CUT] + own[-1:]
+    for original, parts in attempts.items():
+        parts.sort(key=key_of)
+        counted = [run for run in parts[:-1] if run.status == Status.CUT] + parts[-1:]
         if counted:
-            yield reduce(join, counted)._replace(repetition=first.repetition)
+            yield reduce(join, counted)._replace(repetition=original.repetition)

@@ -1,4 +1,4 @@
-"""Why runs failed: by algorithm and reason, with the number of runs and the instances."""
+"""Reasons for failed runs, by algorithm, with the number of runs and the instances."""
 
 import re
 from collections import Counter
@@ -10,19 +10,19 @@ from polarbear.data.names import natural_sort_key
 from polarbear.racing.events import Failed
 
 MAX_REASONS = 3
-"""The number of reasons that are given for an algorithm; others are counted."""
+"""The number of reasons listed for an algorithm; the others are only counted."""
 
 
 @dataclass
 class Reason:
-    """A reason for which runs of an algorithm failed: its last wording, and runs by instance."""
+    """A reason for failed runs of an algorithm: its last wording, and failed runs by instance."""
 
     why: str = ""
     runs: Counter[str] = field(default_factory=Counter)
 
 
 Reasons = dict[str, dict[str, Reason]]
-"""By algorithm, and then by reason without numbers, which may differ from run to run."""
+"""Reasons by algorithm, then by wording without numbers, which may differ between runs."""
 
 
 def add_failure(reasons: Reasons, failed: Failed) -> None:
@@ -34,23 +34,24 @@ def add_failure(reasons: Reasons, failed: Failed) -> None:
 
 
 def withdraw_failures(reasons: Reasons, pairs: Iterable[tuple[str, str]]) -> None:
-    """Forget the failures of (algorithm, instance) whose runs were withdrawn."""
+    """Delete the failures of these pairs (algorithm, instance), whose runs were withdrawn."""
     for algorithm, instance in pairs:
-        own = reasons.get(algorithm, {})
-        for kind in [kind for kind, reason in own.items() if instance in reason.runs]:
-            del own[kind].runs[instance]
-            if not own[kind].runs:
-                del own[kind]
-        if not own:
+        by_kind = reasons.get(algorithm, {})
+        for kind in [kind for kind, reason in by_kind.items() if instance in reason.runs]:
+            del by_kind[kind].runs[instance]
+            if not by_kind[kind].runs:
+                del by_kind[kind]
+        if not by_kind:
             reasons.pop(algorithm, None)
 
 
 def describe_failures(
     reasons: Reasons, n_runs: Mapping[str, int], dominated: Collection[str]
 ) -> dict[str, str]:
-    """Why runs of each algorithm failed, most frequent reasons first.
+    """Return a text for each algorithm: why its runs failed, most frequent reasons first.
 
-    Of a dominated algorithm it says so if most of its runs failed: ``n_runs`` are all of its runs.
+    ``n_runs`` are all runs of each algorithm. If most runs of a dominated algorithm failed, the
+    text says so.
 
     >>> from polarbear.data.run import Status
     >>> from polarbear.racing.jobs import RunId
@@ -60,18 +61,18 @@ def describe_failures(
     >>> describe_failures(reasons, {"a": 2}, ["a"])
     {'a': 'no licence (2 runs, on f1, f2); dominated after 2 of 2 runs failed so'}
     """
-    said: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for name in sorted(reasons, key=natural_sort_key):
-        own = sorted(reasons[name].values(), key=lambda reason: -reason.runs.total())
+        ordered = sorted(reasons[name].values(), key=lambda reason: -reason.runs.total())
         parts = [
             f"{reason.why} ({format_count(reason.runs.total(), 'run')}, on "
             f"{format_list(sorted(reason.runs, key=natural_sort_key), 4)})"
-            for reason in own[:MAX_REASONS]
+            for reason in ordered[:MAX_REASONS]
         ]
-        if own[MAX_REASONS:]:
-            parts.append(f"and {format_count(len(own) - MAX_REASONS, 'other reason')}")
-        failed, made = sum(each.runs.total() for each in own), n_runs.get(name, 0)
-        if name in dominated and 2 * failed > made:
-            parts.append(f"dominated after {failed:,} of {format_count(made, 'run')} failed so")
-        said[name] = "; ".join(parts)
-    return said
+        if ordered[MAX_REASONS:]:
+            parts.append(f"and {format_count(len(ordered) - MAX_REASONS, 'other reason')}")
+        n_failed, n_made = sum(reason.runs.total() for reason in ordered), n_runs.get(name, 0)
+        if name in dominated and 2 * n_failed > n_made:
+            parts.append(f"dominated after {n_failed:,} of {format_count(n_made, 'run')} failed so")
+        descriptions[name] = "; ".join(parts)
+    return descriptions

@@ -1,4 +1,4 @@
-"""``Job``: a run that a race asks for, and seeds that depend on names alone."""
+"""``Job``: a run that a race requests, with seeds that depend on names alone."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -11,7 +11,7 @@ from polarbear.data.run import EncodedRun, Run, Status
 
 
 class RunId(NamedTuple):
-    """What tells runs apart."""
+    """The id of a run: its algorithm, its instance and the number of the repetition."""
 
     algorithm: str
     instance: str
@@ -21,10 +21,10 @@ class RunId(NamedTuple):
 class Job(NamedTuple):
     """Run ``algorithm`` on ``instance`` until ``horizon``.
 
-    ``repetition`` is 0, and counts on where a run is asked for again: with another seed if it
-    failed, with the same one if it extends an earlier run. ``seed`` is for the run,
-    ``instance_seed`` for those who make instances by chance. ``extends`` is the repetition that
-    this job runs again until a later horizon, with the same seed; None for a new run.
+    ``repetition`` is 0 for the first request. A run that failed is requested again as the next
+    repetition, with another seed. A run that is extended to a later horizon is also the next
+    repetition, with the same seed; ``extends`` is then the repetition that it extends, and None
+    otherwise. ``seed`` is for the run, ``instance_seed`` for generating a random instance.
     """
 
     algorithm: str
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> RunId:
-        """What tells this run from others."""
+        """The id of the run."""
         return RunId(self.algorithm, self.instance, self.repetition)
 
     def run(
@@ -48,30 +48,34 @@ class Job(NamedTuple):
         until: float | None = None,
         status: Status = Status.CUT,
     ) -> Run:
-        """What was found, to be told to the race; by default watched until the horizon."""
+        """Return the result of this job as a run, by default observed until the horizon."""
         until = self.horizon if until is None else until
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
 
 
 def key_of(run: Run | EncodedRun) -> RunId:
-    """What tells a run from others."""
+    """Return the id of a run."""
     return RunId(run.algorithm, run.instance, run.repetition)
 
 
 def job(seed: int, key: RunId, horizon: float, extends: int | None = None) -> Job:
-    """A job of the race with this seed; one that extends a repetition has the seed of that run.
+    """Return a job of the race with this seed.
+
+    A job that extends a repetition has the seed of that repetition.
 
     >>> short, long = RunId("CSA", "f1", 0), RunId("CSA", "f1", 1)
     >>> job(0, long, 100.0, extends=0).seed == job(0, short, 10.0).seed
     True
     """
-    named = key if extends is None else key._replace(repetition=extends)
-    own = derive_seed(seed, ["run", *named])
-    return Job(*key, horizon, own, derive_seed(seed, ["instance", key.instance]), extends)
+    original = key if extends is None else key._replace(repetition=extends)
+    run_seed = derive_seed(seed, ["run", *original])
+    return Job(*key, horizon, run_seed, derive_seed(seed, ["instance", key.instance]), extends)
 
 
 def derive_seed(seed: int, names: Sequence[str | int]) -> int:
-    """A seed from a seed and names: the same on every machine, and below 2^31 as solvers like it.
+    """Return a seed that depends on a seed and names alone, and is the same on every machine.
+
+    It is below 2^31, because many solvers take no larger seed.
 
     >>> derive_seed(0, ["run", "CSA", "f1"]), derive_seed(0, ["run", "CSA", "f2"])
     (413279216, 1208773988)

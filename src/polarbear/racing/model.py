@@ -1,13 +1,12 @@
-"""``Model``: how a race makes posteriors, as far as a store can remember it.
+"""``Model``: the storable description of how a race makes posteriors.
 
-A race that is read from its store is rated by the model it was run with. What ``polarbear.fit``
-is given is remembered in full. Another function is remembered by its name: a store never holds
-code, and nothing that is named in one is imported.
+A race that is read from its store uses the model with which it was run. Options of
+``polarbear.fit`` are stored completely. Of another function only the name is stored: a store never
+contains code, and a name in a store is never imported.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from dataclasses import replace as changed
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -32,28 +31,28 @@ HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, Inver
 
 
 class Fit(Protocol):
-    """How a race makes a posterior of rankings: :func:`polarbear.fit`, with options or without."""
+    """A function that makes a posterior of rankings, such as :func:`polarbear.fit`."""
 
     def __call__(self, data: Rankings, /, *, seed: int) -> Posterior:
-        """Fit."""
+        """Return the posterior of these rankings."""
         ...
 
 
 FitOptions = Fit | Mapping[str, Any] | None
-"""What ``fit=`` of a race may be: options of ``polarbear.fit``, a function, or the default."""
+"""The type of ``fit=`` of a race: options of ``polarbear.fit``, a function, or None."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """The options of ``polarbear.fit`` that a race makes its posteriors with.
+    """The options of ``polarbear.fit`` with which a race makes its posteriors.
 
-    ``abs_tol``, ``rel_tol`` and ``weights`` say how runs are ranked for it. ``function`` is the
+    ``abs_tol``, ``rel_tol`` and ``weights`` are options of ``polarbear.rank``. ``function`` is the
     name of another function that makes posteriors; the other fields are then unused.
 
     >>> model = Model.of({"prior": "GP", "evidence": "rankings"})
     >>> Model.from_plain(model.plain()) == model
     True
-    >>> print(Model.of({}).differences(model))
+    >>> print(Model.of({}).describe_differences(model))
     prior Dirichlet(alpha=1.0) and not GP(kernel='matern32', ...), evidence ...
     """
 
@@ -68,7 +67,7 @@ class Model:
 
     @classmethod
     def of(cls, fit: FitOptions) -> Self:
-        """The model that ``fit=`` says; an error if ``polarbear.fit`` would refuse it."""
+        """Return the model for ``fit=``; raise an error if ``polarbear.fit`` would refuse it."""
         if fit is None or fit is default_fit:
             return cls()
         if isinstance(fit, partial) and fit.func is default_fit and not fit.args:
@@ -80,19 +79,19 @@ class Model:
                 f"fit={fit!r}: expected options of polarbear.fit, as in {{'prior': 'GP'}}, or a "
                 "function of rankings and a seed"
             )
-        return cls(function=_qualified(fit))
+        return cls(function=_get_full_name(fit))
 
     @classmethod
     def _of_options(cls, options: dict[str, Any]) -> Self:
         prior = options.pop("prior", None) or Dirichlet()
-        prior = _made_prior(prior, PRIORS) if isinstance(prior, str | Mapping) else prior
+        prior = _make_prior(prior, PRIORS) if isinstance(prior, str | Mapping) else prior
         check_prior(prior)
         method = options.pop("method", "laplace")
         evidence = options.pop("evidence", None)
         for name in ("seed", "times", "direction"):
             if name in options:
                 raise DataError(f"{name}={options[name]!r} is for the race, not for its fit")
-        ranking = _checked_ranking(
+        rank_options = _check_rank_options(
             {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
         )
         load_engine(method, options)
@@ -101,23 +100,25 @@ class Model:
             raise DataError(
                 f"evidence={evidence!r}: expected {' or '.join(map(repr, allowed))} for {method}"
             )
-        strange = [name for name, value in options.items() if not _is_plain(value)]
-        if type(prior) not in PRIORS.values() or strange:
-            what = [type(prior).__qualname__, *strange]
-            return cls(function=f"polarbear.fit with {', '.join(what)}")
-        options_given = tuple(sorted(options.items()))
-        return cls(prior, method, evidence or allowed[0], options_given, **ranking)
+        not_storable = [name for name, value in options.items() if not _is_plain(value)]
+        if type(prior) not in PRIORS.values() or not_storable:
+            names = [type(prior).__qualname__, *not_storable]
+            return cls(function=f"polarbear.fit with {', '.join(names)}")
+        sorted_options = tuple(sorted(options.items()))
+        return cls(prior, method, evidence or allowed[0], sorted_options, **rank_options)
 
     def make_fit(self) -> Fit:
-        """The function that makes posteriors by this model.
+        """Return the function that makes posteriors by this model.
 
-        If the model is a function that is not at hand, this is ``polarbear.fit`` and says so.
+        If the model is another function, of which only the name is stored, ``polarbear.fit``
+        replaces it and adds a note to the diagnostics.
         """
-        plain = changed(self, abs_tol=0.0, rel_tol=0.0, weights=())  # rankings are made already
-        if plain == Model():
+        # A fit takes rankings, for which the options of rank were used already.
+        without_ranking = replace(self, abs_tol=0.0, rel_tol=0.0, weights=())
+        if without_ranking == Model():
             return default_fit
         if not self.function:
-            return partial(default_fit, **plain.given())
+            return partial(default_fit, **without_ranking.fit_options())
 
         def substitute(data: Rankings, /, *, seed: int) -> Posterior:
             posterior = default_fit(data, seed=seed)
@@ -125,59 +126,64 @@ class Model:
                 f"the race was run with fit={self.function}, which its store cannot hold: this is "
                 "polarbear.fit; pass the same fit to restore the race with it"
             )
-            said = changed(posterior.diagnostics, notes=(*posterior.diagnostics.notes, note))
-            return changed(posterior, diagnostics=said)
+            notes = (*posterior.diagnostics.notes, note)
+            diagnostics = replace(posterior.diagnostics, notes=notes)
+            return replace(posterior, diagnostics=diagnostics)
 
         return substitute
 
-    def differences(self, other: Self) -> str:
-        """What differs from another model, in words; "" if nothing does."""
+    def describe_differences(self, other: Self) -> str:
+        """Return the differences from another model as text; "" if there are none."""
         if self.function or other.function:
             return "" if self == other else f"fit {self} and not {other}"
-        names = [one.name for one in fields(self)]
+        names = [part.name for part in fields(self)]
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in names)
-        return ", ".join(f"{name} {_said(a)} and not {_said(b)}" for name, a, b in pairs if a != b)
+        return ", ".join(
+            f"{name} {_format_option(a)} and not {_format_option(b)}"
+            for name, a, b in pairs
+            if a != b
+        )
 
-    def given(self) -> dict[str, Any]:
-        """The options to pass to ``polarbear.fit``; those of its defaults if this is a function."""
+    def fit_options(self) -> dict[str, Any]:
+        """Return the options for ``polarbear.fit``; its defaults if the model is a function."""
         model = Model() if self.function else self
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
-        return {**named, **dict(model.options), **model.ranking()}
+        return {**named, **dict(model.options), **model.rank_options()}
 
-    def ranking(self) -> dict[str, Any]:
-        """The options of ``polarbear.rank`` that are not its defaults.
+    def rank_options(self) -> dict[str, Any]:
+        """Return the options of ``polarbear.rank`` that differ from its defaults.
 
-        >>> Model.of({"rel_tol": 0.01, "weights": {"f1": 2}}).ranking()
+        >>> Model.of({"rel_tol": 0.01, "weights": {"f1": 2}}).rank_options()
         {'rel_tol': 0.01, 'weights': {'f1': 2.0}}
         """
         given = {"abs_tol": self.abs_tol, "rel_tol": self.rel_tol, "weights": dict(self.weights)}
         return {name: value for name, value in given.items() if value}
 
-    def described(self) -> dict[str, str]:
-        """Prior, evidence and method in words, for reports and JSON."""
+    def describe(self) -> dict[str, str]:
+        """Return prior, evidence and method as text, for reports and JSON."""
         if self.function:
             return {"function": self.function}
-        more = {name: str(value) for name, value in (*self.options, *self.ranking().items())}
+        more = {name: str(value) for name, value in (*self.options, *self.rank_options().items())}
         return {"prior": repr(self.prior), "evidence": self.evidence, "method": self.method, **more}
 
     def __str__(self) -> str:
-        return self.function or ", ".join(self.described().values())
+        return self.function or ", ".join(self.describe().values())
 
     def plain(self) -> dict[str, Any]:
-        """The model as JSON has it."""
+        """Return the model as values for JSON."""
         if self.function:
             return {"function": self.function}
         return {
-            "prior": _plain_prior(self.prior),
+            "prior": _prior_to_plain(self.prior),
             "method": self.method,
             "evidence": self.evidence,
             "options": dict(self.options),
-            **self.ranking(),
+            **self.rank_options(),
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """The model of what :meth:`plain` gave."""
+        """Return the model that :meth:`plain` gave."""
         if "function" in plain:
             return cls(function=str(plain["function"]))
         options = plain.get("options", {})
@@ -186,8 +192,8 @@ class Model:
         return cls._of_options({**options, **named})
 
 
-def _checked_ranking(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of ``polarbear.rank`` as fields of a model; an error if it would refuse them."""
+def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of ``polarbear.rank`` as fields of a model, or raise an error."""
     weights = given.get("weights") or {}
     if not isinstance(weights, Mapping):
         raise DataError(f"weights={weights!r}: expected names of instances and numbers")
@@ -203,8 +209,8 @@ def _checked_ranking(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**tolerances, "weights": numbers}
 
 
-def _qualified(function: Callable[..., Any]) -> str:
-    """The name of a function, or of the class of what can be called."""
+def _get_full_name(function: Callable[..., Any]) -> str:
+    """Return the module and name of a function, or of the class of a callable object."""
     named = function.func if isinstance(function, partial) else function
     named = named if hasattr(named, "__qualname__") else type(named)
     return f"{named.__module__}.{getattr(named, '__qualname__', '?')}"
@@ -214,28 +220,30 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _plain_prior(prior: Any) -> Any:
+def _prior_to_plain(prior: Any) -> Any:
     if _is_plain(prior):
         return prior
-    parts = {one.name: _plain_prior(getattr(prior, one.name)) for one in fields(prior) if one.init}
+    parts = {
+        part.name: _prior_to_plain(getattr(prior, part.name)) for part in fields(prior) if part.init
+    }
     return {"name": type(prior).__name__, **parts}
 
 
-def _made_prior(plain: str | Mapping[str, Any], names: Mapping[str, Any]) -> Any:
-    """A prior by its name, or by its name and fields."""
+def _make_prior(plain: str | Mapping[str, Any], names: Mapping[str, Any]) -> Any:
+    """Return the prior with this name, or with this name and these fields."""
     parts = {"name": plain} if isinstance(plain, str) else dict(plain)
     name = str(parts.pop("name", ""))
     if name not in names:
         raise DataError(f"prior={name!r}: {suggest_name(name, list(names))}")
-    made = {
-        key: _made_prior(value, HYPERS) if isinstance(value, Mapping) else value
+    arguments = {
+        key: _make_prior(value, HYPERS) if isinstance(value, Mapping) else value
         for key, value in parts.items()
     }
     try:
-        return names[name](**made)
+        return names[name](**arguments)
     except (TypeError, ValueError) as error:
         raise DataError(f"prior={name}: {error}") from None
 
 
-def _said(value: Any) -> str:
+def _format_option(value: Any) -> str:
     return str(dict(value)) if isinstance(value, tuple) else str(value)

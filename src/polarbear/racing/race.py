@@ -1,13 +1,14 @@
-"""``Race``: ask what to run, tell what was found. No clock, no files, no processes.
+"""``Race``: ``ask`` returns the runs to make, ``tell`` takes them. It has no clock and no I/O.
 
-A race is a function of its events. Its state is changed by ``state.apply`` alone, and what it asks
-and decides follows from the state: the same events give the same race, on every machine, whenever
-it was interrupted.
+A race is a function of its events. Only ``state.apply`` changes its state, and its requests and
+decisions follow from the state. So the same events give the same race on every machine, whether or
+not it was interrupted.
 
-1. ``ask`` gives the runs that are wanted and were not told yet. To ask twice is to ask once.
-2. When all of them are in, the next ``ask`` tries failed ones again, decides, and plans a round.
-3. Runs are sorted before they are looked at, and seeds follow from names: neither the order of
-   ``tell`` nor who ran what matters.
+1. ``ask`` returns the requested runs that have not arrived. Asking twice gives the same answer.
+2. When all runs of a round have arrived, the next ``ask`` requests failed ones again, decides, and
+   plans a round.
+3. Runs are sorted before they are ranked, and seeds are derived from names. So neither the order
+   of ``tell`` nor the machine of a run has an effect.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,44 +48,44 @@ from polarbear.racing.events import (
     Started,
     Told,
     Withdrawn,
-    fitting_in,
+    explain_misfit,
 )
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.fitting import fit_posterior, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import withdrawal
+from polarbear.racing.notes import make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.racing.state import DecisionInput, Spent, State, apply, begin, runs_in
-from polarbear.racing.status import RaceStatus, as_card, statuses_in
+from polarbear.racing.state import DecisionInput, Spent, State, apply, collect_runs, start_state
+from polarbear.racing.status import RaceStatus, list_statuses, render_status_card
 
 
 class Race:
-    """A race of algorithms until it is settled who belongs to the anytime Pareto set.
+    """A race of algorithms, which ends when the anytime Pareto set is settled.
 
     Parameters
     ----------
     algorithms
-        The names of those who race; :meth:`add` adds more at any time.
+        The names of the algorithms; :meth:`add` adds more at any time.
     times
-        The times at which one asks who is ahead.
+        The times at which the algorithms are compared.
     direction
         Whether small ("minimize") or large ("maximize") values are good.
     instances
         The names of the instances, drawn from without replacement. By default instances are
         numbered "1", "2", ... without end, and made from ``job.instance_seed``.
     rules
-        How sure to be, how much to spend.
+        The required certainty, and the limits of runs and time.
     seed
         The same seed gives the same race.
     clock
-        What time counts: "evaluations", "seconds", ...
+        The unit of time: "evaluations", "seconds", ...
     fit
         Options of ``polarbear.fit``, such as ``{"prior": "GP", "evidence": "rankings"}``; they
-        are recorded, and hold for whatever is made of the events. Or a function of rankings and a
-        seed, which is recorded by its name alone.
+        are recorded, and used again when the race is restored from its events. Or a function of
+        rankings and a seed, of which only the name is recorded.
 
     Examples
     --------
@@ -134,24 +135,24 @@ class Race:
     def from_events(
         cls, events: Iterable[Event], *, fit: FitOptions = None, keep: bool = True
     ) -> Self:
-        """The race that these events are, as it was when the last of them happened.
+        """Restore a race from its events, as it was after the last of them.
 
-        ``fit``: in place of the one that the race was started with, which holds by default.
-        ``keep=False``: they are in some store, and need not be kept in memory.
+        ``fit`` replaces the one that the race was started with. ``keep=False`` does not keep the
+        events in memory, for events that are in a store.
         """
         race: Self | None = None
-        for race, _ in cls._replayed(events, fit):
+        for race, _ in cls._restore(events, fit):
             if not keep:
                 race.forget()
         if race is None:
-            raise DataError("a race without events is none: the first one is that it started")
+            raise DataError("got no events: the first event of a race is that it started")
         return race
 
     @classmethod
     def after_each_round(cls, events: Iterable[Event], *, fit: FitOptions = None) -> Iterator[Self]:
-        """The race that these events are, as it stood after each of its decisions.
+        """Yield the race of these events after each of its decisions.
 
-        It is one race that goes on: ask it what you want to know before you take the next.
+        It is one race that changes: read from it what you need before you take the next one.
 
         >>> import numpy as np, polarbear as pb
         >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
@@ -159,15 +160,15 @@ class Race:
         >>> [len(race.pareto) for race in stages][-1]
         1
         """
-        return (race for race, event in cls._replayed(events, fit) if isinstance(event, Decided))
+        return (race for race, event in cls._restore(events, fit) if isinstance(event, Decided))
 
     # Running
 
     def ask(self, now: float | None = None) -> tuple[Job, ...]:
-        """The runs that are wanted and not told yet; none if the race is at its end.
+        """Return the requested runs that have not arrived; none if the race has ended.
 
-        When all of a round are in, this is where the race decides and plans the next one. ``now``:
-        the time, for rules with a deadline. :attr:`ended` says why nothing is asked for.
+        When all runs of a round have arrived, this call decides and plans the next round. ``now``
+        is the time, for rules with a deadline. :attr:`ended` says why no runs are requested.
         """
         deadline = self.rules.deadline
         if deadline is not None and now is None:
@@ -175,7 +176,7 @@ class Race:
         if not isinstance(deadline, Real | None):
             raise DataError(
                 f"deadline={deadline!r}: a Race has no clock, so expected a number to compare now "
-                "with; Rules.resolve_deadline(time.time()) makes one of it"
+                "with; Rules.resolve_deadline(time.time()) returns rules with such a number"
             )
         baseline = self.rules.baseline
         if baseline is not None and baseline not in self._state.racing:
@@ -190,7 +191,7 @@ class Race:
             if state.news and not state.pending_rounds:
                 self._conclude()
                 continue
-            # Planned right after a decision, before the next one: whatever was told by then.
+            # Plan right after a decision, so that the plan does not depend on later arrivals.
             planned = plan(state) if len(state.pending_rounds) <= state.rules.overlap else None
             if isinstance(planned, Asked):
                 self._record(planned)
@@ -199,16 +200,16 @@ class Race:
             elif state.wanted:
                 return tuple(state.wanted.values())
             elif state.screened:
-                self._conclude(screening=False)  # the last decision of a race has all draws
+                self._conclude(screening=False)  # the last decision of a race uses all draws
             else:
                 return self._end(planned or "resolved")
 
     def tell(self, run: Run, *, why: str = "", output: str = "") -> None:
-        """Take a run that was asked for. Order does not matter.
+        """Take a requested run. The order of runs has no effect.
 
-        A run that failed is told as well, with its status and what it had found; ``why`` it
-        failed and the end of its ``output`` are kept with it. A run told twice counts once, and
-        the first one stays.
+        A failed run is passed as well, with its status and the values it had reached. ``why`` it
+        failed and the end of its ``output`` are recorded. If the same run is passed twice, the
+        first one counts.
         """
         run = normalise_run(run)
         key = key_of(run)
@@ -222,16 +223,16 @@ class Race:
             if why and run.status not in (Status.CUT, Status.FINISHED):
                 self._record(Failed.of(run, why, output))
 
-    # Changing who takes part
+    # Changing algorithms, instances, runs and rules
 
     def add(
         self, algorithm: str, *, max_runs: int | None = None, max_time: float | None = None
     ) -> None:
-        """Let an algorithm join, or come back after it was eliminated or removed.
+        """Add an algorithm, or readmit one that was eliminated or removed.
 
-        A newcomer first runs on instances that others have run on. ``max_runs``, ``max_time``: the
-        runs, and the time of all of them, that may be spent on it; it stays undecided if that does
-        not settle its pairs.
+        A new algorithm first runs on instances that were used before. ``max_runs`` and
+        ``max_time`` limit the number and the total time of its runs; it stays undecided if these
+        do not settle its pairs.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.add("c", max_runs=3)
@@ -249,7 +250,7 @@ class Race:
         self._record(Added(name, max_runs, max_time))
 
     def remove(self, algorithm: str, why: str = "") -> None:
-        """Let an algorithm leave. Its runs are kept, and count again if it comes back.
+        """Remove an algorithm. Its runs stay recorded, and count again if it is added again.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.add("c")
@@ -257,13 +258,13 @@ class Race:
         >>> race.pareto
         ('b', 'c')
         """
-        name = self._known(algorithm)
+        name = self._check_algorithm(algorithm)
         if name in self._state.removed:
             raise DataError(f"{name!r} was removed already")
         self._record(Removed(name, why))
 
     def offer(self, instances: Iterable[str]) -> None:
-        """Add instances to be drawn from.
+        """Add instances to the pool from which the race draws.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x"])
         >>> race.offer(["y", "z"])
@@ -277,9 +278,9 @@ class Race:
             self._record(Offered(names))
 
     def record(self, note: Identified | Hosted | Failed) -> None:
-        """Record what names stand for, which process made runs, or why one found nothing.
+        """Record fingerprints, the worker process of runs, or the reason of a failure.
 
-        No decision depends on it.
+        No decision depends on such a note.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.record(Identified())
@@ -289,14 +290,14 @@ class Race:
         self._record(note)
 
     def load(self, runs: Runs) -> None:
-        """Take earlier runs of algorithms that are in the race.
+        """Import earlier runs of algorithms that are in the race.
 
-        They cost nothing, and their instances count as run on.
+        They cost nothing, and their instances count as used.
         """
         if not isinstance(runs, Runs) or runs.direction != self._state.direction:
             raise DataError(f"load takes Runs that {self._state.direction}, like the race")
         for name in runs.algorithms:
-            self._known(name)
+            self._check_algorithm(name)
         for run in map(normalise_run, runs):
             if key_of(run) not in self._state.told:
                 self._record(Imported(run))
@@ -310,12 +311,12 @@ class Race:
         why: str = "",
         at: str = "",
     ) -> int:
-        """Withdraw runs: they stay on record and do not count any more. Returns how many.
+        """Withdraw runs, so that they stay recorded but no longer count, and return their number.
 
-        All runs so far of an algorithm, on an instance, or of an algorithm on an instance; or of
-        ``pairs`` (algorithm, instance). What was decided is decided again: eliminated algorithms
-        come back and pairs are open. An instance by itself is not run on again, unless it is
-        offered again. ``at``: when that is, as text.
+        These are all runs so far of an algorithm, on an instance, of an algorithm on an instance,
+        or of ``pairs`` (algorithm, instance). All decisions are made again: eliminated algorithms
+        return and pairs are open. An instance that is given alone is not used again until it is
+        offered again. ``at`` is the date of the withdrawal, as text.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x", "y"])
         >>> for job in race.ask():
@@ -323,19 +324,19 @@ class Race:
         >>> race.withdraw("a", why="it ran with another licence"), race.n_runs
         (2, 2)
         """
-        name = None if algorithm is None else self._known(algorithm)
-        before = self.n_runs
-        event = withdrawal(self._state, name, instance, pairs, why, at)
+        name = None if algorithm is None else self._check_algorithm(algorithm)
+        n_before = self.n_runs
+        event = make_withdrawal(self._state, name, instance, pairs, why, at)
         if event is not None:
             self._posterior = None
             self._record(event)
-        return before - self.n_runs
+        return n_before - self.n_runs
 
     def extend(self, rules: Rules) -> None:
-        """Go on under other rules: surer, longer, closer.
+        """Continue the race under other rules, such as a higher certainty or larger limits.
 
-        If the rules differ in more than limits, all pairs are looked at again, and whoever was
-        eliminated with less certainty than is now asked for comes back.
+        If the rules differ in more than limits, all pairs are open again. Algorithms that were
+        eliminated with less certainty than is now required return.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", rules=Rules(max_runs=0))
         >>> race.extend(Rules(max_runs=100))
@@ -345,17 +346,17 @@ class Race:
         state = self._state
         self._record(Extended(check_rules(rules).resolve_preference(state.times, state.clock)))
 
-    # Asking how it stands
+    # Reading the race
 
     @property
     def events(self) -> list[Event]:
-        """Everything that happened, in order; to be read, not changed."""
+        """The events so far, in order; read only."""
         return self._events
 
     def forget(self) -> None:
-        """Drop the events so far from memory: whoever calls this has stored them.
+        """Remove the events so far from memory, for callers that have stored them.
 
-        The race goes on as before, but :attr:`events` and :attr:`runs` begin here.
+        The race continues as before, but :attr:`events` and :attr:`runs` begin here.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.forget()
@@ -366,22 +367,22 @@ class Race:
 
     @property
     def state(self) -> State:
-        """Where it stands, in full; to be read, not changed."""
+        """The full state of the race; read only."""
         return self._state
 
     @property
     def status(self) -> RaceStatus:
-        """Where the race stands, as a record that can be printed, and written as JSON."""
+        """The status of the race, as a record that can be printed and written as JSON."""
         return RaceStatus.of(self._assessed())
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The times at which the race asks who is ahead."""
+        """The times at which the algorithms are compared."""
         return self._state.times
 
     @property
     def fit(self) -> Fit:
-        """How it makes a posterior."""
+        """The function that makes a posterior of rankings."""
         return self._fit
 
     @property
@@ -391,23 +392,23 @@ class Race:
 
     @property
     def pareto(self) -> tuple[str, ...]:
-        """Who is still racing: all but those that are dominated. Valid at any time."""
+        """The racing algorithms: neither eliminated nor removed. Valid at any time."""
         return self._state.present()
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The algorithms that a race with a preference chooses, as it stands; else none."""
+        """The algorithms chosen at the last decision, in a race with a preference; else none."""
         names = self._state.present()
         return tuple(name for name in names if name in self._state.chosen)
 
     @property
     def eliminated(self) -> dict[str, Eliminated]:
-        """Who was eliminated, by whom and how surely, in order."""
+        """The eliminations by algorithm, in order: the dominating one and the probability."""
         return dict(self._state.eliminated)
 
     @property
     def removed(self) -> frozenset[str]:
-        """Who has left."""
+        """The removed algorithms."""
         return frozenset(self._state.removed)
 
     @property
@@ -417,49 +418,49 @@ class Race:
 
     @property
     def ended(self) -> str | None:
-        """Why the race asks for nothing more; None while it does.
+        """Why the race requests no further runs; None while it does.
 
         "resolved", "no instances left", "max_runs", "max_time", "deadline", or "limits of
-        candidates" if only algorithms are undecided that reached limits of their own.
+        candidates" if all undecided algorithms have reached limits of their own.
         """
         return self._state.ended
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why runs failed, hung or found nothing, by algorithm: reasons with numbers of runs."""
+        """Why runs failed, by algorithm: reasons with numbers of runs and instances."""
         state = self._state
         return describe_failures(state.reasons, state.n_runs, state.eliminated)
 
     @property
     def outlook(self) -> Forecast | None:
-        """How many more instances and runs it will take, with an interval, if that can be told."""
+        """The forecast of further instances and runs, with an interval; None if there is none."""
         return self._state.outlook
 
     @property
     def rounds(self) -> int:
-        """How often the race has decided."""
+        """The number of decisions."""
         return self._state.round
 
     @property
     def spent(self) -> Spent:
-        """How many runs were asked for, and how long they took together."""
+        """The number of requested runs and the sum of their times."""
         return self._state.spent
 
     @property
     def n_runs(self) -> int:
-        """The number of runs made; one that was extended or made again counts each time."""
+        """The number of runs made; each extension and each repetition counts."""
         return self._state.n_runs.total()
 
     @property
     def runs(self) -> Runs:
-        """All runs; one that was extended is one run, as long as it was watched."""
-        return runs_in(self._events, self._state)
+        """The runs that count; a run and its extensions are one run."""
+        return collect_runs(self._events, self._state)
 
     @property
     def posterior(self) -> Posterior | None:
-        """What the last decision rests on: ratings of those who were racing then."""
-        if self._posterior is None and self._state.basis is not None:
-            rankings = self._rankings(self._state.basis)
+        """The posterior of the last decision; None if there is none."""
+        if self._posterior is None and self._state.decision_input is not None:
+            rankings = self._rank_runs(self._state.decision_input)
             state = self._state
             self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round - 1)
         return self._posterior
@@ -469,12 +470,12 @@ class Race:
 
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
         """
-        name = self._known(algorithm)
+        name = self._check_algorithm(algorithm)
         return next(one for one in self.statuses() if one.algorithm == name)
 
     def statuses(self) -> list[AlgorithmStatus]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
-        return statuses_in(self._assessed())
+        return list_statuses(self._assessed())
 
     def __str__(self) -> str:
         return str(RaceStatus.of(self._state))
@@ -482,27 +483,28 @@ class Race:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_card(str(self), self.statuses())
+        return render_status_card(str(self), self.statuses())
 
-    # Inside
+    # Internal
 
     def _begin(self, started: Started, fit: FitOptions) -> None:
-        self._state: State = begin(started)
+        self._state: State = start_state(started)
         self._events: list[Event] = [started]
         model = Model.of(fit) if fit is not None else started.model or Model()
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         self._posterior: Posterior | None = None
-        self._evidence = IncrementalRankings(
-            started.times, started.direction, started.clock, model.ranking()
+        self._ranked_runs = IncrementalRankings(
+            started.times, started.direction, started.clock, model.rank_options()
         )
 
     @classmethod
-    def _replayed(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:
+    def _restore(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:
+        """Yield the race of these events after each of them, with the event."""
         race: Self | None = None
         for event in events:
             if race is not None:
                 race._posterior = None
-                with fitting_in(event):
+                with explain_misfit(event):
                     race._record(event)
             elif isinstance(event, Started):
                 race = cls.__new__(cls)
@@ -512,20 +514,21 @@ class Race:
             yield race, event
 
     def _record(self, event: Event) -> None:
+        """Apply an event to the state and append it to the events."""
         if isinstance(event, Told | Imported):
-            self._evidence.add(event.run, self._state.round_of(key_of(event.run)))
+            self._ranked_runs.add(event.run, self._state.round_of(key_of(event.run)))
         elif isinstance(event, Withdrawn):
-            self._evidence.withdraw(event.pairs)
+            self._ranked_runs.withdraw(event.pairs)
         apply(self._state, event)
         self._events.append(event)
 
     def _assessed(self) -> State:
-        """The state with statuses, which decisions of version 1 do not have."""
+        """Return the state with a status of each candidate, which old decisions do not have."""
         state = self._state
-        basis = None if state.assessed or state.news else state.basis
-        if basis is None or basis.algorithms != state.rated():
+        used = None if state.assessed or state.news else state.decision_input
+        if used is None or used.algorithms != state.rated():
             return state
-        posterior, rankings = self.posterior, self._rankings(basis)
+        posterior, rankings = self.posterior, self._rank_runs(used)
         trusted = posterior is not None and posterior.diagnostics.trusted
         if rankings is None or not trusted:
             return state
@@ -538,59 +541,67 @@ class Race:
         return ()
 
     def _conclude(self, *, screening: bool = True) -> None:
-        """All runs are in: try failed ones again, or decide; by a fit with few draws if it may."""
+        """Request failed runs again or, if there are none, decide.
+
+        With ``screening``, a fit with few draws may come first.
+        """
         state = self._state
         retry = plan_retries(state)
         if retry is not None:
             self._record(retry)
             return
-        now, most = state.current, state.rules.max_failures
-        failing = state.failing()
-        for name in state.present() if most is not None else ():
-            if most is not None and failing[name] > most:
-                self._record(Removed(name, f"{format_count(failing[name], 'run')} failed"))
-        if state.pending_rounds and state.current != now:
-            return  # it was the round of those who left: the next one is decided when it is in
-        rankings = self._rankings(DecisionInput(state.current, state.rated()))
+        current, max_failures = state.current, state.rules.max_failures
+        n_failed = state.failing()
+        for name in state.present() if max_failures is not None else ():
+            if max_failures is not None and n_failed[name] > max_failures:
+                self._record(Removed(name, f"{format_count(n_failed[name], 'run')} failed"))
+        if state.pending_rounds and state.current != current:
+            return  # the round had only runs of removed algorithms
+        rankings = self._rank_runs(DecisionInput(state.current, state.rated()))
         fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
-        glance = screening_fit(self._fit, rankings, state) if screening and fits else None
-        # The posterior of a race has all draws: those of a screening fit are not kept.
+        screened = screening_fit(self._fit, rankings, state) if screening and fits else None
+        # The posterior of a race has all draws, so that of a screening fit is not stored.
         self._posterior = None
-        if fits and glance is None:
+        if fits and screened is None:
             self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round)
-        decided = decide(state, glance or self._posterior, rankings)
-        decided = replace(decided, screening=glance is not None)
-        if decided.problems:
-            problems, without = "; ".join(decided.problems), "decides nothing"
+        decision = decide(state, screened or self._posterior, rankings)
+        decision = replace(decision, screening=screened is not None)
+        if decision.problems:
+            problems, consequence = "; ".join(decision.problems), "decides nothing"
             if state.rules.error_control != "per_look":
-                without = "has no forecast"
-            warn(f"round {state.round + 1} {without}, for {problems}", FitWarning)
-        self._record(decided)
+                consequence = "has no forecast"
+            warn(f"round {state.round + 1} {consequence}, for {problems}", FitWarning)
+        self._record(decision)
 
-    def _rankings(self, basis: DecisionInput) -> Rankings | None:
-        """Rankings that count, of the largest group of algorithms that they compare.
+    def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:
+        """Return the rankings of the runs of a decision; None if there are none.
 
-        The others wait as those do that have not run: the prior alone would compare them.
+        They have the largest group of algorithms that is connected by common instances. The
+        comparison with other groups would rest on the prior alone, so these are left out like
+        algorithms without runs.
         """
-        used = self._state.used
-        rankings = self._evidence.rankings(basis.round, basis.algorithms, self._counts, used)
+        round_, names = decision_input
+        rankings = self._ranked_runs.rankings(round_, names, self._renumber_run, self._state.used)
         if rankings is None:
             return None
         largest, *others = connected_groups(rankings)
         return rankings.among(largest) if others else rankings
 
-    def _counts(self, run: Run) -> Run | None:
-        """A run as it counts: what was asked for is the first repetition, tried again or not.
+    def _renumber_run(self, run: Run) -> Run | None:
+        """Return a run with the repetition number that rankings use; None if it does not count.
 
-        An extension has the number of the run that it extends.
+        An extension has the number of the run that it extends. A requested run has number 0, even
+        if it replaces a failed one.
         """
         key, state = key_of(run), self._state
         if key in state.superseded:
             return None
-        first = key._replace(repetition=state.extends.get(key, key.repetition))
-        return run._replace(repetition=0 if first in state.ever_requested else first.repetition)
+        original = key._replace(repetition=state.extends.get(key, key.repetition))
+        requested = original in state.ever_requested
+        return run._replace(repetition=0 if requested else original.repetition)
 
-    def _known(self, algorithm: str) -> str:
+    def _check_algorithm(self, algorithm: str) -> str:
+        """Return the name of an algorithm of this race, or raise an error."""
         name, state = to_name(algorithm), self._state
         names = [*state.racing, *state.eliminated, *state.removed]
         if name not in names:

@@ -1,4 +1,4 @@
-"""``replay``: a race over runs that are there already, to see what racing would have saved."""
+"""``replay``: a race over recorded runs, which shows how much time racing would have saved."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -24,26 +24,26 @@ Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
 class Replay(Race):
-    """A race over recorded runs at its end, and what it would have cost to run everything.
+    """A finished race over recorded runs, with the cost of a full evaluation.
 
-    :func:`replay` makes one. It answers like any :class:`Race`.
+    :func:`replay` makes one. It has all that a :class:`Race` has.
 
     Attributes
     ----------
     full
-        What every algorithm costs, run once on every instance until the last time.
+        The cost of running every algorithm once on every instance until the last time.
     """
 
     full: Spent
 
     @property
     def saved(self) -> float:
-        """The share of the time of a full evaluation that the race did without."""
+        """The share of the time of a full evaluation that the race saved."""
         return 1 - self.spent.time / self.full.time if self.full.time else 0.0
 
     @property
     def used(self) -> int:
-        """How many recorded runs the race has used, each once, however often it was extended."""
+        """The number of recorded runs that the race used; a run and its extensions count once."""
         return int(np.count_nonzero(self.runs.until > 0))
 
     def __str__(self) -> str:
@@ -74,20 +74,20 @@ def replay(
     seed: int = 0,
     fit: FitOptions = None,
 ) -> Replay:
-    """Race over recorded runs: what would have been asked for is looked up.
+    """Race over recorded runs: each requested run is looked up in the record.
 
     Parameters
     ----------
     runs
-        What was recorded. Of several repetitions on an instance one is drawn. Where an algorithm
-        was not run on an instance, nothing is known of it there.
+        The recorded runs. Of several repetitions on an instance one is drawn. A run that is not
+        recorded has no values.
     rules
-        How sure to be, how much to spend.
+        The required certainty, and the limits of runs and time.
     times
-        The times at which one asks who is ahead; by default :func:`polarbear.grid.from_runs`
-        chooses them.
+        The times at which the algorithms are compared; by default
+        :func:`polarbear.grid.from_runs` chooses them.
     seed
-        In which order instances are drawn. Several seeds show how much depends on it.
+        Determines the order of the instances. Several seeds show its effect.
     fit
         Options of ``polarbear.fit``, or a function, as in :class:`Race`.
 
@@ -97,17 +97,17 @@ def replay(
     >>> import polarbear as pb
     >>> utilities = np.array([[2.0, 0.0, -2.0]] * 3)
     >>> runs = pb.simulation.simulate_runs(utilities, 100, persistence=np.inf)
-    >>> found = pb.replay(runs)
-    >>> found.pareto, found.ended
+    >>> race = pb.replay(runs)
+    >>> race.pareto, race.ended
     (('a1',), 'resolved')
-    >>> found.saved > 0.5
+    >>> race.saved > 0.5
     True
     """
     check_runs(runs, "replay")
     at = grid.from_runs(runs) if times is None else grid.check_times(times)
-    place: dict[tuple[str, str], list[int]] = {}
+    recorded: dict[tuple[str, str], list[int]] = {}
     for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):
-        place.setdefault((runs.algorithms[codes[0]], runs.instances[codes[1]]), []).append(k)
+        recorded.setdefault((runs.algorithms[codes[0]], runs.instances[codes[1]]), []).append(k)
     race = Replay(
         runs.algorithms,
         at,
@@ -120,15 +120,17 @@ def replay(
     )
     while jobs := race.ask():
         for job in jobs:
-            race.tell(_answer(job, runs, place.get((job.algorithm, job.instance), [])))
-    # Of several repetitions any one could have been drawn, so they cost what they do on average.
-    cost = [sum(min(float(runs.until[k]), at[-1]) for k in ks) / len(ks) for ks in place.values()]
-    race.full = Spent(len(place), float(sum(cost)))
+            race.tell(_look_up_run(job, runs, recorded.get((job.algorithm, job.instance), [])))
+    # Any of several repetitions could have been drawn, so their average cost is charged.
+    cost = [
+        sum(min(float(runs.until[k]), at[-1]) for k in ks) / len(ks) for ks in recorded.values()
+    ]
+    race.full = Spent(len(recorded), float(sum(cost)))
     return race
 
 
 class Outcome(NamedTuple):
-    """How one of many replays went."""
+    """The result of one of many replays."""
 
     seed: int
     pareto: tuple[str, ...]
@@ -141,29 +143,29 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Replays:
-    """How races over recorded runs go, if instances are drawn in other orders."""
+    """The results of several replays, which draw the instances in different orders."""
 
     outcomes: tuple[Outcome, ...]
     full: Spent
 
     @property
     def saved(self) -> tuple[float, float, float]:
-        """The share of the time of a full evaluation that was saved: quartiles, median between."""
+        """The saved share of the time of a full evaluation: lower quartile, median and upper."""
         low, mid, high = np.quantile([one.saved for one in self.outcomes], [0.25, 0.5, 0.75])
         return float(low), float(mid), float(high)
 
     @property
     def pareto(self) -> dict[tuple[str, ...], int]:
-        """How often each set of algorithms was what remained, most often first."""
+        """The number of replays that ended with each Pareto set, most frequent first."""
         return dict(Counter(one.pareto for one in self.outcomes).most_common())
 
     def __str__(self) -> str:
         low, mid, high = (100 * share for share in self.saved)
-        done = sum(one.ended == "resolved" for one in self.outcomes)
+        n_resolved = sum(one.ended == "resolved" for one in self.outcomes)
         sets = [f"  pareto      {number} x {format_list(s)}" for s, number in self.pareto.items()]
         return "\n".join(
             [
-                f"{format_count(len(self.outcomes), 'replay')}, {done} resolved",
+                f"{format_count(len(self.outcomes), 'replay')}, {n_resolved} resolved",
                 f"  saved       {mid:.0f} % of the time (half of them {low:.0f} to {high:.0f} %)",
                 *sets,
             ]
@@ -181,47 +183,51 @@ def replay_many(
     fit: FitOptions = None,
     map: Map = map,  # noqa: A002
 ) -> Replays:
-    """:func:`replay` with many seeds: how much depends on the order of instances?
+    """Run :func:`replay` with many seeds, to show the effect of the order of instances.
 
-    ``map`` is what calls a function for each seed. The one of an executor runs them in parallel:
+    ``map`` calls a function for each seed. That of an executor runs the replays in parallel:
     ``replay_many(runs, map=ProcessPoolExecutor().map)``.
 
     >>> import numpy as np
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 100)
-    >>> found = pb.replay_many(runs, seeds=range(3))
-    >>> len(found.outcomes), list(found.pareto)
+    >>> replays = pb.replay_many(runs, seeds=range(3))
+    >>> len(replays.outcomes), list(replays.pareto)
     (3, [('a1',)])
     """
-    once = partial(_outcome, runs, rules, times, fit)
-    found = list(map(once, list(seeds)))
-    if not found:
+    replay_once = partial(_replay_once, runs, rules, times, fit)
+    results = list(map(replay_once, list(seeds)))
+    if not results:
         raise DataError("there are no seeds")
-    return Replays(tuple(outcome for outcome, _ in found), found[0][1])
+    return Replays(tuple(outcome for outcome, _ in results), results[0][1])
 
 
-def _outcome(
+def _replay_once(
     runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: FitOptions, seed: int
 ) -> tuple[Outcome, Spent]:
-    found = replay(runs, rules, times=times, seed=seed, fit=fit)
-    instances = len(found.runs.instances)
+    """Return the outcome of a replay, and the cost of a full evaluation."""
+    race = replay(runs, rules, times=times, seed=seed, fit=fit)
+    n_instances = len(race.runs.instances)
     outcome = Outcome(
-        seed, found.pareto, found.ended, found.rounds, instances, found.spent, found.saved
+        seed, race.pareto, race.ended, race.rounds, n_instances, race.spent, race.saved
     )
-    return outcome, found.full
+    return outcome, race.full
 
 
-def _answer(job: Job, runs: Runs, recorded: list[int]) -> Run:
-    """What would have been seen of a run until its horizon."""
+def _look_up_run(job: Job, runs: Runs, recorded: list[int]) -> Run:
+    """Return the recorded run for a job, cut at its horizon; an empty one if there is none.
+
+    ``recorded`` are the indices of the repetitions, of which the seed of the job chooses one.
+    """
     if not recorded:
         return job.run([], [], until=0.0)
     run = runs[recorded[job.seed % len(recorded)]]
-    longer = run.until > job.horizon
+    is_cut = run.until > job.horizon
     time, value = np.asarray(run.time), np.asarray(run.value)
-    seen = time <= job.horizon
+    observed = time <= job.horizon
     return job.run(
-        time[seen],
-        value[seen],
+        time[observed],
+        value[observed],
         until=min(run.until, job.horizon),
-        status=Status.CUT if longer else run.status,
+        status=Status.CUT if is_cut else run.status,
     )

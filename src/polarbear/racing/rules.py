@@ -1,4 +1,4 @@
-"""``Rules``: when a race is certain, how much it may spend, and what it makes of failures."""
+"""``Rules``: the required certainty of a race, its limits, and its treatment of failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -19,22 +19,22 @@ Closing = Literal["current", "permanent"]
 PosteriorOver = Literal["candidates", "all"]
 
 PAPER_FIT = {"evidence": "rankings"}
-"""Options of ``fit`` that make the paper's method of :meth:`Rules.paper`."""
+"""The options of ``fit`` that belong to :meth:`Rules.paper`."""
 
 LOOKS: dict[Any, ErrorControl] = {
     "fixed": "per_look",
     "shared": "whole_race",
     "betting": "per_member",
 }
-"""The rule ``looks`` of earlier stores, as error control."""
+"""Maps the rule ``looks`` of earlier stores to ``error_control``."""
 
 PRESETS = ("default", "paper")
-"""Rules by name, for files and commands: ``Rules()`` and ``Rules.paper()``."""
+"""The names that files and commands use for ``Rules()`` and ``Rules.paper()``."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a race goes by.
+    """The rules of a race: certainty, equivalence, allocation and limits.
 
     Attributes
     ----------
@@ -42,25 +42,25 @@ class Rules:
         The required certainty: a wrong elimination has probability at most 1 - certainty, as
         ``error_control`` defines it.
     epsilon
-        Two are practically the same if each beats the other with a probability within epsilon of
+        Two algorithms are equivalent if each beats the other with a probability within epsilon of
         one half.
     elimination
         With error control "per_look": whether an algorithm is dominated at all times at once
-        ("joint") or at each by itself ("pointwise"). E-values are of all times at once.
+        ("joint") or at each time separately ("pointwise"). E-values are for all times at once.
     resolution
         When a pair of algorithms is settled. "strict": its relation is certain at every time.
         "crossing": each is certain to lead or tie somewhere, and one of them to lead (paper,
         eq. 31). "at_par": the same without the strict lead, so that equal algorithms are settled
         when they are certain to tie somewhere.
     closing
-        For how long a settled pair stays so. "current": as long as the present posterior is
+        For how long a settled pair stays settled. "current": as long as the present posterior is
         certain; and a pair in which one algorithm leads at each time, but not at all times at once,
-        is not settled. "permanent": from the first time on, as in the paper.
+        is not settled. "permanent": for the rest of the race, as in the paper.
     posterior_over
         Which algorithms the posterior of a decision rates: the remaining "candidates", or "all"
         that have run, the eliminated ones too, as in the paper.
     error_control
-        What the certainty bounds (:attr:`guarantee` says it in a sentence). "per_member": the
+        The error that the certainty bounds (:attr:`guarantee` describes it). "per_member": the
         probability that a given member of the Pareto set is ever eliminated, however often the
         race looks. "whole_race": the probability that any member is. Both decide by e-values
         (:mod:`polarbear.inference.e_values`), which need no model. "per_look": the posterior
@@ -83,24 +83,24 @@ class Rules:
         least cost (:mod:`polarbear.racing.allocation`), on used instances first; when instances
         are used up, runs that ended too early are extended.
     overlap
-        How many rounds may be asked for beyond one that is not complete, so that nobody waits for
-        the slowest run. Decisions still do not depend on which run is told first.
+        The number of rounds that may be requested beyond an incomplete one, so that workers are
+        not idle until the slowest run ends. Decisions do not depend on the order of arrival.
     batch
         The smallest and the largest number of instances of a round. With the paper's allocation
-        it is doubled after a round that resolves no pair and halved after one that resolves more
-        than a fifth of them.
+        the size is doubled after a round that resolves no pair, and halved after one that resolves
+        more than a fifth of them.
     max_runs, max_time
-        How many runs may be asked for, and how long all of them together may take, by the clock of
-        the runs.
+        The largest number of requested runs, and their largest total time, by the clock of the
+        runs.
     deadline
         No run is started from then on. :func:`polarbear.race` takes a duration from the start of
         the call ("8h", "90m", "1h 30m"), the next such time of day ("18:30"), a date and time
         ("2030-01-31T18:30"), or a Unix time. In :class:`Race`, which has no clock, it is a number
         that is compared with the ``now`` of ``ask(now)``.
     retries
-        How often a run is asked for again, with another seed, if it failed: crashed, was killed or
-        ran out of memory. A run that failed for good counts with what it had found. One that was
-        asked for again for longer keeps its seed.
+        How often a failed run (crashed, killed or out of memory) is requested again, with another
+        seed. If the last attempt fails too, it counts with the values it had reached. An extension
+        that is requested again keeps its seed.
     max_failures
         An algorithm with more failed runs than this is removed.
 
@@ -135,38 +135,50 @@ class Rules:
 
     def __post_init__(self) -> None:
         expected = {
-            "certainty": (_number(self.certainty, 0.5, 1), "a probability above 0.5 and below 1"),
+            "certainty": (
+                _is_between(self.certainty, 0.5, 1),
+                "a probability above 0.5 and below 1",
+            ),
             "epsilon": (
-                self.epsilon == 0 or _number(self.epsilon, 0, 0.5),
+                self.epsilon == 0 or _is_between(self.epsilon, 0, 0.5),
                 "at least 0 and below 0.5",
             ),
-            "elimination": _one_of(self.elimination, Elimination),
-            "resolution": _one_of(self.resolution, Resolution),
-            "closing": _one_of(self.closing, Closing),
-            "posterior_over": _one_of(self.posterior_over, PosteriorOver),
-            "error_control": _one_of(self.error_control, ErrorControl),
+            "elimination": _check_choice(self.elimination, Elimination),
+            "resolution": _check_choice(self.resolution, Resolution),
+            "closing": _check_choice(self.closing, Closing),
+            "posterior_over": _check_choice(self.posterior_over, PosteriorOver),
+            "error_control": _check_choice(self.error_control, ErrorControl),
             "preference": (
                 self.preference is None or isinstance(self.preference, Linear | Weights),
                 "a preference with weights on times, such as preferences.between(60, 300)",
             ),
-            "regret": (self.regret is None or _number(self.regret, 0), "a number above 0, or None"),
-            "portfolio": (_whole(self.portfolio) and self.portfolio > 0, "a number of algorithms"),
+            "regret": (
+                self.regret is None or _is_between(self.regret, 0),
+                "a number above 0, or None",
+            ),
+            "portfolio": (
+                _is_whole_number(self.portfolio) and self.portfolio > 0,
+                "a number of algorithms",
+            ),
             "baseline": (
                 isinstance(self.baseline, str | None),
                 "the name of an algorithm, or None",
             ),
-            "allocation": _one_of(self.allocation, Allocation),
-            "overlap": (_whole(self.overlap), "a number of rounds"),
-            "batch": (_batch(self.batch), "two whole numbers, such as (8, 64)"),
-            "max_runs": (_whole(self.max_runs, None), "a number of runs, or None"),
-            "max_time": (self.max_time is None or _number(self.max_time), "a time, or None"),
+            "allocation": _check_choice(self.allocation, Allocation),
+            "overlap": (_is_whole_number(self.overlap), "a number of rounds"),
+            "batch": (_is_batch(self.batch), "two whole numbers, such as (8, 64)"),
+            "max_runs": (_is_whole_number(self.max_runs, None), "a number of runs, or None"),
+            "max_time": (self.max_time is None or _is_between(self.max_time), "a time, or None"),
             "deadline": (self.deadline is None or _is_deadline(self.deadline), "a time, or None"),
-            "retries": (_whole(self.retries), "a number of runs"),
-            "max_failures": (_whole(self.max_failures, None), "a number of runs, or None"),
+            "retries": (_is_whole_number(self.retries), "a number of runs"),
+            "max_failures": (
+                _is_whole_number(self.max_failures, None),
+                "a number of runs, or None",
+            ),
         }
-        for name, (sound, what) in expected.items():
-            if not sound:
-                raise DataError(f"{name}={getattr(self, name)!r}: expected {what}")
+        for name, (is_valid, description) in expected.items():
+            if not is_valid:
+                raise DataError(f"{name}={getattr(self, name)!r}: expected {description}")
         if self.preference is None and (self.regret is not None or self.portfolio > 1):
             raise DataError("regret and portfolio need a preference: for which budget?")
         if self.preference is not None and self.error_control == "per_look":
@@ -175,7 +187,7 @@ class Rules:
             raise DataError("a baseline goes without a preference, and with epsilon above 0")
 
     def resolve_deadline(self, now: float) -> "Rules":
-        """Return these rules with the deadline as a Unix time, given the present one.
+        """Return these rules with the deadline as a Unix time; ``now`` is the present one.
 
         >>> Rules(deadline="8h").resolve_deadline(now=1.8e9).deadline
         1800028800.0
@@ -206,8 +218,8 @@ class Rules:
     def paper(cls, **changes: Any) -> Self:
         """Return the rules of the paper's algorithm 1, with changes.
 
-        With ``fit={"evidence": "rankings"}`` a race is the paper's method as a whole. In files and
-        commands the preset "paper" sets both. One of the paper's case studies has
+        Together with ``fit={"evidence": "rankings"}`` they are the paper's method. In files and
+        commands the preset "paper" sets both. One of the paper's case studies uses
         ``elimination="pointwise"`` and ``resolution="strict"``.
 
         >>> Rules.paper(certainty=0.95).closing
@@ -229,14 +241,14 @@ class Rules:
 
     @property
     def questions(self) -> tuple[Any, ...]:
-        """What the answers depend on; the rest is when to stop asking."""
-        decides = (self.elimination, self.resolution, self.closing, self.posterior_over)
-        wanted = (self.preference, self.regret, self.portfolio, self.baseline)
-        return self.certainty, self.epsilon, *decides, self.error_control, *wanted
+        """The rules on which decisions depend, without allocation and limits."""
+        deciding = (self.elimination, self.resolution, self.closing, self.posterior_over)
+        choosing = (self.preference, self.regret, self.portfolio, self.baseline)
+        return self.certainty, self.epsilon, *deciding, self.error_control, *choosing
 
     @property
     def guarantee(self) -> str:
-        """What the certainty bounds, in one sentence.
+        """The error that the certainty bounds, as one sentence.
 
         >>> print(Rules().guarantee)
         A member of the Pareto set is ever eliminated with probability at most 0.05, however often
@@ -254,7 +266,7 @@ class Rules:
 
     @property
     def error_bound(self) -> str:
-        """What the certainty bounds, in a few words.
+        """The error that the certainty bounds, as a clause.
 
         >>> Rules(certainty=0.9).error_bound
         'a member of the Pareto set is ever eliminated with probability at most 0.1'
@@ -285,7 +297,7 @@ class Rules:
         )
 
     def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
-        """Return the batch size after a round that resolved some of these open pairs.
+        """Return the paper's batch size after a round that resolved some of the open pairs.
 
         >>> Rules().next_batch(16, resolved=0, pairs=10), Rules().next_batch(16, 3, 10)
         (32, 8)
@@ -298,7 +310,9 @@ class Rules:
         return min(max(batch, least), most)
 
     def batch_after(self, instances: float) -> int:
-        """Return the largest batch after these instances, if looking costs no error: an eighth.
+        """Return the largest batch after this number of instances: an eighth of it, within limits.
+
+        It is for decisions by e-values, which may be made at any time without more error.
 
         >>> Rules().batch_after(10), Rules().batch_after(200), Rules().batch_after(1e6)
         (8, 25, 64)
@@ -307,18 +321,20 @@ class Rules:
         return min(max(int(instances / 8), least), most)
 
     def plain(self) -> dict[str, Any]:
-        """As numbers and text, for a file.
+        """Return the rules as numbers and text, for a file.
 
         >>> Rules.from_plain(Rules(certainty=0.95).plain()).certainty
         0.95
         """
         if isinstance(self.preference, Linear):
-            raise DataError("a race makes weights of a preference: resolve_preference does so")
+            raise DataError(
+                "a preference is stored as weights at the times of a race: call resolve_preference"
+            )
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Back from :meth:`plain`; ``preset`` may name the rules that the others change.
+        """Return the rules that :meth:`plain` gave; ``preset`` names the rules to start from.
 
         >>> Rules.from_plain({"preset": "paper", "certainty": 0.95}) == Rules.paper(certainty=0.95)
         True
@@ -328,7 +344,7 @@ class Rules:
         """
         known = {field.name for field in fields(cls)}
         changes = {name: value for name, value in plain.items() if name != "preset"}
-        # Stores of earlier versions have these names.
+        # Stores of earlier versions use these names.
         if "looks" in changes:
             changes["error_control"] = LOOKS.get(changes.pop("looks"), "per_look")
         if "alpha" in changes:
@@ -336,10 +352,10 @@ class Rules:
         preset = plain.get("preset", "default")
         if preset not in PRESETS:
             raise DataError(f"preset={preset!r}: expected {' or '.join(map(repr, PRESETS))}")
-        strange = sorted(set(changes) - known)
-        if strange:
+        unknown = sorted(set(changes) - known)
+        if unknown:
             raise DataError(
-                f"there is no rule {strange[0]!r}; there are {', '.join(sorted(known))}"
+                f"there is no rule {unknown[0]!r}; there are {', '.join(sorted(known))}"
             )
         if isinstance(changes.get("preference"), Mapping):
             changes["preference"] = parse_preference(changes["preference"])
@@ -348,34 +364,34 @@ class Rules:
         return cls.paper(**changes) if preset == "paper" else cls(**changes)
 
 
-def _number(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
+def _is_between(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
     return isinstance(value, Real) and above < float(value) < below
 
 
 def _is_deadline(value: object) -> bool:
     if isinstance(value, str):
         parse_deadline(value, EARLIEST)
-    return isinstance(value, str | datetime | time) or _number(value)
+    return isinstance(value, str | datetime | time) or _is_between(value)
 
 
-def _whole(value: object, *others: object) -> bool:
+def _is_whole_number(value: object, *others: object) -> bool:
     return value in others or (
         isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
     )
 
 
-def _batch(value: object) -> bool:
+def _is_batch(value: object) -> bool:
     pair = value if isinstance(value, tuple) else ()
-    return len(pair) == 2 and all(map(_whole, pair)) and 1 <= pair[0] <= pair[1]
+    return len(pair) == 2 and all(map(_is_whole_number, pair)) and 1 <= pair[0] <= pair[1]
 
 
-def _one_of(value: object, choices: object) -> tuple[bool, str]:
+def _check_choice(value: object, choices: object) -> tuple[bool, str]:
     names = get_args(choices)
     return value in names, " or ".join(map(repr, names))
 
 
 def check_rules(rules: object) -> Rules:
-    """Refuse what is not rules."""
+    """Return the rules, or raise an error if the argument is not of type Rules."""
     if not isinstance(rules, Rules):
         raise DataError(f"rules={rules!r}: expected Rules(...)")
     return rules

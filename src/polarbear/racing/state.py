@@ -1,15 +1,15 @@
-"""Where a race stands, and the one function that changes it.
+"""``State``: everything that the next step of a race depends on; ``apply`` alone changes it.
 
-1. A name is racing, eliminated or removed, and nothing else.
+1. An algorithm is either racing, eliminated or removed.
 2. A pair of racing algorithms is *open* at the times at which its relation is not known. It closes
    time by time and stays closed, until one of the two comes back or the rules change.
-3. What is *wanted* are the runs asked for that are still out, round by round. A round is decided
-   when all of its runs are in, by what was asked for until then and nothing later; and what is
-   planned only knows what was decided and what was asked for. So nothing depends on the order in
-   which runs come in, although rounds may overlap.
-4. The first run told with a key counts; there is no second one.
-5. Whatever was asked for counts as spent: until its horizon, and once its round is decided, as
-   long as it took.
+3. *Wanted* runs are those that were requested and have not arrived. A round is decided when all
+   of its runs have arrived, from the runs requested up to that round. Plans depend only on
+   decisions and requests. So the order in which runs arrive has no effect, although rounds may
+   overlap.
+4. The first run with a given id counts; later ones with the same id are ignored.
+5. A requested run is charged up to its horizon. Once its round is decided, it is charged for the
+   time that it took.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
 )
-from polarbear.racing.extended_runs import effective_runs, extensions
+from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.model import Model
@@ -52,34 +52,35 @@ from polarbear.racing.rules import Rules
 from polarbear.selection.preferences import Weights
 
 FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
-"""How a run ends that failed; one that was out of time did what it could."""
+"""The statuses of failed runs. A run that reached its time limit has not failed."""
 
 Pair = tuple[str, str]
 
 
 class Spent(NamedTuple):
-    """How many runs, and how long they took together."""
+    """A number of runs and the sum of their times."""
 
     runs: int
     time: float
 
 
 class Limit(NamedTuple):
-    """How much may be spent on the runs of an algorithm; None: as much as on the others."""
+    """The most that the runs of one algorithm may cost; None means no limit of its own."""
 
     max_runs: int | None = None
     max_time: float | None = None
 
     def allows(self, spent: Spent) -> bool:
-        """Whether so much may be spent."""
-        few = self.max_runs is None or spent.runs <= self.max_runs
-        return few and (self.max_time is None or spent.time <= self.max_time)
+        """Return whether this spending is within the limit."""
+        runs_allowed = self.max_runs is None or spent.runs <= self.max_runs
+        return runs_allowed and (self.max_time is None or spent.time <= self.max_time)
 
 
 class PendingRun(NamedTuple):
-    """A run of a round that is not decided: its horizon, and once it is told, how it went.
+    """A requested run whose round is not decided yet, with its outcome once it has arrived.
 
-    ``before``: until when the algorithm was known on the instance when this was asked for.
+    ``before`` is the time until which the algorithm had been observed on the instance when this
+    run was requested. ``until`` and ``status`` are None until the run arrives.
     """
 
     horizon: float
@@ -89,12 +90,12 @@ class PendingRun(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it was told and failed."""
+        """Whether the run has arrived and failed."""
         return self.status in FAILED
 
 
 class DecisionInput(NamedTuple):
-    """What a decision rests on: runs that count up to a round, of these algorithms."""
+    """The runs that a decision uses: those of these algorithms, up to and including a round."""
 
     round: int
     algorithms: tuple[str, ...]
@@ -102,7 +103,7 @@ class DecisionInput(NamedTuple):
 
 @dataclass
 class State:
-    """Everything that the next step of a race depends on."""
+    """The state of a race: algorithms, open pairs, instances, runs, spending and decisions."""
 
     seed: int
     times: tuple[float, ...]
@@ -115,86 +116,93 @@ class State:
 
     racing: set[str] = field(default_factory=set)
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
-    removed: dict[str, str] = field(default_factory=dict)  # and why
+    removed: dict[str, str] = field(default_factory=dict)  # algorithm: reason
     assessed: dict[str, Assessed] = field(default_factory=dict)  # at the last decision
-    chosen: tuple[str, ...] = ()  # for a preference, at the last decision
-    screened: bool = False  # the last decision rests on few draws
-    open: dict[Pair, int] = field(default_factory=dict)  # bit t: not known at time t
-    need: dict[Pair, float] = field(default_factory=dict)  # how many more instances, about
-    horizons: dict[str, float] = field(default_factory=dict)  # who runs next, if that was decided
-    given_up: bool = False  # nothing that instances allow is expected to settle any pair
+    chosen: tuple[str, ...] = ()  # by the preference, at the last decision
+    screened: bool = False  # the last decision used a screening fit with few draws
+    open: dict[Pair, int] = field(default_factory=dict)  # bit t is set: unknown at time t
+    need: dict[Pair, float] = field(default_factory=dict)  # expected further instances
+    horizons: dict[str, float] = field(default_factory=dict)  # of the algorithms to run next
+    given_up: bool = False  # the instances left are not expected to settle any pair
     outlook: Forecast | None = None
-    entries: dict[str, list[int]] = field(default_factory=dict)  # 0 at the start, then 1, 2, ...
+    entries: dict[str, list[int]] = field(
+        default_factory=dict
+    )  # 0 before decisions, then 1, 2, ...
     latest_entry: int = 0
-    met_at_entry: dict[str, frozenset[str]] = field(default_factory=dict)  # of newcomers
+    met_at_entry: dict[str, frozenset[str]] = field(default_factory=dict)  # rivals of late entrants
 
-    pool: dict[str, None] = field(default_factory=dict)  # instances to come, in their order
-    used: dict[str, int] = field(default_factory=dict)  # instances that were run on: which it was
-    order: list[str] = field(default_factory=list)  # the same, in order of use
-    # By instance and algorithm: the time until which its runs show how it stands.
+    pool: dict[str, None] = field(default_factory=dict)  # unused instances, in drawing order
+    used: dict[str, int] = field(default_factory=dict)  # used instance: its place in `order`
+    order: list[str] = field(default_factory=list)  # used instances, in order of use
+    # By instance and algorithm: the time until which the algorithm was or will be observed.
     observed_until: dict[str, dict[str, float]] = field(default_factory=dict)
-    backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
-    next_cached: Counter[str] = field(default_factory=Counter)  # where to go on in `order`
+    backlog: dict[str, int] = field(
+        default_factory=dict
+    )  # number of instances used before it joined
+    next_cached: Counter[str] = field(
+        default_factory=Counter
+    )  # the next place in `order` to consider
 
     told: set[RunId] = field(default_factory=set)
-    n_runs: Counter[str] = field(default_factory=Counter)  # told and not withdrawn, by algorithm
-    n_answered: int = 0  # told and asked for
+    n_runs: Counter[str] = field(default_factory=Counter)  # by algorithm, without withdrawn runs
+    n_answered: int = 0  # requested runs that arrived
     wanted: dict[RunId, Job] = field(default_factory=dict)
-    ever_requested: set[RunId] = field(default_factory=set)  # asked for, ever
+    ever_requested: set[RunId] = field(default_factory=set)  # including cancelled runs
     limits: dict[str, Limit] = field(default_factory=dict)
-    spent_on: dict[str, Spent] = field(default_factory=dict)  # what was asked for, by algorithm
+    spent_on: dict[str, Spent] = field(default_factory=dict)  # requested runs, by algorithm
     spent_runs: int = 0
     spent_time: float = 0.0
     # The runs of each round that is not decided yet.
     pending_rounds: dict[int, dict[RunId, PendingRun]] = field(default_factory=dict)
-    asked: int = 0  # rounds asked for
-    superseded: set[RunId] = field(default_factory=set)  # failed and asked for again, or cancelled
-    withdrawn: set[RunId] = field(default_factory=set)  # told, and not to be counted any more
-    dropped: set[str] = field(default_factory=set)  # instances that are not to be run on
-    failed_out: set[str] = field(default_factory=set)  # removed, for too many of its runs failed
-    extends: dict[RunId, int] = field(default_factory=dict)  # which repetition a run extends
-    not_extendable: set[Pair] = field(default_factory=set)  # algorithm, instance: known no longer
-    failures: Counter[str] = field(default_factory=Counter)  # runs that failed for good
+    asked: int = 0  # number of rounds requested
+    superseded: set[RunId] = field(default_factory=set)  # retried after a failure, or cancelled
+    withdrawn: set[RunId] = field(default_factory=set)  # arrived, and excluded from then on
+    dropped: set[str] = field(default_factory=set)  # instances excluded from further runs
+    failed_out: set[str] = field(default_factory=set)  # removed after too many failed runs
+    extends: dict[RunId, int] = field(default_factory=dict)  # the repetition that a run extends
+    not_extendable: set[Pair] = field(default_factory=set)  # algorithm, instance
+    failures: Counter[str] = field(default_factory=Counter)  # failed runs of decided rounds
 
-    workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # by details
-    identity: Identified = field(default_factory=Identified)  # what names stand for
+    workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # details: number
+    identity: Identified = field(default_factory=Identified)  # fingerprints behind the names
     reasons: Reasons = field(default_factory=dict)  # why runs failed, by algorithm
-    ended: str | None = None  # why nothing is asked for any more
+    ended: str | None = None  # why the race requests no further runs
 
-    round: int = 0  # how often it was decided
-    news: bool = False  # there is something that no decision has taken into account
-    basis: DecisionInput | None = None
+    round: int = 0  # number of decisions
+    news: bool = False  # something changed that no decision has used yet
+    decision_input: DecisionInput | None = None  # of the last decision
 
     @property
     def spent(self) -> Spent:
-        """What the runs asked for have cost."""
+        """The cost of all requested runs."""
         return Spent(self.spent_runs, self.spent_time)
 
     @property
     def left(self) -> int | None:
-        """How many instances nobody has run on. None: there is always one more."""
+        """The number of unused instances; None if instances are numbered without end."""
         return None if self.endless else len(self.pool)
 
     @property
     def current(self) -> int:
-        """The round that is decided next; those before it are."""
+        """The number of the round that is decided next."""
         return min(self.pending_rounds, default=self.asked)
 
     @property
     def complete(self) -> bool:
-        """Whether all runs of the current round are in."""
+        """Whether all runs of the current round have arrived."""
         return not any(key in self.wanted for key in self.pending_rounds.get(self.current, ()))
 
     @property
     def initial(self) -> frozenset[str]:
-        """The algorithms that entered before anything was decided."""
+        """The algorithms that entered before the first decision."""
         return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
 
     def multiplicities(self, names: Sequence[str]) -> list[list[float]]:
-        """Return K (1 - certainty) of the e-values with which row eliminates column.
+        """Return the multiplicity factor of the e-value with which row eliminates column.
 
-        Over all rivals that an algorithm ever meets the reciprocals sum to at most 1; for error
-        control of the whole race, so they do over all algorithms as well.
+        An elimination needs an e-value of at least factor / (1 - certainty). Over all rivals that
+        an algorithm ever meets, the reciprocals of the factors sum to at most 1. With error
+        control of the whole race they also do so over all algorithms.
         """
         initial, whole = self.initial, self.rules.error_control == "whole_race"
 
@@ -217,7 +225,7 @@ class State:
 
     @property
     def asked_times(self) -> int:
-        """The times that the race is about, as bits: all, or those that a preference counts."""
+        """The times that the race compares, as bits: all, or those with a preference weight."""
         preference = self.rules.preference
         if isinstance(preference, Weights):
             return sum(1 << t for t, weight in enumerate(preference.values) if weight > 0)
@@ -225,7 +233,7 @@ class State:
 
     @property
     def n_algorithms(self) -> int:
-        """How many there are: who is racing, who is out and who has left."""
+        """The number of algorithms: racing, eliminated and removed ones."""
         return len(self.racing) + len(self.eliminated) + len(self.removed)
 
     @property
@@ -235,21 +243,21 @@ class State:
 
     @property
     def instances(self) -> set[str]:
-        """The instances that may be run on, or were."""
+        """The used and unused instances, without dropped ones."""
         return {*self.pool, *self.used} - self.dropped
 
     def round_of(self, key: RunId) -> int:
-        """From which round on a run counts that is told now."""
-        rounds = [round_ for round_, tickets in self.pending_rounds.items() if key in tickets]
+        """Return the first round whose decision uses a run that arrives now."""
+        rounds = [round_ for round_, pending in self.pending_rounds.items() if key in pending]
         return rounds[0] if rounds else self.current
 
     def failing(self) -> Counter[str]:
-        """Runs that failed for good, with those of the current round."""
+        """Count the failed runs of each algorithm in decided rounds and in the current one."""
         now = self.pending_rounds.get(self.current, {})
         return self.failures + Counter(key.algorithm for key, run in now.items() if run.failed)
 
     def present(self) -> tuple[str, ...]:
-        """Who is racing, in canonical order."""
+        """Return the racing algorithms in canonical order."""
         return tuple(sorted(self.racing, key=natural_sort_key))
 
     def rated(self) -> tuple[str, ...]:
@@ -259,16 +267,19 @@ class State:
         return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
 
     def rivals(self) -> dict[str, dict[str, int]]:
-        """Of each algorithm with an open pair, in canonical order: with whom, at which times."""
-        found: dict[str, dict[str, int]] = {}
+        """Map each algorithm with open pairs to its rivals and the open times of each pair.
+
+        The algorithms are in canonical order, and times are bits.
+        """
+        rivals: dict[str, dict[str, int]] = {}
         for (a, b), times in self.open.items():
-            found.setdefault(a, {})[b] = times
-            found.setdefault(b, {})[a] = times
-        return {name: found[name] for name in self.present() if name in found}
+            rivals.setdefault(a, {})[b] = times
+            rivals.setdefault(b, {})[a] = times
+        return {name: rivals[name] for name in self.present() if name in rivals}
 
 
-def begin(event: Started) -> State:
-    """The state of a race that begins."""
+def start_state(event: Started) -> State:
+    """Return the state of a race that has just started."""
     return State(
         event.seed,
         event.times,
@@ -282,7 +293,7 @@ def begin(event: Started) -> State:
 
 
 def apply(state: State, event: Event) -> None:
-    """Change the state by an event: there is no other way to change it."""
+    """Change the state by an event. Nothing else changes a state."""
     if not isinstance(event, Report):
         state.ended = None
     match event:
@@ -295,29 +306,30 @@ def apply(state: State, event: Event) -> None:
         case Offered(instances):
             fresh = {*state.pool, *instances} - state.used.keys()
             state.dropped.difference_update(instances)
-            # By a number that only depends on the name: the same draw however they are offered.
-            drawn = sorted(fresh, key=lambda name: (derive_seed(state.seed, ["draw", name]), name))
-            state.pool = dict.fromkeys(drawn)
+            # Sort by a number that depends on the name alone, so that the drawing order does not
+            # depend on the order of offers.
+            order = sorted(fresh, key=lambda name: (derive_seed(state.seed, ["draw", name]), name))
+            state.pool = dict.fromkeys(order)
         case Added(algorithm, max_runs, max_time):
             _enter(state, algorithm)
             state.limits[algorithm] = Limit(max_runs, max_time)
             state.failures[algorithm] = 0
-            if state.rules.allocation != "paper":  # the paper's batch rule knows no newcomers
+            if state.rules.allocation != "paper":  # the paper's batch rule ignores entries
                 state.batch = state.rules.batch[0]
         case Removed(algorithm, why):
-            # What was said of the others was said beside this one.
+            # The statuses of the others were assessed relative to this algorithm.
             state.news |= algorithm in state.racing and bool(state.assessed)
-            most = state.rules.max_failures
-            if most is not None and state.failing()[algorithm] > most:
+            max_failures = state.rules.max_failures
+            if max_failures is not None and state.failing()[algorithm] > max_failures:
                 state.failed_out.add(algorithm)
             _leave(state, algorithm, state.current)
             state.eliminated.pop(algorithm, None)
             state.removed[algorithm] = why
         case Asked(jobs):
             state.asked = max(state.asked, event.round + 1)
-            state.extends |= extensions(jobs)
+            state.extends |= map_extensions(jobs)
             for job in jobs:
-                _ask(state, job, event.round)
+                _add_pending_run(state, job, event.round)
             state.news = True
         case Told(run):
             _receive(state, run)
@@ -327,7 +339,7 @@ def apply(state: State, event: Event) -> None:
         case Continued(key, extends):
             state.extends[key] = extends
         case Superseded(key):
-            _cancel(state, [key], -1)
+            _cancel_pending_runs(state, [key], -1)
             state.superseded.add(key)
         case Hosted(worker, _, details):
             if details:
@@ -343,14 +355,15 @@ def apply(state: State, event: Event) -> None:
 
 
 def pair(a: str, b: str) -> Pair:
-    """Two names in canonical order."""
+    """Return two names as a pair in canonical order."""
     return (a, b) if natural_sort_key(a) < natural_sort_key(b) else (b, a)
 
 
 def _enter(state: State, algorithm: str) -> None:
-    everything = state.asked_times
+    """Make an algorithm race, with all of its pairs open."""
+    all_times = state.asked_times
     for rival in state.racing:
-        state.open[pair(algorithm, rival)] = everything
+        state.open[pair(algorithm, rival)] = all_times
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
     state.removed.pop(algorithm, None)
     state.failed_out.discard(algorithm)
@@ -361,173 +374,186 @@ def _enter(state: State, algorithm: str) -> None:
         state.met_at_entry[algorithm] = frozenset(state.racing - {algorithm})
     state.latest_entry += bool(state.round)
     numbers.append(state.latest_entry)
-    _look_again(state)
+    _clear_forecasts(state)
     state.next_cached[algorithm] = 0
-    # Whoever comes back is judged by what it has shown already before it runs again.
+    # An algorithm that returns is assessed on its earlier runs before it runs again.
     state.news |= bool(came_back)
 
 
-def _leave(state: State, algorithm: str, now: int) -> None:
+def _leave(state: State, algorithm: str, current: int) -> None:
+    """Make an algorithm stop racing, close its pairs and cancel its pending runs."""
     state.racing.discard(algorithm)
     state.open = {names: times for names, times in state.open.items() if algorithm not in names}
     state.horizons.pop(algorithm, None)
     keys = [
-        key for out in state.pending_rounds.values() for key in out if key.algorithm == algorithm
+        key
+        for pending in state.pending_rounds.values()
+        for key in pending
+        if key.algorithm == algorithm
     ]
-    _cancel(state, keys, now)
+    _cancel_pending_runs(state, keys, current)
 
 
-def _cancel(state: State, keys: list[RunId], now: int) -> None:
-    """Nobody waits for these any more.
+def _cancel_pending_runs(state: State, keys: list[RunId], current: int) -> None:
+    """Cancel these pending runs.
 
-    Those of rounds after ``now`` may have been told or not, which nothing may depend on: they do
-    not count. Of the round of now what was told counts, and what is told later does as well.
+    Runs of rounds after ``current`` never count, because a decision must not depend on which of
+    them have arrived. Runs of the current round count, whether they arrive earlier or later.
     """
-    for round_, tickets in list(state.pending_rounds.items()):
-        for key in [key for key in keys if key in tickets]:
-            ticket = tickets.pop(key)
+    for round_, pending in list(state.pending_rounds.items()):
+        for key in [key for key in keys if key in pending]:
+            run = pending.pop(key)
             state.wanted.pop(key, None)
-            _unknow(state, key, ticket)
-            if round_ > now:
+            _restore_observed_until(state, key, run)
+            if round_ > current:
                 state.superseded.add(key)
-            elif ticket.status is not None:
-                _close(state, key, ticket)
-        if not tickets:
+            elif run.status is not None:
+                _settle_run(state, key, run)
+        if not pending:
             del state.pending_rounds[round_]
 
 
 def _extend(state: State, rules: Rules) -> None:
-    """Ask all questions again that the new rules may answer otherwise."""
+    """Change the rules, and reopen every question that the new rules may answer differently."""
     before, state.rules = state.rules, rules
     state.batch = rules.batch[0]
     if rules.questions == before.questions:
         return
-    other = rules.error_control != before.error_control or rules.certainty > before.certainty
+    is_stricter = rules.error_control != before.error_control or rules.certainty > before.certainty
     for name, eliminated in list(state.eliminated.items()):
         by_posterior = rules.error_control == before.error_control == "per_look"
-        if ((eliminated.probability or 0.0) < rules.certainty) if by_posterior else other:
+        if ((eliminated.probability or 0.0) < rules.certainty) if by_posterior else is_stricter:
             _enter(state, name)
     _reopen(state)
 
 
 def _reopen(state: State) -> None:
-    """Ask about all pairs at all times again."""
-    everything = state.asked_times
+    """Open all pairs of racing algorithms at all times."""
+    all_times = state.asked_times
     names = state.present()
-    state.open = {(a, b): everything for k, a in enumerate(names) for b in names[k + 1 :]}
-    _look_again(state)
+    state.open = {(a, b): all_times for k, a in enumerate(names) for b in names[k + 1 :]}
+    _clear_forecasts(state)
     state.need.clear()
-    state.next_cached.clear()  # instances that told nothing may do so now
+    state.next_cached.clear()  # instances that were uninformative may be informative now
     state.news = state.n_runs.total() > 0
 
 
 def _withdraw(state: State, event: Withdrawn) -> None:
-    """Take runs out of account, and decide again whatever they may have decided.
+    """Exclude runs, and reopen all decisions.
 
-    A fit takes all runs together, so any decision may rest on them. Eliminated algorithms come
-    back; those that the other runs still eliminate are out again before anything is run.
+    A fit uses all runs together, so any decision may depend on the excluded ones. Eliminated
+    algorithms return. Those that the remaining runs still eliminate are eliminated again before
+    further runs are requested.
     """
     pairs = set(event.pairs)
-    pending = [
-        key for tickets in state.pending_rounds.values() for key in tickets if key[:2] in pairs
-    ]
-    _cancel(state, pending, -1)
-    keys = {key for key in state.told if key[:2] in pairs}
-    state.n_runs -= Counter(key.algorithm for key in keys - state.withdrawn)
-    state.withdrawn |= keys
-    state.superseded |= keys
+    keys = [key for runs in state.pending_rounds.values() for key in runs if key[:2] in pairs]
+    _cancel_pending_runs(state, keys, -1)
+    arrived = {key for key in state.told if key[:2] in pairs}
+    state.n_runs -= Counter(key.algorithm for key in arrived - state.withdrawn)
+    state.withdrawn |= arrived
+    state.superseded |= arrived
     state.not_extendable -= pairs
     for algorithm, instance in pairs:
         state.observed_until.get(instance, {}).pop(algorithm, None)
         state.failures[algorithm] = 0
     withdraw_failures(state.reasons, pairs)
-    # Where no run of a solver counts any more, other code may come under its name.
-    solvers = {name: own for name, own in state.identity.solvers.items() if state.n_runs[name]}
+    # A solver without counted runs may be replaced by other code under the same name.
+    solvers = {
+        name: fingerprints
+        for name, fingerprints in state.identity.solvers.items()
+        if state.n_runs[name]
+    }
     state.identity = replace(state.identity, solvers=solvers)
     if not state.endless:
         state.dropped.update(event.instances)
     for instance in event.instances:
         state.pool.pop(instance, None)
-    back = state.failed_out & {algorithm for algorithm, _ in pairs}
-    for name in [*state.eliminated, *sorted(back, key=natural_sort_key)]:
+    returning = state.failed_out & {algorithm for algorithm, _ in pairs}
+    for name in [*state.eliminated, *sorted(returning, key=natural_sort_key)]:
         _enter(state, name)
     _reopen(state)
 
 
-def _look_again(state: State) -> None:
-    """What was thought to lie ahead was about other questions."""
+def _clear_forecasts(state: State) -> None:
+    """Discard forecasts and statuses, which no longer describe the open questions."""
     state.horizons.clear()
     state.given_up = False
     state.outlook = None
     state.assessed.clear()
 
 
-def _ask(state: State, job: Job, round_: int) -> None:
-    _use(state, job.instance)
-    tickets = state.pending_rounds.setdefault(round_, {})
-    known = state.observed_until[job.instance].get(job.algorithm, 0.0)
+def _add_pending_run(state: State, job: Job, round_: int) -> None:
+    """Add a requested run to its round and charge it up to its horizon."""
+    _mark_used(state, job.instance)
+    pending = state.pending_rounds.setdefault(round_, {})
+    before = state.observed_until[job.instance].get(job.algorithm, 0.0)
     earlier = (job.key._replace(repetition=k) for k in reversed(range(job.repetition)))
-    before = next((key for key in earlier if key in tickets), None)
-    if before is not None:  # it failed, and does not count if this one comes in
-        failed = tickets.pop(before)
-        known = failed.before
-        state.superseded.add(before)
+    retried = next((key for key in earlier if key in pending), None)
+    if retried is not None:  # it failed, and this run replaces it
+        failed = pending.pop(retried)
+        before = failed.before
+        state.superseded.add(retried)
         state.spent_time += (failed.until or 0.0) - failed.horizon
     state.wanted[job.key] = job
     state.ever_requested.add(job.key)
     state.spent_runs += 1
     state.spent_time += job.horizon
-    runs, spent = state.spent_on.get(job.algorithm, Spent(0, 0.0))
-    state.spent_on[job.algorithm] = Spent(runs + 1, spent + job.horizon)
-    tickets[job.key] = PendingRun(job.horizon, known)
+    runs, time = state.spent_on.get(job.algorithm, Spent(0, 0.0))
+    state.spent_on[job.algorithm] = Spent(runs + 1, time + job.horizon)
+    pending[job.key] = PendingRun(job.horizon, before)
     state.observed_until[job.instance][job.algorithm] = job.horizon
-    behind = state.used[job.instance] + 1
-    state.next_cached[job.algorithm] = max(state.next_cached[job.algorithm], behind)
+    following = state.used[job.instance] + 1
+    state.next_cached[job.algorithm] = max(state.next_cached[job.algorithm], following)
 
 
 def _receive(state: State, run: Run) -> None:
+    """Take a run that has arrived, whether it was requested or imported."""
     key = key_of(run)
     if key not in state.told:
         state.told.add(key)
         state.n_runs[key.algorithm] += 1
         state.n_answered += key in state.ever_requested
     state.wanted.pop(key, None)
-    for tickets in state.pending_rounds.values():
-        if key in tickets:
-            tickets[key] = tickets[key]._replace(until=run.until, status=run.status)
+    for pending in state.pending_rounds.values():
+        if key in pending:
+            pending[key] = pending[key]._replace(until=run.until, status=run.status)
             return
     if key not in state.superseded:
-        _use(state, run.instance)
-        _know(state, key, run.until, run.status)
+        _mark_used(state, run.instance)
+        _raise_observed_until(state, key, run.until, run.status)
 
 
-def _close(state: State, key: RunId, ticket: PendingRun) -> None:
-    """A run that was told counts as it was."""
-    if ticket.until is None or ticket.status is None:
-        raise ValueError("a round is decided when all of its runs are in")
-    state.spent_time += ticket.until - ticket.horizon
-    state.failures[key.algorithm] += ticket.failed
-    if ticket.until < ticket.horizon:
+def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
+    """Charge a run of a decided round for its actual time, and count it if it failed."""
+    if run.until is None or run.status is None:
+        raise ValueError("a round is decided when all of its runs have arrived")
+    state.spent_time += run.until - run.horizon
+    state.failures[key.algorithm] += run.failed
+    if run.until < run.horizon:
         state.not_extendable.add((key.algorithm, key.instance))
-    _know(state, key, ticket.until, ticket.status)
+    _raise_observed_until(state, key, run.until, run.status)
 
 
-def _know(state: State, key: RunId, until: float, status: Status) -> None:
-    """Until when it is known how an algorithm stands on an instance."""
+def _raise_observed_until(state: State, key: RunId, until: float, status: Status) -> None:
+    """Raise the time until which an algorithm was observed on an instance.
+
+    A run that was not cut has ended, so nothing later can be observed: the time is infinite.
+    """
     until = until if status == Status.CUT else float("inf")
-    known = state.observed_until[key.instance]
-    known[key.algorithm] = max(until, known.get(key.algorithm, 0.0))
+    observed = state.observed_until[key.instance]
+    observed[key.algorithm] = max(until, observed.get(key.algorithm, 0.0))
 
 
-def _unknow(state: State, key: RunId, ticket: PendingRun) -> None:
-    """What was known before the run was asked for is known still."""
-    known = state.observed_until[key.instance]
-    known.pop(key.algorithm, None)
-    if ticket.before:
-        known[key.algorithm] = ticket.before
+def _restore_observed_until(state: State, key: RunId, run: PendingRun) -> None:
+    """Reset the observed time to its value before the pending run was requested."""
+    observed = state.observed_until[key.instance]
+    observed.pop(key.algorithm, None)
+    if run.before:
+        observed[key.algorithm] = run.before
 
 
-def _use(state: State, instance: str) -> None:
+def _mark_used(state: State, instance: str) -> None:
+    """Move an instance from the pool to the used ones, unless it was used before."""
     if instance not in state.used:
         state.pool.pop(instance, None)
         state.used[instance] = len(state.order)
@@ -536,14 +562,15 @@ def _use(state: State, instance: str) -> None:
 
 
 def _decide(state: State, event: Decided) -> None:
-    state.basis = DecisionInput(event.round, state.rated())
-    state.asked = max(state.asked, event.round + 1)  # what comes in from now on is of the next
-    for key, ticket in state.pending_rounds.pop(event.round, {}).items():
-        _unknow(state, key, ticket)
-        _close(state, key, ticket)
-    for found in event.eliminated:
-        _leave(state, found.algorithm, event.round)
-        state.eliminated[found.algorithm] = found
+    """Record a decision: eliminations, open pairs, forecasts and the next batch size."""
+    state.decision_input = DecisionInput(event.round, state.rated())
+    state.asked = max(state.asked, event.round + 1)  # runs that arrive later are of the next round
+    for key, run in state.pending_rounds.pop(event.round, {}).items():
+        _restore_observed_until(state, key, run)
+        _settle_run(state, key, run)
+    for elimination in event.eliminated:
+        _leave(state, elimination.algorithm, event.round)
+        state.eliminated[elimination.algorithm] = elimination
     state.open = {(pair.first, pair.second): pair.times for pair in event.open}
     state.need = {(pair.first, pair.second): pair.need for pair in event.open}
     state.horizons, state.given_up = dict(event.horizons), event.given_up
@@ -554,13 +581,14 @@ def _decide(state: State, event: Decided) -> None:
     state.batch = event.batch
     state.round += 1
     if not state.open:
-        _cancel(state, [key for out in state.pending_rounds.values() for key in out], event.round)
+        keys = [key for pending in state.pending_rounds.values() for key in pending]
+        _cancel_pending_runs(state, keys, event.round)
     state.news = bool(state.pending_rounds)
 
 
-def runs_in(events: Iterable[Event], state: State) -> Runs:
-    """All runs in the events of a race that count; one that was extended is one run."""
-    told = (event.run for event in events if isinstance(event, Told | Imported))
-    runs = (run for run in told if key_of(run) not in state.withdrawn)
-    kept = effective_runs(runs, state.extends)
-    return Runs.from_records(kept, direction=state.direction, clock=state.clock)
+def collect_runs(events: Iterable[Event], state: State) -> Runs:
+    """Return the runs in the events of a race that count; a run and its extensions are one run."""
+    arrived = (event.run for event in events if isinstance(event, Told | Imported))
+    runs = (run for run in arrived if key_of(run) not in state.withdrawn)
+    effective = effective_runs(runs, state.extends)
+    return Runs.from_records(effective, direction=state.direction, clock=state.clock)

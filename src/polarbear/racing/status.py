@@ -1,7 +1,7 @@
-"""``RaceStatus``: where a race stands, with one rendering to text and one to JSON.
+"""``RaceStatus``: the status of a race, with one rendering to text and one to JSON.
 
 Races, results, replays, stores, the terminal, the command line and the report all show this record.
-A store keeps it beside the last decision, so that reading it takes one row.
+A store writes it with each decision, so that reading it takes one row.
 """
 
 from collections import Counter
@@ -28,25 +28,25 @@ from polarbear.racing.rules import Rules
 from polarbear.racing.state import Spent, State, pair
 
 MAX_STATUS_LINES = 20
-"""The number of algorithms whose status is in the text of a store: there may be hundreds."""
+"""The largest number of algorithms whose status is in the text of a store."""
 
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """What a store knows about itself and its runs, beside the status of its race.
+    """Facts about a store and its runs, which complete the status of its race.
 
     Attributes
     ----------
     name
         The file, or the URL without user and password.
     run_statuses
-        The number of runs of each algorithm by how they ended, without withdrawn runs.
+        The number of runs of each algorithm by run status, without withdrawn runs.
     n_conflicts
-        The number of runs that were refused because the same run is there with another outcome.
+        The number of refused runs: the same run is stored with another outcome.
     n_events, last_event
         The number of events, and the kind of the last one.
     epoch, holder
-        How often the store was opened for writing, and by which process last.
+        How often the store was opened for writing, and the process that did so last.
     n_bytes
         The size of the store.
     """
@@ -63,40 +63,40 @@ class StoreFacts:
 
 @dataclass(frozen=True)
 class RaceStatus:
-    """Where a race stands: the status of each algorithm, what was spent, what is left.
+    """The status of a race: that of each algorithm, its spending and its forecast.
 
     Attributes
     ----------
     statuses
         The status of every algorithm: candidates, then eliminated, then removed ones.
     direction, clock, n_times
-        Whether small or large values are good, what time counts, and the number of times.
+        Whether small or large values are good, the unit of time, and the number of times.
     model, rules
-        How the race makes posteriors, in words, and the rules that hold.
+        The model of the posteriors, as text, and the present rules.
     chosen
-        With a preference, the algorithms that would be run as it stands.
+        With a preference, the algorithms that are chosen at this stage.
     resolved
         Whether the relation of every pair is known, as far as the rules ask for it.
     n_rounds, n_open_pairs
         The number of decisions, and of pairs whose relation is not known at all times.
     n_instances, n_unused_instances
-        The number of instances that were run on, and of those that are left to be drawn; None if
-        instances do not come to an end.
+        The number of used instances, and of unused ones; None if instances are numbered without
+        end.
     runs, wanted
-        Of each algorithm, the number of runs made, and of runs asked for that are not in yet.
+        By algorithm, the number of runs made, and of requested runs that have not arrived.
     n_withdrawn
-        The number of runs that were withdrawn: they are on record and do not count.
+        The number of withdrawn runs, which stay recorded but do not count.
     spent, n_answered
-        What the runs asked for cost, and how many of them are in.
+        The cost of all requested runs, and the number of those that have arrived.
     forecast, n_since_decision
-        How much was left at the last decision, if that can be told, and the number of runs of the
-        rounds after it that are in.
+        The forecast of the last decision, None if it has none, and the number of runs that arrived
+        for later rounds.
     failures
         Why runs of each algorithm failed.
     ended
-        Why the race asks for nothing more; None while it does.
+        Why the race requests no further runs; None while it does.
     news
-        What has happened since the status before this one, in words.
+        The changes since the previous status, as sentences.
     store
         Facts about the store that this status was read from; else None.
 
@@ -147,7 +147,7 @@ class RaceStatus:
         """Return the status of a race in this state."""
         pending = (run for round_ in state.pending_rounds.values() for run in round_.values())
         return cls(
-            statuses=tuple(statuses_in(state)),
+            statuses=tuple(list_statuses(state)),
             direction=state.direction,
             clock=state.clock,
             n_times=len(state.times),
@@ -183,41 +183,41 @@ class RaceStatus:
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """The algorithms that left the race."""
+        """The algorithms that were removed from the race."""
         return tuple(one.algorithm for one in self.statuses if one.status == "removed")
 
     @property
     def n_runs(self) -> int:
-        """The number of runs made; one that was extended or made again counts each time."""
+        """The number of runs made; each extension and each repetition counts."""
         return sum(self.runs.values())
 
     @property
     def n_wanted(self) -> int:
-        """The number of runs that were asked for and are not in yet."""
+        """The number of requested runs that have not arrived."""
         return sum(self.wanted.values())
 
     # Text
 
     def __str__(self) -> str:
-        n, racing = len(self.statuses), len(self.pareto)
-        some = "" if n == racing else f"{racing:,} of {n:,} still race, "
+        n, n_racing = len(self.statuses), len(self.pareto)
+        remaining = "" if n == n_racing else f"{n_racing:,} of {n:,} still race, "
         pairs, rounds = (
             format_count(self.n_open_pairs, "pair"),
             format_count(self.n_rounds, "round"),
         )
-        left = "resolved" if self.resolved else f"{some}{pairs} open"
-        head = f"race of {format_count(n, 'algorithm')} after {rounds}, {left}"
-        facts = [*self._facts(), *(_store_facts(self, self.store) if self.store else ())]
+        progress = "resolved" if self.resolved else f"{remaining}{pairs} open"
+        head = f"race of {format_count(n, 'algorithm')} after {rounds}, {progress}"
+        facts = [*self._list_facts(), *(_list_store_facts(self, self.store) if self.store else ())]
         lines = [head, *(f"  {label:<11} {fact}" for label, fact in facts)]
-        return "\n".join([*lines, *(_run_table(self.store) if self.store else ())])
+        return "\n".join([*lines, *(_render_run_table(self.store) if self.store else ())])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_card(str(self), self.statuses)
+        return render_status_card(str(self), self.statuses)
 
-    def _facts(self) -> Iterator[tuple[str, str]]:
-        """Yield what is said of the race as a whole, as labels and texts."""
+    def _list_facts(self) -> Iterator[tuple[str, str]]:
+        """Yield facts about the race as a whole, as labels and texts."""
         yield "racing", format_list(self.pareto)
         if self.chosen:  # for a known budget: no algorithm is eliminated
             yield "chosen", format_list(self.chosen)
@@ -232,23 +232,25 @@ class RaceStatus:
         if self.describe_forecast():
             yield "to go", self.describe_forecast()
         if self.ended:
-            more = "; with more of them the race goes on" if self.ended == NO_INSTANCES else ""
-            yield "ended", f"{escape_text(self.ended)}{more}"
+            advice = "; with more of them the race goes on" if self.ended == NO_INSTANCES else ""
+            yield "ended", f"{escape_text(self.ended)}{advice}"
         for name, why in self.failures.items():
             yield "failed", f"{escape_text(name)}: {escape_lines(why)}"
 
     def describe_spent(self) -> str:
-        """Return the number of runs made, of those asked for if these are more, and their time."""
-        more = f" of {self.spent.runs:,} asked for" if self.n_answered < self.spent.runs else ""
+        """Return the spending as text: runs that arrived, requested runs if more, and time."""
+        requested = (
+            f" of {self.spent.runs:,} asked for" if self.n_answered < self.spent.runs else ""
+        )
         time = format_duration(self.spent.time, self.clock)
-        return f"{format_count(self.n_answered, 'run')}{more}, {time}"
+        return f"{format_count(self.n_answered, 'run')}{requested}, {time}"
 
     def describe_forecast(self) -> str:
-        """Return how much is left, and whether the instances suffice; "" if that is unknown."""
+        """Return the forecast as text, and whether the instances suffice; "" if there is none."""
         if not self.n_open_pairs or self.forecast is None:
             return ""
-        wanted = max(1.0, self.forecast.instances[1])
-        return f"{self.forecast}{describe_shortage(wanted, self.n_unused_instances)}"
+        needed = max(1.0, self.forecast.instances[1])
+        return f"{self.forecast}{describe_shortage(needed, self.n_unused_instances)}"
 
     # JSON
 
@@ -260,29 +262,29 @@ class RaceStatus:
         >>> RaceStatus.from_dict(status.to_dict()) == status
         True
         """
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        stored = tuple(field.name for field in fields(self))
         derived = ("pareto", "eliminated", "removed", "n_runs", "n_wanted")
-        return _plain({**plain, **{name: getattr(self, name) for name in derived}})
+        return _to_plain({name: getattr(self, name) for name in stored + derived})
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the status that :meth:`to_dict` made this of, without facts about a store."""
+        """Return the status that :meth:`to_dict` rendered, without facts about a store."""
         forecast, unused = plain["forecast"], plain["n_unused_instances"]
         return cls(
-            statuses=tuple(map(_status_from, plain["statuses"])),
+            statuses=tuple(map(_status_from_plain, plain["statuses"])),
             direction="maximize" if plain["direction"] == "maximize" else "minimize",
             rules=Rules.from_plain(plain["rules"]),
             chosen=tuple(map(str, plain["chosen"])),
             resolved=bool(plain["resolved"]),
             n_unused_instances=None if unused is None else int(unused),
             spent=Spent(int(plain["spent"]["runs"]), float(plain["spent"]["time"])),
-            forecast=None if forecast is None else _forecast_from(forecast),
+            forecast=None if forecast is None else _forecast_from_plain(forecast),
             ended=None if plain["ended"] is None else str(plain["ended"]),
             news=tuple(map(str, plain["news"])),
             clock=str(plain["clock"]),
             model=str(plain["model"]),
-            runs=_numbers_from(plain["runs"]),
-            wanted=_numbers_from(plain["wanted"]),
+            runs=_counts_from_plain(plain["runs"]),
+            wanted=_counts_from_plain(plain["wanted"]),
             n_times=int(plain["n_times"]),
             n_rounds=int(plain["n_rounds"]),
             n_open_pairs=int(plain["n_open_pairs"]),
@@ -294,23 +296,23 @@ class RaceStatus:
         )
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return records as dictionaries, tuples as lists, and infinite numbers as None."""
     if isinstance(value, Rules):
         return value.plain()
     if isinstance(value, StoreFacts):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, AlgorithmStatus | Spent | Forecast):
-        return _plain(value._asdict())
+        return _to_plain(value._asdict())
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _to_plain(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
+        return [_to_plain(part) for part in value]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _status_from(plain: Mapping[str, Any]) -> AlgorithmStatus:
-    """Return the status of an algorithm from its dictionary; an error if it cannot be one."""
+def _status_from_plain(plain: Mapping[str, Any]) -> AlgorithmStatus:
+    """Return the status of an algorithm from its dictionary, or raise an error."""
     status = AlgorithmStatus(**plain)
     numbers = {
         name: None if getattr(status, name) is None else float(getattr(status, name))
@@ -324,11 +326,14 @@ def _status_from(plain: Mapping[str, Any]) -> AlgorithmStatus:
     )
 
 
-def _numbers_from(plain: Mapping[str, Any]) -> dict[str, int]:
+def _counts_from_plain(plain: Mapping[str, Any]) -> dict[str, int]:
+    """Return a mapping of names to whole numbers."""
     return {str(name): int(number) for name, number in plain.items()}
 
 
-def _forecast_from(plain: Mapping[str, Any]) -> Forecast:
+def _forecast_from_plain(plain: Mapping[str, Any]) -> Forecast:
+    """Return a forecast from its dictionary, in which None is infinite."""
+
     def quantiles(values: Sequence[float | None]) -> tuple[float, float, float]:
         low, middle, high = (inf if value is None else float(value) for value in values)
         return low, middle, high
@@ -336,8 +341,8 @@ def _forecast_from(plain: Mapping[str, Any]) -> Forecast:
     return Forecast(quantiles(plain["instances"]), quantiles(plain["runs"]))
 
 
-def _store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, str]]:
-    """Yield what is said of a store and of each algorithm in it, as labels and texts."""
+def _list_store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, str]]:
+    """Yield facts about a store and about each algorithm in it, as labels and texts."""
     unit = f" of {format_unit(status.clock)}" if format_unit(status.clock) else ""
     times = f"{status.direction} at {format_count(status.n_times, 'time')}{unit}"
     yield "store", f"{escape_text(store.name)}: {format_count(status.n_runs, 'run')} made, {times}"
@@ -356,36 +361,39 @@ def _store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, s
         )
 
 
-def _run_table(store: StoreFacts) -> list[str]:
-    """Return the lines of a table: the runs of each algorithm by how they ended."""
-    present = {status for own in store.run_statuses.values() for status in own}
+def _render_run_table(store: StoreFacts) -> list[str]:
+    """Return the lines of a table with the number of runs by algorithm and run status."""
+    present = {status for counts in store.run_statuses.values() for status in counts}
     columns = [status for status in Status if status in present]
     if not columns:
         return []
     width = max(len("runs"), *(len(escape_text(name)) for name in store.run_statuses))
     rows = [f"  {'runs':{width}}" + "".join(f"  {status:>13}" for status in columns)]
-    for name, own in store.run_statuses.items():
-        numbers = "".join(f"  {own.get(status, 0):>13,}" for status in columns)
+    for name, counts in store.run_statuses.items():
+        numbers = "".join(f"  {counts.get(status, 0):>13,}" for status in columns)
         rows.append(f"  {escape_text(name):{width}}{numbers}")
     return rows
 
 
-def as_card(text: str, statuses: Sequence[AlgorithmStatus]) -> str:
-    """Return what a notebook shows of a race, as HTML."""
+def render_status_card(text: str, statuses: Sequence[AlgorithmStatus]) -> str:
+    """Return the HTML with which a notebook shows a race."""
     rows = [[one.algorithm, one.status, f"{one}."] for one in statuses]
     return render_card(text, ["algorithm", "status", "verdict"], rows)
 
 
-def statuses_in(state: State) -> list[AlgorithmStatus]:
+def list_statuses(state: State) -> list[AlgorithmStatus]:
     """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
     rivals = state.rivals()
     removed = sorted(state.removed, key=natural_sort_key)
     names = (*state.present(), *state.eliminated, *removed)
-    return [_status_in(state, name, rivals.get(name, {})) for name in names]
+    return [_make_status(state, name, rivals.get(name, {})) for name in names]
 
 
-def _status_in(state: State, name: str, rivals: Mapping[str, int]) -> AlgorithmStatus:
-    """Return the status of an algorithm at the last decision; ``rivals`` of its open pairs."""
+def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> AlgorithmStatus:
+    """Return the status of an algorithm at the last decision.
+
+    ``rivals`` are those of its open pairs, with the open times as bits.
+    """
     if name in state.removed:
         return AlgorithmStatus(name, "removed", why=state.removed[name])
     if name in state.eliminated:
@@ -401,18 +409,18 @@ def _status_in(state: State, name: str, rivals: Mapping[str, int]) -> AlgorithmS
         when = {"since": since, "until": until, "clock": state.clock}
         epsilon = state.rules.epsilon if kind == "equivalent" else None
         status = AlgorithmStatus(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
-    return _with_forecast(state, status, rivals) if rivals else status
+    return _add_forecast(state, status, rivals) if rivals else status
 
 
-def _with_forecast(
+def _add_forecast(
     state: State, status: AlgorithmStatus, rivals: Mapping[str, int]
 ) -> AlgorithmStatus:
-    """Add the rivals with which a pair is open, and what it would take to settle them."""
-    last = {
+    """Add the rivals of open pairs, and the forecast of instances and time to settle them."""
+    last_open_time = {
         rival: state.times[rivals[rival].bit_length() - 1]
         for rival in sorted(rivals, key=natural_sort_key)
     }
-    status = status._replace(open=last, left=state.left)
+    status = status._replace(open=last_open_time, left=state.left)
     limit, spent = state.limits.get(status.algorithm), state.spent_on.get(status.algorithm)
     if (
         limit is not None
@@ -420,11 +428,12 @@ def _with_forecast(
         and not limit.allows(Spent(spent.runs + 1, spent.time))
     ):
         status = status._replace(why="its limit of runs is reached")
-    needs = [state.need.get(pair(status.algorithm, rival), inf) for rival in last]
+    needs = [state.need.get(pair(status.algorithm, rival), inf) for rival in last_open_time]
     instances = max(needs, default=inf)
     if instances == inf:
         return status
-    # It runs as long as any rival needs it, and each rival as long as that pair does.
-    time = instances * max(last.values())
-    time += sum(need * until for need, until in zip(needs, last.values(), strict=True))
+    # The algorithm runs until the last open time of all its pairs, each rival until that of its
+    # own pair.
+    time = instances * max(last_open_time.values())
+    time += sum(need * until for need, until in zip(needs, last_open_time.values(), strict=True))
     return status._replace(instances=instances, time=time)

@@ -30,7 +30,7 @@ from polarbear.racing.events import (
     from_json,
     to_json,
 )
-from polarbear.racing.extended_runs import effective_runs, extensions
+from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId
 from polarbear.racing.model import Model
 from polarbear.racing.status import RaceStatus
@@ -272,7 +272,7 @@ class Store:
         """Map each extension to the repetition that it extends."""
         jobs = (job for event in self.of_kind(Asked) for job in event.jobs)
         links = {event.key: event.extends for event in self.of_kind(Continued)}
-        return extensions(jobs) | links
+        return map_extensions(jobs) | links
 
     def effective_runs(self) -> Iterator[Run]:
         """Yield each run that counts once, and extended runs last."""

@@ -28,7 +28,7 @@ from polarbear.racing.events import (
     Superseded,
     Told,
 )
-from polarbear.racing.extended_runs import effective_runs, extensions
+from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId, key_of
 from polarbear.racing.state import FAILED
 from polarbear.store.log import CHUNK, ConflictingRun, Store
@@ -228,7 +228,7 @@ class _Attempts:
         jobs = [job for event in store.of_kind(Asked) for job in event.jobs if job.repetition]
         replaced = store.of_kind(Superseded)
         links = {event.key: event.extends for event in store.of_kind(Continued)}
-        self.extends = extensions(jobs) | links
+        self.extends = map_extensions(jobs) | links
         self.superseded = {event.key for event in replaced}
         self._last = {event.key._replace(repetition=event.by) for event in replaced}
         self.pairs = {key[:2] for key in (*(job.key for job in jobs), *self._last)}

@@ -13,9 +13,9 @@ from typing import Any
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Status
 from polarbear.errors import PolarBearError, StoreError
-from polarbear.racing.events import Event, Failed, Started, fitting_in
+from polarbear.racing.events import Event, Failed, Started, explain_misfit
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
-from polarbear.racing.state import State, apply, begin
+from polarbear.racing.state import State, apply, start_state
 from polarbear.racing.status import RaceStatus, StoreFacts
 from polarbear.store.codec import (
     STATUS_OF_CODE,
@@ -150,9 +150,9 @@ def _replayed_state(database: Database, last: int) -> State:
             if state is None:
                 if not isinstance(event, Started):
                     break
-                state = begin(event)
+                state = start_state(event)
                 continue
-            with fitting_in(event):
+            with explain_misfit(event):
                 apply(state, event)
     if state is None:
         raise StoreError(f"{database.name} holds no race yet")
