@@ -161,7 +161,9 @@ def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
         race = Race.from_events(store.read(), fit=quick_fit)
         assert store.status().n_wanted == len(race.state.wanted)
     race.ask()
-    counted = [run.until for run in race._evidence._on.get("f", []) if run.algorithm == "good"]
+    counted = [
+        run.until for run in race._ranked_runs._runs_on.get("f", []) if run.algorithm == "good"
+    ]
     if lost != FIRST + 3:
         assert counted in ([], [4.0])
         assert RunId("good", "f", 0) not in race.state.wanted

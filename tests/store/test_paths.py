@@ -116,7 +116,7 @@ class Paths(RuleBasedStateMachine):
                 return
             one.store()
             one.told += told
-            assert {key_of(run) for _, run in one.told} == one.race.state.told
+            assert {key_of(run) for _, run in one.told} == one.race.state.arrived
         assert one.runs() == expected(one.told)
 
     @rule(site=SITES, name=st.sampled_from(["twin", "bad"]))
@@ -179,7 +179,7 @@ class Paths(RuleBasedStateMachine):
         with open_store(new, read_only=True) as store:
             race = Race.from_events(store.read(), fit=quick_fit)
         for job in race.ask():
-            assert job.key not in race.state.told
+            assert job.key not in race.state.arrived
 
 
 def counting(site):

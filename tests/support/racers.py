@@ -90,9 +90,9 @@ def check_invariants(race):
         assert 0 < times < 1 << len(state.times)
     for key, job in state.wanted.items():
         assert key == job.key
-        assert key not in state.told
+        assert key not in state.arrived
         assert key.algorithm in state.racing
-    again = sum(key in state.told for key in state.extends)
+    again = sum(key in state.arrived for key in state.extends)
     assert race.n_runs - again <= len(race.runs) <= race.n_runs
     spent = race.spent
     assert spent.runs >= len(state.ever_requested)

@@ -447,7 +447,7 @@ class Result:
             pending.pop(key, None)
             if isinstance(outcome, RunOutcome):
                 self._monitor.record_end(outcome.seconds)
-                if outcome.worker and key not in self.race.state.told:
+                if outcome.worker and key not in self.race.state.arrived:
                     workers[outcome.worker].append(key)
                 self._take(outcome)
                 continue

@@ -29,7 +29,7 @@ def make_withdrawal(
     selected = None if pairs is None else set(pairs)
     withdrawn = {
         (key.algorithm, key.instance)
-        for key in state.told - state.withdrawn
+        for key in state.arrived - state.withdrawn
         if algorithm in (None, key.algorithm)
         and instance in (None, key.instance)
         and (selected is None or key[:2] in selected)

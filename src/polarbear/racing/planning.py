@@ -231,7 +231,7 @@ def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> 
     """Return an extension of the latest run; a new run if the latest one was loaded."""
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
-    if before not in state.told:
+    if before not in state.arrived:
         return PlannedRun(key, horizon)
     return PlannedRun(key, horizon, state.extends.get(before, before.repetition))
 
@@ -258,7 +258,7 @@ def _next_attempt(state: State, key: RunId) -> RunId:
 
 def _unused(state: State, key: RunId) -> RunId:
     """Return the identifier, or the next one that is not used yet."""
-    while key in state.told or key in state.superseded:
+    while key in state.arrived or key in state.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
 

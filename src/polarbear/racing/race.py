@@ -189,18 +189,18 @@ class Race:
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
             if state.news and not state.pending_rounds:
-                self._conclude()
+                self._retry_or_decide()
                 continue
             # Plan right after a decision, so that the plan does not depend on later arrivals.
             planned = plan(state) if len(state.pending_rounds) <= state.rules.overlap else None
             if isinstance(planned, Asked):
                 self._record(planned)
             elif state.pending_rounds and state.complete:
-                self._conclude()
+                self._retry_or_decide()
             elif state.wanted:
                 return tuple(state.wanted.values())
             elif state.screened:
-                self._conclude(screening=False)  # the last decision of a race uses all draws
+                self._retry_or_decide(screening=False)  # the last decision of a race uses all draws
             else:
                 return self._end(planned or "resolved")
 
@@ -218,7 +218,7 @@ class Race:
                 f"the race did not ask for repetition {run.repetition} of {run.algorithm!r} on "
                 f"instance {run.instance!r}; load(runs) takes earlier runs"
             )
-        if key not in self._state.told:
+        if key not in self._state.arrived:
             self._record(Told(run))
             if why and run.status not in (Status.CUT, Status.FINISHED):
                 self._record(Failed.of(run, why, output))
@@ -299,7 +299,7 @@ class Race:
         for name in runs.algorithms:
             self._check_algorithm(name)
         for run in map(normalise_run, runs):
-            if key_of(run) not in self._state.told:
+            if key_of(run) not in self._state.arrived:
                 self._record(Imported(run))
 
     def withdraw(
@@ -373,7 +373,7 @@ class Race:
     @property
     def status(self) -> RaceStatus:
         """The status of the race, as a record that can be printed and written as JSON."""
-        return RaceStatus.of(self._assessed())
+        return RaceStatus.of(self._with_statuses())
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -471,11 +471,11 @@ class Race:
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
         """
         name = self._check_algorithm(algorithm)
-        return next(one for one in self.statuses() if one.algorithm == name)
+        return next(status for status in self.statuses() if status.algorithm == name)
 
     def statuses(self) -> list[AlgorithmStatus]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
-        return list_statuses(self._assessed())
+        return list_statuses(self._with_statuses())
 
     def __str__(self) -> str:
         return str(RaceStatus.of(self._state))
@@ -522,7 +522,7 @@ class Race:
         apply(self._state, event)
         self._events.append(event)
 
-    def _assessed(self) -> State:
+    def _with_statuses(self) -> State:
         """Return the state with a status of each candidate, which old decisions do not have."""
         state = self._state
         used = None if state.assessed or state.news else state.decision_input
@@ -533,17 +533,17 @@ class Race:
         if rankings is None or not trusted:
             return state
         statuses, _ = assess_candidates(state, posterior, rankings)
-        return replace(state, assessed={one.algorithm: Assessed.of(one) for one in statuses})
+        return replace(state, assessed={each.algorithm: Assessed.of(each) for each in statuses})
 
     def _end(self, why: str) -> tuple[Job, ...]:
         if self._state.ended != why:
             self._record(Ended(why))
         return ()
 
-    def _conclude(self, *, screening: bool = True) -> None:
+    def _retry_or_decide(self, *, screening: bool = True) -> None:
         """Request failed runs again or, if there are none, decide.
 
-        With ``screening``, a fit with few draws may come first.
+        With ``screening``, the decision may use a fit with few draws.
         """
         state = self._state
         retry = plan_retries(state)
@@ -556,7 +556,7 @@ class Race:
             if max_failures is not None and n_failed[name] > max_failures:
                 self._record(Removed(name, f"{format_count(n_failed[name], 'run')} failed"))
         if state.pending_rounds and state.current != current:
-            return  # the round had only runs of removed algorithms
+            return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.current, state.rated()))
         fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
         screened = screening_fit(self._fit, rankings, state) if screening and fits else None

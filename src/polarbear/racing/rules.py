@@ -302,12 +302,12 @@ class Rules:
         >>> Rules().next_batch(16, resolved=0, pairs=10), Rules().next_batch(16, 3, 10)
         (32, 8)
         """
-        least, most = self.batch
+        smallest, largest = self.batch
         if resolved <= 0:
             batch *= 2
         elif 5 * resolved > pairs:
             batch //= 2
-        return min(max(batch, least), most)
+        return min(max(batch, smallest), largest)
 
     def batch_after(self, instances: float) -> int:
         """Return the largest batch after this number of instances: an eighth of it, within limits.
@@ -317,8 +317,8 @@ class Rules:
         >>> Rules().batch_after(10), Rules().batch_after(200), Rules().batch_after(1e6)
         (8, 25, 64)
         """
-        least, most = self.batch
-        return min(max(int(instances / 8), least), most)
+        smallest, largest = self.batch
+        return min(max(int(instances / 8), smallest), largest)
 
     def plain(self) -> dict[str, Any]:
         """Return the rules as numbers and text, for a file.

@@ -143,7 +143,7 @@ class State:
         default_factory=Counter
     )  # the next place in `order` to consider
 
-    told: set[RunId] = field(default_factory=set)
+    arrived: set[RunId] = field(default_factory=set)  # including withdrawn runs
     n_runs: Counter[str] = field(default_factory=Counter)  # by algorithm, without withdrawn runs
     n_answered: int = 0  # requested runs that arrived
     wanted: dict[RunId, Job] = field(default_factory=dict)
@@ -448,10 +448,10 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     pairs = set(event.pairs)
     keys = [key for runs in state.pending_rounds.values() for key in runs if key[:2] in pairs]
     _cancel_pending_runs(state, keys, -1)
-    arrived = {key for key in state.told if key[:2] in pairs}
-    state.n_runs -= Counter(key.algorithm for key in arrived - state.withdrawn)
-    state.withdrawn |= arrived
-    state.superseded |= arrived
+    excluded = {key for key in state.arrived if key[:2] in pairs}
+    state.n_runs -= Counter(key.algorithm for key in excluded - state.withdrawn)
+    state.withdrawn |= excluded
+    state.superseded |= excluded
     state.not_extendable -= pairs
     for algorithm, instance in pairs:
         state.observed_until.get(instance, {}).pop(algorithm, None)
@@ -509,8 +509,8 @@ def _add_pending_run(state: State, job: Job, round_: int) -> None:
 def _receive(state: State, run: Run) -> None:
     """Take a run that has arrived, whether it was requested or imported."""
     key = key_of(run)
-    if key not in state.told:
-        state.told.add(key)
+    if key not in state.arrived:
+        state.arrived.add(key)
         state.n_runs[key.algorithm] += 1
         state.n_answered += key in state.ever_requested
     state.wanted.pop(key, None)
@@ -577,7 +577,7 @@ def _decide(state: State, event: Decided) -> None:
     state.outlook = event.outlook
     state.screened, state.chosen = event.screening, event.chosen
     if event.assessed or not event.problems:
-        state.assessed = {one.algorithm: one for one in event.assessed}
+        state.assessed = {status.algorithm: status for status in event.assessed}
     state.batch = event.batch
     state.round += 1
     if not state.open:

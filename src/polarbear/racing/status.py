@@ -174,17 +174,17 @@ class RaceStatus:
     @property
     def pareto(self) -> tuple[str, ...]:
         """The candidates: algorithms that are neither dominated nor removed."""
-        return tuple(one.algorithm for one in self.statuses if one.is_candidate)
+        return tuple(status.algorithm for status in self.statuses if status.is_candidate)
 
     @property
     def eliminated(self) -> tuple[str, ...]:
         """The dominated algorithms, in the order in which they were eliminated."""
-        return tuple(one.algorithm for one in self.statuses if one.status == "dominated")
+        return tuple(status.algorithm for status in self.statuses if status.status == "dominated")
 
     @property
     def removed(self) -> tuple[str, ...]:
         """The algorithms that were removed from the race."""
-        return tuple(one.algorithm for one in self.statuses if one.status == "removed")
+        return tuple(status.algorithm for status in self.statuses if status.status == "removed")
 
     @property
     def n_runs(self) -> int:
