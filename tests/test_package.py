@@ -1,6 +1,7 @@
 """The package as a whole: what it costs to import, what is public, how it is laid out."""
 
 import ast
+import re
 import resource
 import subprocess
 import sys
@@ -85,6 +86,15 @@ def test_few_rooms_and_no_module_name_twice():
     }
     names = [p.stem for p in SOURCE.rglob("*.py") if not p.name.startswith("__")]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("words", ["nobody", "whoever", "somebody", "so many", "found ="])
+def test_plain_words(words):
+    """Programs and numbers are not persons, and a result is named for what it is."""
+    uses = [
+        path.name for path in SOURCE.rglob("*.py") if re.search(rf"\b{words}", path.read_text())
+    ]
+    assert len(uses) < 10
 
 
 def test_files_and_functions_stay_readable():
