@@ -201,10 +201,10 @@ def test_rows_that_change_places_are_noticed(path):
 
 def test_a_writer_does_not_guess_names(path):
     change(path, "UPDATE names SET name = CAST('x' AS BLOB) WHERE id = 1")
-    with pytest.raises(StoreError, match="the names are damaged; `polarbear repair"):
+    with pytest.raises(StoreError, match="the stored names are damaged; `polarbear repair"):
         open_store(path)
     change(path, "UPDATE names SET crc = 0 WHERE id = 1")
-    with pytest.raises(StoreError, match="the names are damaged"):
+    with pytest.raises(StoreError, match="the stored names are damaged"):
         open_store(path)  # and the lock was released
 
 

@@ -96,7 +96,7 @@ class Tally(FrozenRecord):
         return [self._bin(counts, edges, k, k + 1) for k in range(len(edges) - 1)]
 
     def claims(self, low: float, high: float = 1.0, kind: str = "ahead") -> ClaimBin:
-        """Return the claims with a probability from ``low`` to ``high``, both edges of bins."""
+        """Return the claims with probabilities between ``low`` and ``high``, two edges of bins."""
         counts, edges = (
             (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
         )

@@ -349,14 +349,17 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
 
 
 def _choose_report_path(arguments: argparse.Namespace) -> str:
-    """Return the file to write: the one named, or the default if it does not exist."""
+    """Return the file to write: the named one or the default, which must not exist yet."""
     named = [path for path in (arguments.target, arguments.output) if path is not None]
     if len(named) > 1:
         raise DataError(f"two files to write, {named[0]} and {named[1]}: name one")
     if named:
         return named[0]
     if Path(DEFAULT_REPORT).exists():
-        raise DataError(f"{DEFAULT_REPORT} exists already: name it, or another file, with -o FILE")
+        raise DataError(
+            f"{DEFAULT_REPORT} exists already: to overwrite it pass -o {DEFAULT_REPORT}, or "
+            "name another file"
+        )
     return DEFAULT_REPORT
 
 

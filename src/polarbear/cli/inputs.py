@@ -242,7 +242,7 @@ def load_race(source: str) -> "Race":
 
 
 def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
-    """Refuse options for reading or fitting results where the source is none."""
+    """Raise an error if options for results are given, but the source is not results."""
     given = [name for name in names if name in getattr(arguments, "given_options", ())]
     if given:
         raise DataError(f"{get_option_name(given[0])} applies only to results: {reason}")

@@ -43,7 +43,7 @@ class AtTime:
 
 @dataclass(frozen=True)
 class Gate:
-    """The answer of :func:`gate`.
+    """Whether a new version is no worse than the old one: the result of :func:`gate`.
 
     Attributes
     ----------

@@ -145,7 +145,9 @@ def compare_identity(
 def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> None:
     """Raise an error if the race in a store has other arguments than the call."""
     if not isinstance(first, Started):
-        raise StoreError(f"{where} does not begin with a race that started")
+        raise StoreError(
+            f"{where} is not the store of a race: its first event is not the start of one"
+        )
     arguments = {
         "times": (first.times, setup.times),
         "direction": (first.direction, setup.direction),

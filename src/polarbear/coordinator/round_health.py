@@ -98,7 +98,7 @@ class SilenceMonitor:
         self._since, self._threshold = None, max(QUIET_SECONDS, 3 * self._longest)
 
     def message(self, pending: Collection[tuple[str, str]], now: float) -> str | None:
-        """Return a warning about pending (algorithm, instance) if one is due, else None.
+        """Return a warning if no run has ended for too long, else None.
 
         The time until the next warning doubles with each.
         """

@@ -503,7 +503,7 @@ def format_now() -> str:
 
 
 def _make_watch(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
-    """Return the progress function, or one that writes news to a stream, or None."""
+    """Return the function to call with each status: given, one that prints news, or None."""
     stream = sys.stderr if to is None else to
     if callable(progress):
         return progress

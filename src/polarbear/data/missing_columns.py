@@ -96,7 +96,7 @@ def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[
 def describe_gaps(
     direction: str | None, missing: str, n_incomplete: int
 ) -> tuple[list[str], dict[str, str]]:
-    """Say what a table lacks beside columns, and return the arguments that supply it.
+    """Return what a table lacks besides columns, as text, and the arguments that supply it.
 
     >>> describe_gaps(None, "error", 2)[1]
     {'direction': 'minimize', 'missing': 'drop'}

@@ -357,7 +357,7 @@ def check_tolerances(abs_tol: float, rel_tol: float) -> None:
 
 
 class _Comparisons(NamedTuple):
-    """The entries of C comparisons, comparison by comparison."""
+    """The runs of C comparisons as flat arrays, those of a comparison next to each other."""
 
     run: Ints  # (entries,): the run that each entry is
     offset: NDArray[np.int64]  # (C + 1,): comparison c owns entries offset[c]:offset[c + 1]

@@ -405,7 +405,7 @@ def assess(
 
 
 def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:
-    """Return one value as a float, or None without values."""
+    """Return the value at an index as a float, or None if there are no values."""
     return None if values is None else float(values[index])
 
 

@@ -278,7 +278,7 @@ def find_decisive_instances(
 
 
 def multiplicity(rivals: int, later: int = 0) -> float:
-    """Return the factor by which the e-value threshold 1 / (1 - certainty) grows for one rival.
+    """Return the factor on the e-value threshold 1 / (1 - certainty) that corrects for rivals.
 
     ``rivals``: the number of rivals present when the algorithm entered. ``later``: 0 for these,
     and i for the i-th one that enters after it. The reciprocals over all rivals that ever come sum

@@ -123,8 +123,8 @@ def fit(
         options["evidence"] = _check_evidence(evidence)
     elif evidence == "instances":
         raise DataError(
-            f"evidence='instances' needs method='laplace', got {method!r}: it treats every ranking "
-            "as independent evidence"
+            f"evidence='instances' needs method='laplace', got {method!r}, which treats "
+            "every ranking as independent evidence"
         )
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)

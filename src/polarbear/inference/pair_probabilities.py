@@ -46,7 +46,7 @@ class Mixture(FrozenRecord):
 
 @dataclass(frozen=True)
 class PairProbabilities:
-    """Draws (D, T, n) of utilities with weights (D, T) or (D, 1), and their Gaussians, if any."""
+    """Computes pair probabilities from weighted draws (D, T, n), and Gaussians if there are any."""
 
     draws: Singles
     weight: Singles
@@ -142,7 +142,7 @@ def _fill_leads(at_time: Singles, row: Ints, column: Ints, out: Singles) -> Sing
 def _control_variate_correction(
     weight: Floats, ahead: Singles, gaussian: Singles, exact: Floats
 ) -> Floats:
-    """Return the control variate correction (pairs,) of exact Gaussian probabilities by draws.
+    """Return the control variate estimate (pairs,) of the error of Gaussian probabilities.
 
     ``ahead`` and ``gaussian`` (pairs, D) are 1 where a draw, or its Gaussian counterpart, is ahead.
     With weighted share a of the draws, plain share g of the counterparts and exact probability p,

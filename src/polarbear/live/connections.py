@@ -26,7 +26,7 @@ STALL_SECONDS = 10.0
 
 
 class ListeningSocket(socket.socket):
-    """A socket with a long queue; asyncio would use one number for queue and ``accept`` calls."""
+    """A listening socket whose queue is longer than what asyncio would set."""
 
     def listen(self, _backlog: int = MAX_QUEUED, /) -> None:
         """Listen with a queue of ``MAX_QUEUED``; the argument is ignored."""

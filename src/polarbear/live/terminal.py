@@ -195,7 +195,7 @@ class Screen:
         ]
 
     def _facts(self, status: RaceStatus, n_lines: int) -> list[Any]:
-        """Return facts about the race; long ones are wrapped if half of the lines are enough."""
+        """Return the lines that describe the race; long lines are wrapped if there is room."""
         facts = {
             "Pareto set": format_list([escape_text(name) for name in status.pareto]),
             "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",

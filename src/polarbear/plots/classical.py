@@ -158,7 +158,7 @@ def ecdf_data(
     level: float = 0.95,
     seed: int = 0,
 ) -> Ecdf:
-    """Compute the mean share of a range of values that runs attain by a time, with iohinspector.
+    """Compute the ECDF of attained targets at each time, averaged over runs, with iohinspector.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class _Bin(Protocol):
 
 
 class HasCurve(Protocol):
-    """Counted claims, such as a :class:`polarbear.calibration.Tally`."""
+    """An object with a calibration curve, such as :class:`polarbear.calibration.Tally`."""
 
     def curve(self, kind: str = "ahead") -> Sequence[_Bin]:
         """Return claimed probabilities and observed frequencies, bin by bin."""

@@ -108,7 +108,7 @@ class GaussianPrior(Protocol):
 
     @property
     def warp(self) -> Warp:
-        """The scale of the time axis."""
+        """The scale of time on which the prior is stationary: linear, log or automatic."""
         ...
 
     def hypers(self) -> Mapping[str, Hyper]:

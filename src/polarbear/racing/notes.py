@@ -44,7 +44,9 @@ def make_withdrawal(
 def make_attribution(
     state: State, runs: Iterable[RunId], worker: Iterable[tuple[str, str]]
 ) -> Hosted:
-    """Return the event that names the worker process of runs, with its details the first time.
+    """Return the event that says which worker process made these runs.
+
+    The first event of a worker also holds its details.
 
     >>> from polarbear import Race
     >>> race = Race(["a", "b"], [1], direction="minimize")

@@ -198,7 +198,7 @@ class State:
         return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
 
     def multiplicities(self, names: Sequence[str]) -> list[list[float]]:
-        """Return the multiplicity factor of the e-value with which row eliminates column.
+        """Return the factors (n, n) that raise the e-value threshold for row to eliminate column.
 
         An elimination needs an e-value of at least factor / (1 - certainty). Over all rivals that
         an algorithm ever meets, the reciprocals of the factors sum to at most 1. With error
@@ -526,7 +526,7 @@ def _receive(state: State, run: Run) -> None:
 def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
     """Charge a run of a decided round for its actual time, and count it if it failed."""
     if run.until is None or run.status is None:
-        raise ValueError("a round is decided when all of its runs have arrived")
+        raise ValueError("this round cannot be decided: some of its runs have not arrived")
     state.spent_time += run.until - run.horizon
     state.failures[key.algorithm] += run.failed
     if run.until < run.horizon:

@@ -57,7 +57,7 @@ def parse_blocks(lines: Sequence[str]) -> Iterator[Block]:
             if run and file:
                 runs.append(ListedRun(run[1], float(run[2]) if run[2] else None))
             elif run or not token:
-                raise DataError(f"line {i}: expected a data file, got {token[:40]!r}")
+                raise DataError(f"line {i}: expected the name of a data file, got {token[:40]!r}")
             else:
                 if file:
                     yield Block(about, file, runs, i)

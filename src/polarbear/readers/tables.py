@@ -401,7 +401,7 @@ def _check_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, st
     for field in fields:
         if field in header:
             raise DataError(
-                f"{field!r} is a column of the file, and a field of names=: write * in its place"
+                f"{field!r} is both a column of the file and a field of names=: write * for it"
             )
     return fields
 

@@ -278,7 +278,7 @@ def _find_most_frequent(rows: Members) -> Members:
 
 
 def _sum_largest(items: Floats, task: PortfolioTask) -> Floats:
-    """Return the largest sum of items of a portfolio, elementwise: an upper bound of all sums."""
+    """Return the sum of the largest items, elementwise: no portfolio has a larger sum."""
     if task.repeats:
         return task.size * items.max(axis=0)
     return np.partition(items, -task.size, axis=0)[-task.size :].sum(axis=0)

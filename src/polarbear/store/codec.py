@@ -83,7 +83,7 @@ class Head(NamedTuple):
 
 
 def encode_event(event: Event) -> StoredEvent | StoredRun:
-    """Encode an event; raise an error if it is none, or if its run is not valid."""
+    """Encode an event; raise an error if it is not an event or its run is not valid."""
     if isinstance(event, Told | Imported):
         return StoredRun(0 if isinstance(event, Told) else 1, encode_run(check_run(event.run)))
     if isinstance(event, Event):
@@ -121,7 +121,7 @@ def run_row(seq: int, stored: StoredRun, ids: Mapping[str, int]) -> tuple[Any, .
 
 
 def count_row(algorithm: int, status: int, number: int) -> tuple[int, int, int, int]:
-    """Return a row of the table ``counts``."""
+    """Encode the number of runs of an algorithm with a status as a row of ``counts``."""
     fields = algorithm, status, number
     return *fields, crc32(_COUNT.pack(*fields))
 

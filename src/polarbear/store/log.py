@@ -193,7 +193,9 @@ class Store:
                 raise StoreError(f"{self.name}: a conflict with event {seq} is damaged")
             event = from_json(body.decode(errors="replace"))
             if not isinstance(event, Told | Imported):
-                raise StoreError(f"{self.name}: a conflict with event {seq} is not a run")
+                raise StoreError(
+                    f"{self.name}: the entry that conflicts with event {seq} is not a run"
+                )
             conflicts.append(ConflictingRun(seq, event))
         return conflicts
 
@@ -366,7 +368,9 @@ class Store:
         ids = {name: number for number, name in self._names().items()}
         rows = self._query("SELECT count(*) FROM names")[0][0]
         if sorted(ids.values()) != list(range(1, rows + 1)):
-            raise StoreError(f"{self.name}: the names are damaged; {advise_repair(self.name)}")
+            raise StoreError(
+                f"{self.name}: the stored names are damaged; {advise_repair(self.name)}"
+            )
         self._ids, self._counts = ids, read_counts(self._database)[1]
 
     def _names(self) -> dict[int, str]:
@@ -390,7 +394,7 @@ class Store:
         for seq, stored in enumerate(batch, last + 1):
             if is_start(stored) != (seq == 1):
                 what = "begins with a race that started" if seq == 1 else "holds a race already"
-                raise DataError(f"{self.name} {what}; one store for each race")
+                raise DataError(f"{self.name} {what}; use one store for each race")
         ids, new = self._number_names(batch)
         events, runs, trajectories = [], [], []
         for seq, stored in enumerate(batch, last + 1):

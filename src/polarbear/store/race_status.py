@@ -47,7 +47,7 @@ _UNREADABLE = (
 
 
 def keep_status(status: RaceStatus | None, last: int) -> Statement:
-    """Return the statement that keeps a status after an event; without rows if there is none."""
+    """Return the SQL statement that stores a status; it does nothing if there is no status."""
     sql = (
         "INSERT INTO status VALUES (1, ?, ?, ?) ON CONFLICT (id) "
         "DO UPDATE SET seq = excluded.seq, body = excluded.body, crc = excluded.crc"

@@ -273,7 +273,7 @@ class _Attempts:
                 pass
 
     def links(self, event: Event) -> list[Event]:
-        """Return the events that link a run to earlier attempts, in place of its dropped job."""
+        """Return the events that link a run to its earlier attempts, whose job event is lost."""
         if not isinstance(event, Told):
             return []
         key = key_of(event.run)

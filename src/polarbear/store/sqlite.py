@@ -93,7 +93,7 @@ class SQLite:
         self.head = new
 
     def refresh(self) -> None:
-        """Read the head again."""
+        """Read the row with the last event number and the current writer again."""
         head = Head(*self.query(HEAD)[0])
         if head.epoch != self.head.epoch:
             raise replaced_writer_error(self.name, head)
@@ -281,7 +281,7 @@ def upgrade(connection: sqlite3.Connection, old: int, new: int = FORMAT) -> None
 
 
 def check(connection: sqlite3.Connection, name: str) -> int:
-    """Return the format of a store; raise an error unless its tables are exactly those."""
+    """Return the format of a store; raise an error if its tables are not those of the format."""
     with translate_errors(name):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -209,7 +209,7 @@ class BandedGaussian(ConditionalGaussian):
 
 
 class _MarkovStates:
-    """The states x of a Markov prior in order of time, each with the value before derivatives."""
+    """The states of a Markov prior in order of time: a value, then its derivatives."""
 
     def __init__(self, prior: MarkovChain, n: int) -> None:
         self.q = n - 1

@@ -158,7 +158,7 @@ def _common_rotations(approximation: ConditionalGaussian) -> Floats:
 
 
 def _autocorrelation_root(z: Floats, shrinkage: Floats) -> Floats:
-    """Return a root R (T, r) of the autocorrelation of scores z (P, T, q), over all directions.
+    """Return R (T, r) such that R R' is the autocorrelation over time of scores z (P, T, q).
 
     With f_t = sqrt((1 - shrinkage_t) / q) z_t as one vector over instances and directions, the
     correlation of times s and t is f_s' f_t + l_s l_t, l_t = sqrt(1 - f_t' f_t). The second term

@@ -310,7 +310,7 @@ def _approximate(
 def _scores_at_mean(
     rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
 ) -> Floats:
-    """Return instance scores at the mean over the grid, so that all components share them."""
+    """Return the score of each instance at the mean utilities of the grid."""
     modes = np.stack([one.mean for one in grid.components])
     probability = grid.mixture.probability
     mean = np.tensordot(probability / probability.sum(), modes, 1)

@@ -339,7 +339,7 @@ class _CoupledChains(_Chains):
             self.acceptance_range = (0.95, 0.99)
 
     def _move_noise(self, target: Target, step: float) -> float:
-        """Move the noise with correlated momentum, and rotate the coupled blocks along."""
+        """Move the noise by one HMC sweep; rotate the coupled blocks by the same angle."""
         momentum = self.coupled.draw_momentum(self.component, self.rng)
         moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
         self.noise, acceptance, path = hmc_sweep(target, self.noise, step, self.rng, moved)

@@ -136,7 +136,7 @@ class Dispatcher:
         return min(size, ceil(len(self._queued) / (CALLS_PER_WORKER * n_workers)))
 
     def _take_jobs(self, size: int) -> list[Job]:
-        """Remove the jobs of the next call from the queue; a suspected job goes alone."""
+        """Take the jobs of the next call from the queue; a job that may kill workers goes alone."""
         jobs = [self._queued.popleft()]
         while len(jobs) < size and self._suspected.isdisjoint((jobs[0].key, self._queued[0].key)):
             jobs.append(self._queued.popleft())

@@ -229,16 +229,16 @@ def read_job(path: Path, name: str) -> Job:
     plain = read_file(path).get("job")
     types = get_type_hints(Job)
     if not isinstance(plain, dict) or not set(plain) <= set(types):
-        raise DataError("it is not a job")
+        raise DataError("the file does not hold a job")
     try:
         job = Job(**plain)
     except TypeError as error:
-        raise DataError(f"it is not a job: {error}") from None
+        raise DataError(f"the file does not hold a valid job: {error}") from None
     for field, value in job._asdict().items():
         if not isinstance(value, types[field]) or isinstance(value, bool):
-            raise DataError(f"it is not a job: {field} is {value!r}")
+            raise DataError(f"the file does not hold a valid job: {field} is {value!r}")
     if hash_job(job) != name:
-        raise DataError("it is not named for the job that it holds")
+        raise DataError("the name of the file does not match the job in it")
     return job
 
 

@@ -199,7 +199,7 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
 
 
 def _get_store(plain: Mapping[str, Any], folder: Path) -> str | None:
-    """Return the address of the store, or its path relative to the folder of the file."""
+    """Return the URL of the store, or its path, resolved from the folder of the race file."""
     store = plain.get("store")
     if store is not None and not isinstance(store, str):
         raise _FileError(f"store = {store!r}: expected a path or an address", "store")

@@ -203,7 +203,7 @@ class _Hasher:
         self.feed(attributes)
 
     def _is_new(self, value: Any) -> bool:
-        """Tell whether an object was not hashed before; if it was, hash its number."""
+        """Return whether an object occurs for the first time; if not, hash its first position."""
         if id(value) in self._seen:
             self._update("seen", str(self._seen[id(value)]))
             return False

@@ -268,7 +268,7 @@ def _measure(pid: int, measure: Callable[[psutil.Process], float]) -> Any:
 
 @cache
 def get_available_memory() -> int:
-    """Return the bytes of memory of this machine, or of the control group of this process."""
+    """Return the total memory in bytes that this process may use, within its control group."""
     return min([psutil.virtual_memory().total, *read_cgroup_limits()])
 
 

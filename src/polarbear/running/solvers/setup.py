@@ -193,7 +193,7 @@ def unpack(packed: PackedSetup) -> Setup:
 
 
 def _pickle_plainly(setup: Setup) -> bytes:
-    """Pickle a setup without cloudpickle, which cannot include functions of the script itself."""
+    """Pickle a setup without cloudpickle; functions defined in the script are an error."""
     try:
         content = pickle.dumps(setup)
     except Exception as error:

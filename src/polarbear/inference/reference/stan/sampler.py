@@ -243,7 +243,7 @@ def _call_program(
 
 
 def _read_columns(path: Path) -> dict[str, Floats]:
-    """Return the columns of a CSV file; none if it has no rows, as after a failed path."""
+    """Return the columns of a CSV file by name; an empty dict if it has no rows."""
     with path.open() as file:
         names, rows = file.readline().strip().split(","), file.readlines()
     if not rows:
