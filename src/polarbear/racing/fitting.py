@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 
 from polarbear.data.rankings import Rankings
+from polarbear.data.run import Run
 from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.deciding import may_eliminate
-from polarbear.racing.jobs import derive_seed
+from polarbear.racing.jobs import derive_seed, key_of
 from polarbear.racing.model import Fit
 from polarbear.racing.state import State
 
@@ -60,3 +61,17 @@ def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Pos
         warnings.simplefilter("ignore", DataWarning)
         warnings.simplefilter("ignore", FitWarning)
         return fit(rankings, seed=seed)
+
+
+def renumber_run(state: State, run: Run) -> Run | None:
+    """Return a run with the repetition number that rankings use; None if it does not count.
+
+    An extension has the number of the run that it extends. A requested run has number 0, even
+    if it replaces a failed one.
+    """
+    key = key_of(run)
+    if key in state.superseded:
+        return None
+    original = key._replace(repetition=state.extends.get(key, key.repetition))
+    requested = original in state.ever_requested
+    return run._replace(repetition=0 if requested else original.repetition)

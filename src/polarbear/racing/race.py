@@ -13,6 +13,7 @@ not it was interrupted.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Self
 
@@ -51,7 +52,7 @@ from polarbear.racing.events import (
     explain_misfit,
 )
 from polarbear.racing.failures import describe_failures
-from polarbear.racing.fitting import fit_posterior, screening_fit
+from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
@@ -485,8 +486,6 @@ class Race:
     def _repr_html_(self) -> str:
         return render_status_card(str(self), self.statuses())
 
-    # Internal
-
     def _begin(self, started: Started, fit: FitOptions) -> None:
         self._state: State = start_state(started)
         self._events: list[Event] = [started]
@@ -581,24 +580,13 @@ class Race:
         algorithms without runs.
         """
         round_, names = decision_input
-        rankings = self._ranked_runs.rankings(round_, names, self._renumber_run, self._state.used)
+        rankings = self._ranked_runs.rankings(
+            round_, names, partial(renumber_run, self._state), self._state.used
+        )
         if rankings is None:
             return None
         largest, *others = connected_groups(rankings)
         return rankings.among(largest) if others else rankings
-
-    def _renumber_run(self, run: Run) -> Run | None:
-        """Return a run with the repetition number that rankings use; None if it does not count.
-
-        An extension has the number of the run that it extends. A requested run has number 0, even
-        if it replaces a failed one.
-        """
-        key, state = key_of(run), self._state
-        if key in state.superseded:
-            return None
-        original = key._replace(repetition=state.extends.get(key, key.repetition))
-        requested = original in state.ever_requested
-        return run._replace(repetition=0 if requested else original.repetition)
 
     def _check_algorithm(self, algorithm: str) -> str:
         """Return the name of an algorithm of this race, or raise an error."""
