@@ -257,7 +257,7 @@ def test_a_pattern_that_finds_nothing_shows_the_first_lines_and_standard_error()
 
 
 def test_a_program_that_is_cut_without_a_value_shows_its_first_lines():
-    outcome = run(Command(["sh", "-c", "echo cost 7; sleep 60"], pattern=r"^o (?P<value>\d)"), 0.5)
+    outcome = run(Command(["sh", "-c", "echo cost 7; sleep 60"], pattern=r"^o (?P<value>\d)"), 2.0)
     assert outcome.run.status == Status.CUT
     assert outcome.why.endswith("which began: cost 7")
 
