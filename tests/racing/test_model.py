@@ -89,11 +89,11 @@ def test_a_store_knows_its_model(tmp_path, capsys):
     assert main(["select", path, "--json"]) == 0
     assert "alpha=2.0" in json.loads(capsys.readouterr().out)["provenance"]["model"]["prior"]
     assert main(["analyse", path, "--json"]) == 0
-    assert "certainty=2.0" in capsys.readouterr().out
+    assert "alpha=2.0" in capsys.readouterr().out
     assert main(["report", path, str(tmp_path / "page.html")]) == 0
-    assert "certainty=2.0" in (tmp_path / "page.html").read_text()
+    assert "alpha=2.0" in (tmp_path / "page.html").read_text()
     assert main(["status", path]) == 0
-    assert "certainty=2.0" in capsys.readouterr().out
+    assert "alpha=2.0" in capsys.readouterr().out
 
 
 @pytest.mark.slow

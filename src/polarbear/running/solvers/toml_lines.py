@@ -16,12 +16,12 @@ ERROR_LINE = re.compile(r"at line (\d+)")
 def find_line(text: str, path: Sequence[str]) -> int | None:
     r"""Return the line of a key, or of the innermost table around it that has a line of its own.
 
-    >>> text = 'seed = 1\n[rules]\nalpha = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
+    >>> text = 'n = 1\n[rules]\ncertainty = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
     >>> find_line(text, ["rules", "certainty"]), find_line(text, ["rules", "batch"])
     (3, 4)
     >>> find_line(text, ["solvers", "a b", "python"]), find_line(text, ["solvers", "a b"])
     (7, 6)
-    >>> find_line(text + '\n[solvers.rules]\nalpha = 2', ["solvers", "rules", "certainty"])
+    >>> find_line(text + '\n[solvers.rules]\ncertainty = 2', ["solvers", "rules", "certainty"])
     9
     >>> find_line(text, ["rules", "none"]), find_line(text, ["none"])
     (2, None)
