@@ -27,7 +27,7 @@ from polarbear.running.solvers.processes import find_descendants, list_cores
 from polarbear.running.solvers.setup import Limits, Setup, pack
 from polarbear.running.workers.outcomes import LostRun, RunOutcome, from_plain, to_plain
 from racers import SKILL, TIMES, history, race_of
-from waiting import THRICE, left_of, running, wait_until
+from waiting import THRICE, left_of, running, wait_for_outcomes, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -41,15 +41,6 @@ def jobs_of(algorithms, n, horizon=100.0):
     return [job(0, RunId(name, str(k), 0), horizon) for k in range(n) for name in algorithms]
 
 
-def all_of(backend, timeout=180):
-    found = []
-    while backend.pending:
-        new = backend.outcomes(timeout)
-        assert new
-        found += new
-    return found
-
-
 def decisions(outcomes):
     """What does not depend on where a run was made."""
     return sorted((o.run for o in outcomes), key=lambda run: (run.algorithm, run.instance))
@@ -59,7 +50,7 @@ def decisions(outcomes):
 def expected():
     with closing(start_backend(setup_of(), 1)) as backend:
         backend.submit(jobs_of(["good", "quick", "naps"], 4))
-        return decisions(all_of(backend))
+        return decisions(wait_for_outcomes(backend))
 
 
 def executor(kind):
@@ -71,7 +62,7 @@ def executor(kind):
 def test_one_or_two_workers_give_the_same_runs(expected):
     with closing(start_backend(setup_of(), LocalProcesses(2, pin=True))) as backend:
         backend.submit(jobs_of(["good", "quick", "naps"], 4))
-        assert decisions(all_of(backend)) == expected
+        assert decisions(wait_for_outcomes(backend)) == expected
     assert [run.status for run in expected[:1]] == [Status.CUT]
 
 
@@ -80,7 +71,7 @@ def test_one_or_two_workers_give_the_same_runs(expected):
 def test_any_executor_makes_the_same_runs(kind, expected):
     with executor(kind) as pool, closing(start_backend(setup_of(), pool)) as backend:
         backend.submit(jobs_of(["good", "quick", "naps"], 4))
-        assert decisions(all_of(backend)) == expected
+        assert decisions(wait_for_outcomes(backend)) == expected
     assert executors._idle == []
 
 
@@ -103,7 +94,7 @@ def test_queued_jobs_can_be_cancelled():
         back = backend.cancel(["naps"])
         assert {taken.algorithm for taken in back} == {"naps"}
         assert len(back) >= 18
-        ran = all_of(backend)
+        ran = wait_for_outcomes(backend)
         assert len(ran) + len(back) == 40
         assert sum(outcome.job.algorithm == "quick" for outcome in ran) == 20
 
@@ -114,7 +105,7 @@ def test_the_run_of_a_killed_worker_is_lost():
         worker = backend._pool._workers[0].pid
         wait_until(lambda: len(find_descendants(worker)) > 1)
         os.kill(worker, signal.SIGKILL)
-        found = all_of(backend)
+        found = wait_for_outcomes(backend)
     assert [type(outcome) for outcome in found] == [LostRun, RunOutcome, RunOutcome]
     assert found[0].job.algorithm == "slow"
     assert found[0].was_running
@@ -143,14 +134,14 @@ def test_jobs_lost_together_are_retried_alone():
     pool._run_seconds = 0.01  # short runs go together
     wanted = jobs_of(["quick"], 8)
     pool.submit(wanted)
-    first = all_of(pool)
+    first = wait_for_outcomes(pool)
     assert max(map(len, backend.calls)) > 1
     assert {lost.job for lost in first if lost.was_running} == {
         c[0] for c in backend.calls if len(c) == 1
     }
     backend.calls.clear()
     pool.submit(wanted)
-    assert all(lost.was_running for lost in all_of(pool))
+    assert all(lost.was_running for lost in wait_for_outcomes(pool))
     assert [len(jobs) for jobs in backend.calls] == [1] * 8
 
 

@@ -17,7 +17,7 @@ from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.processes import find_descendants
 from polarbear.running.solvers.setup import Limits, Setup
 from polarbear.running.workers.outcomes import LostRun, RunOutcome
-from waiting import THRICE, wait_until
+from waiting import THRICE, wait_for_outcomes, wait_until
 
 distributed = pytest.importorskip("distributed")
 
@@ -40,15 +40,6 @@ def jobs_of(algorithms, n, first=0):
     return [job(0, RunId(a, str(k), 0), 100.0) for k in range(first, first + n) for a in algorithms]
 
 
-def all_of(backend, timeout=180):
-    found = []
-    while backend.pending:
-        new = backend.outcomes(timeout)
-        assert new, "nothing came"
-        found += new
-    return found
-
-
 def key(outcome):
     return outcome.job.algorithm, outcome.job.instance
 
@@ -62,7 +53,9 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
     for executor in (client, 2):
         with closing(start_backend(setup_of(), executor)) as backend:
             backend.submit(wanted)
-            found[executor] = sorted((o.run for o in all_of(backend)), key=lambda run: run[:2])
+            found[executor] = sorted(
+                (o.run for o in wait_for_outcomes(backend)), key=lambda run: run[:2]
+            )
     assert found[client] == found[2]
     assert len(found[client]) == len(wanted)
     assert len(client.nthreads()) == 2
@@ -191,7 +184,7 @@ def test_a_local_cluster_of_any_size_makes_the_same_runs(workers):
         closing(start_backend(setup_of(), client)) as backend,
     ):
         backend.submit(wanted)
-        found = sorted(outcome.run for outcome in all_of(backend))
+        found = sorted(outcome.run for outcome in wait_for_outcomes(backend))
     with closing(start_backend(setup_of(), 1)) as backend:
         backend.submit(wanted)
-        assert found == sorted(outcome.run for outcome in all_of(backend))
+        assert found == sorted(outcome.run for outcome in wait_for_outcomes(backend))

@@ -20,7 +20,7 @@ from polarbear.running.backends.interface import start_backend
 from polarbear.running.backends.shared_folder import SharedFolder, hash_job, write_file
 from polarbear.running.solvers.setup import Setup
 from polarbear.running.workers.outcomes import LostRun, RunOutcome, to_plain
-from waiting import wait_until
+from waiting import wait_for_outcomes, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -58,15 +58,6 @@ def worker(folder, code, *more):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def all_of(backend, timeout=180):
-    found = []
-    while backend.pending:
-        new = backend.outcomes(timeout)
-        assert new
-        found += new
-    return found
-
-
 @pytest.mark.slow
 def test_workers_make_the_runs_of_a_folder(tmp_path, code):
     folder = tmp_path / "spool"
@@ -74,14 +65,14 @@ def test_workers_make_the_runs_of_a_folder(tmp_path, code):
     with closing(backend_at(folder)) as backend:
         wanted = jobs_of("quick", "naps", "segfault", n=6)
         backend.submit(wanted)
-        found = all_of(backend)
+        found = wait_for_outcomes(backend)
     said = [w.communicate(timeout=120)[0] for w in workers]
     assert [w.returncode for w in workers] == [0, 0]
     assert sorted(o.job for o in found) == sorted(wanted)
     assert "segfault on 0: crashed ended by SIGSEGV" in "".join(said)
     with closing(start_backend(setup(), 1)) as local:
         local.submit(wanted)
-        expected = sorted(o.run for o in all_of(local))
+        expected = sorted(o.run for o in wait_for_outcomes(local))
     assert sorted(o.run for o in found) == expected
     backend.outcomes()
     assert list((folder / "results").iterdir()) == list((folder / "claims").iterdir()) == []
@@ -183,7 +174,7 @@ def test_bad_job_files_are_set_aside_and_neither_spin_nor_end_a_worker(tmp_path,
     os.mkfifo(jobs / "pipe.json")
     said = []
     assert run_folder_jobs(tmp_path, code, idle_seconds=1.0, pause=0.05, report=said.append) == 2
-    assert len(all_of(backend)) == 2
+    assert len(wait_for_outcomes(backend)) == 2
     assert list(jobs.iterdir()) == list((tmp_path / "claims").iterdir()) == []
     refused = {path.name.partition(".")[0] for path in (tmp_path / "refused").iterdir()}
     assert refused == {*bad, "folder", "pipe"}
@@ -203,7 +194,7 @@ def test_a_run_that_kills_its_worker_process_is_lost(tmp_path):
     backend = backend_at(tmp_path / "spool")
     backend.submit([*jobs_of("naps", n=1), *jobs_of("quick", n=1)])
     assert run_folder_jobs(tmp_path / "spool", str(code), max_runs=2) == 2
-    made = {type(outcome): outcome for outcome in all_of(backend)}
+    made = {type(outcome): outcome for outcome in wait_for_outcomes(backend)}
     assert made[LostRun].job.algorithm == "naps"
     assert made[LostRun].was_running
     assert made[RunOutcome].job.algorithm == "quick"

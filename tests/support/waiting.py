@@ -19,6 +19,16 @@ def wait_until(condition, seconds=PATIENCE):
     return found
 
 
+def wait_for_outcomes(backend, timeout=180):
+    """The outcomes of all jobs that a backend was given."""
+    outcomes = []
+    while backend.pending:
+        new = backend.outcomes(timeout)
+        assert new, f"no outcome within {timeout} seconds"
+        outcomes += new
+    return outcomes
+
+
 def left_of(found, seconds=PATIENCE):
     """Those whom a function finds, once it finds nobody any more or the time is over."""
     end = time.monotonic() + seconds

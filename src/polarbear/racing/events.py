@@ -330,7 +330,7 @@ def explain_misfit(event: Event) -> Iterator[None]:
     """Raise a DataError that explains the cause if an event does not fit those before it."""
     try:
         yield
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         if isinstance(error, DataError):
             raise
         kind = type(event).__name__.lower()
@@ -374,13 +374,13 @@ def from_json(line: str, *, seed: int | None = None) -> Event:
             plain = UPGRADES[old](plain, seed)
         kind = KINDS[plain.pop("event")]
         return kind(**{name: _READ.get(name, _same)(value) for name, value in plain.items()})
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"this line is not an event of a race ({error!r}): {line[:80]}") from None
 
 
-_UNREADABLE = (
+UNREADABLE = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError),
     *(OverflowError, RecursionError, MemoryError),
 )

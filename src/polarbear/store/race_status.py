@@ -12,8 +12,8 @@ from typing import Any
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Status
-from polarbear.errors import PolarBearError, StoreError
-from polarbear.racing.events import Event, Failed, Started, explain_misfit
+from polarbear.errors import StoreError
+from polarbear.racing.events import UNREADABLE, Event, Failed, Started, explain_misfit
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.state import State, apply, start_state
 from polarbear.racing.status import RaceStatus, StoreFacts
@@ -39,10 +39,6 @@ REPORTS = frozenset({"failed", "hosted", "identified"})
 _RUNS = (
     "SELECT seq, kind, algorithm, instance, repetition, status, until, improvements, crc "
     "FROM runs WHERE seq BETWEEN ? AND ?"
-)
-_UNREADABLE = (
-    *(KeyError, TypeError, ValueError, AttributeError),
-    *(OverflowError, RecursionError, PolarBearError),
 )
 
 
@@ -95,7 +91,7 @@ def _kept_status(row: tuple[Any, ...]) -> tuple[int, RaceStatus] | None:
         if blob_row(seq, body)[2] != crc:
             return None
         return seq, RaceStatus.from_dict(json.loads(body))
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
