@@ -1,5 +1,6 @@
 """For the examples in docstrings and documents; what tests need is in tests/conftest.py."""
 
+import shutil
 import sys
 
 import pytest
@@ -15,9 +16,16 @@ collect_ignore = [
 
 @pytest.fixture(autouse=True)
 def documents_have_a_folder_of_their_own(request, monkeypatch, tmp_path_factory):
-    """What a page writes, as a reader would ("race.db"), goes to a folder that is thrown away."""
-    if request.node.path.suffix == ".md":
-        monkeypatch.chdir(tmp_path_factory.mktemp("document"))
+    """What a page writes, as a reader would ("race.db"), goes to a folder that is thrown away.
+
+    What a page offers for download, named PAGE-*, is there.
+    """
+    page = request.node.path
+    if page.suffix == ".md":
+        folder = tmp_path_factory.mktemp("document")
+        for file in page.parent.glob(f"{page.stem}-*.gz"):
+            shutil.copy(file, folder)
+        monkeypatch.chdir(folder)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 """Take the pictures of pages: four figures, reports, a race in a terminal and in a browser.
 
 Run it as ``PYTHONPATH=tests/support python docs/take_pictures.py`` when one of them has changed. It
-takes a minute, and needs Chromium and what the tests need. Look at the pictures before you keep
-them.
+takes a minute, and needs Chromium, LaTeX with siunitx, pdftoppm and what the tests need. Look at
+the pictures before you keep them.
 """
 
 import os
@@ -92,6 +92,26 @@ def first_answer(posterior: pb.Posterior, picture: Path) -> None:
     Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)
 
 
+def latex_table(posterior: pb.Posterior, picture: Path, folder: Path) -> None:
+    """Set the table of the example with LaTeX, as a paper would show it."""
+    size = "paperwidth=16.4cm,paperheight=5.1cm,margin=3mm"
+    lines = [
+        r"\documentclass{article}",
+        rf"\usepackage[{size}]{{geometry}}",
+        r"\usepackage{booktabs,siunitx}",
+        r"\pagestyle{empty}\begin{document}\noindent",
+        posterior.to_latex(at=[100, 1_000, 10_000], certainty=0.95),
+        r"\end{document}",
+    ]
+    (folder / "table.tex").write_text("\n".join(lines), "utf-8")
+    for command in (
+        ["pdflatex", "-interaction=batchmode", "-halt-on-error", "table.tex"],
+        ["pdftoppm", "-r", "150", "-png", "-singlefile", "table.pdf", "table"],
+    ):
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    Image.open(folder / "table.png").convert("L").quantize(32).save(picture, optimize=True)
+
+
 def shoot(browser: Any, address: str, picture: Path, height: int) -> None:
     """The top of a page."""
     page = browser.new_page(viewport={"width": 1080, "height": height}, device_scale_factor=1.5)
@@ -129,6 +149,7 @@ def main() -> None:
         posterior = pb.fit(pb.example())
         first_answer(posterior, DOCS / "first-answer.png")
         figures(posterior, DOCS / "how-to" / "figures.png")
+        latex_table(posterior, DOCS / "how-to" / "table.png", folder)
         pb.report(posterior, report, title=title, certainty=0.95)
         race(folder / "race.db", DOCS / "how-to" / "terminal.svg")
         with browsers.opened() as browser:

@@ -148,7 +148,7 @@ def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():
         (lambda: LogNormal(0.0, -1.0), "sd=-1.0"),
         (lambda: InverseGamma(5.0, 0.0), "scale=0.0"),
         (lambda: Exponential(np.inf), "rate=inf"),
-        (lambda: GP("rbf"), "no kernel 'rbf'; there are matern32"),
+        (lambda: GP("rbf"), "kernel='rbf': expected one of matern32"),
         (lambda: SparseGP(inducing=0), "inducing=0"),
         (lambda: RandomWalk(start=0.0), "start=0.0"),
         (lambda: scale_times(TIMES, "cubic"), "warp='cubic'"),

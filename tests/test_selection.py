@@ -183,10 +183,16 @@ def test_what_makes_no_sense_is_refused(ask, message):
         (lambda: pb.preferences.weighted([1, 2]), r"preferences.distribution\(times, weights\)"),
         (lambda: pb.preferences.increasing(3), "expected a function of rating curves"),
         (lambda: pb.preferences.distribution([]), "at least one time"),
-        (lambda: pb.preferences.distribution([1, np.nan]), "stopping time 1 is not finite"),
+        (
+            lambda: pb.preferences.distribution([1, np.nan]),
+            "stopping time at position 1 is not finite",
+        ),
         (lambda: pb.preferences.distribution([1, 2], [1]), "two lists of the same length"),
         (lambda: pb.preferences.distribution([1, 2], [0, 0]), "not all 0"),
-        (lambda: pb.preferences.distribution(Uniform(1, 2), [1]), "leave them out with a cdf"),
+        (
+            lambda: pb.preferences.distribution(Uniform(1, 2), [1]),
+            "leave it out with a distribution",
+        ),
     ],
 )
 def test_preferences_that_make_no_sense_are_refused(make, message):
@@ -486,7 +492,7 @@ print(*pb.select(ratings, lambda t: t > 20, risk=0.05).algorithms)
     [
         (lambda content: content.update(kind="cake"), "does not hold polarbear ratings"),
         (lambda content: content.update(version=99), "newer PolarBear"),
-        (lambda content: content.pop("times"), "damaged: 'times' is missing"),
+        (lambda content: content.pop("times"), "damaged: its entry 'times' is missing"),
         (lambda content: content.update(draws=61), "damaged"),
         (lambda content: content.update(ratings="no base64!"), "damaged"),
         (lambda content: content.update(ratings=3), "damaged"),
@@ -495,12 +501,12 @@ print(*pb.select(ratings, lambda t: t > 20, risk=0.05).algorithms)
         (lambda content: content.update(times=[2, 1]), "must be finite and increase"),
         (lambda content: content.update(times=[float("nan"), 1]), "must be finite and increase"),
         (lambda content: content.update(times=[[1], [2]]), "must be finite and increase"),
-        (lambda content: content.update(times=[], ratings=""), "ratings of shape"),
-        (lambda content: content.update(draws=0, ratings=""), "ratings of shape"),
-        (lambda content: content.update(draws=-1), "ratings of shape"),
-        (lambda content: content.update(algorithms=[]), "different names"),
-        (lambda content: content.update(algorithms="abc"), "different names"),
-        (lambda content: content.update(algorithms=["a"] * 3), "different names"),
+        (lambda content: content.update(times=[], ratings=""), "the ratings have the shape"),
+        (lambda content: content.update(draws=0, ratings=""), "the ratings have the shape"),
+        (lambda content: content.update(draws=-1), "the ratings have the shape"),
+        (lambda content: content.update(algorithms=[]), "list of different names"),
+        (lambda content: content.update(algorithms="abc"), "list of different names"),
+        (lambda content: content.update(algorithms=["a"] * 3), "list of different names"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(change, message, tmp_path):
@@ -555,3 +561,12 @@ def test_weights_near_the_largest_float_do_not_overflow():
         pb.preferences.weighted(lambda t: np.full(t.shape, 1e308)).weights(100 * times, "time"),
         pb.preferences.weighted(np.ones_like).weights(100 * times, "time"),
     )
+
+
+def test_a_notebook_shows_a_table():
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[2.0, 0.0, 1.0]]), 20))
+    selection = pb.select(posterior, sure=0.99)
+    shown = selection._repr_html_()
+    assert shown.count("<tr>") == 4
+    assert "sure: " in shown
+    assert "P(best)" in shown

@@ -18,13 +18,17 @@ TYPE_CHECKING = (
     False  # type checkers take it for true; importing typing would double the import time
 )
 if TYPE_CHECKING:
+    import polarbear.coordinator.frameworks as frameworks
     import polarbear.plots as plots
     import polarbear.priors as priors
     import polarbear.readers as readers
     import polarbear.simulation as simulation
     import polarbear.store as store
     from polarbear.calibration.resampling import calibrate
+    from polarbear.coordinator.candidates import load_code
     from polarbear.coordinator.gate import Gate, gate
+    from polarbear.coordinator.judge import Judge
+    from polarbear.coordinator.judgement import Judgement
     from polarbear.coordinator.run_race import race
     from polarbear.data import grid
     from polarbear.data.rankings import Rankings, rank
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
     from polarbear.racing.rules import Rules
     from polarbear.racing.status import RaceStatus
     from polarbear.readers import example, read
+    from polarbear.readers.pair_tables import read_pairs
+    from polarbear.readers.writing import write
     from polarbear.reporting.page import report
     from polarbear.running.backends.checking import check
     from polarbear.running.backends.local_processes import LocalProcesses
@@ -82,6 +88,10 @@ _HOME = {
     "fit": "polarbear.inference.fit",
     "gate": "polarbear.coordinator.gate",
     "Gate": "polarbear.coordinator.gate",
+    "frameworks": "polarbear.coordinator.frameworks",
+    "Judge": "polarbear.coordinator.judge",
+    "Judgement": "polarbear.coordinator.judgement",
+    "load_code": "polarbear.coordinator.candidates",
     "race": "polarbear.coordinator.run_race",
     "Posterior": "polarbear.inference.posterior",
     "Race": "polarbear.racing.race",
@@ -103,6 +113,8 @@ _HOME = {
     "readers": "polarbear.readers",
     "example": "polarbear.readers",
     "read": "polarbear.readers",
+    "read_pairs": "polarbear.readers.pair_tables",
+    "write": "polarbear.readers.writing",
     "report": "polarbear.reporting.page",
     "select": "polarbear.selection.decision",
     "open_store": "polarbear.store.opening",
@@ -110,7 +122,16 @@ _HOME = {
     "store": "polarbear.store",
 }
 
-_PUBLIC_MODULES = ("grid", "plots", "preferences", "priors", "readers", "simulation", "store")
+_PUBLIC_MODULES = (
+    "frameworks",
+    "grid",
+    "plots",
+    "preferences",
+    "priors",
+    "readers",
+    "simulation",
+    "store",
+)
 
 __all__ = [
     "AlgorithmStatus",
@@ -121,6 +142,8 @@ __all__ = [
     "FitWarning",
     "Gate",
     "Instances",
+    "Judge",
+    "Judgement",
     "Limits",
     "LocalProcesses",
     "MissingDependency",
@@ -143,9 +166,11 @@ __all__ = [
     "check",
     "example",
     "fit",
+    "frameworks",
     "from_budgeted_class",
     "gate",
     "grid",
+    "load_code",
     "open_store",
     "plots",
     "preferences",
@@ -153,6 +178,7 @@ __all__ = [
     "race",
     "rank",
     "read",
+    "read_pairs",
     "readers",
     "replay",
     "replay_many",
@@ -160,6 +186,7 @@ __all__ = [
     "select",
     "simulation",
     "store",
+    "write",
 ]
 
 

@@ -31,7 +31,7 @@ def escape_lines(text: object) -> str:
 
 
 def format_list(names: Sequence[str], limit: int = 8) -> str:
-    """Join the first ``limit`` names with commas, and say how many more there are.
+    """Join the first ``limit`` names with commas, and add how many more there are.
 
     >>> format_list(["a", "b", "c"], limit=2)
     'a, b and 1 more'
@@ -52,7 +52,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_unit(clock: str, otherwise: str = "") -> str:
-    """Name the unit of a clock; ``otherwise`` for clocks whose unit is not known.
+    """Return the name of a clock's unit; ``otherwise`` for clocks whose unit is not known.
 
     >>> format_unit("evaluations"), format_unit("wall"), format_unit("time")
     ('evaluations', 'seconds', '')
@@ -75,7 +75,7 @@ INTEGER_CLOCKS = (
 
 
 def choose_precision(clock: str) -> Literal["whole", "seconds", "all"]:
-    """Choose the precision with which times of a clock are formatted.
+    """Choose the precision for times of a clock: whole numbers, as seconds, or all digits.
 
     "whole": counts are rounded down, since the result after 30.9 evaluations is that after 30.
     "seconds": whole seconds from 100 on, three significant digits below. "all": all digits.
@@ -90,7 +90,7 @@ def choose_precision(clock: str) -> Literal["whole", "seconds", "all"]:
 
 
 def format_time(time: float, clock: str, max_digits: int = 6) -> str:
-    """Format a time without its unit, at the precision of its clock.
+    """Format a time without its unit, with the precision that suits its clock.
 
     >>> format_time(30.889, "evaluations"), format_time(3404.01, "wall"), format_time(2.5188, "s")
     ('30', '3,404', '2.52')
@@ -143,10 +143,10 @@ Cell = str | NDArray[np.floating]
 def render_card(
     text: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = ""
 ) -> str:
-    """Render a text, a table and a note as HTML; a cell is text or a curve, drawn as a sparkline.
+    """Render a text, a table and a note as HTML; a table cell is text or a curve.
 
     >>> render_card("two < three", ["name"], [["<b>"]])
-    '<div><pre>two &lt; three</pre><table>...name...&lt;b&gt;...</table></div>'
+    '<div><pre...>two &lt; three</pre><table>...name...&lt;b&gt;...</table></div>'
     """
     rows = list(rows)
     # All curves of a table have one scale, so that they can be compared.
@@ -157,8 +157,9 @@ def render_card(
         body.append(_render_row("td", [f"and {len(rows) - MAX_TABLE_ROWS:,} more"]))
     header = _render_row("th", map(html.escape, head))
     table = f"<thead>{header}</thead><tbody>{''.join(body)}</tbody>"
+    pre = '<pre style="white-space: pre-wrap">'  # a long line is wrapped, not cut
     paragraph = f"<p>{html.escape(note)}</p>" if note else ""
-    return f"<div><pre>{html.escape(text)}</pre><table>{table}</table>{paragraph}</div>"
+    return f"<div>{pre}{html.escape(text)}</pre><table>{table}</table>{paragraph}</div>"
 
 
 def _render_row(tag: str, cells: Iterable[str]) -> str:

@@ -149,7 +149,7 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
     assert found["times"] == list(TIMES)  # those of the race, not of its runs
     assert not capsys.readouterr().err
     assert main(["analyse", str(kept / "race.db"), "--times", "4"]) != 0
-    assert "--times applies only to results: " in capsys.readouterr().err
+    assert "--times is for files of results, but " in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -181,10 +181,10 @@ def test_times_may_be_listed(capsys):
         ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
         ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
         (["{kept}/race.toml"], "describes a race and holds no results: run `polarbear race"),
-        (["{kept}/posterior.pb", *READ], "--direction applies only to results: "),
-        (["{kept}/race.db", "--clock", "s"], "--clock applies only to results: "),
+        (["{kept}/posterior.pb", *READ], "--direction is for files of results, but "),
+        (["{kept}/race.db", "--clock", "s"], "--clock is for files of results, but "),
         (["{kept}/ratings.json"], "holds only ratings: use `polarbear select`"),
-        ([MABBOB, *READ, "--open"], "--open shows the report: pass --report FILE as well"),
+        ([MABBOB, *READ, "--open"], "--open needs a report to show: pass --report FILE as well"),
         ([MABBOB, *READ, "--save", "/nowhere/x"], "/nowhere/x: there is no folder /nowhere"),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
     assert Path("report.html").stat().st_mtime_ns == before
     answer(capsys, "report", race, "-o", "other.html")
     assert Path("other.html").exists()
-    assert "name one" in refusal(capsys, "report", race, "a.html", "-o", "b.html")
+    assert "name only one" in refusal(capsys, "report", race, "a.html", "-o", "b.html")
 
 
 # Provenance
@@ -405,7 +405,7 @@ def test_select_takes_every_kind_of_source(kept, capsys):
     [
         (("--at", 5), "the time 5 "),
         (("--between", 9, 3), "--between 9 3: the range is empty; swap its ends"),
-        (("--around", -3), "--around -3: expected a time above 0"),
+        (("--around", -3), "--around -3: expected a finite time above 0"),
         (("--risk", "low"), "--risk low: expected 'expected', 'best'"),
         (("--risk", 7), "--risk 7.0: expected the level of a quantile between 0 and 1"),
         (("--size", 0), "--size 0: expected the number of parallel runs"),
@@ -506,7 +506,7 @@ def test_one_file_per_run_and_where_times_start(tmp_path, capsys):
 
 def test_race_refuses_a_store_in_place_of_a_file(kept, capsys):
     said = refusal(capsys, "race", kept / "race.db")
-    assert "what is meant is the TOML file" in said
+    assert "pass the TOML file of the race" in said
 
 
 # Output
@@ -554,7 +554,7 @@ def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch,
     script.write_text(capsys.readouterr().out)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "race.toml").touch()
-    assert completed(script, "polarbear", "s") == ["select", "serve", "status"]
+    assert completed(script, "polarbear", "s") == ["select", "serve", "status", "supplement"]
     assert completed(script, "polarbear", "repa") == ["repair"]
     assert completed(script, "polarbear", "select", "--bet") == ["--between"]
     assert "HSGP" in completed(script, "polarbear", "analyse", "--prior", "")
@@ -586,3 +586,45 @@ def test_probabilities_in_percent_and_durations_with_units(tmp_path, capsys):
     found = answer(capsys, *words)
     assert (found["sure"], found["met"]) == (0.95, True)
     assert found["range"]["asked"] == [0.2, 240.0]
+
+
+def test_read_explains_and_sums_up(capsys, tmp_path):
+    (tmp_path / "SCIP__p1.log").write_text("0.5 o 3\n")
+    (tmp_path / "notes.md").write_text("x")
+    assert main(["read", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("1 run: 1 algorithm on 1 instance, minimize")
+    assert main(["read", str(tmp_path), "--explain"]) == 0
+    assert "notes.md: no format reads such a file" in capsys.readouterr().out
+    plain = answer(capsys, "read", tmp_path, "--explain")
+    assert plain["recognised"][0]["kinds"] == {"o-lines": 1}
+    assert plain["left_out"] == {"notes.md": "no format reads such a file"}
+    (tmp_path / "SCIP__p1.log").unlink()
+    assert main(["read", str(tmp_path), "--explain"]) == 1
+    assert "0 of 1 file recognised" in capsys.readouterr().out
+    assert answer(capsys, "read", "--example")["runs"] == 420
+
+
+def test_read_converts(capsys, tmp_path):
+    runs = pb.example()
+    options = {"direction": "minimize", "clock": "evaluations"}
+    for target, more, known in (("runs.csv", [], options), ("ioh", ["--as", "ioh"], {})):
+        words = ["read", "--example", "--output", tmp_path / target, *more]
+        assert answer(capsys, *words)["target"] == str(tmp_path / target)
+        assert pb.read(tmp_path / target, **known) == runs
+    assert "--as ioh is the format" in refusal(capsys, "read", "--example", "--as", "ioh")
+    words = ("read", "--example", "--explain", "-o", tmp_path / "x.csv")
+    assert "writes nothing" in refusal(capsys, *words)
+
+
+def test_read_refuses_what_holds_no_results(kept, capsys):
+    assert "see `polarbear status`" in refusal(capsys, "read", kept / "race.db")
+
+
+def test_cite_prints_bibtex_and_the_texts_of_a_race(capsys, kept):
+    assert main(["cite"]) == 0
+    assert capsys.readouterr().out.startswith("@unpublished{wurth2026pareto,\n")
+    told = answer(capsys, "cite", kept / "race.db")
+    assert told["methods"].startswith("We raced ")
+    assert "\\toprule" in told["table"]
+    assert main(["cite", str(kept / "race.db")]) == 0
+    assert capsys.readouterr().out == f"{told['methods']}\n\n{told['table']}\n{told['bibtex']}\n"

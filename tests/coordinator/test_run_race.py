@@ -123,11 +123,11 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 1}, "with seed 0 and not 1"),
-        ({"times": (10.0, 30.0)}, "with times"),
-        ({"direction": "minimize"}, "with direction"),
-        ({"instances": [1, 2, 3]}, "with instances without end True and not False"),
-        ({"clock": "wall"}, "with clock"),
+        ({"seed": 1}, "has seed = 0, but the call has 1"),
+        ({"times": (10.0, 30.0)}, "has times ="),
+        ({"direction": "minimize"}, "has direction ="),
+        ({"instances": [1, 2, 3]}, "has endless instances = True, but the call has False"),
+        ({"clock": "wall"}, "has clock ="),
     ],
 )
 def test_another_race_in_the_store_is_refused(tmp_path, change, message):
@@ -181,7 +181,7 @@ def test_a_round_in_which_all_runs_fail_ends_the_race(place, tmp_path):
     good = {name: course.solver(course.SKILL[name]) for name in ("good", "early")}
     solvers = dict.fromkeys(good, broken) if place == "solvers" else good
     instances = course.instance if place == "solvers" else broken
-    with pytest.raises(SolverError, match=r"failed before it found anything.*early, good: Value"):
+    with pytest.raises(SolverError, match=r"failed before it reported a value.*early, good: Value"):
         pb.race(
             solvers,
             instances,
@@ -201,7 +201,7 @@ def test_a_solver_without_values_is_reported():
         return None
 
     solvers = {"silent": silent, "good": course.solver(course.SKILL["good"])}
-    with pytest.warns(pb.DataWarning, match=r"silent on .*: it found nothing: does it yield"):
+    with pytest.warns(pb.DataWarning, match=r"silent on .*: it reported no value: does it yield"):
         result = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
     assert result.pareto == ("good",)
     why = result.failures["silent"]
@@ -309,7 +309,7 @@ def test_the_command_races_programs_and_resumes(tmp_path, capsys):
     assert main(["status", str(tmp_path / "race.db")]) == 0
     assert not list(tmp_path.glob("hacked*"))
     assert main(["race", str(path), "--workers", "2", "--dask", "tcp://x"]) == 1
-    assert "a race runs in one place, choose one of them" in capsys.readouterr().err
+    assert "cannot be combined: choose one place to run" in capsys.readouterr().err
 
 
 @pytest.mark.slow

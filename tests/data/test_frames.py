@@ -95,7 +95,9 @@ def test_parquet_of_others_needs_a_direction_and_names_its_empty_cells():
     stamp = {"polarbear": '{"version": 2}'}
     newer = io.BytesIO()
     parquet.write_table(arrow.table(table).replace_schema_metadata(stamp), newer)
-    with pytest.raises(DataError, match="version 2 of this format, this package reads 1"):
+    with pytest.raises(
+        DataError, match="version 2 of its format, but this package reads version 1"
+    ):
         Runs.from_parquet(newer)
 
 

@@ -16,7 +16,7 @@ def runs_at(times, until=None):
 def test_linear_and_log():
     assert_allclose(grid.linear(0, 1, 3), [0, 0.5, 1])
     assert_allclose(grid.log(1, 100, 3), [1, 10, 100])
-    with pytest.raises(DataError, match="must start above 0, not at 0"):
+    with pytest.raises(DataError, match="start=0: a logarithmic grid must start above 0"):
         grid.log(0, 10)
 
 

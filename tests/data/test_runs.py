@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import reference
-from polarbear import DataError, DataWarning, Run, Runs, Status
+from polarbear import DataError, DataWarning, Run, Runs, Status, rank
 from strategies import DIRECTIONS, GRIDS, records
 
 
@@ -167,7 +167,7 @@ def test_infinite_and_huge_values():
         (("a", "i", 1, "fast"), "column 'value', row 1: 'fast' is not a number"),
         ((None, "i", 1, 1.0), "column 'algorithm', row 1: the cell is empty"),
         (("a", math.nan, 1, 1.0), "column 'instance', row 1: the cell is empty"),
-        (("a\ud800", "i", 1, 1.0), "character 1 is not valid Unicode"),
+        (("a\ud800", "i", 1, 1.0), "character 1 of the name .* is not valid Unicode"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(row, message):
@@ -316,7 +316,7 @@ class TestUntil:
 
     @pytest.mark.parametrize("until", [math.nan, math.inf, [1, 2]])
     def test_it_must_be_a_time(self, until):
-        with pytest.raises(DataError, match="expected a column's name, a finite time"):
+        with pytest.raises(DataError, match="expected the name of a column, a finite time"):
             minimize(*self.ROWS, until=until)
 
     @pytest.mark.parametrize(
@@ -420,3 +420,16 @@ def test_single_runs_by_index():
 def test_arrays_cannot_be_changed_by_accident():
     with pytest.raises(ValueError, match="read-only"):
         minimize(("a", "i", 1, 1.0)).value[0] = 7
+
+
+def test_notebooks_show_a_table():
+    runs = Runs.from_records(
+        [Run("<b>", "x", [1], [2.0], 9), Run("c", "x", [2], [1.0], 9)], direction="minimize"
+    )
+    for shown, words in (
+        (runs._repr_html_(), "1 cut"),
+        (rank(runs, [2, 9])._repr_html_(), "in first place"),
+    ):
+        assert shown.count("<tr>") == 3
+        assert "<b>" not in shown
+        assert words in shown

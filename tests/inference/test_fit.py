@@ -74,14 +74,14 @@ def test_times_are_those_asked_for():
     [
         (lambda: pb.fit("results/"), r"fit\(read\('results/'\)\)"),
         (lambda: pb.fit(frame()), "nothing says whether small"),
-        (lambda: pb.fit(rank_costs(noisy(3, 2)), times=[1]), "pass neither"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), times=[1]), "leave out times="),
         (
             lambda: pb.fit(rank_costs(noisy(3, 2)), method="magic"),
-            "no method 'magic'; there",
+            "method='magic': expected one of",
         ),
         (
             lambda: pb.fit(rank_costs(noisy(3, 2)), drows=3),
-            "no option 'drows'; it has start",
+            "no option 'drows': expected one of start",
         ),
         (lambda: pb.fit(rank_costs(noisy(3, 1))), "at least 2 algorithms"),
         (
@@ -90,7 +90,7 @@ def test_times_are_those_asked_for():
         ),
         (
             lambda: pb.fit(pb.Runs.from_frame(frame(), direction="minimize"), direction="maximize"),
-            "but these runs minimize",
+            "but the runs have direction 'minimize'",
         ),
         (lambda: pb.fit(rank_costs(noisy(3, 2)), prior="GP"), "a prior such as"),
         (lambda: pb.fit(rank_costs(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
@@ -131,7 +131,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
 def test_who_are_always_tied_are_even(prior):
     posterior = pb.fit(rank_costs(np.zeros((6, 9, 4))), prior=prior)
     assert_allclose(posterior.prob_better_matrix(), 0.5, atol=0.02)
-    assert_allclose(posterior.mean(), 0.25, atol=0.01)
+    assert_allclose(posterior.mean(), 0.25, atol=0.02)  # as wide as the prior: ties say nothing
 
 
 @each_prior
@@ -241,7 +241,7 @@ def test_an_algorithm_that_nobody_watched_late_is_named():
     costs[4:, :, 1] = np.nan
     with pytest.warns(pb.DataWarning, match="nothing is known of a2 at 2 times, 0.8 to 1"):
         pb.fit(rank_costs(costs))
-    with pytest.raises(pb.DataError, match="fit takes Rankings, Runs or a data frame, not int"):
+    with pytest.raises(pb.DataError, match="expected Rankings, Runs or a data frame, got int"):
         pb.fit(3, direction="minimize")
 
 

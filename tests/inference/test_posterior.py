@@ -242,7 +242,7 @@ def test_archives_that_cannot_be_unpacked_are_refused_in_words(posterior, tmp_pa
 def test_a_file_that_is_none_is_refused(tmp_path):
     path = tmp_path / "text"
     path.write_text("hello")
-    with pytest.raises(pb.DataError, match="not a file of PolarBear"):
+    with pytest.raises(pb.DataError, match="not saved by PolarBear"):
         Posterior.load(path)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import select
 import signal
 import socket
@@ -378,3 +379,14 @@ def test_the_page_follows_a_race(tmp_path):
             assert not visit.errors
             assert {urlsplit(url).netloc for url in visit.requests} == {urlsplit(address).netloc}
         assert race.wait(PATIENCE) == 0
+
+
+def test_the_page_says_when_the_race_last_wrote(tmp_path):
+    path = tmp_path / "race.db"
+    with pb.open_store(path) as store:
+        store.append(pb.Race(["a", "b"], [1, 2], direction="minimize").events)
+    os.utime(path, (1e9, 1e9))
+    snapshots = Snapshots(str(path))
+    assert json.loads(snapshots.latest().data)["last_event"] == "2001-09-09 01:46:40 UTC"
+    with pb.open_store(path, read_only=True):  # which may leave an empty log beside the file
+        assert json.loads(Snapshots(str(path)).latest().data)["last_event"].startswith("2001")

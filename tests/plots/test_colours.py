@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+import polarbear as pb
+from polarbear.plots.arguments import get_cast
 from polarbear.plots.colours import (
     DARK_COLOURS,
     MAX_COLOURED,
@@ -104,3 +106,26 @@ def test_thirty_algorithms_have_thirty_styles():
     names = [f"a{k}" for k in range(30)]
     styles = Cast.of(names, names).styles().values()
     assert len({(style.colour, style.dash) for style in styles}) == 30
+
+
+def test_an_algorithm_that_joins_a_race_changes_no_colour():
+    race = pb.Race(["b", "c", "e"], [1, 2], direction="minimize")
+    before = get_cast(race).styles()
+    race.add("a")
+    race.add("d")
+    race.remove("b")
+    after = get_cast(race).styles()
+    assert {name: after[name] for name in before} == before
+    assert get_cast(race).names == tuple("abcde")
+    assert len({style.colour for style in after.values()}) == 5
+    race.add("b")
+    assert get_cast(race).styles() == after
+
+
+def test_highlighted_algorithms_alone_are_in_colour():
+    cast = Cast.of([f"a{k}" for k in range(20)], pareto=["a1", "a2"])
+    chosen = cast.highlight(["a7", "a2"])
+    assert {name for name, style in chosen.styles().items() if not style.muted} == {"a2", "a7"}
+    assert chosen.styles()["a2"] == cast.styles()["a2"]
+    with pytest.raises(pb.DataError, match="a99"):
+        cast.highlight("a99")

@@ -194,7 +194,7 @@ def test_a_race_before_its_first_decision_has_empty_figures(empty):
 
 
 def test_a_wrong_argument_is_refused(runs):
-    with pytest.raises(pb.DataError, match=r"not Runs: make one with fit\(...\)"):
+    with pytest.raises(pb.DataError, match=r"got Runs: make one with fit\(...\)"):
         ratings_data(runs)
-    with pytest.raises(pb.DataError, match="takes a race, not Posterior"):
+    with pytest.raises(pb.DataError, match="expected a race to draw, got Posterior"):
         evolution_data(pb.fit(runs))

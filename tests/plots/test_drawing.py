@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear import plots
+from polarbear.plots.colours import MUTED_PAPER_COLOUR
 from polarbear.plots.labels import space_apart
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -257,6 +258,21 @@ def test_saved_figures_have_text_and_no_type_3_fonts(tmp_path, suffix):
         assert (b"/FontType 42" if suffix != "pdf" else b"/CIDFontType2") in written
 
 
+def test_save_figure_embeds_fonts_in_figures_of_others(tmp_path):
+    times = pb.grid.log(100, 10_000, 5)
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((5, 2)), 5, times=times))
+    before = dict(matplotlib.rcParams)
+    figure, ax = pyplot.subplots(figsize=plots.figsize(1))
+    plots.ratings(posterior, ax)  # with a log axis, whose ticks are set as mathematics
+    for source in (ax, figure):
+        written = plots.save_figure(source, tmp_path / "figure.pdf").read_bytes()
+        assert b"/Type3" not in written.replace(b" ", b"")
+        assert b"/CIDFontType2" in written
+    assert dict(matplotlib.rcParams) == before
+    with pytest.raises(pb.DataError, match="Axes or a Figure, got 3"):
+        plots.save_figure(3, tmp_path / "figure.pdf")
+
+
 def test_figures_can_be_pickled_and_closed_by_pyplot():
     ax = pb.plots.ratings(pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 2)), 5)))
     again = pickle.loads(pickle.dumps(ax.figure))
@@ -310,3 +326,25 @@ def test_a_file_name_is_refused_as_axes():
     posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 20))
     with pytest.raises(pb.DataError, match=r"Axes, got 'a\.png'.*ax\.figure\.savefig"):
         pb.plots.ratings(posterior, "a.png")
+
+
+def test_small_multiples_show_one_algorithm_each():
+    truth = np.linspace([2.0] * 3 + [0.0] * 9, [0.0] * 9 + [2.0] * 3, 4)
+    posterior = pb.fit(pb.simulation.simulate_rankings(truth, 30))
+    data = plots.ratings_data(posterior, certainty=0.9)
+    panels = plots.rating_panels(data)
+    titles = [ax.get_title(loc="left") for ax in panels]
+    assert titles == list(data.cast.pareto)
+    for ax, name in zip(panels, titles, strict=True):
+        assert len(ax.lines) == 12
+        colours = {line.get_color() for line in ax.lines}
+        assert colours == {data.cast.highlight(name).styles()[name].colour, MUTED_PAPER_COLOUR}
+    shown = [ax for ax in panels if ax.get_xlabel()]
+    assert len(shown) == min(4, len(panels))
+    assert len(plots.rating_panels(data, ["a1"], columns=1)) == 1
+    with pytest.raises(pb.DataError, match="b7"):
+        plots.rating_panels(data, ["b7"])
+    lines = plots.ratings(data, highlight="a2").lines
+    assert sum(line.get_color() != MUTED_PAPER_COLOUR for line in lines) == 1
+    one = pb.fit(pb.simulation.simulate_rankings(np.zeros((1, 3)), 5))
+    assert len(plots.rating_panels(one)) == 1

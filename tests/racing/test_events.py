@@ -189,5 +189,5 @@ def test_rules_that_make_no_sense_are_refused(wrong):
 
 
 def test_a_rule_of_another_version_is_named():
-    with pytest.raises(DataError, match="no rule 'beta'"):
+    with pytest.raises(DataError, match="unknown rule 'beta'"):
         Rules.from_plain({"beta": 1})

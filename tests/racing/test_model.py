@@ -60,13 +60,13 @@ def test_the_same_model_said_in_several_ways_is_the_same():
     [
         ({"prior": "GPP"}, "prior='GPP'"),
         ({"prior": {"name": "GP", "kernels": 3}}, "prior=GP"),
-        ({"prior": {"name": "GP", "kernel": "x"}}, "no kernel 'x'"),
+        ({"prior": {"name": "GP", "kernel": "x"}}, "kernel='x': expected one of"),
         ({"prior": {"name": "GP", "scale": 3}}, "expected a distribution"),
         ({"evidence": "runs"}, "evidence='runs'"),
         ({"evidence": "instances", "method": "nuts"}, "expected 'rankings' for nuts"),
-        ({"method": "magic"}, "no method 'magic'"),
+        ({"method": "magic"}, "method='magic': expected one of"),
         ({"drows": 5}, "no option 'drows'"),
-        ({"seed": 5}, "is for the race"),
+        ({"seed": 5}, "is an argument of the race"),
         (5, "expected options of polarbear.fit"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_store_knows_its_model(tmp_path, capsys):
 @pytest.mark.parametrize("other", [None, {**WIDE, "evidence": "instances"}, quick_fit])
 def test_to_go_on_by_another_model_is_an_error_that_says_both(tmp_path, other):
     raced(tmp_path / "race.db", fit=WIDE).close()
-    with pytest.raises(StoreError, match="by another model, with .*rankings.* and not"):
+    with pytest.raises(StoreError, match="with another model: .*rankings.* and not"):
         raced(tmp_path / "race.db", fit=other)
     raced(tmp_path / "race.db", fit=partial(pb.fit, **WIDE)).close()
 

@@ -1,6 +1,7 @@
 """The race under ``Rules.paper()`` against a literal twin of the paper's algorithm 1."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,7 +61,8 @@ def resampling_fit(curves):
 
     def fit(rankings, *, seed):  # noqa: ARG001
         own = curves[:, :, [NAMES.index(name) for name in rankings.algorithms]]
-        log = build_likelihood(rankings).value(own.astype(float)).sum(axis=1)
+        averaged = replace(rankings, ties="averaged")
+        log = build_likelihood(averaged).value(own.astype(float)).sum(axis=1)
         passed = np.cumsum(np.exp(log - log.max()))
         at = (np.arange(SAMPLES) + 0.5) * passed[-1] / SAMPLES
         chosen = np.minimum(np.searchsorted(passed, at), PRIOR - 1)

@@ -35,7 +35,7 @@ def test_values_within_a_tolerance_tie_in_fit_and_replay():
     np.testing.assert_allclose(frame.prob_better("a", "b"), tied.prob_better("a", "b"))
     assert pb.replay(data).pareto == ("a",)
     assert pb.replay(data, fit={"rel_tol": 0.01}).pareto == ("a", "b")
-    with pytest.raises(pb.DataError, match="pass rel_tol to rank"):
+    with pytest.raises(pb.DataError, match="pass rel_tol to polarbear.rank"):
         pb.fit(pb.rank(data), rel_tol=0.01)
 
 
@@ -86,7 +86,7 @@ def _solver(job):
         ({"rel_tol": 1}, "tolerances must be"),
         ({"abs_tol": "x"}, "must be numbers"),
         ({"weights": {"f1": -1}}, "weight -1.0 of instance 'f1' is not a number >= 0"),
-        ({"weights": 3}, "weights=3: expected names of instances"),
+        ({"weights": 3}, "weights=3: expected a mapping"),
     ],
 )
 def test_what_is_refused(fit, why):

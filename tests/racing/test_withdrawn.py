@@ -151,7 +151,7 @@ def test_what_is_not_there_cannot_be_withdrawn(race):
         race.withdraw("poo")
     with pytest.raises(DataError, match="no instance named 'g'"):
         race.withdraw(instance="g")
-    with pytest.raises(DataError, match="which runs"):
+    with pytest.raises(DataError, match="runs to withdraw are not given"):
         race.withdraw()
     assert race.withdraw("good") > 0
     assert race.withdraw("good") == 0  # twice is once

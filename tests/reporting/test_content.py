@@ -6,6 +6,7 @@ import re
 from functools import partial
 from importlib import metadata
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from numpy.testing import assert_allclose
 
 import polarbear as pb
 from polarbear.reporting import history
+from polarbear.reporting.citation import render_bibtex, render_cff
 from polarbear.reporting.content import make_document
 from polarbear.reporting.packing import find_candidates, pack_draws
 from polarbear.reporting.page import render_document, render_page
@@ -140,7 +142,7 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     assert content["verdict"] == nothing
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))
-    assert make_document(race)["race"]["facts"]["under way"] == "13 runs"
+    assert make_document(race)["race"]["facts"]["under way"] == "13 runs: b (7), a (6)"
     assert pb.report(race, tmp_path / "race.html").exists()
 
 
@@ -240,3 +242,12 @@ def test_the_error_names_a_missing_folder(tmp_path):
     posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(2), 10))
     with pytest.raises(pb.DataError, match=r"report.html: there is no folder .*nowhere"):
         pb.report(posterior, tmp_path / "nowhere" / "report.html")
+
+
+def test_citation_file_and_bibtex_have_one_source():
+    root = Path(__file__).parents[2]
+    assert (root / "CITATION.cff").read_text("utf-8") == render_cff()
+    bibtex = render_bibtex()
+    assert bibtex.isascii()
+    assert bibtex.count("{") == bibtex.count("}")
+    assert f"version {pb.__version__}" in bibtex

@@ -163,7 +163,7 @@ def test_an_executor_that_is_shut_down_is_an_error():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     backend = start_backend(setup_of(), pool)
-    with pytest.raises(SolverError, match="takes no more jobs"):
+    with pytest.raises(SolverError, match="accepts no more jobs"):
         backend.submit(jobs_of(["quick"], 1))
     for wrong in ("dask", 2.5, [2]):
         with pytest.raises(SolverError, match="expected a number of processes"):

@@ -112,7 +112,7 @@ def test_by_the_wall_clock_values_are_timed():
         ("evaluations", lambda job: job.report(1.0), "nothing counts evaluations"),
         ("reported", lambda job: job.report(1.0), "job.report(value, time=...)"),
         ("reported", lambda job: job.track(abs), "times come from the solver"),
-        ("evaluations", lambda job: job.track(3), "track takes a function, not int"),
+        ("evaluations", lambda job: job.track(3), "track takes a function, got int"),
         ("evaluations", lambda job: job.report("x", time=1), "'x' is not a value"),
         ("evaluations", lambda job: job.report(float("nan"), time=1), "nan was reported"),
         ("evaluations", lambda job: job.report(1.0, time=-1), "-1 is not a time"),
@@ -188,7 +188,7 @@ def test_instances_are_named_and_made_where_they_are_needed():
     for wrong, message in [
         ("text", "expected a list"),
         (3, "expected a list"),
-        ([], "there are no instances"),
+        ([], "the list of instances is empty"),
         (["a", "a"], "two instances are named 'a'"),
         (["\ud800"], "not valid Unicode"),
     ]:
@@ -205,13 +205,13 @@ def test_a_setup_says_what_is_wrong():
 
     assert list(setup([walk]).solvers) == ["walk"]
     for more, message in [
-        ({"solvers": {}}, "there are no solvers"),
-        ({"solvers": [lambda _: None]}, "lambda.* has no name of its own: pass a mapping"),
+        ({"solvers": {}}, "the list of solvers is empty"),
+        ({"solvers": [lambda _: None]}, "lambda.* has no name: pass a mapping"),
         ({"solvers": [walk, walk]}, "two solvers are named 'walk': pass a mapping"),
-        ({"solvers": [walk, 3]}, "3 among the solvers: expected a function of a job"),
+        ({"solvers": [walk, 3]}, "3 is not a solver: expected a function that takes a job"),
         ({"solvers": walk}, "expected a list of functions; or pass a mapping"),
         ({"solvers": "walk"}, "expected a list of functions"),
-        ({"solvers": {"a": 3}}, "expected a function of a job"),
+        ({"solvers": {"a": 3}}, "expected a function that takes a job"),
         ({"clock": "sundial"}, "expected one of evaluations, wall"),
         ({"direction": "up"}, "direction must be"),
     ]:

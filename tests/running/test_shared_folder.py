@@ -202,7 +202,7 @@ def test_a_run_that_kills_its_worker_process_is_lost(tmp_path):
 
 def test_what_is_wrong_is_said(tmp_path, code, capsys):
     folder = tmp_path / "spool"
-    with pytest.raises(SolverError, match="no race has come to"):
+    with pytest.raises(SolverError, match="no race was started in"):
         run_folder_jobs(folder, code, idle_seconds=0.0)
     backend_at(folder)
     other = Setup.of([solvers.quick], ["i"], times=[1], direction="minimize")
@@ -210,14 +210,14 @@ def test_what_is_wrong_is_said(tmp_path, code, capsys):
         start_backend(other, SharedFolder(folder))
     for text, message in [
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
-        ("solvers = {}", "defines no 'instances'"),
-        ("solvers = {}; instances = []", "there are no solvers"),
-        ("solvers = {'quick': print}; instances = [1]", "has no solver named naps"),
+        ("solvers = {}", "must define 'instances'"),
+        ("solvers = {}; instances = []", "the list of solvers is empty"),
+        ("solvers = {'quick': print}; instances = [1]", "add naps"),
     ]:
         wrong = tmp_path / "wrong.py"
         wrong.write_text(text)
         assert main(["worker", str(folder), "--solvers", str(wrong), "--idle", "0"]) == 1
         assert message in capsys.readouterr().err
     (folder / "race.json").write_text(json.dumps({"version": 7}))
-    with pytest.raises(SolverError, match="of version 7"):
+    with pytest.raises(SolverError, match="has format 7"):
         run_folder_jobs(folder, code)

@@ -161,8 +161,8 @@ def test_with_a_wrong_log_a_store_is_refused_or_as_it_was_at_some_time(race, tmp
         ("DELETE FROM names WHERE id = 1", "has lost a name"),
         ("DELETE FROM events WHERE seq = 2", "event 2 is missing"),
         ("UPDATE events SET kind = 'told' WHERE seq = 2", "event 2 is damaged"),
-        ("UPDATE head SET last = last - 1", "how far the store goes is damaged"),
-        ("DELETE FROM head", "how far the store goes is damaged"),
+        ("UPDATE head SET last = last - 1", "the number of the last event is damaged"),
+        ("DELETE FROM head", "the number of the last event is damaged"),
     ],
 )
 def test_what_is_damaged_is_named(path, sql, said):
@@ -184,10 +184,10 @@ def test_numbers_of_runs_that_do_not_add_up_are_noticed(path, race, sql):
     assert read(path) == race.events
     with (
         open_store(path, read_only=True) as store,
-        pytest.raises(StoreError, match="do not add up; `polarbear repair"),
+        pytest.raises(StoreError, match="do not match the stored runs; `polarbear repair"),
     ):
         store.status()
-    with pytest.raises(StoreError, match="do not add up"):
+    with pytest.raises(StoreError, match="do not match the stored runs"):
         open_store(path)
     assert not repair_store(path, path.with_name("new.db")).lost
 
@@ -214,7 +214,7 @@ def test_a_writer_does_not_guess_names(path):
 def test_files_that_are_no_stores_are_refused_in_words(tmp_path):
     path = tmp_path / "race.db"
     cases = {
-        b"": "is empty, so it is no store",
+        b"": "is empty, so it is not a store",
         b"SQLite format 3\0": "is not a store of a race, or its beginning is damaged",
         b"algorithm,instance\n" * 100: "is not a store of a race, or its beginning is damaged",
         pickle.dumps(print) * 100: "is not a store of a race, or its beginning is damaged",
@@ -317,7 +317,7 @@ def test_whatever_a_stranger_planted_is_refused(path, planted):
         with pytest.raises(StoreError, match="that no store has"):
             open_store(path, read_only=read_only)
     if "VIEW" in planted or "TRIGGER" in planted:
-        with pytest.raises(StoreError, match="holds triggers or views"):
+        with pytest.raises(StoreError, match="is not a store: it holds triggers or views"):
             repair_store(path, path.with_name("new.db"))
 
 

@@ -241,13 +241,13 @@ def test_one_store_for_each_race(store):
         store.status()
     with pytest.raises(StoreError, match="holds no race yet"):
         store.runs()
-    with pytest.raises(DataError, match="begins with a race that started"):
+    with pytest.raises(DataError, match="needs an event Started as its first event"):
         store.append([Added("a")])
     store.append([BEGIN])
     assert len(store.runs()) == 0
     with pytest.raises(DataError, match="holds a race already"):
         store.append([BEGIN])
-    with pytest.raises(DataError, match="a store takes events of a race"):
+    with pytest.raises(DataError, match="expected an event of a race to store"):
         store.append(["hello"])
     assert list(store.read()) == [BEGIN]
 

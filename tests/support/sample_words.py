@@ -9,10 +9,12 @@ A reader who has not seen the code judges each line: clear, needs a second readi
 import argparse
 import ast
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "polarbear"
+OTHER_EXCEPTIONS = ("MissingDependency", "WorkerLost")
 
 
 def docstrings() -> Iterator[str]:
@@ -33,24 +35,60 @@ def _docstrings_in(node: ast.AST, place: str) -> Iterator[str]:
 
 
 def messages() -> Iterator[str]:
-    """Yield the text of every exception that the package raises, with {...} for its values."""
+    """Yield the text of every exception that the package makes, with {name} for its values."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-                text = _text_of(node.exc.args[0])
-                if text:
+            if isinstance(node, ast.Call) and node.args and _is_exception(node.func):
+                text = _text_of(node.args[0])
+                # Less than two words: only a place, before a message that is sampled elsewhere.
+                if len(re.findall(r"[a-z]{2,}", re.sub(r"{.*?}", "", text))) >= 2:
                     yield text
 
 
+def _is_exception(function: ast.expr) -> bool:
+    """Whether this is the class of an exception, rather than a function that makes one."""
+    name = _name_of(function)
+    return name.lstrip("_")[:1].isupper() and name.endswith(("Error", *OTHER_EXCEPTIONS))
+
+
 def _text_of(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else ""
-    if isinstance(node, ast.JoinedStr):
-        parts = [
-            str(part.value) if isinstance(part, ast.Constant) else "{...}" for part in node.values
-        ]
-        return "".join(parts)
-    return ""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(map(_text_of, parts))
+        case ast.FormattedValue(value=value):
+            return f"{{{_name_of(value)}}}"
+        case ast.BinOp(left=left, right=right):
+            return _text_of(left) + _text_of(right)
+        case ast.IfExp(body=body):
+            return _text_of(body)
+    return f"{{{_name_of(node)}}}"
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return a word for a value: the name of its variable, attribute or function, else "..."."""
+    match node:
+        case ast.Attribute(attr="__name__"):
+            return "type"
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.lstrip("_")
+        case ast.Call(func=function, args=[*_, last]) if _name_of(function) in ("join", "map"):
+            return _name_of(last)
+        case ast.Call(func=function, args=[first, *_]) if _is_formatting(_name_of(function)):
+            return _name_of(first)
+        case ast.Call(func=function):
+            return _name_of(function)
+        case ast.Subscript(value=value):
+            return _name_of(value)
+        case ast.GeneratorExp(generators=[one, *_]):
+            return _name_of(one.iter)
+    return "..."
+
+
+def _is_formatting(function: str) -> bool:
+    plain = ("len", "str", "repr", "int", "float", "sorted", "list", "set", "tuple")
+    return function.startswith(("format", "escape", "shorten", "abbreviate")) or function in plain
 
 
 def main() -> None:

@@ -21,8 +21,10 @@ from polarbear.calibration.population import (
 )
 from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.inference.laplace.independent import fit_independent
-from polarbear.inference.plackett_luce.likelihood import build_likelihood
-from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.inference.plackett_luce.likelihood import (
+    build_likelihood,
+    compute_instance_gradients,
+)
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +45,7 @@ N_MULTIPLIER_DRAWS = 999
 
 
 class OddsDifference(NamedTuple):
-    """The model's probability that ``a`` beats ``b`` at a time, and another estimate of it.
+    """P(``a`` beats ``b``) at a time by the fitted model, and a second estimate to compare with.
 
     ``other`` is the model's probability without the algorithm ``without``; where that is "", it is
     the win rate. ``error`` is the standard error of the difference.
@@ -60,7 +62,7 @@ class OddsDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class OddsCheck:
-    """A test whether two estimates of the same odds differ by more than chance.
+    """A test of whether two estimates of the same odds differ by more than chance.
 
     Attributes
     ----------
@@ -85,7 +87,7 @@ class OddsCheck:
 
 
 def check_irrelevant_alternatives(rankings: Rankings, seed: int = 0) -> OddsCheck:
-    """Test whether leaving out a third algorithm, each in turn, changes the odds of the others.
+    """Test whether the odds of pairs change when each other algorithm in turn is left out.
 
     >>> from polarbear.simulation import simulate_rankings
     >>> held = simulate_rankings(np.array([[0.0, 0.5, 1.0]]), 400)
@@ -99,7 +101,7 @@ def check_irrelevant_alternatives(rankings: Rankings, seed: int = 0) -> OddsChec
 
 
 def check_win_rates(rankings: Rankings, seed: int = 0) -> OddsCheck:
-    """Test whether the model's win probabilities of pairs agree with their win rates."""
+    """Test whether the win probabilities of a fitted model agree with the observed win rates."""
     return _test_comparisons(rankings, _compare_with_win_rates, seed)
 
 
@@ -123,25 +125,24 @@ class _UtilityFit(NamedTuple):
     def win_probabilities(
         self, row: NDArray[np.intp], column: NDArray[np.intp]
     ) -> tuple[Floats, Floats]:
-        """Return P(row beats column) (T, pairs), and the influences on it (instances, T, pairs)."""
+        """Return P(row beats column) (times, pairs), and each instance's influence on it."""
         mu, influence = self.utilities, self.influence
         wins = 1 / (1 + np.exp(mu[:, column] - mu[:, row]))
         return wins, wins * (1 - wins) * (influence[..., row] - influence[..., column])
 
 
 def _fit_with_influence(rankings: Rankings) -> _UtilityFit:
-    """Fit log-utilities (T, n), and compute the influence of each instance on them."""
+    """Fit log-utilities (times, algorithms), and the influence of each instance on them."""
     n_times, n = len(rankings.times), len(rankings.algorithms)
     fit = fit_independent(build_likelihood(rankings), WEAK_CONCENTRATION, n_times, n)
-    score = RankingLikelihood.from_rankings(rankings).instance_gradients(
-        fit.mean, rankings.instance, len(rankings.instances)
-    )
+    n_instances = len(rankings.instances)
+    score = compute_instance_gradients(rankings, fit.mean, rankings.instance, n_instances)
     score = score - score.mean(axis=0)
     return _UtilityFit(fit.mean, np.einsum("itn,tnm->itm", score, fit.covariance))
 
 
 def _leave_each_out(rankings: Rankings) -> Iterator[_OddsComparison]:
-    """Compare the odds of all pairs with those of a fit without one algorithm, for each."""
+    """Yield for each algorithm a comparison of the odds of all pairs with and without it."""
     n = len(rankings.algorithms)
     whole = _fit_with_influence(rankings)
     for third in range(n) if n > 2 else ():
@@ -156,7 +157,7 @@ def _leave_each_out(rankings: Rankings) -> Iterator[_OddsComparison]:
 
 
 def _compare_with_win_rates(rankings: Rankings) -> Iterator[_OddsComparison]:
-    """Compare the model's win probabilities of all pairs with their win rates."""
+    """Yield one comparison of the model's win probabilities with the observed win rates."""
     n = len(rankings.algorithms)
     if n < 3:  # with two algorithms the model's win probability is the win rate
         return
@@ -229,7 +230,7 @@ def _test_comparisons(
 
 
 def _keep_first_of_pairs(differences: list[OddsDifference], limit: int) -> list[OddsDifference]:
-    """Keep the first difference of each pair of algorithms, ``limit`` at most."""
+    """Keep one difference for each pair of algorithms, and at most ``limit`` in total."""
     first: dict[tuple[str, str], OddsDifference] = {}
     for one in differences:
         first.setdefault((one.a, one.b), one)

@@ -17,7 +17,7 @@ MIN_WINS_OF_EACH = 5.0
 
 
 def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
-    """Fit log-utilities (T, n) of the nearest Plackett-Luce model to rankings, at each time.
+    """Fit the log-utilities (times, algorithms) of the nearest Plackett-Luce model at each time.
 
     The result is the mode of the posterior with ``Dirichlet(alpha)``, in log-utilities. For many
     rankings it is the model with the highest likelihood, also where no such model holds.
@@ -32,13 +32,13 @@ def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
 
 
 def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
-    """Return the rankings at the times with these indices."""
+    """Return rankings at a selection of their times, given by index."""
     rows = np.asarray(rows)
     return replace(rankings, times=rankings.times[rows], position=rankings.position[rows])
 
 
 def to_dense_positions(rankings: Rankings) -> NDArray[np.integer]:
-    """Expand positions to (T, comparisons, n), -1 for algorithms that are absent or not known."""
+    """Return positions (times, comparisons, algorithms), with -1 for absent or unknown ones."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     shape = (len(rankings.times), len(rankings.instance), len(rankings.algorithms))
     dense = np.full(shape, UNKNOWN, dtype=rankings.position.dtype)
@@ -47,7 +47,7 @@ def to_dense_positions(rankings: Rankings) -> NDArray[np.integer]:
 
 
 def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings:
-    """Return the rankings of some algorithms, by index, as if the others had not taken part.
+    """Return the rankings among selected algorithms, without the runs of all others.
 
     >>> from polarbear.simulation import rank_costs
     >>> select_algorithms(rank_costs(np.array([[[3.0, 1.0, 2.0]]])), [0, 2]).order("i1", 0.0)
@@ -66,7 +66,7 @@ def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings
 
 
 def count_wins(rankings: Rankings) -> Floats:
-    """Count the instances on which algorithm i was ahead of j (T, n, n); ties count half."""
+    """Count wins of i against j (times, algorithms i, algorithms j); a tie counts as half a win."""
     position = to_dense_positions(rankings)
     known = position != UNKNOWN
     wins = np.zeros((len(rankings.times), *2 * [len(rankings.algorithms)]))
@@ -78,7 +78,7 @@ def count_wins(rankings: Rankings) -> Floats:
 
 
 def find_contested_pairs(rankings: Rankings) -> NDArray[np.bool_]:
-    """Return for which pairs (T, n, n) both algorithms won on several instances.
+    """Return a mask (times, algorithms, algorithms) of pairs in which both win several times.
 
     The odds of other pairs are not known: data cannot tell how rare a win is that never occurred.
     """

@@ -83,7 +83,7 @@ class Calibration:
 
     @property
     def verdict(self) -> Literal["calibrated", "overconfident", "underconfident", "unknown"]:
-        """Whether the posteriors are calibrated, beyond two standard errors of this check."""
+        """The verdict on the posteriors: calibrated unless they err by over two standard errors."""
         coverage = self.tally.coverage
         claims = self.tally.claims(0.95)
         slack = 2 * np.nan_to_num(coverage.error)
@@ -101,7 +101,7 @@ class Calibration:
 
     @property
     def assumption_holds(self) -> bool | None:
-        """Whether independence of irrelevant alternatives is not rejected (at 1 %).
+        """Whether the test keeps the independence of irrelevant alternatives, at the 1 % level.
 
         None if there is no third algorithm, or if there are too few instances to tell.
         """
@@ -111,7 +111,7 @@ class Calibration:
 
     @property
     def misfit(self) -> OddsDifference | None:
-        """The pair whose win probability differs most from its win rate, if that is a misfit.
+        """The pair whose win probability differs most from its win rate; None without a misfit.
 
         A misfit is a difference of more than 0.05, where differences are significant (at 1 %).
         """
@@ -237,7 +237,7 @@ def calibrate(
     direction: Literal["minimize", "maximize"] | None = None,
     **options: Any,
 ) -> Calibration:
-    """Check by resampling whether posteriors are calibrated on data like these.
+    """Check by resampling whether the posteriors of such data are calibrated.
 
     The instances of the data are treated as the population. Data sets are drawn from them with
     replacement and fitted, and the claims of the posteriors are counted against the truth: the

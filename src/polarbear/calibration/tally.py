@@ -23,7 +23,7 @@ EVERYWHERE_EDGES = (0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
 
 
 class Estimate(NamedTuple):
-    """A share of cases, with its standard error between replicates and the number of cases."""
+    """A share of cases, with its standard error between replicates, and the number of cases."""
 
     value: float
     error: float
@@ -46,7 +46,7 @@ class ClaimBin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tally(FrozenRecord):
-    """Counts of the claims of R posteriors, each fitted to its own data, against the truth.
+    """Counts of claims of several posteriors, and of how many of the claims are true.
 
     The claims of one posterior about many pairs and times are dependent, so standard errors are
     computed between posteriors.
@@ -70,7 +70,7 @@ class Tally(FrozenRecord):
 
     @classmethod
     def concat(cls, parts: Iterable["Tally"]) -> Self:
-        """Join the replicates of several tallies."""
+        """Join several tallies into one, with the posteriors of all of them."""
         parts = list(parts)
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
@@ -80,12 +80,12 @@ class Tally(FrozenRecord):
 
     @property
     def coverage(self) -> Estimate:
-        """The share of 95 % intervals of log-ratios that held the truth."""
+        """The share of 95 % credible intervals of log-ratios that contain the true value."""
         return estimate_ratio(self.intervals[:, 0], self.intervals[:, 1])
 
     @property
     def width(self) -> float:
-        """The mean posterior standard deviation of a log-ratio, by which vague posteriors show."""
+        """The mean posterior standard deviation of a log-ratio of two ratings."""
         return float(self.intervals[:, 2].sum() / max(1.0, self.intervals[:, 1].sum()))
 
     def curve(self, kind: str = "ahead") -> list[ClaimBin]:
@@ -96,14 +96,14 @@ class Tally(FrozenRecord):
         return [self._bin(counts, edges, k, k + 1) for k in range(len(edges) - 1)]
 
     def claims(self, low: float, high: float = 1.0, kind: str = "ahead") -> ClaimBin:
-        """Return the claims with probabilities between ``low`` and ``high``, two edges of bins."""
+        """Return the claims with probabilities between ``low`` and ``high``, as one bin."""
         counts, edges = (
             (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
         )
         return self._bin(counts, edges, edges.index(low), edges.index(high))
 
     def wrong(self, low: float, high: float = 1.0, kind: str = "ahead") -> Estimate:
-        """Return the share of these claims that was wrong."""
+        """Return the share of false claims among those with probabilities between two bounds."""
         true = self.claims(low, high, kind).true
         return true._replace(value=1 - true.value)
 
@@ -117,7 +117,7 @@ class Tally(FrozenRecord):
 def tally_claims(
     posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None = None
 ) -> Tally:
-    """Count the claims of a posterior against the true log-utilities (T, n).
+    """Count how many claims of a posterior are true, given true log-utilities (times, algorithms).
 
     ``asked`` (T, n, n) selects the pairs whose odds are known well enough to count coverage.
     Claims that one algorithm is better than another are counted for all pairs.
@@ -162,12 +162,12 @@ def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Flo
 
 
 def _is_first_ahead(gap: Floats) -> Floats:
-    """Return 1 where the first is better by a positive gap, 0 where it is worse, 0.5 if equal."""
+    """Return 1 for positive gaps (the first is better), 0 for negative ones, 0.5 for zero."""
     return 0.5 * (np.sign(gap) + 1)
 
 
 def _count_by_bin(claimed: Floats, true: Floats, edges: Sequence[float]) -> Floats:
-    """Count claims by bin (bins, 3): their number, the sum of probabilities, the true ones."""
+    """Return per bin (bins, 3) the number of claims, the sum of probabilities, the true claims."""
     claimed, true = claimed.ravel(), true.ravel()
     inside = claimed >= edges[0]
     claimed, true = claimed[inside], true[inside]

@@ -8,9 +8,10 @@ import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import detect_kind, get_source, load_posterior, load_race, load_ratings
 from polarbear.cli.options import (
+    OUTPUT_HELP,
     RESULTS_HELP,
-    add_alpha_option,
     add_between_option,
+    add_certainty_option,
     add_command,
     add_file_argument,
     add_fit_options,
@@ -55,7 +56,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         run=_run_analyse,
     )
     add_source_argument(parser, f"{RESULTS_HELP}, a posterior, or a store")
-    add_alpha_option(parser)
+    add_certainty_option(parser)
     add_fit_options(parser)
     add_seed_option(parser)
     add_file_argument(
@@ -81,7 +82,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     from polarbear.inference.posterior import check_certainty
 
     if arguments.open and arguments.report is None:
-        raise DataError("--open shows the report: pass --report FILE as well")
+        raise DataError("--open needs a report to show: pass --report FILE as well")
     check_certainty(arguments.certainty)
     for path in filter(None, (arguments.report, arguments.save)):
         check_output_path(path)
@@ -116,7 +117,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
 
 
 def _format_table(posterior: "polarbear.Posterior") -> str:
-    """Write P(in the Pareto set) of each algorithm, and P(best) at a few times, as a table."""
+    """Return a table of P(in the Pareto set) of each algorithm, and P(best) at a few times."""
     from polarbear._text import format_time, format_unit
 
     times, best, in_pareto = posterior.times, posterior.prob_best(), posterior.prob_in_pareto()
@@ -143,7 +144,7 @@ def _format_table(posterior: "polarbear.Posterior") -> str:
 
 
 def _format_probability(value: float) -> str:
-    """Write a probability with two digits, or as 0 or 1 if it rounds to them."""
+    """Format a probability with two digits, or as 0 or 1 if it rounds to them."""
     return f"{value:.2f}" if 0.005 <= value < 0.995 else ("0" if value < 0.5 else "1")
 
 
@@ -291,7 +292,7 @@ def _make_preference(arguments: argparse.Namespace) -> Any:
 
 
 def _make_log_normal(time: float) -> Any:
-    """Make a log-normal preference around a time, by quantiles, without loading scipy."""
+    """Make a preference for a log-normal stopping time with the given median, without scipy."""
     import math
     from dataclasses import replace
     from statistics import NormalDist
@@ -299,7 +300,7 @@ def _make_log_normal(time: float) -> Any:
     from polarbear.selection import preferences
 
     if not (math.isfinite(time) and time > 0):
-        raise DataError(f"--around {time:g}: expected a time above 0")
+        raise DataError(f"--around {time:g}: expected a finite time above 0")
     normal = NormalDist(math.log(time), math.log(2) / 1.96)
     stops = [math.exp(normal.inv_cdf((k + 0.5) / 200)) for k in range(200)]
     return replace(preferences.distribution(stops), says=f"around {time:,g}, within a factor of 2")
@@ -335,7 +336,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         nargs="?",
         help=f"the file to write ({DEFAULT_REPORT} in this folder, if it does not exist)",
     )
-    add_file_argument(parser, "-o", "--output", metavar="FILE", help="the same as TARGET")
+    add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     _add_report_options(parser)
     parser.add_argument(
         "--certainty",
@@ -349,10 +350,10 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
 
 
 def _choose_report_path(arguments: argparse.Namespace) -> str:
-    """Return the file to write: the named one or the default, which must not exist yet."""
+    """Return the path of the report: the named one, or the default if no such file exists."""
     named = [path for path in (arguments.target, arguments.output) if path is not None]
     if len(named) > 1:
-        raise DataError(f"two files to write, {named[0]} and {named[1]}: name one")
+        raise DataError(f"two files to write are given, {named[0]} and {named[1]}: name only one")
     if named:
         return named[0]
     if Path(DEFAULT_REPORT).exists():

@@ -22,7 +22,7 @@ def print_answer(
     runs: "Runs | None" = None,
     model: Mapping[str, str] | None = None,
 ) -> None:
-    """Print the text, or with ``--json`` the plain data and their provenance as one object."""
+    """Print the answer as text or, with ``--json``, as one JSON object with its provenance."""
     if arguments.json:
         origin = collect_provenance(arguments, posterior=posterior, runs=runs, model=model)
         print(format_json({**plain, "provenance": origin}))
@@ -37,7 +37,7 @@ def collect_provenance(
     runs: "Runs | None" = None,
     model: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Collect command, versions, sources, instances, runs and model behind an answer.
+    """Return the command, versions, sources, instances, runs and model behind an answer.
 
     Instances and model are those of the posterior or the runs, and else those of the store that
     was read; None if they are unknown. Files are read again for their digest.
@@ -61,7 +61,7 @@ def collect_provenance(
 
 
 def _describe_model(posterior: object) -> dict[str, str] | None:
-    """Return prior, evidence and method of a posterior, or None for ratings."""
+    """Return the prior, evidence and method of a posterior; None for ratings."""
     names = ("prior", "evidence", "method")
     if not all(hasattr(posterior, name) for name in names):
         return None
@@ -76,7 +76,7 @@ def _describe_runs(runs: "Runs") -> dict[str, Any]:
 
 
 def _describe_source(source: str) -> dict[str, Any]:
-    """Return name, kind and content of a source: a digest, or the number of events of a store.
+    """Return the name and kind of a source, with a digest, or a store's number of events.
 
     A store only grows, so the number of its events identifies its state.
     """

@@ -1,4 +1,4 @@
-"""Load what a command is given: results, a posterior, ratings or the store of a race."""
+"""Load the data that a command is given: results, a posterior, ratings or the store of a race."""
 
 import argparse
 import warnings
@@ -17,7 +17,7 @@ SourceKind = Literal["results", "posterior", "ratings", "store"]
 
 READING_OPTIONS = (
     "direction", "format", "clock", *COLUMN_OPTIONS,
-    "until", "pattern", "names", "columns", "missing",
+    "until", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
 )  # fmt: skip
 TIME_OPTIONS = ("times", "start", "stop")
 _SQLITE_SIGNATURE = b"SQLite format 3\0"
@@ -34,12 +34,28 @@ def detect_kind(source: str) -> SourceKind:
     with path.open("rb") as file:
         first = file.read(256)
     if first.startswith(_SQLITE_SIGNATURE):
-        return "store"
+        return "results" if _is_of_another_program(path) else "store"
     if _RATINGS_SIGNATURE in first:
         return "ratings"
     if first.startswith(b"PK") and _is_posterior(path):
         return "posterior"
     return "results"
+
+
+def _is_of_another_program(path: Path) -> bool:
+    """Return whether an SQLite file belongs to another program, such as Optuna."""
+    import sqlite3
+    from contextlib import closing
+
+    from polarbear.store.sqlite import APPLICATION
+
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            (application,) = file.execute("PRAGMA application_id").fetchone()
+            tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.Error:  # a damaged store, which open_store explains
+        return False
+    return application != APPLICATION and tables > 0
 
 
 def _is_posterior(path: Path) -> bool:
@@ -70,16 +86,21 @@ def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
         )
         raise DataError(f"{source}: there is no such file or folder{hint}")
     refuse_race_file(source)
+    return polarbear.read(source, **get_reading_options(arguments))
+
+
+def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``polarbear.read`` that were given."""
     options = {name: getattr(arguments, name) for name in READING_OPTIONS}
     if options["until"] is not None:
         options["until"] = _parse_until(options["until"])
     if options["columns"] is not None:
         options["columns"] = dict(options["columns"])
-    return polarbear.read(source, **{k: v for k, v in options.items() if v is not None})
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def refuse_race_file(path: str) -> None:
-    """Refuse the TOML file of a race where a store or results are expected; name its store."""
+    """Raise an error for a race's TOML file where a store or results are expected."""
     import tomllib
 
     if not path.endswith(".toml") or not Path(path).is_file():
@@ -100,7 +121,7 @@ def refuse_race_file(path: str) -> None:
 
 
 def get_source(arguments: argparse.Namespace) -> str:
-    """Return the path of the source, or that of the example that comes with the package."""
+    """Return the path of the data: the given one, or that of the package's example."""
     if not getattr(arguments, "example", False):
         if arguments.source is None:
             raise DataError("no data were given: name a file or a folder, or pass --example")
@@ -129,7 +150,7 @@ def list_sources(arguments: argparse.Namespace) -> list[str]:
 
 
 def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
-    """Choose the times to rank at: those of a race, those of the options, or some of the data's."""
+    """Return the times to rank at: those of a race, of the options, or chosen from the data."""
     from polarbear.inference.fit import warn_of_undecided_start  # here, because it loads numpy
 
     source = get_source(arguments)
@@ -153,7 +174,7 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
 
 
 def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``fit``: those given, and else those of the race in a store."""
+    """Return the options of ``fit``: those given, else those of the race in a store."""
     from polarbear.racing.model import Model
 
     source = get_source(arguments)
@@ -175,7 +196,7 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def describe_model(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return prior, evidence and method of a command that fits."""
+    """Return the prior, evidence and method that a command's options ask for."""
     from polarbear.racing.model import Model
 
     return Model.of(get_fit_options(arguments)).describe()
@@ -209,7 +230,7 @@ def load_posterior(
 
 
 def load_ratings(arguments: argparse.Namespace) -> Any:
-    """Load or fit what ``select`` takes: ratings, or the posterior of a file, race or results."""
+    """Load what ``select`` chooses from: saved ratings, a saved posterior, or a fitted one."""
     source = get_source(arguments)
     kind = detect_kind(source)
     if kind == "ratings":
@@ -236,20 +257,22 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
 
 
 def load_race(source: str) -> "Race":
-    """Load the race of a store, which may be running at the same time."""
+    """Load the race of a store, also while another process runs it."""
     with polarbear.open_store(source, read_only=True) as store:
         return polarbear.Race.from_events(store.read(arrays=True))
 
 
 def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
-    """Raise an error if options for results are given, but the source is not results."""
+    """Raise an error for options that only apply to results, if the source is something else."""
     given = [name for name in names if name in getattr(arguments, "given_options", ())]
     if given:
-        raise DataError(f"{get_option_name(given[0])} applies only to results: {reason}")
+        raise DataError(
+            f"{get_option_name(given[0])} is for files of results, but {reason}: leave it out"
+        )
 
 
 def _parse_until(text: str) -> float | str:
-    """Return the number, or the text if it is none."""
+    """Convert a text to a number; return it unchanged if it is not a number."""
     try:
         return float(text)
     except ValueError:

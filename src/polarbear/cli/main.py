@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 import polarbear
-from polarbear.cli import analysis, races, recorded, serving, shells, stores
+from polarbear.cli import analysis, publishing, races, recorded, results, serving, shells, stores
 from polarbear.cli.output import print_error
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
@@ -20,7 +20,7 @@ EXIT_BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``polarbear`` with these arguments, by default those of the process; return exit code."""
+    """Run ``polarbear`` with the given or the process's arguments; return the exit code."""
     parser = make_parser()
     command_line = sys.argv[1:] if argv is None else argv
     arguments = _parse_arguments(parser, command_line)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse_arguments(
     parser: argparse.ArgumentParser, command_line: Sequence[str]
 ) -> argparse.Namespace:
-    """Parse arguments; an optional TARGET may also follow options, where argparse expects none."""
+    """Parse arguments; unlike in argparse, the optional TARGET may also follow options."""
     arguments, rest = parser.parse_known_args(command_line)
     if len(rest) == 1 and getattr(arguments, "target", "") is None and not rest[0].startswith("-"):
         arguments.target = rest.pop()
@@ -59,13 +59,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
     parser.set_defaults(commands=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in (analysis, races, serving, stores, recorded, shells):
+    for group in (analysis, results, races, serving, stores, recorded, publishing, shells):
         group.add_commands(commands)
     return parser
 
 
 def _run_command(arguments: argparse.Namespace) -> int:
-    """Run a command and turn exceptions into messages and exit codes."""
+    """Run a command, and turn exceptions into messages and exit codes."""
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()

@@ -26,6 +26,8 @@ REPEATABLE = "may be repeated"
 
 RESULTS_HELP = "results (a file, folder or archive)"
 
+OUTPUT_HELP = "the file or folder to write"
+
 STORE_HELP = "the store of a race: a file, or a postgresql:// URL; it may be in use"
 
 
@@ -33,7 +35,7 @@ PATTERN_HELP = "regular expression for times and values in solver logs"
 
 
 class GivenOption(argparse.Action):
-    """An option that is recorded in ``given_options`` when it is given.
+    """An argparse action that records in ``given_options`` which options were given.
 
     Some options apply only to some kinds of files. A command refuses those that were given, which
     it could not tell from defaults otherwise.
@@ -46,7 +48,7 @@ class GivenOption(argparse.Action):
         values: Any,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        """Store the value and record the option."""
+        """Store the value of an option, and record that the option was given."""
         if self.nargs is None and self.const == REPEATABLE:
             values = (*(getattr(namespace, self.dest) or ()), values)
         setattr(namespace, self.dest, values)
@@ -82,7 +84,7 @@ def add_command(
 
 
 class _Help(argparse.HelpFormatter):
-    """A formatter that wraps texts and keeps the lines of examples."""
+    """A formatter of help texts that wraps text, but keeps the lines of examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example"):
@@ -91,12 +93,12 @@ class _Help(argparse.HelpFormatter):
 
 
 def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
-    """Add an argument that is a file name, which shells complete."""
+    """Add an argument that is a file name, so that shells complete it."""
     parser.add_argument(*names, **more).complete = FILE_COMPLETION  # type: ignore[attr-defined]
 
 
 def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the source of data: a path, or ``--example`` for the data of the package."""
+    """Add the argument for the data: a path, or ``--example`` for the package's example."""
     add_file_argument(parser, "source", nargs="?", help=what)
     parser.add_argument(
         "--example",
@@ -105,8 +107,8 @@ def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for reading results."""
+def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = True) -> None:
+    """Add the options for reading results, and for the times of comparison."""
     group = parser.add_argument_group("how to read results")
     group.add_argument(
         "--direction",
@@ -141,7 +143,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "--names",
         metavar="PATTERN",
         action=GivenOption,
-        help="how paths name runs: 'runs/{algorithm}/{instance}_s{repetition}.csv'",
+        help="how paths, or names of studies, name runs: "
+        "'runs/{algorithm}/{instance}_s{repetition}.csv'",
     )
     group.add_argument(
         "--columns",
@@ -157,7 +160,32 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         action=GivenOption,
         help="rows without a time or a value: refuse the file (error, the default) or drop them",
     )
-    _add_time_options(parser)
+    _add_trial_options(group)
+    if with_times:
+        _add_time_options(parser)
+
+
+def _add_trial_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say which values of trials count."""
+    group.add_argument(
+        "--curve",
+        choices=("best", "last", "final"),
+        action=GivenOption,
+        help="of trials with several values count all (best), the last of each trial (last), or "
+        "the one at the end of a run that --chosen-by chooses (final)",
+    )
+    group.add_argument(
+        "--chosen-by",
+        metavar="COLUMN",
+        action=GivenOption,
+        help="what chooses among trials, if it is not the value: with --curve final",
+    )
+    group.add_argument(
+        "--partial",
+        action="store_true",
+        default=None,
+        help="count the values of pruned trials and of lower budgets",
+    )
 
 
 def _add_time_options(parser: argparse.ArgumentParser) -> None:
@@ -190,7 +218,7 @@ def _add_time_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_column_names(text: str) -> tuple[str, tuple[str, ...]]:
-    """Parse the name of a column and its other names."""
+    """Parse a column and its other names, such as "time=evals,fe"."""
     name, equals, others = text.partition("=")
     if not (name and equals and all(others.split(","))):
         raise argparse.ArgumentTypeError(
@@ -200,7 +228,7 @@ def _parse_column_names(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _parse_times(text: str) -> int | tuple[float, ...]:
-    """Parse a number of times, or times separated by commas."""
+    """Parse either how many times to use, or a list of times separated by commas."""
     try:
         return tuple(map(float, text.split(","))) if "," in text else int(text)
     except ValueError:
@@ -209,12 +237,12 @@ def _parse_times(text: str) -> int | tuple[float, ...]:
         ) from None
 
 
-FIT_OPTIONS = ("prior", "evidence", "method", "abs_tol", "rel_tol", "weights")
+FIT_OPTIONS = ("prior", "evidence", "method", "abs_tol", "rel_tol", "ties", "weights")
 """Options of ``polarbear.fit`` that commands have; the store of a race has its own values."""
 
 
 def add_between_option(group: argparse._ActionsContainer) -> None:
-    """Add the range of times at which the user may stop."""
+    """Add the option for the range of times within which the user may stop."""
     group.add_argument(
         "--between",
         nargs=2,
@@ -225,7 +253,7 @@ def add_between_option(group: argparse._ActionsContainer) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for reading the output of programs."""
+    """Add the options that say how to find values in the output of programs."""
     parser.add_argument(
         "--pattern",
         metavar="REGEX",
@@ -278,6 +306,13 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
             help=f"values that differ by {what} tie",
         )
     group.add_argument(
+        "--ties",
+        choices=("unordered", "averaged"),
+        action=GivenOption,
+        help="what a tie says about the order of the tied: nothing (unordered), or the mean of all "
+        "orders, as in the paper (averaged)",
+    )
+    group.add_argument(
         "--weight",
         type=_parse_weight,
         dest="weights",
@@ -289,7 +324,7 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_weight(text: str) -> tuple[str, float]:
-    """Parse the name of an instance and its weight."""
+    """Parse an instance and its weight, such as "sphere=2"."""
     name, _, number = text.rpartition("=")
     try:
         weight = float(number if name else "")
@@ -301,7 +336,7 @@ def _parse_weight(text: str) -> tuple[str, float]:
 
 
 class Seconds(float):
-    """A time that was given with a unit, which requires a clock that counts seconds."""
+    """A number of seconds that was given with a unit, so the clock must count seconds."""
 
 
 def parse_time(text: str) -> float:
@@ -321,7 +356,7 @@ def parse_time(text: str) -> float:
 
 
 def parse_probability(text: str) -> float:
-    """Parse a probability, also in percent.
+    """Parse a probability, given as a number or in percent.
 
     >>> parse_probability("0.95"), parse_probability("95%")
     (0.95, 0.95)
@@ -338,7 +373,7 @@ def parse_probability(text: str) -> float:
 
 
 def check_clock(clock: str, *times: float | None) -> None:
-    """Refuse times with a unit if the clock does not count seconds."""
+    """Raise an error for times given with a unit if the clock does not count seconds."""
     from polarbear._text import choose_precision, format_unit
 
     has_unit = any(isinstance(time, Seconds) for time in times)
@@ -351,8 +386,8 @@ def check_clock(clock: str, *times: float | None) -> None:
         )
 
 
-def add_alpha_option(parser: argparse.ArgumentParser) -> None:
-    """Add the certainty that a statement requires."""
+def add_certainty_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the certainty that a statement requires."""
     parser.add_argument(
         "--certainty",
         type=parse_probability,
@@ -362,7 +397,7 @@ def add_alpha_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_seed_option(parser: argparse.ArgumentParser) -> None:
-    """Add the seed of random numbers."""
+    """Add the option for the seed of random numbers."""
     parser.add_argument(
         "--seed",
         type=int,
@@ -373,12 +408,12 @@ def add_seed_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers_option(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the number of parallel runs."""
+    """Add the option for the number of parallel runs."""
     parser.add_argument(
         "--workers", type=int, metavar="N", help=f"number of parallel runs ({default})"
     )
 
 
 def add_json_option(parser: argparse.ArgumentParser, what: str = "the answer as JSON") -> None:
-    """Add ``--json``."""
+    """Add the option ``--json``, which prints JSON instead of text."""
     parser.add_argument("--json", action="store_true", help=f"{what}, for programs")

@@ -13,7 +13,7 @@ from polarbear.errors import DataError
 
 
 def escape_output(text: object) -> str:
-    r"""Escape control characters, which names of algorithms may have, for a terminal.
+    r"""Escape control characters for a terminal, because names of algorithms may hold some.
 
     >>> print(escape_output("a\x1b[2J"))
     a\x1b[2J
@@ -24,7 +24,7 @@ def escape_output(text: object) -> str:
 
 
 def format_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:
-    r"""Write names, numbers and lists as JSON; infinities, which JSON lacks, become null.
+    r"""Format plain data as JSON; infinite numbers, which JSON lacks, become null.
 
     >>> print(format_json({"pareto": ("a", "b"), "need": float("inf")}, indent=None))
     {"pareto": ["a", "b"], "need": null}
@@ -35,7 +35,7 @@ def format_json(plain: Mapping[str, Any], *, indent: int | None = 1) -> str:
 
 
 def _to_plain(value: Any) -> Any:
-    """Convert records, arrays and mappings to what JSON has."""
+    """Convert records, arrays and mappings to types that JSON has."""
     if hasattr(value, "tolist"):  # a test for numpy arrays that does not load numpy
         value = value.tolist()
     if isinstance(value, str):
@@ -54,7 +54,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def format_command(arguments: argparse.Namespace) -> str:
-    """Write the command as it was typed, without passwords.
+    """Return the command as it was typed, without passwords.
 
     >>> words = ["status", "postgresql://ann:secret@host/races#night"]
     >>> format_command(argparse.Namespace(command_line=words))
@@ -69,7 +69,7 @@ def hide_passwords(text: str) -> str:
 
 
 def check_output_path(path: str) -> None:
-    """Refuse a path that cannot be written, before the computation of its content."""
+    """Raise an error if a path cannot be written to, before its content is computed."""
     folder = Path(path).parent
     if not folder.is_dir():
         raise DataError(f"{path}: there is no folder {folder}")
@@ -78,7 +78,7 @@ def check_output_path(path: str) -> None:
 
 
 def print_error(message: object, arguments: argparse.Namespace | None = None) -> None:
-    """Print a message on standard error, with the options of the command for parameters."""
+    """Print a message on standard error, with parameters renamed to the command's options."""
     text = hide_passwords(use_option_names(str(message), arguments))
     print(f"polarbear: {escape_output(text)}", file=sys.stderr)
 
@@ -130,7 +130,7 @@ def use_option_names(message: str, arguments: argparse.Namespace | None) -> str:
 
 
 def get_option_name(parameter: str) -> str:
-    """Return the name of a parameter on the command line.
+    """Return the option of the command line that stands for a Python parameter.
 
     >>> get_option_name("max_runs"), get_option_name("start")
     ('--max-runs', '--from')
@@ -140,7 +140,7 @@ def get_option_name(parameter: str) -> str:
 
 
 def _format_option(parameter: str, value: str) -> str:
-    """Write a parameter and its Python value as options.
+    """Format a parameter and its Python value as options of the command line.
 
     >>> _format_option("repeats", "False"), _format_option("instance", "('f', 'dim')")
     ('--no-repeats', '--instance f --instance dim')
@@ -152,7 +152,7 @@ def _format_option(parameter: str, value: str) -> str:
 
 
 def _to_shell_words(value: str) -> list[str]:
-    """Convert a Python value to words of a shell, one for each use of the option."""
+    """Convert a Python value to shell words, one for each use of the option."""
     if grid := _LOG_GRID.fullmatch(value):
         first, last = float(grid[1]), float(grid[2])
         times = (first * (last / first) ** (k / 4) for k in range(5))

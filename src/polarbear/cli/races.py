@@ -90,7 +90,7 @@ def _run_race(arguments: argparse.Namespace) -> int:
     places = {"--workers": arguments.workers, "--dask": arguments.dask, "--spool": arguments.spool}
     chosen = [name for name, value in places.items() if value is not None]
     if len(chosen) > 1:
-        raise SolverError(f"{' and '.join(chosen)}: a race runs in one place, choose one of them")
+        raise SolverError(f"{' and '.join(chosen)} cannot be combined: choose one place to run")
     race = load(arguments.file)
     store = arguments.store or race.store
     if store is None:
@@ -136,7 +136,7 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
 
 @contextmanager
 def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | Watch]":
-    """Yield what shows the race: nothing, JSON lines, text lines, or a screen on a terminal."""
+    """Yield how the race is shown: not at all, as JSON lines, as text lines, or as a screen."""
     from polarbear.live.json_lines import make_line_writer
 
     if arguments.quiet:
@@ -155,7 +155,7 @@ def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | 
 
 
 def _is_drawable() -> bool:
-    """Return whether there is a terminal that can move its cursor, and rich to draw on it."""
+    """Return whether the terminal can move its cursor, and rich is installed to draw on it."""
     from importlib.util import find_spec
 
     has_cursor = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -163,12 +163,12 @@ def _is_drawable() -> bool:
 
 
 class _Terminated(KeyboardInterrupt):
-    """The process received SIGTERM, as batch systems send it at the time limit."""
+    """Raised when the process receives SIGTERM, as batch systems send at the time limit."""
 
 
 @contextmanager
 def _end_on_signal(number: int) -> Iterator[None]:
-    """Raise ``_Terminated`` when this signal arrives, for the time of the context."""
+    """Raise ``_Terminated`` if a signal arrives during the ``with`` statement."""
 
     def end(*_: object) -> None:
         raise _Terminated
@@ -274,7 +274,7 @@ def _run_gate(arguments: argparse.Namespace) -> int:
 
 
 def _list_instances(paths_given: list[str], repetitions: int) -> "dict[str, str] | Instances":
-    """Return the paths of instances by name; one that is used again has a number in its name."""
+    """Return the paths of instances by name; repetitions get a number in their name."""
     from polarbear.running.solvers.instances import Instances
 
     paths: list[Path] = []
@@ -296,7 +296,7 @@ def _list_instances(paths_given: list[str], repetitions: int) -> "dict[str, str]
 
 
 def _get_path(name: str) -> str:
-    """Return the path of an instance that is used several times."""
+    """Return the path of an instance from its name, without the number of the repetition."""
     return name.rpartition(REPETITION_MARK)[0]
 
 

@@ -120,7 +120,7 @@ RULE_OPTIONS = (
 
 
 def _add_rule_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the rules of a race; those not given are as in the preset."""
+    """Add the options for the rules of a race; the preset supplies those not given."""
     add = parser.add_argument
     add(
         "--preset",
@@ -191,7 +191,7 @@ def _make_rules(arguments: argparse.Namespace) -> "polarbear.Rules":
 
 
 def _get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``fit``; the paper's preset counts rankings as evidence by default."""
+    """Return the options of ``fit``; preset "paper" has rankings as evidence by default."""
     from polarbear.racing.rules import PAPER_FIT
 
     given = getattr(arguments, "given_options", ())

@@ -1,4 +1,4 @@
-"""The command that shows a running race in a browser: serve."""
+"""The command ``serve``, which shows a running race in a browser."""
 
 import argparse
 from contextlib import suppress
@@ -16,7 +16,7 @@ _WILDCARD_HOSTS = ("0.0.0.0", "")  # noqa: S104 (they cause a warning to the use
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the command of this module to the parser."""
+    """Add the command ``serve`` to the parser."""
     parser = add_command(
         commands,
         "serve",
@@ -87,7 +87,7 @@ def _run_serve(arguments: argparse.Namespace) -> int:
 
 
 def _list_allowed_hosts(arguments: argparse.Namespace) -> list[str]:
-    """List the host names that browsers may use for this server."""
+    """List the host names under which browsers may address this server."""
     if arguments.host in LOOPBACK_HOSTS:
         return [*LOOPBACK_HOSTS, *arguments.allow]
     print_error(
@@ -101,7 +101,7 @@ def _list_allowed_hosts(arguments: argparse.Namespace) -> list[str]:
 
 
 def _open_socket(arguments: argparse.Namespace) -> "socket.socket":
-    """Open the socket to listen on."""
+    """Open the socket on which the server listens."""
     import socket
 
     from polarbear.live.connections import ListeningSocket

@@ -1,4 +1,4 @@
-"""The command that prints completion scripts for shells: completion."""
+"""The command ``completion``, which prints completion scripts for shells."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from polarbear.errors import require
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the command of this module to the parser."""
+    """Add the command ``completion`` to the parser."""
     parser = add_command(
         commands,
         "completion",

@@ -145,7 +145,7 @@ def _run_export(arguments: argparse.Namespace) -> int:
     refuse_race_file(arguments.store)
     with polarbear.open_store(arguments.store, read_only=True) as store:
         runs = store.runs()
-    (runs.to_csv if suffix == ".csv" else runs.to_parquet)(arguments.target)
+    polarbear.write(runs, arguments.target)
     plain = {
         "target": arguments.target,
         "runs": len(runs),
@@ -184,7 +184,9 @@ def _run_forget(arguments: argparse.Namespace) -> int:
             at=format_now(),
         )
         if not race.events:
-            raise polarbear.DataError(f"{arguments.store} has no such runs, or none that count")
+            raise polarbear.DataError(
+                f"{arguments.store} has no such runs, or all of them were withdrawn before"
+            )
         store.append(race.events, status=race.status)
     readmitted = [name for name in race.pareto if name not in before]
     plain = {"withdrawn": runs, "back": readmitted, "open": len(race.state.open)}

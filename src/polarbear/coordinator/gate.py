@@ -27,7 +27,7 @@ EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
 
 @dataclass(frozen=True)
 class AtTime:
-    """The comparison of the new version with the old one at one time.
+    """The comparison of the new version of a solver with the old one at one time.
 
     ``low`` and ``high`` bound the probability that the new version wins, given that the two differ.
     They form a confidence sequence: they hold at all numbers of instances at once.
@@ -43,7 +43,7 @@ class AtTime:
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether a new version is no worse than the old one: the result of :func:`gate`.
+    """The result of :func:`gate`: whether the new version of a solver is no worse than the old.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the answer: 0 for pass, 1 for fail, 2 for undecided.
+        """The exit code of the gate: 0 for pass, 1 for fail, 2 for undecided.
 
         >>> Gate("fail", (), 0, 0, 0.0, "wall", "resolved", 0.05, 0.95).exit_code
         1
@@ -85,7 +85,7 @@ class Gate:
 
     @property
     def guarantee(self) -> str:
-        """The meaning of the answer and its error probability, in one sentence."""
+        """One sentence on what the answer means, with its error probability."""
         if self.answer == "undecided":
             return f"The question is not settled ({self.ended}): more instances are needed."
         behind = f"behind by more than {self.epsilon:g} at"
@@ -97,7 +97,7 @@ class Gate:
         return f"{self.answer}: {self.guarantee}\n  {self._cost()}\n{self._table()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as numbers and text, for JSON.
+        """Return all fields of the result as a dictionary of numbers and text, for JSON.
 
         >>> Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).to_dict()["answer"]
         'pass'
@@ -107,7 +107,7 @@ class Gate:
         return {**values, "times": rows, "guarantee": self.guarantee}
 
     def markdown(self) -> str:
-        """Return a summary for a pull request.
+        """Return a summary of the result in Markdown, for the page of a pull request.
 
         >>> print(Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).markdown()[:32])
         ### No regression gate: **pass**
@@ -194,7 +194,7 @@ def gate(
 
 
 def get_answer(result: Result) -> Gate:
-    """Return the answer of a race of "new" against the baseline "old"."""
+    """Return the gate's answer from the race of solver "new" against the baseline "old"."""
     runs, rules = result.runs, result.race.rules
     grid = np.array(result.race.state.times)
     outcomes = count_outcomes(rank(runs, grid)) if {*runs.algorithms} >= {OLD, NEW} else None

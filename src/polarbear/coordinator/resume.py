@@ -33,7 +33,7 @@ def begin_or_resume(
     store: Store | None,
     accept_changes: bool,
 ) -> tuple[Race, Setup]:
-    """Return a new race or the race of a store, and the setup with the names that the race uses."""
+    """Begin a race, or resume that of the store; return it and the setup with the race's names."""
     if store is None or not store.n_events:
         identity = identify(setup)
         check_distinct_files(identity)
@@ -69,7 +69,7 @@ def begin_or_resume(
 
 
 def _require_solvers(race: Race, setup: Setup, where: str) -> None:
-    """Raise an error if solvers that are racing are missing from the call."""
+    """Raise an error if the call lacks solvers that are still racing in the store."""
     missing = [name for name in race.pareto if name not in setup.solvers]
     if not missing:
         return
@@ -77,16 +77,16 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
     close = [meant for name in missing if "did you mean" in (meant := suggest_name(name, names))]
     raise SolverError(
         f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
-        f"solvers{f'; {close[0]}' if close else '.'} Resume with all that race, also those that "
-        f"joined by result.add: race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, "
-        "...). To let one leave, resume with it and call result.remove(name)"
+        f"solvers{f'; {close[0]}' if close else '.'} Pass all solvers that are racing, also those "
+        f"added by result.add: race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, "
+        "...). To remove a solver, resume with it and call result.remove(name)"
     )
 
 
 def _compare_names(
     race: Race, setup: Setup, where: str, accept_changes: bool
 ) -> tuple[Setup, Identified | None]:
-    """Compare the content under each name with that in the race; raise an error if it differs.
+    """Raise an error if a name stands for other content in the call than in the race.
 
     Returns the setup with the names of the race, and the new parts of the identity to record.
     """
@@ -107,7 +107,8 @@ def _compare_names(
             f"{format_count(len(missing), 'instance')} of the race in {where} "
             f"{'is' if len(missing) == 1 else 'are'} not among the instances: "
             f"{format_list(missing)}. "
-            "Pass all that it had. To go on without one, withdraw its runs first: polarbear forget "
+            "Pass all instances of the race. To go on without one, withdraw its runs first: "
+            "polarbear forget "
             "STORE --instance NAME"
         )
     changes = []
@@ -127,50 +128,51 @@ def compare_identity(
     accept_changes: bool,
     changes: Sequence[str] = (),
 ) -> Identified | None:
-    """Return the new parts of an identity to record; raise an error for changes not accepted."""
+    """Return fingerprints that are new to the race; raise an error for changes not accepted."""
     changes = [*changes, *describe_differences(known, now)]
     if changes and not accept_changes:
         raise StoreError(
-            f"{where} was made with something else under the same names, or with the same "
-            f"under other names: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
-            "Runs of both would be taken for one. Pass what it was made with; give what changed a "
-            "new name; withdraw the runs of what changed (polarbear forget, result.withdraw); or "
-            "pass accept_changes=True to resume under the names of the store, and have the changes "
-            "recorded"
+            f"a name stands for other content in {where} than in this call, or the same content "
+            "has "
+            f"another name: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
+            "Their runs would be mixed up. Pass the original solvers and instances, give changed "
+            "ones "
+            "new names, withdraw their runs (polarbear forget, result.withdraw), or pass "
+            "accept_changes=True to resume and record the changes"
         )
     identity = select_new_parts(known, now)
     return None if identity is None else replace(identity, changes=tuple(changes))
 
 
 def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> None:
-    """Raise an error if the race in a store has other arguments than the call."""
+    """Raise an error if the race in the store was started with other arguments than the call's."""
     if not isinstance(first, Started):
         raise StoreError(
-            f"{where} is not the store of a race: its first event is not the start of one"
+            f"{where} is not the store of a race (its first event starts no race): name another"
         )
     arguments = {
         "times": (first.times, setup.times),
         "direction": (first.direction, setup.direction),
         "clock": (first.clock, setup.clock),
         "seed": (first.seed, seed),
-        "instances without end": (first.endless, setup.instances.names is None),
+        "endless instances": (first.endless, setup.instances.names is None),
     }
     for name, (stored, given) in arguments.items():
         if stored != given:
             raise StoreError(
-                f"{where} holds another race, with {name} {_abbreviate(stored)} and not "
-                f"{_abbreviate(given)}: pass the same, or another store"
+                f"the race in {where} has {name} = {_abbreviate(stored)}, but the call has "
+                f"{_abbreviate(given)}: pass the same {name}, or another store"
             )
 
 
 def _compare_models(first: object, fit: FitOptions, where: str) -> None:
-    """Raise an error if the race in a store was run with another model."""
+    """Raise an error if the race in the store was started with another model than the call's."""
     model = first.model if isinstance(first, Started) else None
     differences = model.describe_differences(Model.of(fit)) if model is not None else ""
     if differences:
         raise StoreError(
-            f"{where} holds a race by another model, with {differences}: pass the same fit, or "
-            "another store"
+            f"the race in {where} was started with another model: {differences}. Pass the same "
+            "fit=, or another store"
         )
 
 

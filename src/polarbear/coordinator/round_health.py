@@ -17,15 +17,19 @@ MIN_RUNS_WITHOUT_VALUE = 4
 class RoundHealth:
     """Records how the runs of a round ended, to detect rounds in which all of them failed.
 
+    ``trusted`` are algorithms that are known to work. With these, only a round in which one of
+    them fails too is a sign of a broken environment: other algorithms may be broken themselves.
+
     >>> health = RoundHealth()
     >>> for name in ("a", "b"):
     ...     _ = health.record_run(name, has_value=False, failed=True)
     >>> health.end_round({"a": "no such module", "b": "no such module"})
     Traceback (most recent call last):
-    polarbear.errors.SolverError: every run of this round failed before it found anything...
+    polarbear.errors.SolverError: every run of this round failed before it reported a value...
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trusted: Collection[str] | None = None) -> None:
+        self._trusted = None if trusted is None else frozenset(trusted)
         self._failed: set[str] = set()  # algorithms with a run in this round that failed
         self._any_success = False  # whether a run of this round had a value, or did not fail
         self._n_without_value: Counter[str] = Counter()  # runs, in all rounds
@@ -40,7 +44,7 @@ class RoundHealth:
         finished: bool = False,
         why: str = "",
     ) -> str:
-        """Record the end of a run; return a message if its lack of values is suspicious, else "".
+        """Record the end of a run; return a warning if its lack of values is suspicious, else "".
 
         It is suspicious if the algorithm has never reported a value, and the run finished by itself
         or several runs were cut.
@@ -58,29 +62,33 @@ class RoundHealth:
             self._n_without_value[algorithm] < MIN_RUNS_WITHOUT_VALUE and not finished
         ):
             return ""
-        return f"it found nothing: {why or NO_VALUE_ADVICE}"
+        return f"it reported no value: {why or NO_VALUE_ADVICE}"
 
     @property
     def all_failed(self) -> bool:
         """Whether this round has runs, and all of them failed before they reported a value."""
-        return bool(self._failed) and not self._any_success
+        return bool(self._failed) and not self._any_success and self._is_suspicious(self._failed)
+
+    def _is_suspicious(self, failed: Collection[str]) -> bool:
+        """Return whether failures of these algorithms suggest a fault outside of the solvers."""
+        return self._trusted is None or not self._trusted.isdisjoint(failed)
 
     def end_round(self, why: Mapping[str, str]) -> None:
-        """Start a new round; raise an error if all runs of two or more algorithms failed."""
+        """End a round; raise an error if it had several algorithms and all of its runs failed."""
         failed, any_success = self._failed, self._any_success
         self._failed, self._any_success = set(), False
-        if len(failed) > 1 and not any_success:
+        if len(failed) > 1 and not any_success and self._is_suspicious(failed):
             raise SolverError(
-                "every run of this round failed before it found anything, so there is nothing to "
+                "every run of this round failed before it reported a value, so there is nothing to "
                 f"compare ({_describe_reasons(failed, why)}); polarbear.check with the same "
                 "arguments runs each solver once for a moment. None of these runs is kept: the "
                 "same call makes them again. To go on without instances on which every solver "
-                "fails: polarbear forget STORE --instance NAME, and leave them out of the call"
+                "fails, use polarbear forget STORE --instance NAME and leave them out of the call"
             )
 
 
 class SilenceMonitor:
-    """Detects that no run has ended for long: a solver hangs, or there is no worker.
+    """Detects that no run has ended for a long time: a solver hangs, or there is no worker.
 
     >>> monitor = SilenceMonitor()
     >>> monitor.message([], now=0.0), monitor.message([("hill", "f1")], now=601.0)
@@ -93,7 +101,7 @@ class SilenceMonitor:
         self._threshold = max(QUIET_SECONDS, 3 * longest)
 
     def record_end(self, seconds: float) -> None:
-        """Record the end of a run that took this long."""
+        """Record that a run has ended, and its duration in seconds."""
         self._longest = max(self._longest, seconds)
         self._since, self._threshold = None, max(QUIET_SECONDS, 3 * self._longest)
 
@@ -116,7 +124,7 @@ class SilenceMonitor:
 
 
 def _describe_reasons(failed: set[str], why: Mapping[str, str]) -> str:
-    """Return why algorithms failed, once if the reason is the same for all."""
+    """Return the reasons why algorithms failed, in one phrase if all share one reason."""
     reasons = {name: why.get(name, "no reason known") for name in sorted(failed)}
     if len(set(reasons.values())) == 1:
         return f"{format_list(list(reasons))}: {next(iter(reasons.values()))}"

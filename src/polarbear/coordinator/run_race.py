@@ -39,9 +39,10 @@ from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import make_attribution
 from polarbear.racing.race import Race
+from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import FAILED, Spent
-from polarbear.racing.status import RaceStatus, render_status_card
+from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
 from polarbear.running.solvers.job import Clock
@@ -173,8 +174,8 @@ def run_race(
     return result
 
 
-class Result:
-    """The result of :func:`race`: decisions, runs and posterior. It can resume and add solvers.
+class Result(RaceTexts):
+    """The result of :func:`race`: decisions, runs and posterior, with methods to continue it.
 
     Use it in a ``with`` statement or call :meth:`close`, so that others can open the store.
     """
@@ -214,7 +215,7 @@ class Result:
 
     @property
     def resolved(self) -> bool:
-        """Whether the relation of every pair is known."""
+        """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
         return self.race.resolved
 
     @property
@@ -224,12 +225,12 @@ class Result:
 
     @property
     def outlook(self) -> Forecast | None:
-        """The forecast of further instances and runs until the race is resolved."""
+        """The forecast of further instances and runs until every pair of algorithms is decided."""
         return self.race.outlook
 
     @property
     def rounds(self) -> int:
-        """The number of decisions."""
+        """The number of rounds that were decided."""
         return self.race.rounds
 
     @property
@@ -244,7 +245,7 @@ class Result:
 
     @property
     def spent(self) -> Spent:
-        """The number of runs that the race asked for, and their time in total."""
+        """The number of runs that the race asked for, and their total time."""
         return self.race.spent
 
     @property
@@ -256,7 +257,7 @@ class Result:
         return self.race.posterior
 
     def verdict(self, algorithm: str) -> AlgorithmStatus:
-        """Return the status of an algorithm: member, equivalent, dominated, undecided, removed."""
+        """Return an algorithm's status: member, equivalent, dominated, undecided or removed."""
         return self.race.verdict(algorithm)
 
     def statuses(self) -> list[AlgorithmStatus]:
@@ -281,7 +282,7 @@ class Result:
 
     @property
     def runs(self) -> Runs:
-        """All runs in full length, including those of eliminated algorithms.
+        """All runs of the race in full length, including those of eliminated algorithms.
 
         Pass :attr:`times` to rate or rank them: the default would be the times of the runs, of
         which the race does not use the early ones.
@@ -304,8 +305,23 @@ class Result:
         under its name is refused, unless its runs were withdrawn (:meth:`withdraw`) or
         ``accept_changes``. ``max_runs``, ``max_time``: its own limits, as in :meth:`Race.add`.
         """
+        self._join(
+            {name: solver}, max_runs=max_runs, max_time=max_time, accept_changes=accept_changes
+        )
+        self.resume()
+        return self.verdict(name)
+
+    def _join(
+        self,
+        solvers: Mapping[str, Solver],
+        *,
+        max_runs: int | None = None,
+        max_time: float | None = None,
+        accept_changes: bool = False,
+    ) -> None:
+        """Add solvers to the race, each with the given limits on its runs and time."""
         extended = Setup.of(
-            {**self._setup.solvers, name: solver},
+            {**self._setup.solvers, **solvers},
             self._setup.instances,
             times=self._setup.times,
             direction=self._setup.direction,
@@ -313,17 +329,16 @@ class Result:
             limits=self._setup.limits,
         )
         extended = replace(extended, aliases=self._setup.aliases)
-        check_programs(extended, self._executor, [name])
+        check_programs(extended, self._executor, list(solvers))
         identity = compare_identity(
             self.race.state.identity, identify(extended), "this race", accept_changes
         )
-        if name not in self.race.state.racing:
-            self.race.add(name, max_runs=max_runs, max_time=max_time)
+        for name in solvers:
+            if name not in self.race.state.racing:
+                self.race.add(name, max_runs=max_runs, max_time=max_time)
         if identity is not None:
             self.race.record(identity)
         self._setup = extended
-        self.resume()
-        return self.verdict(name)
 
     def remove(self, name: str, why: str = "") -> None:
         """Remove a solver from the race; its runs stay in the store."""
@@ -333,7 +348,7 @@ class Result:
     def withdraw(
         self, algorithm: str | None = None, instance: str | None = None, *, why: str = ""
     ) -> int:
-        """Withdraw runs of an algorithm, on an instance, or both; see :meth:`Race.withdraw`.
+        """Withdraw the runs of an algorithm, on an instance, or both; see :meth:`Race.withdraw`.
 
         They stay in the store and do not count any more; :meth:`resume` replaces them. Returns the
         number of runs withdrawn.
@@ -343,12 +358,12 @@ class Result:
         return n_runs
 
     def extend(self, rules: Rules) -> None:
-        """Resume under other rules, with another certainty, tolerance or limit."""
+        """Resume the race under other rules: with another certainty, tolerance or limit."""
         self.race.extend(rules.resolve_deadline(time.time()))
         self.resume()
 
     def resume(self) -> None:
-        """Run the jobs that the race wants until it ends."""
+        """Run the jobs that the race requests until it ends."""
         jobs = self._ask()
         if not jobs:
             return
@@ -364,7 +379,7 @@ class Result:
                 self._cancel_unwanted(backend, pending, jobs)
 
     def close(self) -> None:
-        """Close the store, so that others can open it."""
+        """Close the store, so that other processes can open it for writing."""
         if self._store is not None:
             self._store.close()
 
@@ -379,16 +394,8 @@ class Result:
     ) -> None:
         self.close()
 
-    def __str__(self) -> str:
-        return str(self.status)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_status_card(str(self), self.statuses())
-
     def _ask(self) -> tuple[Job, ...]:
-        """Return the jobs that the race wants, after storing and reporting its decisions."""
+        """Return the jobs that the race requests, after storing and reporting its new decisions."""
         n_rounds, eliminated = self.race.rounds, set(self.eliminated)
         removed = self.race.removed
         jobs = self.race.ask(time.time())
@@ -412,7 +419,7 @@ class Result:
         return jobs
 
     def _report(self, *news: str) -> None:
-        """Call the progress function; without news at most once in ``PROGRESS_SECONDS``."""
+        """Call the progress function; without news at most once every ``PROGRESS_SECONDS``."""
         start = time.monotonic()
         ended = self.race.ended is not None
         if self._watch is not None and (news or ended or start >= self._next_call):
@@ -421,7 +428,7 @@ class Result:
             self._next_call = end + max(PROGRESS_SECONDS, 20 * (end - start))
 
     def _check_round(self) -> None:
-        """Undo the round that was decided if all of its runs failed."""
+        """Undo the last decision if all runs of the round that it decided failed."""
         try:
             self._health.end_round(self.failures)
         except SolverError:
@@ -430,7 +437,7 @@ class Result:
             raise
 
     def _save(self) -> None:
-        """Make the events so far durable, with the status that follows from them."""
+        """Write all new events to the store, with the status of the race that follows from them."""
         events = self.race.events
         if self._store is not None and events:
             changed = any(not isinstance(event, Report) for event in events)
@@ -440,7 +447,7 @@ class Result:
         self._n_valid = len(self.race.events)
 
     def _collect(self, backend: Backend, pending: dict[RunId, Job], n_lost: Counter[RunId]) -> None:
-        """Pass outcomes of the backend to the race; lost runs are wanted again."""
+        """Pass finished runs from the backend to the race, and request lost runs again."""
         workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
         for outcome in backend.outcomes(POLL_SECONDS):
             key = outcome.job.key
@@ -465,7 +472,7 @@ class Result:
         self._report(*filter(None, [overdue]))
 
     def _take(self, outcome: RunOutcome) -> None:
-        """Tell the race of a run, and warn of the first failure of each algorithm."""
+        """Add a finished run to the race, and warn of the first failure of each algorithm."""
         failed_before = {*self.race.state.reasons}
         self.race.tell(outcome.run, why=outcome.why, output=outcome.output)
         problem = self._health.record_run(
@@ -478,18 +485,19 @@ class Result:
         if problem:
             self.race.record(Failed.of(outcome.run, problem, outcome.output))
             if outcome.job.algorithm not in failed_before:
-                name, instance = (
-                    escape_text(outcome.job.algorithm),
-                    escape_text(outcome.job.instance),
-                )
-                warn(f"{name} on {instance}: {escape_text(problem)}")
+                self._warn_of_failure(outcome.job, problem)
         for name in self.race.state.reasons.keys() - failed_before:
             self._report(f"{name} failed on {outcome.job.instance}: {problem or outcome.why}")
+
+    def _warn_of_failure(self, job: Job, problem: str) -> None:
+        """Warn that the first run of an algorithm failed."""
+        name, instance = escape_text(job.algorithm), escape_text(job.instance)
+        warn(f"{name} on {instance}: {escape_text(problem)}")
 
     def _cancel_unwanted(
         self, backend: Backend, pending: dict[RunId, Job], jobs: tuple[Job, ...]
     ) -> None:
-        """Cancel queued jobs of algorithms with jobs that the race does not want any more."""
+        """Cancel queued jobs of algorithms from which the race no longer wants all runs."""
         wanted = {job.key for job in jobs}
         algorithms = {key.algorithm for key in pending if key not in wanted}
         if algorithms:
@@ -503,7 +511,7 @@ def format_now() -> str:
 
 
 def _make_watch(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
-    """Return the function to call with each status: given, one that prints news, or None."""
+    """Return the progress function: the given one, one that prints news, or None for silence."""
     stream = sys.stderr if to is None else to
     if callable(progress):
         return progress

@@ -24,18 +24,18 @@ MAX_EXACT_INTEGER = 1 << 53
 
 
 class Labels(NamedTuple):
-    """A column of names, encoded: ``names[codes[i]]`` is the name in row i."""
+    """A column of names as whole-number codes: ``names[codes[i]]`` is the name in row i."""
 
     codes: Codes
     names: Sequence[str]
 
     def to_list(self) -> list[str]:
-        """Return the name of each row."""
+        """Return the names of all rows as a list."""
         return np.array(self.names, dtype=object)[self.codes].tolist()
 
 
 class Columns(Protocol):
-    """A table that is read one column at a time."""
+    """The interface of a table that is read one column at a time."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -44,11 +44,11 @@ class Columns(Protocol):
 
     @property
     def describe_row(self) -> Callable[[int], str]:
-        """A function from a row's index to its name in messages, such as "row 3"."""
+        """A function that names a row in messages, given its index, such as "row 3"."""
         ...
 
     def read_labels(self, name: str) -> Labels:
-        """Read a column of names; an empty cell raises ``DataError`` with its row."""
+        """Read a column of names; raise ``DataError`` with the row of an empty cell."""
         ...
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Columns(Protocol):
         ...
 
     def format_cell(self, name: str, row: int) -> str:
-        """Format a cell for messages."""
+        """Return the content of a cell as text for messages."""
         ...
 
 
@@ -184,7 +184,7 @@ class FrameColumns:
 
 
 def map_column_names(names: Iterable[Any]) -> dict[str, Any]:
-    """Map the text of each column's name to the name itself, which may be a number in pandas.
+    """Map the text of each column name to the original name, which may be a number in pandas.
 
     >>> map_column_names(["algorithm", 10])
     {'algorithm': 'algorithm', '10': 10}
@@ -230,7 +230,7 @@ MISSING_TEXTS = frozenset(["", "nan", "na", "n/a", "<na>", "null", "none"])
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell is empty or holds a text that means so.
+    """Return whether a cell is empty, or holds a text for "missing" such as "NA".
 
     >>> is_missing(""), is_missing("NA"), is_missing(None), is_missing("x"), is_missing(0)
     (True, True, True, False, False)
@@ -298,7 +298,7 @@ def empty_cell_error(column: str, where: str, n_cells: int = 1) -> DataError:
 
 
 def format_other_cells(n_cells: int) -> str:
-    """Say how many cells of a column have the same problem as the one that is named.
+    """Return a note on how many further cells have the same problem; "" if there are none.
 
     >>> format_other_cells(1), format_other_cells(38)
     ('', ' (and 37 more cells of it)')

@@ -33,9 +33,13 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     array([ 1.,  2.,  3.,  4.,  5.,  7., 10.])
     """
     if not start > 0:
-        raise DataError(f"a logarithmic grid must start above 0, not at {start:g}")
+        raise DataError(
+            f"start={start:g}: a logarithmic grid must start above 0; pass a later start"
+        )
     if not stop >= start:
-        raise DataError(f"a grid from {start:g} must not end before it, at {stop:g}")
+        raise DataError(
+            f"the grid would end at {stop:g}, before its start at {start:g}: choose a later end"
+        )
     times = np.geomspace(start, stop, n)
     return check_times(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
 
@@ -43,7 +47,7 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
 def from_runs(
     runs: Runs, n: int | None = None, *, start: float | None = None, stop: float | None = None
 ) -> NDArray[np.float64]:
-    """Choose a grid of times that suits the runs.
+    """Choose times at which to compare these runs.
 
     If the runs were recorded at few distinct times (at most 200), these are the grid; give ``n``
     to space times evenly instead. The grid starts when half of the runs have a first value. It
@@ -93,7 +97,7 @@ def from_runs(
 def _choose_range(
     runs: Runs, first_half: float, start: float | None, stop: float | None
 ) -> tuple[float, float]:
-    """Return the first and the last time: the given ones, else where half of the runs are known."""
+    """Return the first and last time: those given, or where half of the runs have values."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
         raise DataError(f"start={start:g}: expected a time from 0 to {last:g}, where runs end")
@@ -108,7 +112,7 @@ def _choose_range(
 
 
 def _find_half_known(runs: Runs) -> float:
-    """Return the last time at which at least half of the runs are known.
+    """Return the last time at which the best value of at least half of the runs is known.
 
     A run that was not cut is known at all times, because it keeps its value after its end.
     """
@@ -128,7 +132,7 @@ def _find_few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None
 
 
 def check_times(times: ArrayLike) -> NDArray[np.float64]:
-    """Return the times as a grid, or raise ``DataError`` if they do not increase strictly.
+    """Return the times as an array; raise ``DataError`` unless they increase strictly.
 
     A grid has at least one time, and its times are finite and not negative.
 

@@ -30,7 +30,7 @@ from polarbear.errors import DataError, warn
 
 @dataclass(frozen=True)
 class ColumnNaming:
-    """The name of the column of each role; ``None`` where common names are tried.
+    """The column name of each role, such as time; ``None`` to try common names.
 
     ``missing`` is what to do with rows that lack a time or a value: "error" or "drop".
     """
@@ -45,7 +45,7 @@ class ColumnNaming:
     missing: str = "error"
 
     def list_instance_columns(self) -> list[str]:
-        """List the columns that together name an instance."""
+        """List the columns that together form the name of an instance."""
         is_list = isinstance(self.instance, list | tuple)
         names = list(self.instance) if is_list else [cast(str, self.instance)]
         if not names:
@@ -53,7 +53,7 @@ class ColumnNaming:
         return names
 
     def list_identity_columns(self) -> list[tuple[str, str]]:
-        """List the columns that identify the run of a row, as pairs (role, name)."""
+        """List the columns that identify the run of a row, as pairs (role, column name)."""
         roles = [("algorithm", self.algorithm)]
         roles += [("instance", name) for name in self.list_instance_columns()]
         return roles + ([("repetition", self.repetition)] if self.repetition else [])
@@ -66,7 +66,7 @@ MISSING_RULES = ("error", "drop")
 def check_frame_complete(
     frame: object, function: str, direction: str | None, options: Mapping[str, Any]
 ) -> None:
-    """Raise ``DataError`` with all that a data frame lacks: columns and the direction.
+    """Raise ``DataError`` that lists all that a data frame lacks: columns and the direction.
 
     ``options`` are those of :meth:`Runs.from_frame`. The message ends with a call of ``function``
     that supplies what is missing.
@@ -85,7 +85,7 @@ def check_frame_complete(
 
 
 class RunArrays(NamedTuple):
-    """The array fields of ``Runs``, sorted as ``Runs`` sorts them."""
+    """The arrays of a ``Runs`` object, sorted in its order."""
 
     algorithms: tuple[str, ...]
     instances: tuple[str, ...]
@@ -107,7 +107,7 @@ def read_long_table(
     *,
     surely_runs: bool,
 ) -> RunArrays:
-    """Read a long table; ``sign`` turns values into costs, ``statuses`` are the valid statuses.
+    """Read a long table into run arrays; ``sign`` turns values into costs to be minimised.
 
     With ``surely_runs``, rows of one identity are certainly one run.
     """
@@ -142,7 +142,7 @@ def read_long_table(
 
 
 class _RunIdentities(NamedTuple):
-    """The run of each row (rows,), and the identity of each run (R,)."""
+    """The run number of each row, and the algorithm, instance and repetition of each run."""
 
     row: NDArray[np.int32]
     algorithms: tuple[str, ...]
@@ -182,7 +182,7 @@ def _require_columns(columns: Columns, *roles: tuple[str, str]) -> None:
 
 
 def _join_columns(columns: Columns, parts: Sequence[str]) -> Labels:
-    """Read one column of names, or join several, as in 'function=3, dimension=10'."""
+    """Read names from one column, or join several, as in 'function=3, dimension=10'."""
     codes, names = columns.read_labels(parts[0])
     if len(parts) == 1:
         return Labels(codes, names)
@@ -197,7 +197,7 @@ def _join_columns(columns: Columns, parts: Sequence[str]) -> Labels:
 def number_pairs(
     major: Ints, minor: Ints, n_minor: int
 ) -> tuple[NDArray[np.int32], tuple[Ints, Ints]]:
-    """Number the distinct pairs (major, minor) in sorted order, and return these pairs.
+    """Number the distinct pairs (major, minor) in sorted order; return numbers and sorted pairs.
 
     >>> number, (major, minor) = number_pairs(np.array([7, 2, 7]), np.array([0, 1, 0]), 2)
     >>> number.tolist(), major.tolist(), minor.tolist()
@@ -215,7 +215,7 @@ def number_pairs(
 
 
 def find_repetition_column(columns: Columns, naming: ColumnNaming) -> str | None:
-    """Return the column that numbers the repetitions, given or by its usual name."""
+    """Return the name of the column that numbers repetitions, given or by a usual name."""
     return naming.repetition or next(
         (name for name in REPETITION_COLUMNS if name in columns.names), None
     )
@@ -251,7 +251,8 @@ def _is_int64(name: str) -> bool:
 def _refuse_cells(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> None:
     if bad.any():
         row = columns.describe_row(int(np.argmax(bad)))
-        raise DataError(f"column {name!r}, {row}: {why}{format_other_cells(int(bad.sum()))}")
+        others = format_other_cells(int(bad.sum()))
+        raise DataError(f"column {name!r}, {row}: {why}{others}")
 
 
 def _select_complete_rows(
@@ -263,7 +264,7 @@ def _select_complete_rows(
     failed: NDArray[np.bool_],
     sign: float,
 ) -> NDArray[np.bool_]:
-    """Return which rows (rows,) have a time and a value; rows of failed runs need no value.
+    """Return a mask of the rows with a time and a value; failed runs need no value.
 
     Other incomplete rows raise ``DataError``, or are left out with ``missing="drop"``. A run
     keeps at least one row, so that a run without any value stays: its ``time`` and ``value`` are
@@ -306,7 +307,7 @@ def _refuse_missing_numbers(
 def _reduce_to_runs(
     rows: NDArray[Any], runs: _RunIdentities, columns: Columns, name: str
 ) -> NDArray[Any]:
-    """Reduce a column that must be equal in all rows of a run to one value per run (R,)."""
+    """Return one value per run from a column that must be equal in all rows of a run."""
     values = np.empty(len(runs.algorithm), dtype=rows.dtype)
     values[runs.row] = rows
     _refuse_cells(
@@ -318,7 +319,7 @@ def _reduce_to_runs(
 def _read_until(
     columns: Columns, naming: ColumnNaming, runs: _RunIdentities, time: Floats
 ) -> Floats | None:
-    """Return the ends of observation (R,) that the table or the caller gives; else ``None``."""
+    """Return the end of observation of each run, if the table or the caller gives it, else None."""
     until = naming.until
     if (isinstance(until, str) and until in UNTIL_RULES) or (
         until is None and "until" not in columns.names
@@ -336,7 +337,7 @@ def _read_until(
         stated = np.full(len(runs.algorithm), float(until))
     else:
         raise DataError(
-            f"until={until!r}: expected a column's name, a finite time, 'last' or 'instance'"
+            f"until={until!r}: expected the name of a column, a finite time, 'last' or 'instance'"
         )
     late = time > stated[runs.row]
     if late.any():
@@ -360,15 +361,17 @@ def _read_statuses(
     rows = known[codes]
     if np.any(rows < 0):
         row = int(np.argmax(rows < 0))
-        problem = f"{names[codes[row]]!r} is not one of {', '.join(statuses)}"
-        raise DataError(f"column {column!r}, {columns.describe_row(row)}: {problem}")
+        raise DataError(
+            f"column {column!r}, {columns.describe_row(row)}: {names[codes[row]]!r} is not one of "
+            f"{', '.join(statuses)}"
+        )
     return _reduce_to_runs(rows, runs, columns, column)
 
 
 def _deduce_until(
     runs: _RunIdentities, flat: FlatTrajectories, rule: object, cut: NDArray[np.bool_]
 ) -> Floats:
-    """Deduce the end of observation of each run (R,) from the rows alone.
+    """Deduce the end of observation of each run from its rows, because it is not given.
 
     A table of all observations ends where observation ended. A table of improvements only does
     not say so: a run that found its best early was observed as long as the others. A table whose
@@ -400,7 +403,7 @@ def _deduce_until(
 def _warn_if_wrong_direction(
     runs: _RunIdentities, flat: FlatTrajectories, time: Floats, cost: Floats, direction: str
 ) -> None:
-    """Warn if no row improves on the first of its run, but most would in the other direction."""
+    """Warn if no row improves on its run's first, but most would in the other direction."""
     n, rows = len(runs.algorithm), len(time)
     if rows < 3 * n or len(flat.time) > n:
         return

@@ -1,4 +1,4 @@
-"""Messages about the columns that a table lacks, with guesses of what they are called.
+"""Messages about columns that a table lacks, with guesses of their names.
 
 A *role* is what a column is for: algorithm, instance, repetition, time or value.
 """
@@ -48,7 +48,7 @@ TIME_COLUMN = re.compile(
 
 
 def describe_missing_columns(columns: Columns, roles: Iterable[tuple[str, str]]) -> str:
-    """Say which of the columns (role, name) a table lacks and how to name them; "" if none.
+    """Return which columns (role, name) a table lacks and how to name them; "" if none.
 
     >>> from polarbear.data.columns import to_columns
     >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
@@ -75,7 +75,7 @@ def describe_missing_columns(columns: Columns, roles: Iterable[tuple[str, str]])
 
 
 def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Suggest arguments that name the columns a table lacks; "..." where there is no guess.
+    """Suggest arguments that name the missing columns; "..." where there is no guess.
 
     >>> from polarbear.data.columns import to_columns
     >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
@@ -96,7 +96,7 @@ def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[
 def describe_gaps(
     direction: str | None, missing: str, n_incomplete: int
 ) -> tuple[list[str], dict[str, str]]:
-    """Return what a table lacks besides columns, as text, and the arguments that supply it.
+    """Return messages on a missing direction or missing cells, and arguments that solve these.
 
     >>> describe_gaps(None, "error", 2)[1]
     {'direction': 'minimize', 'missing': 'drop'}
@@ -113,7 +113,7 @@ def describe_gaps(
 
 
 def count_incomplete(columns: Columns, roles: Sequence[tuple[str, str]]) -> int:
-    """Count the rows without a time or a value, in the columns that are named or guessed.
+    """Count the rows without a time or a value, in the given or guessed columns.
 
     Runs of a table with a column of statuses may lack values, so its rows are not counted.
     """
@@ -131,7 +131,7 @@ def count_incomplete(columns: Columns, roles: Sequence[tuple[str, str]]) -> int:
 def format_call(
     function: str, data: str, given: Mapping[str, Any], suggested: Mapping[str, Any]
 ) -> str:
-    """Format the call with all suggested arguments, on lines of its own; "" if one is suggested.
+    """Return a corrected call as text, if several arguments must be added to it; else "".
 
     >>> print(format_call("pb.read", "'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
     <BLANKLINE>
@@ -146,7 +146,7 @@ def format_call(
 
 
 def guess_repetition_column(names: Iterable[str]) -> str | None:
-    """Guess by its name which column numbers the repetitions; ``None`` if none has such a name.
+    """Guess by name which column numbers the repetitions; ``None`` if no name suggests it.
 
     >>> guess_repetition_column(["Solver", "Seed"])
     'Seed'
@@ -157,7 +157,7 @@ def guess_repetition_column(names: Iterable[str]) -> str | None:
 
 
 def guess_columns(roles: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
-    """Guess which of the names has each role: a common name, a similar one, or one of its words.
+    """Guess the column of each role by a common name, a similar name, or a word in the name.
 
     >>> guess_columns([("time", "time"), ("value", "value")], ["fe", "best_cost"])
     {'time': 'fe', 'value': 'best_cost'}
@@ -182,7 +182,7 @@ def guess_columns(roles: Sequence[tuple[str, str]], names: Sequence[str]) -> dic
 
 
 def _describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
-    """Say how to reshape a table with a column per algorithm or per time; "" if it is none."""
+    """Return how to reshape a table with one column per algorithm or time; "" if it is long."""
     if "value" not in missing:
         return ""
     names = [str(name) for name in columns.names]

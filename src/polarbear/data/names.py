@@ -37,7 +37,7 @@ def to_name(value: object) -> str:
 
 
 def natural_sort_key(name: str) -> tuple[object, ...]:
-    """Return a sort key that compares digits as numbers and differs for different names.
+    """Return a sort key that compares digits as numbers, and is unique for each name.
 
     >>> sorted(["f10", "f9", "f09"], key=natural_sort_key)
     ['f09', 'f9', 'f10']
@@ -53,7 +53,7 @@ def natural_sort_key(name: str) -> tuple[object, ...]:
 def renumber_names(
     codes: NDArray[np.integer], names: Sequence[str]
 ) -> tuple[Codes, tuple[str, ...]]:
-    """Sort the names that occur and renumber the codes, so that equal data have equal codes.
+    """Sort the names in use and renumber their codes, so that equal data have equal codes.
 
     >>> codes, names = renumber_names(np.array([0, 1, 2, 0]), ["b", "a10", "a9"])
     >>> codes.tolist(), names
@@ -70,18 +70,18 @@ def renumber_names(
 
 
 def check_name(name: str) -> str:
-    """Return the name, or raise ``DataError`` if it is not valid Unicode (a lone surrogate)."""
+    """Return the name; raise ``DataError`` if it is not valid Unicode."""
     try:
         name.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"name {name!r}: character {error.start} is not valid Unicode; rename it"
+            f"character {error.start} of the name {name!r} is not valid Unicode; change the name"
         ) from None
     return name
 
 
 def find_indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.intp]:
-    """Return the indices of ``wanted`` in ``names``; an unknown name raises ``DataError``.
+    """Return the indices of ``wanted`` names in ``names``; raise ``DataError`` for others.
 
     >>> find_indices(["CSA"], ["CSA", "XNES"], "algorithm").tolist()
     [0]
@@ -101,7 +101,7 @@ def find_indices(wanted: object, names: Sequence[str], what: str) -> NDArray[np.
 
 
 def suggest_name(name: str, names: Sequence[str]) -> str:
-    """Suggest the known name most similar to ``name``, or list the known names.
+    """Return a suggestion for an unknown name: the most similar known one, or a list of all.
 
     >>> suggest_name("csa", ["CSA", "XNES"])
     "did you mean 'CSA'?"
@@ -112,10 +112,12 @@ def suggest_name(name: str, names: Sequence[str]) -> str:
 
 
 def check_names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    """Convert a list to names, and raise ``DataError`` if one of them is empty or invalid."""
+    """Convert a list to names; raise ``DataError`` if one of them is empty or invalid."""
     if isinstance(names, str):
         raise DataError(f"{what}={names!r}: expected a list of names")
     checked = tuple(check_name(to_name(name)) for name in names)
     if "" in checked:
-        raise DataError(f"{what}: name {checked.index('')} is missing")
+        raise DataError(
+            f"{what}: the name at position {checked.index('')} is empty; give it a name"
+        )
     return checked

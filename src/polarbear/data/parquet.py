@@ -37,7 +37,7 @@ class ParquetColumns:
         self._constant: dict[str, str] = {}
 
     def amend_columns(self, renamed: Mapping[str, str], constant: Mapping[str, str]) -> None:
-        """Rename columns, and add columns that have the same name in all rows."""
+        """Rename columns, and add columns that hold one constant name in all rows."""
         self._original = {new: old for old, new in renamed.items()}
         self._constant = dict(constant)
         self.names = [*(renamed.get(name, name) for name in self._schema.names), *constant]
@@ -57,7 +57,10 @@ class ParquetColumns:
                 new = np.array([code_of.setdefault(n, len(code_of)) for n in names], dtype=np.int32)
                 index = chunk.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
                 if len(index) and not 0 <= index.min() <= index.max() < len(new):
-                    raise DataError(f"column {name!r} refers to names that are not in the file")
+                    raise DataError(
+                        f"column {name!r} refers to names that the file does not hold: write it "
+                        "again"
+                    )
                 codes.append(new[index])
         labels = Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(code_of))
         return check_labels(labels, name, self.describe_row)
@@ -85,12 +88,16 @@ class ParquetColumns:
         nested = self._arrow.types.is_nested
         name = self._original.get(name, name)
         if self._schema.names.count(name) > 1 or nested(self._schema.field(name).type):
-            raise DataError(f"column {name!r} is not a single column of plain values")
+            raise DataError(
+                f"column {name!r} is not a single column of numbers or texts: flatten or rename it"
+            )
         wanted = [name] if as_dictionary else None
         file = self._parquet.ParquetFile(self._source, read_dictionary=wanted)
         column = file.read(columns=[name]).column(name)
         if len(column) != self._rows:
-            raise DataError(f"column {name!r} has {len(column)} of {self._rows} rows")
+            raise DataError(
+                f"the file is damaged: column {name!r} has {len(column)} of {self._rows} rows"
+            )
         return column
 
     @contextmanager
@@ -99,7 +106,7 @@ class ParquetColumns:
         try:
             yield
         except FileNotFoundError:
-            raise DataError(f"{self._source}: no such file") from None
+            raise DataError(f"{self._source}: there is no such file") from None
         except (
             self._arrow.ArrowException,
             KeyError,
@@ -108,7 +115,7 @@ class ParquetColumns:
             OverflowError,
             UnicodeError,
         ) as error:
-            raise DataError(f"damaged Parquet file: {error}") from None
+            raise DataError(f"damaged Parquet file, which cannot be read: {error}") from None
 
 
 def write_parquet(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> None:
@@ -126,7 +133,7 @@ def write_parquet(target: Any, columns: Mapping[str, Any], about: Mapping[str, s
 
 
 def _parse_metadata(stamp: bytes | None) -> dict[str, Any]:
-    """Parse the metadata that ``write_parquet`` stores; ``{}`` if the file has none of it."""
+    """Parse the metadata that ``write_parquet`` stores; ``{}`` if the file has none."""
     try:
         metadata = json.loads(stamp or b"{}")
     except (ValueError, RecursionError):  # another program may have written anything here
@@ -136,7 +143,8 @@ def _parse_metadata(stamp: bytes | None) -> dict[str, Any]:
     version = metadata.get("version", _FORMAT_VERSION)
     if version != _FORMAT_VERSION:
         raise DataError(
-            f"the file has version {version} of this format, this package reads {_FORMAT_VERSION}: "
+            f"the file has version {version} of its format, but this package reads version "
+            f"{_FORMAT_VERSION}: "
             "install a newer PolarBear"
         )
     return metadata

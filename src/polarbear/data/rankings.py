@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import floor
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import format_count, format_list, format_range
+from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import grid
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.long_table import number_pairs
@@ -25,6 +25,7 @@ from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_tra
 from polarbear.errors import DataError
 
 Positions = NDArray[np.signedinteger]
+Ties = Literal["unordered", "averaged"]
 
 UNKNOWN = -1
 """The position of a run that is not known at a time."""
@@ -41,7 +42,7 @@ _CHUNK_CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings(FrozenRecord):
-    """The positions of runs within their comparisons, at each time of a grid.
+    """The positions of runs within comparisons of the same instance, at each time of a grid.
 
     Made by :func:`rank`. Entries are runs, those of one comparison next to each other.
 
@@ -64,6 +65,8 @@ class Rankings(FrozenRecord):
         Shape (comparisons,): the weight of each comparison. By default 1 per instance in total.
     clock
         The unit of the times.
+    ties
+        What a tie says to the likelihood, as in :func:`rank`.
 
     Examples
     --------
@@ -84,9 +87,10 @@ class Rankings(FrozenRecord):
     instance: Codes
     weight: Floats
     clock: str = "time"
+    ties: Ties = "unordered"
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
-        """Return the rankings of an instance at a time, one per comparison, best first.
+        """Return an instance's rankings at a time, best first: one for each of its comparisons.
 
         Algorithms in one tuple are tied; algorithms that are not known then are left out.
 
@@ -109,7 +113,7 @@ class Rankings(FrozenRecord):
         return rankings
 
     def win_rate(self, a: str, b: str) -> Floats:
-        """Return the weighted share of instances on which ``a`` beat ``b``, at each time (times,).
+        """Return at each time the weighted share of instances on which ``a`` beat ``b``.
 
         Ties count half. ``nan`` at times at which no instance has both.
 
@@ -142,7 +146,7 @@ class Rankings(FrozenRecord):
             return wins / weights
 
     def take(self, instances: ArrayLike) -> "Rankings":
-        """Return the rankings of some instances, by index; a repeated one is a new instance.
+        """Return the rankings of instances given by index; a repeated index makes a new instance.
 
         >>> runs = Runs.from_frame(
         ...     {"algorithm": ["a", "b"] * 2, "instance": ["x", "x", "y", "y"], "time": [1] * 4,
@@ -174,7 +178,7 @@ class Rankings(FrozenRecord):
         )
 
     def among(self, algorithms: Collection[str]) -> "Rankings":
-        """Return the rankings of some algorithms, as if the others had not taken part.
+        """Return the rankings among selected algorithms, without the runs of all others.
 
         >>> runs = Runs.from_frame(
         ...     {"algorithm": ["a", "b", "c"], "instance": [1] * 3, "time": [1] * 3,
@@ -251,6 +255,18 @@ class Rankings(FrozenRecord):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        rows: list[list[str]] = []
+        for code, name in enumerate(self.algorithms):
+            position = self.position[:, self.algorithm == code]
+            known = position != UNKNOWN
+            n_known, n_first = np.count_nonzero(known), np.count_nonzero(position == 0)
+            share = f"{floor(100 * known.mean()) if known.size else 0} %"
+            first = f"{100 * n_first / n_known:.0f} %" if n_known else ""
+            rows.append([name, f"{position.shape[1]:,}", share, first])
+        head = ["algorithm", "comparisons", "positions known", "in first place"]
+        return render_card(str(self), head, rows)
+
     def _find_time(self, time: float) -> int:
         row = int(np.argmin(np.abs(self.times - time)))
         if not np.isclose(self.times[row], time, rtol=1e-6, atol=0.0):
@@ -262,7 +278,7 @@ class Rankings(FrozenRecord):
 
 
 def _concatenate_ranges(start: Ints, length: Ints) -> Ints:
-    """Concatenate the ranges start[i] .. start[i] + length[i]."""
+    """Return the integers of the ranges start[i] .. start[i] + length[i], one after another."""
     before = np.cumsum(length) - length
     return np.arange(length.sum()) + np.repeat(start - before, length)
 
@@ -274,9 +290,10 @@ def rank(
     abs_tol: float = 0.0,
     rel_tol: float = 0.0,
     weights: Mapping[str, float] | None = None,
+    ties: Ties = "unordered",
     unit: Literal["instance", "run"] = "instance",
 ) -> Rankings:
-    """Rank the runs of each instance at each time.
+    """Rank the runs of each instance at each time of a grid.
 
     Parameters
     ----------
@@ -290,6 +307,10 @@ def rank(
         ``max(abs_tol, rel_tol * the larger magnitude)``. By default only equal values tie.
     weights
         The weight of each instance, by name; 1 where not named.
+    ties
+        What a tie says about the order of the tied algorithms. "unordered": nothing, as any order
+        is possible. "averaged", as in the paper: the mean log-likelihood of all orders, which
+        draws tied algorithms together and makes the posterior too cautious about them.
     unit
         The independent unit of evidence. "instance": the repetitions of an instance share its
         weight, and conclusions are about instances like these. "run": every repetition counts in
@@ -313,6 +334,7 @@ def rank(
     [[[('a',), ('b',)]], [[('b',), ('a',)]], [[('a',), ('b',)]]]
     """
     check_tolerances(abs_tol, rel_tol)
+    check_ties(ties)
     if unit not in ("instance", "run"):
         raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
     check_runs(runs, "rank")
@@ -344,6 +366,7 @@ def rank(
         instance,
         weight,
         runs.clock,
+        ties,
     )
 
 
@@ -356,8 +379,14 @@ def check_tolerances(abs_tol: float, rel_tol: float) -> None:
         )
 
 
+def check_ties(ties: str) -> None:
+    """Raise ``DataError`` unless ``ties`` is the name of a treatment of ties."""
+    if ties not in get_args(Ties):
+        raise DataError(f"ties={ties!r}: expected 'unordered' or 'averaged'")
+
+
 class _Comparisons(NamedTuple):
-    """The runs of C comparisons as flat arrays, those of a comparison next to each other."""
+    """Comparisons of one run per algorithm as flat arrays, one comparison after another."""
 
     run: Ints  # (entries,): the run that each entry is
     offset: NDArray[np.int64]  # (C + 1,): comparison c owns entries offset[c]:offset[c + 1]
@@ -366,7 +395,7 @@ class _Comparisons(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """The P pairs (instance, algorithm) that have runs; runs are sorted by pair."""
+    """All pairs (instance, algorithm) that have runs; runs are sorted by pair."""
 
     of_run: Ints  # (R,): the pair of each run
     first_run: Ints  # (P,)
@@ -411,7 +440,7 @@ def _form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
 
 
 def _find_pairs(runs: Runs) -> _Pairs:
-    """Find the runs of each algorithm on each instance, which are next to each other."""
+    """Return the pairs (instance, algorithm) that have runs, with first run and number of runs."""
     is_first = np.ones(len(runs), dtype=bool)
     is_first[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
     first_run = np.flatnonzero(is_first)
@@ -420,7 +449,7 @@ def _find_pairs(runs: Runs) -> _Pairs:
 
 
 def _assign_slots(runs: Runs, pairs: _Pairs) -> tuple[Ints, Ints]:
-    """Return the slot of each run (R,), and the number of slots of each instance.
+    """Return which comparison of its instance each run belongs to, and their number per instance.
 
     The slot is the run's repetition number, as counted within the instance. Where hardly any two
     algorithms share a number, as with seeds, it is the place of the run among those of its pair.
@@ -436,7 +465,7 @@ def _assign_slots(runs: Runs, pairs: _Pairs) -> tuple[Ints, Ints]:
 
 
 def _number_repetitions(runs: Runs) -> tuple[Ints, Ints]:
-    """Number the distinct repetitions within each instance; return (R,) and their counts."""
+    """Number the distinct repetitions of each instance; return the numbers and their counts."""
     order = np.lexsort((runs.repetition, runs.instance))
     instance, repetition = runs.instance[order], runs.repetition[order]
     is_new = np.ones(len(runs), dtype=bool)
@@ -467,7 +496,7 @@ def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats
 def _rank_entries(
     runs: Runs, comparisons: _Comparisons, times: Floats, abs_tol: float, rel_tol: float
 ) -> Positions:
-    """Rank the entries of all comparisons at all times (times, entries)."""
+    """Return the position of each run in its comparison, at all times (times, runs)."""
     entry_run, offset = comparisons.run, comparisons.offset
     sizes = np.diff(offset)
     largest = int(sizes.max(initial=0))
@@ -487,7 +516,7 @@ def _rank_entries(
 
 
 def _split_comparisons(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Split comparisons into ranges of at most ``entries`` entries, or one comparison each."""
+    """Yield ranges of comparisons with at most ``entries`` runs each, or of one comparison."""
     first, n = 0, len(offset) - 1
     while first < n:
         last = int(np.searchsorted(offset, offset[first] + entries, side="right")) - 1
@@ -497,7 +526,7 @@ def _split_comparisons(offset: NDArray[np.int64], entries: int) -> Iterator[tupl
 
 
 def compute_positions(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> Positions:
-    """Count along the last axis how many costs are smaller; ties are equal, nan gives -1.
+    """Return positions along the last axis, 0 for the smallest cost; equal if tied, -1 for nan.
 
     >>> compute_positions(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
     array([ 1,  0, -1,  1,  3], dtype=int8)

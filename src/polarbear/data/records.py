@@ -14,7 +14,7 @@ from polarbear.data.run import STATUSES, Run, are_valid_trajectories
 
 
 class RunColumns(NamedTuple):
-    """R runs and their rows as arrays, both in any order."""
+    """Runs as arrays with one element per run, and their times and values in further arrays."""
 
     algorithm: Labels  # (R,)
     instance: Labels  # (R,)
@@ -27,7 +27,7 @@ class RunColumns(NamedTuple):
 
 
 def to_run_columns(records: Sequence[Run]) -> RunColumns:
-    """Convert records to arrays; raise ``ValueError`` or ``TypeError`` if one is invalid.
+    """Convert run records to arrays; ``ValueError`` or ``TypeError`` if one is invalid.
 
     All records are checked at once, which is many times faster than one by one. The error does
     not say which record is invalid: the caller finds it with ``check_run``.
@@ -36,9 +36,9 @@ def to_run_columns(records: Sequence[Run]) -> RunColumns:
     values = [_to_vector(record.value) for record in records]
     n_rows = np.array([len(time) for time in times], dtype=np.int64)
     if not np.array_equal(n_rows, [len(value) for value in values]):
-        raise ValueError("a run has more times than values, or fewer")
+        raise ValueError("a run must have as many times as values")
     if not all(isinstance(record.repetition, Integral) for record in records):
-        raise ValueError("a repetition is not a whole number")
+        raise ValueError("the repetition of a run must be a whole number")
     until = np.array([record.until for record in records], dtype=np.float64)
     columns = RunColumns(
         encode_names(record.algorithm for record in records),
@@ -51,9 +51,11 @@ def to_run_columns(records: Sequence[Run]) -> RunColumns:
         np.concatenate([np.empty(0), *values]),
     )
     if "" in columns.algorithm.names or "" in columns.instance.names:
-        raise ValueError("a name is missing")
+        raise ValueError("a run must have the name of an algorithm and of an instance")
     if not are_valid_trajectories(columns.time, columns.value, columns.until, columns.run_of_row):
-        raise ValueError("a time, a value or an end is out of range")
+        raise ValueError(
+            "a run has a time that is negative or after its end, or a value that is not a number"
+        )
     return columns
 
 
@@ -62,7 +64,7 @@ def _to_vector(numbers: ArrayLike) -> NDArray[np.float64]:
 
 
 def encode_names(names: Iterable[str]) -> Labels:
-    """Encode names as codes, numbered in the order in which they first occur."""
+    """Encode names as whole numbers, in the order in which names first occur."""
     code_of: dict[str, int] = {}
     codes = [code_of.setdefault(to_name(name), len(code_of)) for name in names]
     return Labels(np.array(codes, dtype=np.int32), list(code_of))
@@ -71,7 +73,7 @@ def encode_names(names: Iterable[str]) -> Labels:
 def describe_incomplete(
     algorithms: Sequence[str], algorithm: Codes, instance: Codes, n_instances: int
 ) -> list[str]:
-    """List the algorithms that lack instances, or have fewer runs than others, with counts.
+    """List algorithms that lack instances or have fewer runs than others, with numbers.
 
     >>> describe_incomplete(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0]), 2)
     ['b ran on 1 of 2 instances']

@@ -37,7 +37,7 @@ NO_DIRECTION = (
 
 
 class Status(StrEnum):
-    """How a run ended. Only a run that was cut may still have had better values to come.
+    """How a run ended: only a run that was cut might have found better values later.
 
     >>> Status("crashed") is Status.CRASHED, [str(status) for status in Status][:3]
     (True, ['cut', 'finished', 'out of time'])
@@ -61,7 +61,7 @@ IMPROVEMENT_BYTES = 16
 
 
 class Run(NamedTuple):
-    """One run of an algorithm on an instance with one seed, observed ``until`` a time.
+    """One run of an algorithm on an instance, with its improvements until a time.
 
     ``time`` and ``value`` hold the improvements in any order; ``repetition`` tells runs on the
     same instance apart, and may be a seed.
@@ -80,7 +80,7 @@ class Run(NamedTuple):
     status: Status = Status.CUT
 
     def name(self, *, with_status: bool = False) -> str:
-        """Return the algorithm, the instance and the repetition as text.
+        """Return the algorithm, the instance and the repetition of the run as text.
 
         >>> Run("CSA", "sphere", [], [], until=0).name()
         'CSA on sphere (repetition 0)'
@@ -90,7 +90,7 @@ class Run(NamedTuple):
 
 
 class EncodedRun(NamedTuple):
-    """A run with its times and values as bytes.
+    """A run whose times and values are stored as bytes.
 
     ``trajectory``: all times, then all values, as little-endian numbers of 8 bytes.
     """
@@ -104,12 +104,12 @@ class EncodedRun(NamedTuple):
 
     @property
     def n_improvements(self) -> int:
-        """Return the number of improvements in the trajectory."""
+        """Return the number of improvements of the run."""
         return len(self.trajectory) // IMPROVEMENT_BYTES
 
 
 def sign_of(direction: str) -> float:
-    """Return 1 or -1, the factor between a value and a cost, of which less is better."""
+    """Return the factor 1 or -1 that turns values into costs, of which less is better."""
     if direction not in ("minimize", "maximize"):
         meant = {"min": "minimize", "max": "maximize"}.get(str(direction)[:3].lower())
         hint = f"; did you mean {meant!r}?" if meant else ""
@@ -117,11 +117,20 @@ def sign_of(direction: str) -> float:
     return 1.0 if direction == "minimize" else -1.0
 
 
+def opposite_of(direction: Direction) -> Direction:
+    """Return the other direction: that of the bounds on what is optimised.
+
+    >>> opposite_of("minimize")
+    'maximize'
+    """
+    return "maximize" if direction == "minimize" else "minimize"
+
+
 # The validator
 
 
 def check_run(run: Run) -> Run:
-    """Return a run with built-in types, or raise an error that names the run and its defect.
+    """Return a run with built-in types; raise an error that names the run and its defect.
 
     Times and values that are tuples or arrays of 64-bit floats stay as they are.
 
@@ -134,7 +143,7 @@ def check_run(run: Run) -> Run:
 
 
 def normalise_run(run: Run) -> Run:
-    """Check a run as ``check_run`` does, and return it with tuples of floats.
+    """Check a run as ``check_run`` does; return it with tuples of floats.
 
     >>> normalise_run(Run("CSA", 7, np.array([10]), [4], until=100))
     Run(algorithm='CSA', instance='7', time=(10.0,), value=(4.0,), until=100.0, repetition=0, \
@@ -155,7 +164,7 @@ status=<Status.CUT: 'cut'>)
 def are_valid_trajectories(
     time: Floats, value: Floats, until: Floats, run_of_row: NDArray[np.integer]
 ) -> bool:
-    """Whether rows of many runs are valid: the rule of ``check_run``, for all runs at once.
+    """Return whether the rows of many runs satisfy all rules of ``check_run``.
 
     ``time``, ``value`` and ``run_of_row`` have shape [rows], ``until`` has shape [runs].
 
@@ -174,7 +183,7 @@ def are_valid_trajectories(
 
 
 def _is_surely_valid(run: Run) -> bool:
-    """Whether a quick test accepts the run. If not, the slower test decides and finds the words.
+    """Return whether a quick test shows that a run is valid; if not, a full test is needed.
 
     The quick test takes built-in types, and arrays of 64-bit numbers in place of tuples.
     """
@@ -266,7 +275,7 @@ def encode_run(run: Run) -> EncodedRun:
 
 
 def decode_run(encoded: EncodedRun, *, arrays: bool = False) -> Run:
-    """Decode a run without checking it.
+    """Decode a run from bytes without checking its content.
 
     ``arrays``: times and values become arrays, which take less memory than tuples.
 
@@ -298,7 +307,7 @@ def run_to_plain(run: Run) -> dict[str, Any]:
 
 
 def run_from_plain(plain: Mapping[str, Any]) -> Run:
-    """Return the checked run that ``run_to_plain`` turned into plain data.
+    """Return the run that ``run_to_plain`` turned into plain data, after a check.
 
     >>> run_from_plain(run_to_plain(Run("CSA", "sphere", [10], [np.inf], until=100))).value
     (inf,)

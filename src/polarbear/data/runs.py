@@ -2,21 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import format_count, format_list, format_range
+from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, to_columns, write_csv
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
-from polarbear.data.run import NO_DIRECTION, STATUSES, Direction, Run, Status, check_run, sign_of
+from polarbear.data.run import (
+    NO_DIRECTION,
+    STATUSES,
+    Direction,
+    Run,
+    Status,
+    check_run,
+    opposite_of,
+    sign_of,
+)
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError, require
 
@@ -49,6 +58,10 @@ class Runs(FrozenRecord):
         ``"minimize"`` or ``"maximize"``.
     clock
         The unit of ``time``, for labels and sentences: "evaluations", "seconds", ...
+    bounds
+        The bounds on the optimum that the runs proved, where known: ``Runs`` of the opposite
+        direction with a trajectory for each of these runs, in the same order. Tables and files
+        do not store them.
 
     Examples
     --------
@@ -78,6 +91,7 @@ class Runs(FrozenRecord):
     value: Floats
     direction: Direction
     clock: str = "time"
+    bounds: "Runs | None" = None
 
     # Making
 
@@ -97,7 +111,7 @@ class Runs(FrozenRecord):
         missing: str = "error",
         clock: str = "time",
     ) -> Self:
-        """Make runs of a long table: one row per observation of a run, in any order.
+        """Make runs from a long table: one row per observation of a run, in any order.
 
         Parameters
         ----------
@@ -135,7 +149,7 @@ class Runs(FrozenRecord):
         clock: str = "time",
         surely_runs: bool = False,
     ) -> Self:
-        """Make runs of the columns of a long table, for readers of files.
+        """Make runs from the columns of a long table, for readers of files.
 
         With ``surely_runs``, rows of one algorithm, instance and repetition are certainly one run,
         so there is no warning where they look like several.
@@ -150,13 +164,25 @@ class Runs(FrozenRecord):
 
     @classmethod
     def from_records(
-        cls, records: Iterable[Run], *, direction: Direction, clock: str = "time"
+        cls,
+        records: Iterable[Run],
+        *,
+        direction: Direction,
+        clock: str = "time",
+        bounds: Iterable[Run] | None = None,
     ) -> Self:
-        """Make runs of single :class:`Run` records.
+        """Make runs from single :class:`Run` records, perhaps with a record of the bounds of each.
 
         >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
         >>> Runs.from_records([record], direction="minimize").at([8])
         array([[2.]])
+
+        A lower bound is a trajectory that is maximised:
+
+        >>> bound = record._replace(time=[0, 5], value=[0.5, 1.0])
+        >>> runs = Runs.from_records([record], direction="minimize", bounds=[bound])
+        >>> runs.bounds.direction, runs.bounds.at([4])
+        ('maximize', array([[0.5]]))
         """
         records = list(records)
         other = next((r for r in records if not isinstance(r, Run)), None)
@@ -168,11 +194,17 @@ class Runs(FrozenRecord):
             for record in records:
                 check_run(record)
             raise
-        return cls._assemble(columns, direction, clock)
+        runs = cls._assemble(columns, direction, clock)
+        if bounds is None:
+            return runs
+        opposite = cls.from_records(bounds, direction=opposite_of(direction), clock=clock)
+        if not runs._has_keys_of(opposite):
+            raise DataError("bounds must have one record for each run, with the same names")
+        return replace(runs, bounds=opposite)
 
     @classmethod
     def concat(cls, parts: Iterable["Runs"]) -> Self:
-        """Join several ``Runs``; a run that occurs in two of them raises ``DataError``.
+        """Join several ``Runs``; raise ``DataError`` if a run occurs in two of them.
 
         >>> parts = [Runs.from_records([Run(name, "x", [1], [2.0], 9)], direction="minimize")
         ...          for name in ("a", "b")]
@@ -181,7 +213,7 @@ class Runs(FrozenRecord):
         """
         parts = list(parts)
         if not parts or not all(isinstance(part, Runs) for part in parts):
-            raise DataError("expected a list of at least one Runs to concatenate")
+            raise DataError("expected a list of at least one Runs object to concatenate")
         directions: set[Direction] = {part.direction for part in parts}
         clocks = {part.clock for part in parts if part.clock != "time"} or {"time"}
         if len(directions) > 1 or len(clocks) > 1:
@@ -202,11 +234,15 @@ class Runs(FrozenRecord):
             np.concatenate([part.time for part in parts]),
             np.concatenate([part.value for part in parts]),
         )
-        return cls._assemble(columns, directions.pop(), clocks.pop())
+        runs = cls._assemble(columns, directions.pop(), clocks.pop())
+        if all(part.bounds is None for part in parts):
+            return runs
+        bounds = [part._without_values() if part.bounds is None else part.bounds for part in parts]
+        return replace(runs, bounds=cls.concat(bounds))
 
     @classmethod
     def _assemble(cls, columns: RunColumns, direction: Direction, clock: str) -> Self:
-        """Sort runs and their rows, and keep the improvements."""
+        """Make runs from unsorted arrays of runs and rows, of which only improvements are kept."""
         sign = sign_of(direction)
         algorithm_codes, algorithms = renumber_names(*columns.algorithm)
         instance_codes, instances = renumber_names(*columns.instance)
@@ -247,7 +283,7 @@ class Runs(FrozenRecord):
     def __getitem__(self, run: int) -> Run:
         run = index(run)
         if not -len(self) <= run < len(self):
-            raise IndexError(f"run {run}: there are {len(self)} runs")
+            raise IndexError(f"there is no run {run}: the {len(self)} runs are numbered from 0")
         run %= len(self)
         part = slice(self.offset[run], self.offset[run + 1])
         return Run(
@@ -270,16 +306,16 @@ class Runs(FrozenRecord):
 
     @property
     def cost(self) -> Floats:
-        """The values as costs (improvements,): negated when maximising, so smaller is better."""
+        """The value of each improvement as a cost, of which less is better."""
         return self.value if self.direction == "minimize" else -self.value
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """Whether each run (runs,) was cut, so that it is not known after ``until``."""
+        """Whether each run was cut, so that its best value after ``until`` is unknown."""
         return self.status == STATUSES.index(Status.CUT)
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether the best so far of each run is known at each time (runs, times).
+        """Return whether the best value so far of each run is known at each time (runs, times).
 
         >>> Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize").known([5, 10])
         array([[ True, False]])
@@ -305,7 +341,7 @@ class Runs(FrozenRecord):
         instances: Iterable[str] | None = None,
         where: ArrayLike | None = None,
     ) -> Self:
-        """Select the runs of these algorithms, on these instances, where a mask (runs,) is true.
+        """Select the runs of these algorithms, on these instances, and where a run mask is true.
 
         >>> runs = Runs.from_frame({"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1],
         ...                         "value": [2, 3]}, direction="minimize")
@@ -337,10 +373,13 @@ class Runs(FrozenRecord):
             self.time[rows],
             self.value[rows],
         )
-        return self._assemble(columns, self.direction, self.clock)
+        runs = self._assemble(columns, self.direction, self.clock)
+        if self.bounds is None:
+            return runs
+        return replace(runs, bounds=self.bounds.filter(where=keep))
 
     def fewer(self) -> list[str]:
-        """List the algorithms that lack instances, or have fewer runs than others, with counts.
+        """List algorithms that lack instances or have fewer runs than others, with numbers.
 
         >>> runs = [Run(a, i, [1], [2.0], 9) for a, i in ("ax", "ay", "bx")]
         >>> Runs.from_records(runs, direction="minimize").fewer()
@@ -363,7 +402,7 @@ class Runs(FrozenRecord):
     # Tables
 
     def columns(self) -> dict[str, Labels | NDArray[Any]]:
-        """Return the long table: a row per improvement, and one row for a run that has none.
+        """Return the long table: one row per improvement, and one for a run without any.
 
         The row of a run without a value has the value :attr:`worst`, so that :meth:`from_frame`
         makes the same ``Runs`` of the table.
@@ -436,7 +475,7 @@ class Runs(FrozenRecord):
         clock: str | None = None,
         **columns: Any,
     ) -> Self:
-        """Make runs of a Parquet file with a long table, given by its path or opened already.
+        """Make runs from a Parquet file with a long table, given as a path or an open file.
 
         A file written by :meth:`to_parquet` stores its direction and clock. For others give
         ``direction``, and the names of columns as in :meth:`from_frame`.
@@ -477,8 +516,32 @@ class Runs(FrozenRecord):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        rows: list[list[str]] = []
+        for code, name in enumerate(self.algorithms):
+            chosen = self.algorithm == code
+            ended = Counter(STATUSES[status] for status in self.status[chosen].tolist())
+            n_instances = len(np.unique(self.instance[chosen]))
+            how = ", ".join(f"{n:,} {status}" for status, n in ended.most_common())
+            rows.append([name, f"{np.count_nonzero(chosen):,}", f"{n_instances:,}", how])
+        return render_card(str(self), ["algorithm", "runs", "instances", "ended"], rows)
+
     def _run_of_row(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
+
+    def _has_keys_of(self, other: "Runs") -> bool:
+        """Whether two ``Runs`` have the same algorithms, instances and repetitions."""
+        return (self.algorithms, self.instances) == (other.algorithms, other.instances) and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("algorithm", "instance", "repetition")
+        )
+
+    def _without_values(self) -> "Runs":
+        """Return empty runs of the opposite direction, which stand for unknown bounds."""
+        none = np.zeros(0)
+        offset = np.zeros(len(self) + 1, dtype=np.int64)
+        direction = opposite_of(self.direction)
+        return replace(self, offset=offset, time=none, value=none, direction=direction)
 
 
 def _to_times(times: ArrayLike) -> Floats:
@@ -489,7 +552,7 @@ def _to_times(times: ArrayLike) -> Floats:
 
 
 def check_runs(data: object, verb: str) -> None:
-    """Raise ``DataError`` unless the data are ``Runs``, with advice on how to make them."""
+    """Raise ``DataError`` unless the data are ``Runs``; the message says how to make them."""
     if isinstance(data, Runs):
         return
     how = "read it first with read(...)"

@@ -16,7 +16,7 @@ Ints = NDArray[np.integer]
 
 
 class FlatTrajectories(NamedTuple):
-    """The improvements of R runs in flat arrays, and facts about the rows they come from."""
+    """The improvements of many runs in flat arrays, with facts about the original rows."""
 
     offset: NDArray[np.int64]  # (R + 1,)
     time: Floats  # (improvements,)
@@ -27,7 +27,7 @@ class FlatTrajectories(NamedTuple):
 
 
 def extract_improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> FlatTrajectories:
-    """Reduce rows in any order to the improvements of each run.
+    """Reduce rows in any order to those that improve on all earlier rows of their run.
 
     ``run[i]`` is the run of row i. Rows may be unsorted, repeated, and worse than earlier ones.
 
@@ -67,7 +67,7 @@ def extract_improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> 
 
 
 def evaluate_costs(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
-    """Evaluate the best cost so far of each run at each time of an increasing grid (times, runs).
+    """Return the best cost so far of each run at each of increasing times (times, runs).
 
     >>> offset, time, cost = np.array([0, 2, 2]), np.array([1., 3.]), np.array([9., 8.])
     >>> evaluate_costs(offset, time, cost, np.array([0., 1., 5.]))
@@ -90,7 +90,7 @@ def evaluate_costs(offset: Ints, time: Floats, cost: Floats, times: Floats) -> F
 def gather_trajectories(
     offset: Ints, time: Floats, cost: Floats, runs: Ints
 ) -> tuple[Ints, Floats, Floats]:
-    """Copy the trajectories of the given runs, in that order; a run may occur twice.
+    """Copy the trajectories of selected runs in the given order; a run may occur twice.
 
     >>> offset, time, cost = np.array([0, 2, 3]), np.array([1., 2., 5.]), np.array([9., 8., 7.])
     >>> gather_trajectories(offset, time, cost, np.array([1]))
@@ -120,7 +120,7 @@ def _is_sorted(run: Ints, time: Floats) -> bool:
 
 
 def _group_by_run(run: Ints, n_runs: int) -> Ints:
-    """Return the order of a stable sort by run, in time linear in the rows."""
+    """Return the order that groups rows by run and keeps their order otherwise, in linear time."""
     # Building a sparse row matrix is a counting sort.
     rows = len(run)
     ones = np.ones(rows, dtype=np.int8)
@@ -138,7 +138,7 @@ def _is_better_than_previous(run: Ints, cost: Floats) -> NDArray[np.bool_]:
 
 
 def _count_observed_times(run: Ints, time: Floats, cost: Floats, n_runs: int) -> int:
-    """Count the distinct times of each run from its first value on, summed over runs."""
+    """Count the distinct times of each run from its first value on; return the sum over runs."""
     is_new_time = np.ones(len(run), dtype=bool)  # the first row of a run at a time
     is_new_time[1:] = (run[1:] != run[:-1]) | (time[1:] != time[:-1])
     if np.any(cost == np.inf):

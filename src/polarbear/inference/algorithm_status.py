@@ -123,7 +123,7 @@ class AlgorithmStatus(NamedTuple):
         return self.status not in ("dominated", "removed")
 
     def brief(self) -> str:
-        """Return the status and its probability in a few words, without the name.
+        """Return the status and its probability in a few words, without the algorithm's name.
 
         >>> AlgorithmStatus("CSA", "member", 0.998).brief()
         'member (P = 0.998)'
@@ -143,7 +143,7 @@ class AlgorithmStatus(NamedTuple):
         return f"{self.status}{belongs}"
 
     def claim(self) -> str:
-        """Return the status and its probability, without rivals and forecast.
+        """Return the status and its probability in words, without rivals and forecast.
 
         >>> AlgorithmStatus("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
         'CSA is undecided (P = 0.600 that it is a member)'
@@ -164,19 +164,19 @@ class AlgorithmStatus(NamedTuple):
         return f"{name} is {self.status}{belongs}"
 
     def _describe_doubt(self) -> str:
-        """Return a note if the posterior contradicts the e-values of the race, else ""."""
+        """Return a note if the posterior contradicts the status by e-values, else ""."""
         doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
         return ", so the posterior doubts it" if doubted else ""
 
     def _describe_times(self) -> str:
-        """Return the range of times of an equivalence in words."""
+        """Return the range of times at which the algorithm is equivalent to another, in words."""
         if self.since is None or self.until is None:
             return ""
         word = "at" if self.since == self.until else "from"
         return f" {word} {format_range(self.since, self.until, self.clock)}"
 
     def _describe_forecast(self) -> str:
-        """Return the forecast number of instances in words, or "" without a forecast."""
+        """Return in words how many more instances are needed; "" if there is no forecast."""
         if self.instances is None:
             return "" if self.left != 0 else "; no instance left"
         # An open pair takes at least one more instance, however close to certain it is.
@@ -185,7 +185,7 @@ class AlgorithmStatus(NamedTuple):
 
 
 def describe_shortage(wanted: float, left: int | None) -> str:
-    """Return a note if fewer instances are left than a forecast needs, else ""."""
+    """Return a note if fewer instances are unused than the forecast needs, else ""."""
     if left is None or left >= wanted:
         return ""
     return (
@@ -196,7 +196,7 @@ def describe_shortage(wanted: float, left: int | None) -> str:
 
 
 def format_probability(probability: float) -> str:
-    """Format a probability with three digits, and never as a flat 0 or 1.
+    """Format a probability with three digits, never rounded to exactly 0 or 1.
 
     >>> format_probability(0.98765), format_probability(0.99999), format_probability(0.0)
     ('P = 0.988', 'P > 0.999', 'P < 0.001')
@@ -207,7 +207,7 @@ def format_probability(probability: float) -> str:
 
 
 class Claims(NamedTuple):
-    """Claims about n algorithms at T times that are certain by a posterior or by e-values."""
+    """The claims about pairs of algorithms that are certain, by a posterior or by e-values."""
 
     algorithms: Sequence[str]
     times: Sequence[float] | Floats
@@ -237,7 +237,7 @@ class Claims(NamedTuple):
         certainty: float,
         resolution: Resolution,
     ) -> "Claims":
-        """Return the claims that a posterior supports when the data are analysed once.
+        """Return claims about pairs that a posterior makes certain, if data are analysed only once.
 
         ``ahead`` and ``alike`` (T, n, n) are P(row ahead of column) and P(equivalent), ``beats``
         and ``sure`` (n, n) say whether row dominates column, and P of that.
@@ -271,7 +271,7 @@ class Claims(NamedTuple):
         certainty: float,
         resolution: Resolution,
     ) -> "Claims":
-        """Return the claims that e-values support, with thresholds ln K of dominance (n, n).
+        """Return the claims that e-values support, given log-thresholds of dominance for each pair.
 
         "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one
         of them leads somewhere. "strict": when one leads, or both are at par, at each time.
@@ -307,7 +307,7 @@ class Claims(NamedTuple):
 def _certain_at_each_time(
     lead: Floats, ties: Bools, log_k: Floats, level: float
 ) -> tuple[Bools, Bools]:
-    """Return where row leads or ties (T, n, n), and which pairs are decided at all times (n, n)."""
+    """Return a mask of where row leads or ties with certainty, and of the pairs so decided."""
     # A lead at every time is dominance, which takes more evidence than a lead at one time.
     certain = (lead >= np.where(np.all(lead >= level, axis=0), log_k, level)) | ties
     closed: Bools = np.all(certain | certain.swapaxes(1, 2), axis=0)
@@ -315,14 +315,14 @@ def _certain_at_each_time(
 
 
 def _open_times_of(certain: Bools, settled: Bools) -> Bools:
-    """Return the open times (T, n, n) of unsettled pairs: the uncertain ones, or else all."""
+    """Return a mask of times at which pairs are undecided; all times if each one is certain."""
     open_pair = ~(settled | np.eye(len(settled), dtype=bool))
     open_at = ~certain & open_pair
     return open_at | (open_pair & ~open_at.any(axis=0))
 
 
 def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
-    """Return the status of each algorithm that follows from the claims."""
+    """Return the status of each algorithm that follows from claims about pairs."""
     names, times, open_at = claims.algorithms, claims.times, claims.open_at
     out = eliminate(claims.beats, claims.strength)
     open_ = open_at.any(axis=0) & ~out & ~out[:, None]
@@ -360,7 +360,7 @@ def assess(
     error_control: Literal["per_member", "whole_race"] = "per_member",
     resolution: Resolution = "at_par",
 ) -> list[AlgorithmStatus]:
-    """Return the status of each algorithm by e-values, for data that you may keep adding to.
+    """Return the status of each algorithm by e-values, which stay valid while data are added.
 
     A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
     probability at most 1 - certainty, however often you add instances and test again. It holds for
@@ -405,18 +405,18 @@ def assess(
 
 
 def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:
-    """Return the value at an index as a float, or None if there are no values."""
+    """Return the element at an index as a float; None if there is no array."""
     return None if values is None else float(values[index])
 
 
 def pick_dominator(beats: Bools, sure: Floats, out: Bools, k: int) -> int:
-    """Return the surest dominator of algorithm k, a remaining one if there is one."""
+    """Return the index of the surest dominator of algorithm k, if possible a remaining one."""
     rivals = beats[:, k] & ~out if (beats[:, k] & ~out).any() else beats[:, k]
     return int(np.argmax(np.where(rivals, sure[:, k], -np.inf)))
 
 
 def _longest_stretch(holds: Bools) -> tuple[int, int]:
-    """Return the first and last index of the longest run of true values."""
+    """Return the first and last index of the longest stretch of true values in a mask."""
     edges = np.flatnonzero(np.diff(holds.astype(int), prepend=0, append=0))
     start, stop = edges[::2], edges[1::2]
     longest = int(np.argmax(stop - start))

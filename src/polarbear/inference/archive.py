@@ -40,7 +40,7 @@ MALFORMED_FILE_ERRORS = (
 def write_arrays(
     path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a file; an existing one is replaced only when the new one is complete."""
+    """Write named arrays to a file; an old file is replaced only when the new one is complete."""
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
@@ -67,12 +67,13 @@ def read_arrays(
                         )
     except MALFORMED_FILE_ERRORS as error:
         reason = str(error) or type(error).__name__
-        raise DataError(f"{path} is not a file of PolarBear, or it is damaged: {reason}") from None
+        raise DataError(f"{path} is damaged, or was not saved by PolarBear: {reason}") from None
     if not isinstance(header, dict) or header.get("kind") != kind:
-        raise DataError(f"{path} does not hold a {kind}")
+        raise DataError(f"{path} does not hold a {kind}: pass a file that PolarBear saved as one")
     if not isinstance(header.get("version"), int):
         raise DataError(
-            f"{path} is damaged: its format is {header.get('version')!r}, expected a number"
+            f"{path} is damaged: the number of its format is {header.get('version')!r}; "
+            "write the file again"
         )
     if header["version"] > version:
         raise DataError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Diagnostics of a posterior: measured figures, problems and notes.
+    """The diagnostics of a posterior: measured figures, problems and notes.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Diagnostics:
 
     @property
     def trusted(self) -> bool:
-        """Whether there are no problems."""
+        """Whether the diagnostics report no problem."""
         return not self.problems
 
     def __str__(self) -> str:

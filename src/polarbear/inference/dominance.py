@@ -33,7 +33,7 @@ def equivalence_margin(epsilon: float) -> float:
 
 
 def prob_ahead_everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
-    """Return P(ahead at all times) of pairs, from leads (D, T, pairs) and P(ahead) (T, pairs).
+    """Return P(ahead at all times) per pair, from leads (D draws, T times, pairs) and P(ahead).
 
     The leads provide the dependence between times, ``ahead`` the probability at each time: a draw
     counts as ahead at a time if it lies above the quantile 1 - P(ahead) of the draws. With
@@ -44,7 +44,7 @@ def prob_ahead_everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> 
 
 
 def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
-    """Return P(ahead at all times) (pairs,) from an iterator over times of leads (pairs, D)."""
+    """Return P(ahead at all times) for each pair, from leads (pairs, draws) at each time."""
     won: Any = True
     for lead, at_time in zip(leads, ahead, strict=True):
         won = won & (lead > (0.0 if count else _lead_quantile(lead, at_time)[:, None]))
@@ -54,7 +54,7 @@ def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Fl
 
 
 def _lead_quantile(lead: NDArray[Any], ahead: Floats) -> Floats:
-    """Return the quantile 1 - P(ahead) of leads (pairs, D), for P(ahead) (pairs,)."""
+    """Return for each pair the quantile 1 - P(ahead) of its leads (pairs, draws)."""
     n_behind = np.round((1 - ahead) * lead.shape[1]).astype(np.intp)
     quantile = np.full(len(lead), -np.inf)
     some = np.flatnonzero(n_behind > 0)
@@ -63,7 +63,7 @@ def _lead_quantile(lead: NDArray[Any], ahead: Floats) -> Floats:
 
 
 def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
-    """Return P(row ahead of column at all times) (n, n) from draws (D, T, n).
+    """Return P(row ahead of column at all times), from draws (draws, times, algorithms).
 
     The diagonal is 0.
     """
@@ -86,7 +86,7 @@ def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, coun
 def dominates(
     ahead: Floats, everywhere: Floats, certainty: float, elimination: Elimination = "joint"
 ) -> Bools:
-    """Return whether row dominates column (n, n), by the joint or by the pointwise definition."""
+    """Return a matrix: true where row dominates column, jointly or pointwise over times."""
     if elimination == "joint":
         return everywhere >= certainty
     at_each_time: Bools = np.all(ahead >= certainty, axis=0)
@@ -94,7 +94,7 @@ def dominates(
 
 
 def crosses(ahead: Floats, alike: Floats, certainty: float) -> Bools:
-    """Return whether a pair crosses (n, n): each leads or ties at some time, and one leads.
+    """Return a matrix of pairs that cross: each leads or ties at some time, and one leads.
 
     Eq. 31 of the paper.
     """
@@ -105,7 +105,7 @@ def crosses(ahead: Floats, alike: Floats, certainty: float) -> Bools:
 
 
 def are_at_par(ahead: Floats, alike: Floats, certainty: float) -> Bools:
-    """Return whether each algorithm of a pair leads or ties at some time (n, n).
+    """Return the matrix of pairs in which each algorithm leads or ties at some time.
 
     Then neither dominates the other by more than epsilon. Unlike :func:`crosses` this needs no
     strict lead, so that equal algorithms are settled as well.
@@ -116,7 +116,7 @@ def are_at_par(ahead: Floats, alike: Floats, certainty: float) -> Bools:
 
 
 def eliminate(beats: Bools, certainty: Floats) -> Bools:
-    """Return which algorithms are eliminated (n,), given whether row dominates column (n, n).
+    """Return a mask of eliminated algorithms, given a matrix of whether row dominates column.
 
     Algorithm 1 of the paper takes candidates one by one, and only a remaining candidate eliminates
     another. Here an algorithm is eliminated before those that dominate it. Where algorithms
@@ -143,7 +143,7 @@ def eliminate(beats: Bools, certainty: Floats) -> Bools:
 def find_crossings(
     ahead: Floats, lead: NDArray[Any], certainty: float, *, product: bool
 ) -> Iterator[tuple[int, int, bool, float]]:
-    """Yield the changes of the lead of a pair, from P(ahead) (T,) and leads (D, T).
+    """Yield each certain change of the lead between two algorithms, from P(ahead) and draws.
 
     Each is the index of the last certain time before, that of the first certain time after, whether
     the pair's first algorithm leads afterwards, and P(both leads). With ``product`` times are
@@ -169,7 +169,7 @@ def is_resolved(
     resolution: Resolution = "crossing",
     eliminated: Bools | None = None,
 ) -> Bools:
-    """Return whether a pair is resolved at each time (T, n, n), true on the diagonal.
+    """Return a mask (times, row, column) of pairs whose relation is certain; true on the diagonal.
 
     "strict" is eq. 30 of the paper, "crossing" eq. 31; "at_par" is :func:`are_at_par`.
     """
@@ -186,7 +186,7 @@ def is_resolved(
 def find_open_times(
     ahead: Floats, alike: Floats, beats: Bools, certainty: float, resolution: Resolution = "at_par"
 ) -> Bools:
-    """Return at which times each pair is open (T, n, n).
+    """Return a mask (times, row, column) of the times at which each pair is undecided.
 
     A pair is open where it is not resolved (:func:`is_resolved`). A pair in which one algorithm
     leads at each time with certainty, but does not dominate (``beats``), is open as well: at the
@@ -205,7 +205,7 @@ def find_open_times(
 
 
 def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
-    """Return whether no other algorithm is ahead at all times (D, n), in each draw (D, T, n).
+    """Return a mask (draws, algorithms): in that draw no rival is ahead at all times.
 
     Pairs whose smallest P(ahead) over time is below half of 1 / D are not counted.
     """

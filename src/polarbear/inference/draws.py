@@ -16,7 +16,7 @@ TILE_SHAPE = (256, 112)
 def systematic_resample(
     weight: NDArray[Any], draws: int | None = None, offset: float = 0.5
 ) -> NDArray[np.intp]:
-    """Return the indices of a systematic resample by weights (D,), by default of size D.
+    """Return draw indices from systematic resampling by weights, by default one per weight.
 
     Index i is drawn once for each of the points (k + offset) / draws, k = 0, 1, ..., that falls
     into its interval of the cumulated weights (Kitagawa 1996).
@@ -45,7 +45,7 @@ def transpose_in_tiles(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def iterate_times(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield the draws (D, T, n) of one time after the other, as contiguous arrays (n, D).
+    """Yield for each time the draws (draws, times, algorithms) as contiguous (algorithms, draws).
 
     >>> [at_time.tolist() for at_time in iterate_times(np.arange(8).reshape(2, 2, 2))]
     [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]
@@ -58,20 +58,20 @@ def iterate_times(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def normalised_weights(weight: NDArray[Any], t: int) -> Floats:
-    """Return the weights (D,) at time t, summing to 1, from (D, T), or (D, 1) for all times."""
+    """Return the weights of all draws at time t, scaled to sum to 1."""
     share = weight[:, t if weight.shape[1] > 1 else 0].astype(np.float64)
     return share / share.sum()
 
 
 class Moments(NamedTuple):
-    """Mean (T, n) and covariance (T, n, n) at each time."""
+    """Mean (times, algorithms) and covariance (times, algorithms, algorithms) of utilities."""
 
     mean: Floats
     covariance: Floats
 
 
 def compute_moments(draws: NDArray[Any], weight: NDArray[Any] | None = None) -> Moments:
-    """Return the moments of draws (D, T, n), with equal weights or weights (D,) or (D, T)."""
+    """Return the moments of draws (draws, times, algorithms), by default with equal weights."""
     size, n_times, n = draws.shape
     weight = np.ones((size, 1)) if weight is None else weight.reshape(size, -1)
     mean, covariance = np.empty((n_times, n)), np.empty((n_times, n, n))
@@ -85,7 +85,7 @@ def compute_moments(draws: NDArray[Any], weight: NDArray[Any] | None = None) -> 
 
 
 def match_moments(draws: Singles, current: Moments, target: Moments) -> Singles:
-    """Map draws (D, T, n) affinely at each time from their current moments to target moments.
+    """Map draws affinely at each time, so that their moments become the target moments.
 
     With current covariance C and target covariance S the symmetric matrix
     C^-1/2 (C^1/2 S C^1/2)^1/2 C^-1/2 moves the draws least: it is the optimal transport between
@@ -102,7 +102,7 @@ def match_moments(draws: Singles, current: Moments, target: Moments) -> Singles:
 
 
 def _symmetric_roots(covariance: Floats) -> tuple[Floats, Floats]:
-    """Return symmetric square roots of covariances (T, n, n), and their pseudo-inverses.
+    """Return symmetric square roots of covariances, one for each time, and their pseudo-inverses.
 
     Utilities sum to zero, so the covariances are singular.
     """

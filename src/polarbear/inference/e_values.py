@@ -31,24 +31,24 @@ from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
 
 
 class Outcomes(NamedTuple):
-    """Numbers of instances on which row won against column, and tied with it, at each time."""
+    """How often row won against column, and how often they tied, in instances at each time."""
 
     wins: Floats  # (T, n, n)
     ties: Floats  # (T, n, n), 0 on the diagonal
 
     @property
     def losses(self) -> Floats:
-        """Numbers of instances on which row lost: (T, n, n)."""
+        """The numbers of instances on which row lost to column (times, row, column)."""
         return self.wins.swapaxes(1, 2)
 
     def among(self, chosen: list[int]) -> "Outcomes":
-        """Return the outcomes among some of the algorithms, given by index."""
+        """Return the outcomes among selected algorithms, given by index."""
         rows, columns = np.ix_(chosen, chosen)
         return Outcomes(self.wins[:, rows, columns], self.ties[:, rows, columns])
 
 
 def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcomes:
-    """Count wins and ties of each pair at each time.
+    """Count the wins and ties of each pair of algorithms at each time.
 
     An instance is one bet. With repetitions its score is the share of its comparisons that were
     won, tied and lost. With weights an instance counts in proportion, and one of the ``heaviest``
@@ -77,7 +77,7 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
 
 
 def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
-    """Return the logarithm of the e-value against "wins at most as often as it loses".
+    """Return the log of the e-value against "an algorithm wins at most as often as it loses".
 
     A mixture of bets with factors 1 + 2 theta for a win and 1 - 2 theta for a loss. Small bets,
     which are best for close pairs, have the largest weights.
@@ -133,7 +133,7 @@ def _log_score_above(
 def preference_evidence(
     rankings: Rankings, weights: Floats, epsilon: float, heaviest: float | None = None
 ) -> "Evidence":
-    """Return e-values of scores averaged over times by a preference's weights: (1, n, n).
+    """Return log e-values (1, n, n) of scores that are averaged over times by preference weights.
 
     The score of a against b on an instance is sum_t weights_t score_t (win 1, tie 1/2, loss 0),
     one number between 0 and 1. The factor of a bet is 1 + 2 theta (2 score - 1) for lead, and
@@ -173,7 +173,7 @@ def preference_evidence(
 def _iterate_comparisons(
     rankings: Rankings, heaviest: float | None
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], Floats]]:
-    """Yield the comparisons of k algorithms in chunks, for each k.
+    """Yield chunks of comparisons; within a chunk, all have the same number of algorithms.
 
     A chunk of C comparisons has flat cells row * n + column of its pairs, indices of entries (C, k)
     and weights (C, 1, 1).
@@ -195,25 +195,25 @@ def _iterate_comparisons(
 
 
 def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
-    """Return the bets theta against "wins at most as often as it loses", and their weights."""
+    """Return bets against "an algorithm wins at most as often as it loses", and their weights."""
     theta = _geometric_grid(0.8 * max(epsilon, 0.01), 0.45, 2.25)
     return theta, np.arange(len(theta), 0, -1.0)
 
 
 def _score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
-    """Return the bets lambda against "the mean score is at most m", and their weights."""
+    """Return bets against "the mean score is at most m", and the weights of their mixture."""
     stake = _geometric_grid(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
     return stake, np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
 
 
 def _geometric_grid(low: float, high: float, ratio: float) -> Floats:
-    """Return a geometric grid from low to high with steps of at most a ratio."""
+    """Return numbers from low to high whose successive ratios are equal and at most ``ratio``."""
     points = 1 + max(1, int(np.ceil(np.log(high / low) / np.log(ratio))))
     return low * (high / low) ** (np.arange(points) / (points - 1))
 
 
 def _log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
-    """Return the log of the weighted mean of the wealths of several bets."""
+    """Return the logarithm of the weighted mean of the wealths of several bets."""
     total = np.full(np.shape(log_wealth[0]), -np.inf)
     for log_weight, wealth in zip(np.log(weight / weight.sum()), log_wealth, strict=True):
         total = np.logaddexp(total, log_weight + wealth)
@@ -221,24 +221,24 @@ def _log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Float
 
 
 def log_mean_over_times(log_e: Floats) -> Floats:
-    """Return the log of the mean e-value over times: evidence that a claim holds at some time."""
+    """Return the logarithm of the mean e-value over times, for a claim about some time."""
     return logsumexp(log_e, axis=0) - np.log(len(log_e))
 
 
 class Evidence(NamedTuple):
-    """Logarithms of e-values of all ordered pairs at each time: (T, n, n)."""
+    """The logarithms of the e-values of all ordered pairs of algorithms at each time."""
 
     lead: Floats
     par: Floats
 
     @classmethod
     def from_outcomes(cls, outcomes: Outcomes, epsilon: float) -> "Evidence":
-        """Return the e-values that follow from outcomes."""
+        """Return the e-values that follow from wins, ties and losses."""
         wins, ties, losses = outcomes.wins, outcomes.ties, outcomes.losses
         return cls(log_lead(wins, losses, epsilon), log_par(wins, ties, losses, epsilon))
 
     def dominates(self, log_k: Floats) -> Bools:
-        """Return whether row is ahead of column at all times (n, n), by thresholds ln K (n, n)."""
+        """Return a matrix: true where e-values show that row is ahead of column at all times."""
         beats: Bools = self.lead.min(axis=0) >= log_k
         return beats & ~np.eye(len(beats), dtype=bool)
 
@@ -278,7 +278,7 @@ def find_decisive_instances(
 
 
 def multiplicity(rivals: int, later: int = 0) -> float:
-    """Return the factor on the e-value threshold 1 / (1 - certainty) that corrects for rivals.
+    """Return the factor on the e-value threshold that corrects for comparisons with many rivals.
 
     ``rivals``: the number of rivals present when the algorithm entered. ``later``: 0 for these,
     and i for the i-th one that enters after it. The reciprocals over all rivals that ever come sum
@@ -295,7 +295,7 @@ def multiplicity(rivals: int, later: int = 0) -> float:
 
 
 def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple[Floats, Floats]:
-    """Return a confidence sequence (lower, upper) for the win probability, without ties.
+    """Return lower and upper bounds of a win probability, valid at any number of instances.
 
     The bounds hold at all numbers of instances at once: { q : B(w + 1, l + 1) < q^w (1 - q)^l / d }
     with d = 1 - certainty, from the uniform mixture of likelihoods (Robbins, 1970).

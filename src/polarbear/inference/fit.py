@@ -36,7 +36,7 @@ ENGINES: Mapping[str, tuple[str, str]] = {
 
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
-RANKING_OPTIONS = ("abs_tol", "rel_tol", "weights")
+RANKING_OPTIONS = ("abs_tol", "rel_tol", "ties", "weights")
 """Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
 
 START_TEST_LEVEL = 0.01
@@ -47,10 +47,10 @@ MIN_INSTANCE_SHARE = 0.25
 
 
 class Engine(Protocol):
-    """A function that fits a posterior to rankings under a prior."""
+    """The type of functions that fit a posterior to rankings under a prior."""
 
     def __call__(self, rankings: Rankings, prior: Prior, *, seed: int, **options: Any) -> Posterior:
-        """Return the posterior."""
+        """Return the posterior of rankings under a prior."""
         ...
 
 
@@ -91,10 +91,10 @@ def fit(
         Whether small or large values are good; for data frames.
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
-        ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol`` and ``weights``
-        as in :func:`rank`. All others are options of the engine: ``draws`` of all; ``start``,
-        an earlier posterior to start from, of "laplace"; ``sampler``, ``chains``, ``tune`` and
-        more of "nuts".
+        ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``, ``ties``
+        and ``weights`` as in :func:`rank`. All others are options of the engine: ``draws`` of all;
+        ``start``, an earlier posterior to start from, of "laplace"; ``sampler``, ``chains``,
+        ``tune`` and more of "nuts".
 
     Examples
     --------
@@ -146,7 +146,7 @@ RANGE_STOPS = ("until", "stop", "end", "t_max", "max_time")
 
 
 def _reject_time_range(data: object, options: Mapping[str, Any]) -> None:
-    """Raise DataError for options that ask for a range of times, and name the alternative.
+    """Raise DataError for options start and stop of a time range, and name the alternative.
 
     ``start`` may also be a posterior, and ``until`` a column.
     """
@@ -163,14 +163,14 @@ def _reject_time_range(data: object, options: Mapping[str, Any]) -> None:
 
 
 def _check_evidence(evidence: str | None) -> str:
-    """Return the units of evidence, by default instances; DataError if there are no such units."""
+    """Return the unit of evidence, "instances" by default; DataError for an unknown unit."""
     if evidence not in (None, "instances", "rankings"):
         raise DataError(f"evidence={evidence!r}: expected 'instances' or 'rankings'")
     return evidence or "instances"
 
 
 def check_prior(prior: Any) -> None:
-    """Raise DataError for objects that are not a prior."""
+    """Raise DataError if an object is not a prior."""
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
     if not hasattr(prior, "hypers"):
@@ -179,7 +179,7 @@ def check_prior(prior: Any) -> None:
         if not isinstance(hyper, Hyper):
             raise DataError(
                 f"{name}={hyper!r} in {type(prior).__name__}: expected a distribution, such as "
-                "polarbear.priors.LogNormal(0.0, 0.5); one with a small sd keeps to a value"
+                "polarbear.priors.LogNormal(0.0, 0.5); a small sd fixes the value"
             )
 
 
@@ -193,7 +193,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 def as_rankings(
     data: object, times: ArrayLike | None, direction: Any, columns: Mapping[str, Any]
 ) -> Rankings:
-    """Return the rankings of any data that :func:`fit` accepts.
+    """Convert any data that :func:`fit` accepts to rankings.
 
     ``columns`` are column names, for data frames only, and options of :func:`rank`, for data frames
     and runs.
@@ -201,28 +201,39 @@ def as_rankings(
     ranking = {name: value for name, value in columns.items() if name in RANKING_OPTIONS}
     columns = {name: value for name, value in columns.items() if name not in RANKING_OPTIONS}
     if ranking and isinstance(data, Rankings):
-        raise DataError(f"rankings are made already: pass {format_list(list(ranking))} to rank")
+        raise DataError(
+            f"these data are rankings already: pass {format_list(list(ranking))} to polarbear.rank "
+            "instead, which makes rankings"
+        )
     if columns and isinstance(data, Rankings | Runs):
         (name, value), *_ = columns.items()
-        raise DataError(f"{name}={value!r} is for data frames, and these are {type(data).__name__}")
+        raise DataError(
+            f"{name}={value!r} is for data frames, but the data are {type(data).__name__}: leave "
+            "it out"
+        )
     if isinstance(data, Rankings):
         if times is not None or direction is not None:
-            raise DataError("rankings have their times and direction: pass neither with them")
+            raise DataError(
+                "rankings have times and a direction already: leave out times= and direction="
+            )
         return data
     if isinstance(data, str | Path):
-        raise DataError(f"fit takes data, not a path: fit(read({str(data)!r}))")
+        raise DataError(f"fit takes data, not a path: write fit(read({str(data)!r}))")
     if isinstance(data, Runs):
         if direction is not None and direction != data.direction:
-            raise DataError(f"direction={direction!r}, but these runs {data.direction}")
+            raise DataError(
+                f"direction={direction!r}, but the runs have direction {data.direction!r}: leave "
+                "it out"
+            )
         return _rank_runs(data, times, ranking)
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
-        raise DataError(f"fit takes Rankings, Runs or a data frame, not {type(data).__name__}")
+        raise DataError(f"expected Rankings, Runs or a data frame, got {type(data).__name__}")
     check_frame_complete(data, "pb.fit", direction, columns)
     return _rank_runs(Runs.from_frame(data, direction=direction, **columns), times, ranking)
 
 
 def _rank_runs(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> Rankings:
-    """Rank runs, with a warning if all are tied because all times precede the first values."""
+    """Rank runs, and warn if all are tied because no run has a value yet at these times."""
     rankings = rank(runs, times, **ranking)
     if len(runs.time) and rankings.times[-1] < runs.time.min():
         when = format_range(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
@@ -233,7 +244,7 @@ def _rank_runs(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) 
 
 
 def warn_of_undecided_start(rankings: Rankings) -> None:
-    """Warn if an automatic grid starts at times where no algorithm differs from the others.
+    """Warn if automatic times start where no algorithm differs clearly from the others.
 
     No algorithm is dominated at such times, so all stay in the anytime Pareto set.
     """
@@ -251,7 +262,7 @@ def warn_of_undecided_start(rankings: Rankings) -> None:
 
 
 def _has_differences(rankings: Rankings) -> NDArray[np.bool_]:
-    """Return whether some algorithm's mean position differs from chance at each time (T,).
+    """Return a mask of times at which some algorithm's mean position differs from chance.
 
     As in Friedman's test, positions are centred in each comparison. The variance of an algorithm's
     sum is that of its comparisons if all orders are equally likely. The level is corrected for the
@@ -275,9 +286,9 @@ def _has_differences(rankings: Rankings) -> NDArray[np.bool_]:
 
 
 def load_engine(method: str, options: Mapping[str, Any]) -> Engine:
-    """Import the function of a method; DataError if the method or an option does not exist."""
+    """Import the engine of a method; DataError if the method or an option does not exist."""
     if method not in ENGINES:
-        raise DataError(f"no method {method!r}; there are {', '.join(ENGINES)}")
+        raise DataError(f"method={method!r}: expected one of {', '.join(ENGINES)}")
     module, name = ENGINES[method]
     engine = getattr(import_module(module), name)
     parameters = signature(engine).parameters
@@ -286,12 +297,15 @@ def load_engine(method: str, options: Mapping[str, Any]) -> Engine:
         known = [name for name in parameters if name not in given]
         for option in options:
             if option not in known:
-                raise DataError(f"{method} has no option {option!r}; it has {', '.join(known)}")
+                raise DataError(
+                    f"method {method!r} has no option {option!r}: expected one of "
+                    f"{', '.join(known)}"
+                )
     return engine
 
 
 def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
-    """Return groups of algorithms that are compared directly or through others, largest first.
+    """Return groups of algorithms compared directly or through other algorithms, largest first.
 
     A comparison of algorithms from two groups rests on the prior alone.
 
@@ -313,7 +327,7 @@ def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
 
 
 def _describe_groups(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
-    """Return a message that names groups of algorithms that no instance compares."""
+    """Return a message that names the groups of algorithms that no instance compares."""
     if len(groups) == len(rankings.algorithms):
         when = format_range(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
         return f"no two algorithms are compared at any time asked for, {when}: {PRIOR_ONLY}"
@@ -326,7 +340,7 @@ def _describe_groups(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
 
 
 def _warn_of_unknown_times(rankings: Rankings) -> None:
-    """Warn of times at which no run of an algorithm is known, as after all were cut off."""
+    """Warn of times at which no run of an algorithm is known, for instance after cut-offs."""
     n = len(rankings.algorithms)
     is_known = np.stack(
         [
@@ -348,7 +362,7 @@ def _warn_of_unknown_times(rankings: Rankings) -> None:
 
 
 def _warn_of_few_instances(rankings: Rankings) -> None:
-    """Warn of times with far fewer instances than others, as after most runs were cut off."""
+    """Warn of times with far fewer instances than others, for instance after cut-offs."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     n = len(rankings.instances)
     n_instances = np.empty(len(rankings.times), dtype=np.intp)

@@ -22,7 +22,7 @@ MAX_CELLS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Mixture(FrozenRecord):
-    """The mixture of G Gaussians from which the draws were made, in closed form at each time.
+    """The Gaussian mixture from which the draws were made, in closed form at each time.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Mixture(FrozenRecord):
 
 @dataclass(frozen=True)
 class PairProbabilities:
-    """Computes pair probabilities from weighted draws (D, T, n), and Gaussians if there are any."""
+    """Computes pair probabilities from weighted draws, and from their Gaussian mixture if known."""
 
     draws: Singles
     weight: Singles
     mixture: Mixture | None
 
     def prob_exceeds(self, row: Ints, column: Ints, margins: Sequence[float] = (0.0,)) -> Floats:
-        """Return P(utility of row > utility of column + margin): (margins, T, pairs)."""
+        """Return P(utility of row > utility of column + margin) (margins, times, pairs)."""
         draws, n_times, _ = self.draws.shape
         step = max(1, MAX_CELLS // max(1, draws))
         probability = np.empty((len(margins), n_times, len(row)))
@@ -70,7 +70,7 @@ class PairProbabilities:
         return probability
 
     def _iterate_times(self) -> Iterator[tuple[Singles, Singles | None]]:
-        """Yield the draws (n, D) at each time, and their shift by the skew transformation."""
+        """Yield at each time the draws (algorithms, draws), and their shift by the skewness."""
         if self.mixture is None or self.mixture.bent.size == 1:
             return zip(iterate_times(self.draws), repeat(None), strict=False)
         return zip(iterate_times(self.draws), iterate_times(self.mixture.bent), strict=True)
@@ -85,7 +85,7 @@ class PairProbabilities:
         margins: Sequence[float],
         buffer: "_Buffers",
     ) -> list[Floats]:
-        """Return the probabilities (pairs,) at one time for each margin."""
+        """Return for each margin the probabilities that a pair's lead exceeds it, at one time."""
         lead = _fill_leads(at_time, row, column, buffer.lead)
         weight = normalised_weights(self.weight, t)
         if self.mixture is None or not self.mixture.holds[t]:
@@ -111,7 +111,7 @@ class PairProbabilities:
 
 
 def _weighted_share(above: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Return the weighted share (pairs,) of true draws (pairs, D)."""
+    """Return for each pair the weighted share of draws in which it is true (pairs, draws)."""
     if np.ptp(weight) == 0:
         return np.count_nonzero(above, axis=1) / len(weight)
     return np.clip(above @ weight, 0.0, 1.0)
@@ -126,14 +126,14 @@ class _Buffers:
         self.flag = np.empty((pairs, draws), dtype=bool)
 
     def indicate_above(self, lead: Singles, margin: float, out: Singles) -> Singles:
-        """Fill ``out`` with 1 where a lead is above the margin, else 0."""
+        """Fill ``out`` with 1 where a lead exceeds the margin, else with 0."""
         np.greater(lead, margin, out=self.flag)
         np.copyto(out, self.flag)
         return out
 
 
 def _fill_leads(at_time: Singles, row: Ints, column: Ints, out: Singles) -> Singles:
-    """Fill ``out`` (pairs, D) with the differences of draws (n, D) between row and column."""
+    """Fill ``out`` (pairs, draws) with the utility of row minus that of column, in each draw."""
     for k, (a, b) in enumerate(zip(row.tolist(), column.tolist(), strict=True)):
         np.subtract(at_time[a], at_time[b], out=out[k])
     return out
@@ -142,7 +142,7 @@ def _fill_leads(at_time: Singles, row: Ints, column: Ints, out: Singles) -> Sing
 def _control_variate_correction(
     weight: Floats, ahead: Singles, gaussian: Singles, exact: Floats
 ) -> Floats:
-    """Return the control variate estimate (pairs,) of the error of Gaussian probabilities.
+    """Return the error of the Gaussian probability of each pair, estimated by control variates.
 
     ``ahead`` and ``gaussian`` (pairs, D) are 1 where a draw, or its Gaussian counterpart, is ahead.
     With weighted share a of the draws, plain share g of the counterparts and exact probability p,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import escape_text, format_count, format_list, format_range, render_card
 from polarbear.data.frozen import FrozenRecord
@@ -28,6 +28,8 @@ from polarbear.inference.dominance import (
     prob_ahead_everywhere_matrix,
 )
 from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
+from polarbear.inference.latex import RatedAlgorithms, render_table
+from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import KIND, MIXTURE_FIELDS, VERSION, read_posterior
 from polarbear.inference.threads import one_thread
@@ -48,7 +50,7 @@ Evidence = Literal["instances", "rankings"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(FrozenRecord):
-    """The ratings of algorithms over time, given rankings and a prior. Made by :func:`fit`.
+    """The posterior distribution of the ratings of algorithms over time; made by :func:`fit`.
 
     A rating theta is the probability to come first among all the algorithms; ratings at a time sum
     to one. Its logarithm, centred, is the (log-)utility mu.
@@ -116,7 +118,7 @@ class Posterior(FrozenRecord):
 
     @cached_property
     def utilities(self) -> Singles:
-        """Draws (D, T, n) of the log-utilities, with equal weights.
+        """Equally weighted draws of the log-utilities (draws, times, algorithms).
 
         A draw is one curve over time, with the posterior's correlation between times.
         """
@@ -139,22 +141,22 @@ class Posterior(FrozenRecord):
 
     @property
     def ratings(self) -> Singles:
-        """Draws (D, T, n) of the ratings, with equal weights; they sum to 1 at each time."""
+        """Equally weighted draws of the ratings, which sum to 1 at each time."""
         rating = np.exp(self.utilities - self.utilities.max(axis=-1, keepdims=True))
         return rating / rating.sum(axis=-1, keepdims=True)
 
     def mean(self, algorithm: str | None = None) -> Floats:
-        """Return the mean ratings: (T,) of an algorithm, or (T, n) of all."""
+        """Return mean ratings: (times,) of one algorithm, or (times, algorithms) of all."""
         return self._select(self.ratings, algorithm).mean(axis=0, dtype=np.float64)
 
     def interval(self, algorithm: str | None = None, level: float = 0.95) -> Floats:
-        """Return central credible intervals of ratings: (2, T) of an algorithm, or (2, T, n)."""
+        """Return lower and upper ends of central credible intervals of the ratings at each time."""
         _check_level(level)
         ends = [0.5 - level / 2, 0.5 + level / 2]
         return np.quantile(self._select(self.ratings, algorithm), ends, axis=0).astype(np.float64)
 
     def prob_better(self, a: str, b: str) -> Floats:
-        """Return P(the rating of ``a`` is above that of ``b``) at each time (T,).
+        """Return P(the rating of ``a`` is above that of ``b``) at each time.
 
         If the engine has a Gaussian mixture, its closed form is corrected by the weighted draws.
         That is far more precise than the share of draws.
@@ -163,7 +165,7 @@ class Posterior(FrozenRecord):
         return self._ahead[:, first, second].copy()
 
     def prob_better_matrix(self) -> Floats:
-        """Return P(row ahead of column) at each time (T, n, n), with 1/2 on the diagonal."""
+        """Return P(row ahead of column) at each time, as matrices with 1/2 on the diagonal."""
         return self._ahead.copy()
 
     def prob_dominates(self, a: str, b: str) -> float:
@@ -177,16 +179,16 @@ class Posterior(FrozenRecord):
         return float(self._everywhere[first, second])
 
     def prob_dominates_matrix(self) -> Floats:
-        """Return P(row ahead of column at all times) (n, n), with 0 on the diagonal."""
+        """Return P(row ahead of column at all times), as a matrix with 0 on the diagonal."""
         return self._everywhere.copy()
 
     def prob_equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
-        """Return P(``a`` beats ``b`` with probability within epsilon of 1/2) at each time (T,)."""
+        """Return P(``a`` beats ``b`` with probability within epsilon of 1/2) at each time."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         return self._alike(epsilon)[:, first, second]
 
     def prob_equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
-        """Return P(row and column are equivalent) at each time (T, n, n), 1 on the diagonal."""
+        """Return P(row and column are equivalent) at each time, as matrices of all pairs."""
         return self._alike(epsilon)
 
     def pareto(
@@ -214,14 +216,14 @@ class Posterior(FrozenRecord):
     def dominators(
         self, algorithm: str, certainty: float = 0.99, elimination: Elimination = "joint"
     ) -> dict[str, float]:
-        """Return the algorithms that dominate another, with P(ahead at all times), surest first."""
+        """Return the algorithms that dominate one, surest first, with P(ahead at all times)."""
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
         rivals = np.flatnonzero(self._dominates(certainty, elimination)[:, code])
         order = rivals[np.argsort(-self._everywhere[rivals, code], kind="stable")]
         return {self.algorithms[k]: float(self._everywhere[k, code]) for k in order}
 
     def crossings(self, a: str, b: str, certainty: float = 0.99) -> list[Crossing]:
-        """Return the times at which the lead of two algorithms changes with this certainty."""
+        """Return where the lead between two algorithms changes with the given certainty."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         check_certainty(certainty)
         ahead = self._ahead[:, first, second]
@@ -232,7 +234,7 @@ class Posterior(FrozenRecord):
         ]
 
     def prob_in_pareto(self) -> dict[str, float]:
-        """Return, for each algorithm, P(no other one is ahead of it at all times)."""
+        """Return for each algorithm P(no other algorithm is ahead of it at all times)."""
         share = self._is_undominated.mean(axis=0)
         return dict(zip(self.algorithms, share.tolist(), strict=True))
 
@@ -244,7 +246,7 @@ class Posterior(FrozenRecord):
         return float(self._is_undominated[:, eliminated].any(axis=1).mean())
 
     def pairs(self, certainty: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
-        """Return all pairs in long form, with the relation that is certain, if any.
+        """Return a table with a row for each pair of algorithms, and their relation if certain.
 
         Columns: first, second, relation ("dominates", "is dominated by", "crosses", "equals",
         "undecided"), everywhere and everywhere_reversed (P(ahead at all times)), least and most
@@ -266,7 +268,7 @@ class Posterior(FrozenRecord):
         elimination: Elimination = "joint",
         resolution: Resolution = "at_par",
     ) -> tuple[AlgorithmStatus, ...]:
-        """Return the status of each algorithm: member, equivalent, dominated or undecided.
+        """Return whether each algorithm is a Pareto set member, equivalent, dominated or undecided.
 
         A race decides by the same definition (:mod:`polarbear.inference.algorithm_status`), so that
         its statuses are those of its posterior.
@@ -294,7 +296,7 @@ class Posterior(FrozenRecord):
         return tuple(derive_statuses(claims, epsilon))
 
     def verdict(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
-        """Return one sentence for each algorithm, and their joint error probability.
+        """Return a sentence for each algorithm, and the probability that any elimination is wrong.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
@@ -310,7 +312,7 @@ class Posterior(FrozenRecord):
     def facts(
         self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
     ) -> Facts:
-        """Return the facts behind the verdict, for other renderings of it.
+        """Return the probabilities and statuses that the verdict puts into words.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
@@ -329,12 +331,12 @@ class Posterior(FrozenRecord):
         )
 
     def prob_best(self) -> Floats:
-        """Return P(an algorithm has the highest rating) at each time (T, n)."""
+        """Return P(an algorithm has the highest rating) at each time (times, algorithms)."""
         leader = self.utilities.argmax(axis=-1)
         return np.stack([(leader == k).mean(axis=0) for k in range(len(self.algorithms))], axis=1)
 
     def win_probability(self, a: str, b: str, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the win probability of ``a`` against ``b`` on a new instance.
+        """Return mean and credible interval of P(``a`` beats ``b`` on a new instance) at each time.
 
         Its posterior mean (T,) and credible interval (2, T).
         """
@@ -345,7 +347,7 @@ class Posterior(FrozenRecord):
         return wins.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
 
     def table(self, level: float = 0.95) -> dict[str, list[Any]]:
-        """Return the ratings in long form: columns time, algorithm, mean, lower, upper, best.
+        """Return the ratings as a long table: columns time, algorithm, mean, lower, upper, best.
 
         Any data frame library takes it: ``pandas.DataFrame(posterior.table())``.
         """
@@ -359,6 +361,43 @@ class Posterior(FrozenRecord):
             "upper": upper.ravel().tolist(),
             "best": self.prob_best().ravel().tolist(),
         }
+
+    def to_latex(
+        self, at: ArrayLike | None = None, *, certainty: float = 0.99, epsilon: float = 0.05
+    ) -> str:
+        r"""Return a LaTeX table with one row per algorithm, for booktabs and siunitx.
+
+        Columns: status, P(member of the Pareto set), when it is most likely the best, and the mean
+        rating at the times ``at`` (by default the first, the middle and the last). The number in
+        parentheses is the posterior standard deviation in units of the last digit.
+
+        >>> import polarbear as pb
+        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+        >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
+        >>> print(posterior.to_latex(at=[0, 1]).splitlines()[-4].split("&")[:2])
+        ['a2 ', ' member ']
+        """
+        note = f"Made by PolarBear: {self.method}, {self.prior}, certainty {certainty:g}."
+        return render_table(self.statuses(certainty, epsilon), RatedAlgorithms.of(self), at, note)
+
+    def describe_methods(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
+        """Return a paragraph for the methods section of a paper, with the numbers of this analysis.
+
+        >>> import polarbear as pb
+        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
+        >>> print(posterior.describe_methods())
+        We compared 3 algorithms on 9 instances at 2 times from 0 to 1 with PolarBear ...
+        """
+        return describe_posterior_analysis(
+            self.facts(certainty, epsilon),
+            instances=self.instances,
+            prior=self.prior,
+            evidence=self.evidence,
+            method=self.method,
+            certainty=certainty,
+            epsilon=epsilon,
+            problems=self.diagnostics.problems,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file, in the format of docs/reference/posterior-file.md.
@@ -400,11 +439,11 @@ class Posterior(FrozenRecord):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that :meth:`save` wrote."""
+        """Read a posterior from a file that :meth:`save` wrote."""
         return cls(**read_posterior(path))
 
     def to_xarray(self) -> Any:
-        """Return the draws as an ``xarray.Dataset``: chain, draw, time, algorithm."""
+        """Return the draws as ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""
         xarray = require("xarray", extra="arviz")
         dims = ("chain", "draw", "time", "algorithm")
         shape = (self.chains, -1, len(self.times), len(self.algorithms))
@@ -416,7 +455,7 @@ class Posterior(FrozenRecord):
         return xarray.Dataset(variables, coords, {"prior": self.prior, "method": self.method})
 
     def to_arviz(self) -> Any:
-        """Return the draws for ArviZ: ``InferenceData`` with 0.x, ``DataTree`` with 1.x."""
+        """Return the draws as ArviZ's ``InferenceData`` (version 0) or ``DataTree`` (version 1)."""
         arviz = require("arviz", extra="arviz")
         data = self.to_xarray()
         if arviz.__version__.startswith("0."):
@@ -451,13 +490,13 @@ class Posterior(FrozenRecord):
 
     @cached_property
     def _ahead(self) -> Floats:
-        """P(row ahead of column) at each time, 1/2 on the diagonal."""
+        """P(row ahead of column) at each time, with 1/2 on the diagonal."""
         (above,) = self._prob_exceeds(0.0)
         return self._fill_matrix(above, 1 - above, 0.5)
 
     @cached_property
     def _everywhere(self) -> Floats:
-        """P(row ahead of column at all times), 0 on the diagonal."""
+        """P(row ahead of column at all times), with 0 on the diagonal."""
         if not self.independent:
             count = self.weight.shape[1] == 1
             return prob_ahead_everywhere_matrix(self.utilities, self._ahead, count=count)
@@ -467,11 +506,11 @@ class Posterior(FrozenRecord):
 
     @cached_property
     def _is_undominated(self) -> NDArray[np.bool_]:
-        """Whether no other algorithm is ahead at all times, in each draw (D, n)."""
+        """A mask (draws, algorithms): in that draw no other algorithm is ahead at all times."""
         return is_undominated_in_draws(self.utilities, self._ahead)
 
     def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
-        """Return whether no other of k algorithms is ahead at all times, in each draw (D, k).
+        """Return a mask (draws, algorithms): no other given algorithm is ahead of it at all times.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0, -3.0]]), 50))
@@ -485,7 +524,7 @@ class Posterior(FrozenRecord):
         return is_undominated_in_draws(self.utilities[..., chosen], ahead)
 
     def _alike(self, epsilon: float) -> Floats:
-        """Return P(win probability within epsilon of 1/2) (T, n, n), 1 on the diagonal."""
+        """Return P(win probability within epsilon of 1/2) of all pairs at each time."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
         margin = equivalence_margin(epsilon)
@@ -494,13 +533,13 @@ class Posterior(FrozenRecord):
         return self._fill_matrix(alike, alike, 1.0)
 
     def _prob_exceeds(self, *margins: float) -> Floats:
-        """Return P(first of a pair above the second by a margin): (margins, T, pairs)."""
+        """Return P(the first of a pair exceeds the second by a margin) (margins, times, pairs)."""
         first, second = np.triu_indices(len(self.algorithms), 1)
         pairs = PairProbabilities(self.draws, self.weight, self.mixture)
         return pairs.prob_exceeds(first, second, margins)
 
     def _fill_matrix(self, upper: Floats, lower: Floats, diagonal: float) -> Floats:
-        """Return matrices (T, n, n) from values of pairs (T, pairs) and of reversed pairs."""
+        """Return matrices of all pairs at each time, from values of pairs and of reversed pairs."""
         n = len(self.algorithms)
         first, second = np.triu_indices(n, 1)
         matrix = np.full((len(self.times), n, n), diagonal)
@@ -508,19 +547,19 @@ class Posterior(FrozenRecord):
         return matrix
 
     def _dominates(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
-        """Return whether row dominates column with the given certainty (n, n)."""
+        """Return a matrix: true where row dominates column with the given certainty."""
         check_certainty(certainty)
         if elimination not in ("joint", "pointwise"):
             raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
         return dominates(self._ahead, self._everywhere, certainty, elimination)
 
     def _eliminate(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
-        """Return which algorithms are dominated by a remaining one (n,)."""
+        """Return a mask of the algorithms that a remaining algorithm dominates."""
         sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
         return eliminate(self._dominates(certainty, elimination), sure)
 
     def _select(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
-        """Return the values (..., n) of one algorithm, or of all."""
+        """Return the values of one algorithm, or of all if the algorithm is None."""
         if algorithm is None:
             return values
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
@@ -528,7 +567,7 @@ class Posterior(FrozenRecord):
 
 
 def check_certainty(certainty: float) -> None:
-    """Raise DataError for a certainty of at most 1/2, at which two could dominate each other."""
+    """Raise DataError for a certainty up to 1/2, where two algorithms could dominate each other."""
     if not (isinstance(certainty, Real) and 0.5 < certainty <= 1):
         raise DataError(
             f"certainty={certainty!r}: expected a probability between 0.5 and 1, such as 0.95"
@@ -536,6 +575,6 @@ def check_certainty(certainty: float) -> None:
 
 
 def _check_level(level: float) -> None:
-    """Raise DataError unless the level of an interval is a probability."""
+    """Raise DataError unless the level of a credible interval is a probability."""
     if not 0 < level < 1:
         raise DataError(f"level={level!r}: expected a probability between 0 and 1")

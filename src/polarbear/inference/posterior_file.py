@@ -1,4 +1,4 @@
-"""Reading of a posterior's file, with validation of its content."""
+"""Reading of a saved posterior, with validation of its content."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,9 +36,11 @@ def read_posterior(path: str | Path) -> dict[str, Any]:
     try:
         return _check_fields(header, arrays)
     except KeyError as error:
-        raise DataError(f"{path} is damaged: {error} is missing") from None
+        raise DataError(
+            f"{path} is damaged: its entry {error} is missing; save the posterior again"
+        ) from None
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DataError(f"{path} is damaged: {error}") from None
+        raise DataError(f"{path} is damaged: {error}; save the posterior again") from None
 
 
 def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -47,9 +49,14 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
     measured = {name: float(value) for name, value in stored["measured"].items()}
     for name, kind in HEADER_TYPES.items():
         if type(header[name]) is not kind:
-            raise ValueError(f"{name} is {header[name]!r}")
+            raise ValueError(
+                f"the entry {name!r} of the header must be of type {kind.__name__}, got "
+                f"{header[name]!r}"
+            )
     if header["chains"] < 1 or header["instances"] < 0:
-        raise ValueError("chains and instances must be counts")
+        raise ValueError(
+            "a posterior needs at least 1 chain, and a number of instances that is not negative"
+        )
     _check_texts("algorithms", names, distinct=True)
     _check_texts("hyper", header["hyper"], distinct=True)
     _check_texts("problems", stored["problems"])
@@ -75,9 +82,16 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
     for name, shapes in expected.items():
         _check_array(name, arrays[name], shapes)
     if not (size and n_times and n) or size % header["chains"]:
-        raise ValueError("its arrays do not fit together")
+        raise ValueError(
+            f"the arrays of the posterior do not fit together: {size} draws of {header['chains']} "
+            f"chains, {n_times} "
+            "times, "
+            f"{n} algorithms"
+        )
     if np.any(np.diff(times) <= 0) or np.any(weight < 0) or not np.all(weight.sum(axis=0) > 0):
-        raise ValueError("times must increase and weights must not be negative")
+        raise ValueError(
+            "the times of a posterior must increase, and its weights must not be negative"
+        )
     return {
         "algorithms": tuple(names),
         "times": times.astype(np.float64, copy=False),
@@ -91,18 +105,26 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
 
 
 def _check_texts(name: str, texts: Any, *, distinct: bool = False) -> None:
-    """Raise ValueError unless texts are a list of strings."""
+    """Raise ValueError unless a field is a list of texts, all different if ``distinct``."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{name} must be a list of texts")
+        raise ValueError(
+            f"the entry {name!r} of a posterior must be a list of texts, got {texts!r}"
+        )
     if distinct and len(set(texts)) < len(texts):
-        raise ValueError(f"{name} has a name twice")
+        raise ValueError(f"a name occurs twice in the list {name!r} of the posterior")
 
 
 def _check_array(name: str, array: NDArray[Any], shapes: list[tuple[int, ...]]) -> None:
-    """Raise ValueError unless an array has a type and a shape that are expected."""
+    """Raise ValueError unless an array holds finite numbers in one of the expected shapes."""
     if array.dtype.kind not in ("b" if name == "mixture_holds" else "f"):
-        raise ValueError(f"{name} holds {array.dtype}")
+        raise ValueError(f"the array {name!r} must hold numbers, got the type {array.dtype}")
     if array.shape not in shapes:
-        raise ValueError(f"its arrays do not fit together: {name} has the shape {array.shape}")
+        raise ValueError(
+            f"the arrays of the posterior do not fit together: {name!r} has the shape "
+            f"{array.shape}, expected "
+            f"{shapes[0]}"
+        )
     if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(
+            f"the array {name!r} must hold finite numbers, but has nan or infinite ones"
+        )

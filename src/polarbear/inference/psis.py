@@ -23,14 +23,14 @@ MAX_CELLS = 1_000_000
 
 
 class SmoothedWeights(NamedTuple):
-    """Normalised weights (D, B), and the Pareto shapes k-hat (B,) of their tails."""
+    """Normalised weights (draws, blocks), and k-hat of each block: how heavy their tail is."""
 
     weight: Floats
     k_hat: Floats
 
 
 def smooth_weights(log_ratio: Floats) -> SmoothedWeights:
-    """Return Pareto-smoothed weights from log-ratios (D, B) of target to approximation.
+    """Return Pareto-smoothed importance weights from log(target / proposal) (draws, blocks).
 
     Each column is smoothed by itself.
 
@@ -50,7 +50,7 @@ def smooth_weights(log_ratio: Floats) -> SmoothedWeights:
 
 
 def _smooth_tails(weight: Floats, tail: int) -> Floats:
-    """Replace the ``tail`` largest weights of each row (B, D) in place; return k-hat (B,)."""
+    """Smooth the ``tail`` largest weights of each row in place; return k-hat of each row."""
     largest = np.argpartition(weight, -tail - 1, axis=1)[:, -tail - 1 :]
     value = np.take_along_axis(weight, largest, axis=1)
     order = np.argsort(value, axis=1)
@@ -78,7 +78,7 @@ def _grid_size(tail: int) -> int:
 
 
 def _fit_generalised_pareto(excess: Floats) -> tuple[Floats, Floats]:
-    """Return shapes and scales (B,) of generalised Pareto distributions of sorted rows (B, tail).
+    """Fit a generalised Pareto distribution to each sorted row; return shapes and scales.
 
     The estimator of Zhang and Stephens (2009): the posterior mean over a grid of the profile
     likelihood. A weak prior, worth 10 observations, shrinks the shape towards 1/2.

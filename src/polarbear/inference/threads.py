@@ -18,5 +18,5 @@ def one_thread() -> AbstractContextManager[object]:
 
 @cache
 def _find_libraries() -> ThreadpoolController:
-    """Return the loaded libraries; cached, as the search takes longer than a small fit."""
+    """Return the loaded linear algebra libraries; cached, because the search is slow."""
     return ThreadpoolController()

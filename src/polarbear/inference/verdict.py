@@ -17,7 +17,7 @@ MIN_BEST_MARGIN = 0.1
 
 
 class Crossing(NamedTuple):
-    """A change of the lead: ``first`` leads until ``until``, ``then`` leads from ``since`` on."""
+    """A change of the lead: ``first`` leads until ``until``, then ``then`` leads from ``since``."""
 
     first: str
     then: str
@@ -40,7 +40,7 @@ class Facts(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence about one algorithm, with its status."""
+    """A sentence about one algorithm, with the algorithm's status."""
 
     algorithm: str
     status: Kind
@@ -48,34 +48,34 @@ class Sentence(NamedTuple):
 
 
 def format_verdict(facts: Facts) -> str:
-    """Return the sentences about all algorithms and the summary, one per line."""
+    """Return the verdict: one sentence for each algorithm, then the summary, on separate lines."""
     return "\n".join([*(one.text for one in describe_algorithms(facts)), summarise(facts)])
 
 
 def summarise(facts: Facts) -> str:
-    """Return the times without a clear best, the size of the Pareto set, and its error."""
+    """Return the summary of a verdict: times without a clear best, Pareto set, and its error."""
     return "\n".join([*describe_close_times(facts), describe_pareto_set(facts)])
 
 
 def describe_pareto_set(facts: Facts) -> str:
-    """Return how many algorithms stay, and the probability that any elimination is wrong."""
+    """Return how many algorithms are not dominated, and P(any elimination is wrong), in words."""
     n = len(facts.algorithms)
     n_dominated = sum(one.status == "dominated" for one in facts.statuses)
-    wrong = f" Probability that any exclusion is wrong: {_format_value(facts.mistaken)}."
+    wrong = f" Probability that any exclusion is wrong: {format_value(facts.mistaken)}."
     return count_members(n - n_dominated, n) + (wrong if n_dominated else "")
 
 
-def _format_value(probability: float) -> str:
-    """Format a probability without "P =".
+def format_value(probability: float) -> str:
+    """Format a probability as a bare number, without "P =".
 
-    >>> _format_value(0.0), _format_value(0.0123)
+    >>> format_value(0.0), format_value(0.0123)
     ('< 0.001', '0.012')
     """
     return format_probability(probability).removeprefix("P = ").removeprefix("P ")
 
 
 def count_members(members: int, n: int) -> str:
-    """Return a sentence with the number of members of the anytime Pareto set.
+    """Return a sentence with the number of algorithms in the anytime Pareto set.
 
     >>> count_members(2, 2)
     'Both algorithms stay in the anytime Pareto set.'
@@ -88,7 +88,7 @@ def count_members(members: int, n: int) -> str:
 
 
 def describe_close_times(facts: Facts) -> list[str]:
-    """Return a line with the times without a clearly best algorithm, and the contenders."""
+    """Return a line with the times at which no algorithm is clearly best, and the contenders."""
     first = facts.best.max(axis=1, keepdims=True)
     near = facts.best >= first - MIN_BEST_MARGIN
     open_ = near.sum(axis=1) > 1
@@ -101,7 +101,7 @@ def describe_close_times(facts: Facts) -> list[str]:
 
 
 def describe_algorithms(facts: Facts) -> list[Sentence]:
-    """Return a sentence about each algorithm, those about dominated ones last."""
+    """Return one sentence for each algorithm, with the dominated algorithms last."""
     ordered = sorted(facts.statuses, key=lambda one: one.status == "dominated")
     code = {name: k for k, name in enumerate(facts.algorithms)}
     return [
@@ -111,7 +111,7 @@ def describe_algorithms(facts: Facts) -> list[Sentence]:
 
 
 def _describe(facts: Facts, status: AlgorithmStatus, code: int) -> str:
-    """Return the sentence about the algorithm with an index, without its full stop."""
+    """Return the sentence about one algorithm, without its full stop."""
     dominance = facts.everywhere[:, code]
     # Of rivals that are equally certain to three digits, the one most often best comes first.
     rivals = np.lexsort((-facts.best.mean(axis=0), -dominance.round(3)))
@@ -139,19 +139,28 @@ def _describe(facts: Facts, status: AlgorithmStatus, code: int) -> str:
 
 def _describe_best_times(facts: Facts, code: int) -> list[str]:
     """Return the ranges of times at which an algorithm is most likely the best, in words."""
-    others = np.delete(facts.best, code, axis=1).max(axis=1, initial=0.0)
-    leader = facts.best[:, code] > others + MIN_BEST_MARGIN
-    return [_format_times(facts, start, stop - 1) for start, stop in _true_ranges(leader)]
+    return [
+        _format_times(facts, start, stop - 1) for start, stop in find_best_times(facts.best, code)
+    ]
+
+
+def find_best_times(best: Floats, code: int) -> list[tuple[int, int]]:
+    """Return the ranges of times (start, stop) at which an algorithm is most likely the best.
+
+    ``best`` (T, n) is P(has the highest rating), ``code`` the column of the algorithm.
+    """
+    others = np.delete(best, code, axis=1).max(axis=1, initial=0.0)
+    return _true_ranges(best[:, code] > others + MIN_BEST_MARGIN)
 
 
 def _true_ranges(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the ranges start, stop (exclusive) in which a mask over times is true."""
+    """Return each range (start, stop) of indices in which a mask is true, stop excluded."""
     edges = np.flatnonzero(np.diff(mask.astype(int), prepend=0, append=0)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _format_times(facts: Facts, first: int, last: int) -> str:
-    """Return a range of times in words, given the first and the last index."""
+    """Return a range of times in words, given the indices of its first and last time."""
     times = facts.times
     if first == last:
         return f"at {format_range(times[first], times[first], facts.clock)}"
@@ -172,7 +181,7 @@ def tabulate_pairs(
     certainty: float,
     draws: int,
 ) -> dict[str, list[Any]]:
-    """Return all pairs in long form, with the relation that is certain, if any."""
+    """Return a table with a row for each pair of algorithms, and their relation if certain."""
     row, column = np.triu_indices(len(algorithms), 1)
     dominates, leads = everywhere >= certainty, np.any(ahead >= certainty, axis=0)
     crossing = leads & leads.T

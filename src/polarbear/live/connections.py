@@ -26,15 +26,15 @@ STALL_SECONDS = 10.0
 
 
 class ListeningSocket(socket.socket):
-    """A listening socket whose queue is longer than what asyncio would set."""
+    """A listening socket with a longer queue of connections than asyncio would set."""
 
     def listen(self, _backlog: int = MAX_QUEUED, /) -> None:
-        """Listen with a queue of ``MAX_QUEUED``; the argument is ignored."""
+        """Listen with a queue of ``MAX_QUEUED`` connections; the argument is ignored."""
         super().listen(MAX_QUEUED)
 
 
 class Connections:
-    """The open connections of a server, the oldest first.
+    """The open connections of a server, the oldest first, at most a fixed number.
 
     They are identified by the address of the client, which an ASGI application knows.
     """
@@ -44,29 +44,29 @@ class Connections:
         self._open: dict[Any, _Connection] = {}
 
     def add(self, transport: asyncio.Transport) -> None:
-        """Add a connection; if there are too many, drop the oldest that is not being answered."""
+        """Add a connection; if there are too many, drop the oldest one that is idle."""
         self._open[transport.get_extra_info("peername")] = _Connection(transport, self._stall)
         if len(self._open) > self._limit:
             next(one for one in self._open.values() if one.is_waiting()).drop()
 
     def remove(self, transport: asyncio.Transport) -> None:
-        """Remove a connection that is closed."""
+        """Remove a connection that was closed."""
         if closed := self._open.pop(transport.get_extra_info("peername"), None):
             closed.stop()
 
     def begin_answer(self, client: Any) -> None:
-        """Stop the timer of a connection while its request is answered."""
+        """Stop the idle timer of a connection while its request is answered."""
         if one := self._open.get(client and tuple(client)):
             one.stop()
 
     def end_answer(self, client: Any) -> None:
-        """Restart the timer: the client has to read its answer and send the next request."""
+        """Restart the idle timer of a connection, whose client must now read and ask again."""
         if one := self._open.get(client and tuple(client)):
             one.start()
 
 
 class _Connection:
-    """A connection that a timer drops, unless the client reads or the timer is stopped."""
+    """A connection with a timer that drops it when the client is idle for too long."""
 
     def __init__(self, transport: asyncio.Transport, stall: float) -> None:
         self._transport, self._stall = transport, stall
@@ -74,7 +74,7 @@ class _Connection:
         self.start()
 
     def is_waiting(self) -> bool:
-        """Return whether the server waits for the client."""
+        """Return whether the server is waiting for the client."""
         return self._timer is not None
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class _Connection:
 
 
 def make_limited_protocol(connections: Connections, headers: dict[str, str]) -> Any:
-    """Return the HTTP protocol class of uvicorn, with its connections in ``connections``."""
+    """Return uvicorn's HTTP protocol class, extended to limit its connections."""
     base: Any = require("uvicorn.protocols.http.h11_impl", extra="serve").H11Protocol
 
     class Limited(base):
@@ -113,7 +113,7 @@ def make_limited_protocol(connections: Connections, headers: dict[str, str]) -> 
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
-            """Answer an invalid HTTP request, which does not reach the application."""
+            """Answer an invalid HTTP request, before it reaches the application."""
             lines = [f"{name}: {value}" for name, value in headers.items()]
             head = ["HTTP/1.1 400 Bad Request", "Content-Type: text/plain", *lines]
             end = f"Content-Length: {len(msg)}\r\nConnection: close\r\n\r\n{msg}"

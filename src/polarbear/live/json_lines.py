@@ -11,19 +11,19 @@ from polarbear.racing.status import RaceStatus
 
 
 def to_line(status: RaceStatus, pace: Pace) -> dict[str, Any]:
-    """Return the content of a line: the status, and the remaining runs and seconds."""
+    """Return the content of a JSON line: the status, and the remaining runs and seconds."""
     estimate = pace.remaining(status)
     remaining = estimate and {name: _finite(value) for name, value in estimate._asdict().items()}
     return {**status.to_dict(), "remaining": remaining}
 
 
 def _finite(value: Any) -> Any:
-    """Return the value, or None if it is infinite, which JSON does not have."""
+    """Return a number; None if it is infinite, which JSON cannot express."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def make_line_writer(write: Callable[[str], object]) -> Callable[[RaceStatus], None]:
-    """Return a progress function that writes a line when there is news."""
+    """Return a progress function that writes a JSON line whenever there is news."""
     pace = Pace()
 
     def watch(status: RaceStatus) -> None:

@@ -11,7 +11,7 @@ WINDOW_SECONDS = 600.0
 
 
 class Remaining(NamedTuple):
-    """The expected number of remaining runs with its interval, and the seconds that it takes.
+    """The expected number of remaining runs, its interval, and the seconds that they take.
 
     ``limit``: the limit that will end the race before it is settled, if any.
     """
@@ -24,7 +24,7 @@ class Remaining(NamedTuple):
 
 
 class Pace:
-    """Measures the number of runs per second.
+    """Measures how many runs per second a race makes.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Pace:
         self._records: deque[tuple[float, int]] = deque()
 
     def record(self, now: float, runs: int) -> None:
-        """Record the present number of runs."""
+        """Record the number of runs made until now."""
         if not self._records or now - self._records[-1][0] >= 1.0:
             self._records.append((now, runs))
         while (
@@ -57,7 +57,7 @@ class Pace:
         return (n_end - n_start) / (end - start) if end > start else 0.0
 
     def remaining(self, status: RaceStatus) -> Remaining | None:
-        """Return the remaining runs and seconds; None without a forecast or an open pair."""
+        """Return the remaining runs and seconds; None if all is decided or there is no forecast."""
         if status.forecast is None or not status.n_open_pairs:
             return None
         n_done = status.n_since_decision
@@ -79,7 +79,7 @@ class Pace:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration in its two largest units.
+    """Format a duration in its two largest units, such as hours and minutes.
 
     >>> format_seconds(7), format_seconds(95), format_seconds(5000), format_seconds(200_000)
     ('7 s', '1 min 35 s', '1 h 23 min', '2 d 7 h')

@@ -80,7 +80,7 @@ def make_application(
 
 
 def _with_headers(application: Any, connections: Connections) -> Any:
-    """Return the application with ``HEADERS`` on all of its answers, including errors."""
+    """Return the web application with ``HEADERS`` added to all answers, including errors."""
     headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def application_with_headers(scope: Any, receive: Any, send: Any) -> None:

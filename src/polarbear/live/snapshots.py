@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -26,7 +27,7 @@ MAX_CPU_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A report after a number of events: its data, and its page."""
+    """The report of a store after a number of events: its data and its page."""
 
     events: int
     data: bytes
@@ -51,7 +52,7 @@ class Snapshots:
 
     @property
     def name(self) -> str:
-        """The name of the store without its path, which browsers need not know."""
+        """The name of the store without its path, because browsers need not know the path."""
         return _name_of_store(self._store)
 
     def latest(self) -> Snapshot:
@@ -80,6 +81,7 @@ class Snapshots:
                 self._model = store.model
                 race = Race.from_events(store.read(arrays=True), fit=self._fit)
             content = make_document(race, title=self._title or f"Race {self.name}")
+            content["last_event"] = _format_last_event(self._store, first=self._last is None)
             data = json.dumps(content, allow_nan=False).encode()
             return Snapshot(events, data, render_document(content, live=True).encode())
         finally:
@@ -87,11 +89,29 @@ class Snapshots:
             self._next = end + max(MIN_INTERVAL_SECONDS, (end - start) * (1 / MAX_CPU_SHARE - 1))
 
     def _fit(self, rankings: Rankings, /, *, seed: int) -> Posterior:
-        """Fit as the race does, once for each round: every round has a seed of its own."""
+        """Return the posterior of rankings as the race fits it; cached for each round."""
         key = (seed, rankings.algorithms)
         if self._fitted is None or self._fitted[0] != key:
             self._fitted = key, self._model.make_fit()(rankings, seed=seed)
         return self._fitted[1]
+
+
+def _format_last_event(store: str, *, first: bool) -> str:
+    """Return when the last event came, as text in UTC.
+
+    It is the present time if the server noticed the event, since it looks every second. Of events
+    from before its start, it is the time at which the file was written; "" if there is no file.
+    """
+    when = time.time()
+    if first:
+        files = [Path(f"{store}{suffix}") for suffix in ("", "-wal")]
+        # A reader makes an empty log beside the file, whose date says nothing about the race.
+        facts = [file.stat() for file in files if file.exists()]
+        written = [fact.st_mtime for fact in facts if fact.st_size]
+        if not written:
+            return ""
+        when = max(written)
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _name_of_store(name: str) -> str:

@@ -39,6 +39,9 @@ STYLES = {
 LABEL_WIDTH = 12
 """The columns of the label before a fact or a news line."""
 
+MAX_BAR_WIDTH = 60
+"""The most columns of the progress bar."""
+
 MIN_HEIGHT_FOR_BLANKS = 20
 """The least height in lines at which there are empty lines."""
 
@@ -98,7 +101,7 @@ class Screen:
             warnings.showwarning(*warning)
 
     def __call__(self, status: RaceStatus) -> None:
-        """Show a status."""
+        """Show a status of the race."""
         self._pace.record(time.monotonic(), status.n_runs)
         for line in status.news:
             self.note(line)
@@ -106,7 +109,7 @@ class Screen:
         self._draw()
 
     def note(self, line: str) -> None:
-        """Add a line of news with the time of day."""
+        """Add a line of news to the screen, with the time of day."""
         self._news.append((time.strftime("%H:%M:%S"), escape_text(line)))
 
     def _on_warning(self, message: Any, *more: Any) -> None:
@@ -120,7 +123,7 @@ class Screen:
             self._draw()
 
     def _draw(self) -> None:
-        """Draw the last status, and once more if the size of the window has changed meanwhile."""
+        """Draw the last status; draw it again if the size of the window changed meanwhile."""
         self._drawing = True
         try:
             size = self._console.size
@@ -132,7 +135,7 @@ class Screen:
             self._drawing = False
 
     def picture(self, status: RaceStatus, height: int) -> Any:
-        """Return the picture of a status in a number of lines: algorithms, facts, latest news."""
+        """Return the text of a status with a number of lines: algorithms, facts and latest news."""
         rows = self._rows(status)
         n_lines = height - 3  # without the first line, the header of the table, and the last line
         facts = self._facts(status, n_lines)
@@ -160,7 +163,7 @@ class Screen:
         return head
 
     def _algorithms(self, status: RaceStatus, rows: list[tuple[str, str, str]], most: int) -> Any:
-        """Return the table of algorithms, candidates first; its last line counts the others."""
+        """Return the table of algorithms, candidates first; a last line counts those left out."""
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
         for name in ("algorithm", "status"):
             table.add_column(name, overflow="ellipsis", header_style="dim")
@@ -180,11 +183,11 @@ class Screen:
         return table
 
     def _line(self, text: str = "", style: str = "") -> Any:
-        """Return a text that is cut at the width of the window, not wrapped."""
+        """Return a text as one line, cut at the width of the window."""
         return self._text(text, style=style, no_wrap=True, overflow="ellipsis")
 
     def _rows(self, status: RaceStatus) -> list[tuple[str, str, str]]:
-        """Return name, status and style of the candidates, then of the eliminated, latest first."""
+        """Return name, status and style of candidates, then of eliminated ones, latest first."""
         marks = MARKS if self._console.encoding.startswith("utf") else PLAIN
         others = [one for one in reversed(status.statuses) if not one.is_candidate]
         candidates = [one for one in status.statuses if one.is_candidate]
@@ -195,11 +198,12 @@ class Screen:
         ]
 
     def _facts(self, status: RaceStatus, n_lines: int) -> list[Any]:
-        """Return the lines that describe the race; long lines are wrapped if there is room."""
+        """Return lines with facts about the race; long ones are wrapped if there is room."""
         facts = {
             "Pareto set": format_list([escape_text(name) for name in status.pareto]),
             "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",
             "runs": f"{status.n_runs:,} made, {status.n_wanted:,} asked for and not in yet",
+            "progress": self._progress_bar(self._pace.remaining(status), status),
             "to go": _describe_remaining(self._pace.remaining(status), status),
             "spent": _describe_spent(status),
         }
@@ -208,8 +212,18 @@ class Screen:
             return wrapped
         return [self._labelled(*fact) for fact in facts.items()][-max(n_lines - 2, 1) :]
 
+    def _progress_bar(self, remaining: Remaining | None, status: RaceStatus) -> str:
+        """Return a bar of the runs made, out of those made and forecast, in the width left."""
+        share = compute_progress(remaining, status)
+        if share is None:
+            return "unknown until the first forecast"
+        n_cells = max(min(self._console.width - LABEL_WIDTH - 6, MAX_BAR_WIDTH), 1)
+        full, empty = "█░" if self._console.encoding.startswith("utf") else "#."
+        n_full = int(share * n_cells)
+        return f"{full * n_full}{empty * (n_cells - n_full)} {100 * share:3.0f} %"
+
     def _latest_news(self, n_lines: int) -> list[Any]:
-        """Return the latest news in a number of lines; a message that is too long is cut."""
+        """Return the latest news in a number of lines; messages that are too long are cut."""
         lines: list[Any] = []
         for entry in reversed(self._news if n_lines > 0 else ()):
             wrapped = self._wrap(*entry)
@@ -221,22 +235,39 @@ class Screen:
         return lines[: max(n_lines, 0)]
 
     def _wrap(self, label: str, text: str) -> list[Any]:
-        """Return a text in lines of the width of the window, with a label before the first."""
+        """Return a text wrapped to the width of the window, with a label before its first line."""
         width = max(self._console.width - LABEL_WIDTH, 1)
         lines = self._text(text).wrap(self._console, width)
         labels = [label, *[""] * (len(lines) - 1)]
         return [self._labelled(*line) for line in zip(labels, lines, strict=True)]
 
     def _labelled(self, label: str, text: Any) -> Any:
-        """Return a text with its label, cut at the width of the window."""
+        """Return a label and a text as one line, cut at the width of the window."""
         line = self._line()
         line.append(f"{label:<{LABEL_WIDTH}}", style="dim")
         line.append(text)
         return line
 
 
+def compute_progress(remaining: Remaining | None, status: RaceStatus) -> float | None:
+    """Return the share of runs made, out of those made and forecast; None without a forecast.
+
+    >>> from polarbear import Race
+    >>> status = Race(["a", "b"], [1], direction="minimize").status
+    >>> compute_progress(None, status) is None
+    True
+    >>> compute_progress(Remaining(0.0, 0.0, 10.0, None), status)
+    0.0
+    """
+    if status.ended and not status.n_open_pairs:
+        return 1.0
+    if remaining is None or not remaining.runs < float("inf"):
+        return None
+    return status.n_runs / max(status.n_runs + remaining.runs, 1.0)
+
+
 def _describe_remaining(remaining: Remaining | None, status: RaceStatus) -> str:
-    """Return how many runs, and how much time, the race is expected to take."""
+    """Return how many more runs, and how much time, the race is expected to take."""
     if status.ended and status.n_open_pairs:
         return f"the race ended ({status.ended}) before all pairs were settled"
     if status.ended or not status.n_open_pairs:
@@ -274,7 +305,7 @@ def _describe_spent(status: RaceStatus) -> str:
 
 
 def _format_share(value: float, limit: float | None, unit: str) -> str:
-    """Return a value, with its limit and the share of it if there is a limit."""
+    """Format a value; if it has a limit, with the limit and the share of it."""
     if limit is None:
         return f"{_format_number(value)}{unit}"
     share = f"{100 * value / limit if limit else 100:.0f} %"
@@ -282,7 +313,7 @@ def _format_share(value: float, limit: float | None, unit: str) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Return a number in at most five digits, or with thousands separators.
+    """Format a number: with thousands separators from 1000 on, else with five digits.
 
     >>> _format_number(1e6), _format_number(12.3456), _format_number(0.0123)
     ('1,000,000', '12.346', '0.0123')

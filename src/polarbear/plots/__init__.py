@@ -4,7 +4,7 @@
 and ``pb.plots.ratings_data(posterior)`` returns the numbers in the figure.
 """
 
-from polarbear.plots.canvas import figsize
+from polarbear.plots.canvas import figsize, save_figure
 from polarbear.plots.classical import (
     Aocc,
     Attainment,
@@ -19,8 +19,9 @@ from polarbear.plots.classical import (
 from polarbear.plots.colours import Cast, Style
 from polarbear.plots.crossings import CrossingMap, crossings, crossings_data
 from polarbear.plots.evolution import Evolution, evolution, evolution_data
+from polarbear.plots.gap import Bounds, Gaps, bounds, bounds_data, gaps, gaps_data
 from polarbear.plots.pairs import Pairs, pairs, pairs_data
-from polarbear.plots.rating_curves import RatingCurves, ratings, ratings_data
+from polarbear.plots.rating_curves import RatingCurves, rating_panels, ratings, ratings_data
 from polarbear.plots.reliability import CalibrationCurve, calibration, calibration_data
 from polarbear.plots.run_allocation import Allocation, allocation, allocation_data
 from polarbear.plots.values import Values, values, values_data
@@ -29,11 +30,13 @@ __all__ = [
     "Allocation",
     "Aocc",
     "Attainment",
+    "Bounds",
     "CalibrationCurve",
     "Cast",
     "CrossingMap",
     "Ecdf",
     "Evolution",
+    "Gaps",
     "Pairs",
     "RatingCurves",
     "Style",
@@ -42,6 +45,8 @@ __all__ = [
     "allocation_data",
     "aocc",
     "aocc_data",
+    "bounds",
+    "bounds_data",
     "calibration",
     "calibration_data",
     "crossings",
@@ -53,10 +58,14 @@ __all__ = [
     "evolution",
     "evolution_data",
     "figsize",
+    "gaps",
+    "gaps_data",
     "pairs",
     "pairs_data",
+    "rating_panels",
     "ratings",
     "ratings_data",
+    "save_figure",
     "values",
     "values_data",
 ]

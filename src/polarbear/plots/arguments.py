@@ -1,4 +1,4 @@
-"""Read the posterior, the algorithms and the times of a figure from a posterior or a race."""
+"""Get the posterior, the algorithms and the times of a figure from a posterior or a race."""
 
 from typing import TYPE_CHECKING, TypeGuard, Union
 
@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 
 
 class ReadOnce:
-    """A race whose events are read from its store once."""
+    """A race whose events are read from its store only once."""
 
     def __init__(self, source: "Result") -> None:
         self.race, self._events = source.race, source.events
@@ -35,7 +35,7 @@ class ReadOnce:
 
     @property
     def runs(self) -> Runs:
-        """All runs in the events."""
+        """All runs in the events of the race."""
         if self._runs is None:
             self._runs = collect_runs(self._events, self.race.state)
         return self._runs
@@ -48,43 +48,44 @@ PosteriorSource = Union[Posterior, Race, ReadOnce, "Result"]
 
 
 def is_race(source: object) -> TypeGuard[RaceSource]:
-    """Whether this is a race, or holds one, as results do."""
+    """Return whether an object is a race, or holds one, as the result of ``race`` does."""
     return isinstance(getattr(source, "race", source), Race)
 
 
 def get_race(source: RaceSource) -> Race:
-    """Return the race of a figure's argument."""
+    """Return the race that an argument is or holds."""
     race = getattr(source, "race", source)
     if isinstance(race, Race):
         return race
     raise DataError(
-        f"a figure of a race takes a race, not {type(source).__name__}: pass a Race, or the "
+        f"expected a race to draw, got {type(source).__name__}: pass a Race, or the "
         "result of race(...) or replay(...)"
     )
 
 
 def get_posterior(source: PosteriorSource) -> Posterior | None:
-    """Return the posterior, or None of a race without a decision."""
+    """Return the posterior to draw; None for a race that has no decision yet."""
     if isinstance(source, Posterior):
         return source
     if is_race(source):
         return get_race(source).posterior
     raise DataError(
-        f"a figure of ratings takes a posterior or a race, not {type(source).__name__}"
+        f"expected a posterior or a race to draw, got {type(source).__name__}"
         + (": make one with fit(...)" if isinstance(source, Runs) else "")
     )
 
 
 def get_cast(source: PosteriorSource, certainty: float = 0.99) -> Cast:
-    """Return all algorithms and the Pareto set; of a race also the eliminated and removed ones."""
+    """Return all algorithms with the Pareto set, including those eliminated or removed."""
     if isinstance(source, Posterior):
         return Cast.of(source.algorithms, source.pareto(certainty))
     race = get_race(source)
-    return Cast.of([*race.pareto, *race.eliminated, *race.removed], race.pareto)
+    names = [*race.pareto, *race.eliminated, *race.removed]
+    return Cast.of(names, race.pareto, order=race.state.limits)  # limits are in order of joining
 
 
 def get_times(source: PosteriorSource) -> tuple[Floats, str]:
-    """Return the grid of times and the name of its clock."""
+    """Return the times of a posterior or a race, and the name of their clock."""
     if isinstance(source, Posterior):
         return source.times, source.clock
     state = get_race(source).state

@@ -1,7 +1,9 @@
-"""Parts that all figures share: sizes, axes, the time axis, rows of names, notes and messages."""
+"""Parts that figures share: sizes, axes, the time axis, rows of names, notes and messages."""
 
 from collections.abc import Sequence
 from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,6 +54,44 @@ def figsize(columns: Columns = 1, height: float | None = None) -> tuple[float, f
     return COLUMN_WIDTH_INCHES[columns], {1: 2.4, 2: 3.2}[columns] if height is None else height
 
 
+def save_figure(ax: Any, path: str | PathLike[str], **options: Any) -> Path:
+    """Save a figure as journals require: TrueType fonts in PDF and PostScript, text in SVG.
+
+    Figures that PolarBear makes are saved so by their own ``savefig``. This function is for axes
+    that you made yourself, and leaves the settings of matplotlib as they are.
+
+    Parameters
+    ----------
+    ax
+        Axes, or a figure.
+    path
+        The file; its ending is the format.
+    options
+        Options of matplotlib's ``savefig``, such as ``dpi=300``.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> figure, ax = pyplot.subplots(figsize=figsize(1))
+    >>> path = save_figure(ax, "figure.pdf")
+    >>> b"/Type3" in path.read_bytes()
+    False
+    >>> path.unlink(); pyplot.close(figure)
+    """
+    embedding = _load_embedding()
+    figure = getattr(ax, "figure", ax)
+    if not hasattr(figure, "savefig"):
+        raise DataError(f"ax must be matplotlib Axes or a Figure, got {ax!r}")
+    embedding.save_with_text(figure, path, **options)
+    return Path(path)
+
+
+def _load_embedding() -> Any:
+    """Import ``plots.embedding``; raise an error with advice if matplotlib is missing."""
+    require("matplotlib.pyplot", extra="plots")
+    return import_module("polarbear.plots.embedding")
+
+
 def prepare_axes(ax: Any, columns: Columns, height: float | None = None) -> Axes:
     """Return the axes to draw on: those given, or new ones in a new figure."""
     pyplot = require("matplotlib.pyplot", extra="plots")
@@ -61,9 +101,31 @@ def prepare_axes(ax: Any, columns: Columns, height: float | None = None) -> Axes
             'function returns: ax = ...; ax.figure.savefig("figure.png", dpi=200)'
         )
     if ax is None:
-        figure = import_module("polarbear.plots.embedding").PaperFigure
+        figure = _load_embedding().PaperFigure
         size = figsize(columns, height)
         ax = pyplot.subplots(figsize=size, layout="constrained", FigureClass=figure)[1]
+    return _set_axes_style(ax)
+
+
+def prepare_panels(n_rows: int, n_columns: int, columns: Columns, height: float) -> list[Axes]:
+    """Return new axes with common scales in a new figure, row by row."""
+    figure = _load_embedding().PaperFigure
+    pyplot = require("matplotlib.pyplot", extra="plots")
+    _, panels = pyplot.subplots(
+        n_rows,
+        n_columns,
+        figsize=figsize(columns, height),
+        layout="constrained",
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        FigureClass=figure,
+    )
+    return [_set_axes_style(ax) for ax in panels.flat]
+
+
+def _set_axes_style(ax: Any) -> Axes:
+    """Set the spines and the font sizes that all figures share."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=TICK_FONT_POINTS)
     ax.xaxis.label.set_size(AXIS_FONT_POINTS)
@@ -72,12 +134,12 @@ def prepare_axes(ax: Any, columns: Columns, height: float | None = None) -> Axes
 
 
 def compute_height(rows: int, columns: Columns, each: float = 0.15) -> float:
-    """Return the height in inches of a figure with this number of rows."""
+    """Return the height in inches of a figure with a number of rows."""
     return max(figsize(columns)[1], 0.75 + each * rows)
 
 
 def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto") -> bool:
-    """Label the time axis, choose its scale and return whether that is logarithmic."""
+    """Label the time axis and choose its scale; return whether the scale is logarithmic."""
     if scale not in ("auto", "log", "linear"):
         raise DataError(f"time={scale!r}: expected 'auto', 'log' or 'linear'")
     first, last = float(times[0]), float(times[-1])
@@ -101,7 +163,7 @@ def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto"
 
 
 def is_log_grid(times: Floats) -> bool:
-    """Return whether the times are spaced evenly in their logarithms rather than in themselves.
+    """Return whether times are evenly spaced on a logarithmic rather than a linear scale.
 
     >>> is_log_grid(np.geomspace(5, 50, 9)), is_log_grid(np.linspace(5, 50, 9))
     (True, False)
@@ -117,7 +179,7 @@ def is_log_grid(times: Floats) -> bool:
 
 
 def set_log_ticks(axis: Any, first: float, last: float) -> None:
-    """Label a log axis with powers of ten, or with plain numbers on less than two decades.
+    """Label a log axis with powers of ten, or with plain numbers below two decades.
 
     By default matplotlib labels minor ticks too, in another size, and the labels overlap.
     """
@@ -136,17 +198,17 @@ def set_log_ticks(axis: Any, first: float, last: float) -> None:
 
 
 def format_clock(clock: str) -> str:
-    """Return the label of the time axis."""
+    """Return the label of the time axis for a clock."""
     return CLOCK_LABELS.get(clock, clock[:1].upper() + clock[1:])
 
 
 def describe_time(time: float, clock: str) -> str:
-    """Write a time with its unit."""
+    """Return a time with its unit as text."""
     return f"time {time:,g}" if clock == "time" else format_range(time, time, clock)
 
 
 def compute_cell_edges(times: Floats, *, log: bool) -> Floats:
-    """Return the edges (T + 1,) of cells whose centres are the times (T,)."""
+    """Return the edges of cells whose centres are the given times."""
     position = np.log(times) if log else times
     if len(position) == 1:
         cell_edges = np.array([position[0] - 0.5, position[0] + 0.5])
@@ -158,7 +220,7 @@ def compute_cell_edges(times: Floats, *, log: bool) -> Floats:
 
 
 def get_line_options(style: Style) -> dict[str, Any]:
-    """Return matplotlib's options for the line of an algorithm."""
+    """Return matplotlib's options for the line of an algorithm, from its style."""
     return {
         "color": style.colour,
         "linestyle": (0, style.dash) if style.dash else "-",
@@ -182,7 +244,7 @@ def label_rows(ax: Axes, names: Sequence[str], cast: Cast) -> None:
 def draw_intervals(
     ax: Axes, names: Sequence[str], mean: Floats, lower: Floats, upper: Floats, cast: Cast
 ) -> None:
-    """Draw a row for each name: a mark at the mean, a bar for the interval."""
+    """Draw a row for each name, with a mark at its mean and a bar for its interval."""
     styles = cast.styles()
     for row, name in enumerate(names):
         style = styles[name]
@@ -192,20 +254,20 @@ def draw_intervals(
 
 
 def choose_font_size(ax: Axes, lines: int) -> float:
-    """Return the font size at which this number of lines fits beside the axes."""
+    """Return the font size at which a number of text lines fits beside the axes."""
     return float(
         np.clip(0.85 * measure_axes(ax)[1] / max(lines, 1), MIN_FONT_POINTS, TICK_FONT_POINTS)
     )
 
 
 def measure_axes(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in points, in the present layout."""
+    """Return the width and height of the axes in points, in the present layout."""
     box = ax.get_window_extent()
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
 def format_name(name: str, max_length: int = 24) -> str:
-    r"""Shorten a name and escape its dollar signs, so that matplotlib sets no mathematics.
+    r"""Shorten a name, and escape dollar signs, which matplotlib would read as mathematics.
 
     >>> format_name("a$b$"), format_name("x" * 30)
     ('a\\$b\\$', 'xxxxxxxxxxxxxxxxxxxxxxx…')
@@ -216,7 +278,7 @@ def format_name(name: str, max_length: int = 24) -> str:
 
 
 def get_text_colour(style: Style) -> str:
-    """Return the colour of a name: that of its line, or a darker grey if the line is grey."""
+    """Return the colour of an algorithm's name: that of its line, darker if that is grey."""
     return NOTE_COLOUR if style.muted else style.colour
 
 
@@ -239,7 +301,7 @@ def add_note(ax: Axes, text: str) -> None:
 
 
 def add_colour_bar(ax: Axes, mappable: Any, label: str, pad: float = 0.03) -> Any:
-    """Add a colour bar at the right and return it."""
+    """Add a colour bar at the right of the axes, and return it."""
     colour_bar = ax.figure.colorbar(mappable, ax=ax, pad=pad, fraction=0.06, aspect=25)
     colour_bar.set_label(label, fontsize=TICK_FONT_POINTS)
     colour_bar.ax.tick_params(labelsize=TICK_FONT_POINTS)
@@ -248,7 +310,7 @@ def add_colour_bar(ax: Axes, mappable: Any, label: str, pad: float = 0.03) -> An
 
 
 def show_message(ax: Axes, reason: str) -> Axes:
-    """Show the reason why there is nothing to draw, in place of a figure."""
+    """Write into the axes why there is nothing to draw."""
     ax.set_axis_off()
     ax.text(
         0.5,

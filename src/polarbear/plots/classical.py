@@ -53,7 +53,7 @@ MIN_COVERED_SHARE = 0.5
 
 
 class Scale(NamedTuple):
-    """A range of values from the worst to the best, of which runs attain a share."""
+    """The range of values, from worst to best, relative to which attained shares are measured."""
 
     low: float
     high: float
@@ -62,7 +62,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ecdf(FrozenRecord):
-    """The mean share of a range of values that runs attain by a time.
+    """The mean share of a range of values that the runs have attained by each time.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ def aocc_data(
     end = _choose_last_time(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
-        raise DataError(f"no run was observed until {end:g}: choose another until=")
+        raise DataError(f"until={end:g}: expected a time above 0 until which some run was observed")
     table = _to_improvement_table(runs, scale)
     keep = np.flatnonzero(watched).tolist()
     table = table.filter(polars.col("data_id").is_in(keep))
@@ -297,7 +297,9 @@ def _collect_points(runs: Runs, code: int) -> _Front:
     points = np.stack([runs.time[rows], runs.cost[rows], run + 1.0], axis=1).astype(np.float64)
     points = points[np.isfinite(points[:, 1])]
     if not len(points):
-        raise DataError(f"no run of {runs.algorithms[code]!r} has a finite value")
+        raise DataError(
+            f"no run of {runs.algorithms[code]!r} has a finite value: choose another algorithm"
+        )
     return _Front(points, len(chosen))
 
 
@@ -322,10 +324,10 @@ def _choose_last_time(runs: Runs) -> float:
 
 
 def _choose_scale(runs: Runs, low: float | None, high: float | None, log: bool | None) -> Scale:
-    """Check the range of values; limits that are not given come from the default range."""
+    """Return the range of values to use: given limits, else those of the default range."""
     finite = runs.value[np.isfinite(runs.value)]
     if not len(finite):
-        raise DataError("no run has a finite value")
+        raise DataError("no run has a finite value, so there is nothing to draw: pass other runs")
     default = _choose_default_range(runs, log)
     start = default.low if low is None else float(low)
     stop = default.high if high is None else float(high)
@@ -349,7 +351,7 @@ def _choose_scale(runs: Runs, low: float | None, high: float | None, log: bool |
 
 
 def _choose_default_range(runs: Runs, log: bool | None) -> Scale:
-    """Return the range from the best final to the worst first values, without extreme runs."""
+    """Return the range from the best final to the worst first value, without extreme runs."""
     has_value = np.flatnonzero(np.diff(runs.offset) > 0)
     first, final = runs.cost[runs.offset[has_value]], runs.cost[runs.offset[has_value + 1] - 1]
     first, final = (part[np.isfinite(part)].astype(np.float64) for part in (first, final))
@@ -367,14 +369,14 @@ def _measure_range(low: float, high: float, on_log: bool) -> float:
 
 
 def _require_packages(*, drawing: bool = False) -> tuple[Any, Any]:
-    """Import polars and iohinspector before any computation or warning."""
+    """Import polars and iohinspector early, so that an error comes before long computations."""
     if drawing:
         require("matplotlib.pyplot", extra="classical")
     return require("polars", extra="classical"), require("iohinspector", extra="classical")
 
 
 def _compute_shares(values: Floats, scale: Scale, direction: str) -> Floats:
-    """Compute the share of the range that each value attains: 0 without a value, nan if unknown."""
+    """Return the share of the range that each value attains: 0 without a value, nan if unknown."""
     polars, inspector = _require_packages()
     table = polars.DataFrame({"raw_y": np.clip(values.ravel(), scale.low, scale.high)})
     attained = inspector.transform_fval(
@@ -384,7 +386,7 @@ def _compute_shares(values: Floats, scale: Scale, direction: str) -> Floats:
 
 
 def _compute_attained_shares(runs: Runs, times: Floats, scale: Scale) -> Floats:
-    """Compute the share (runs, T) of the range that each run attains by each time."""
+    """Return the share of the range that each run attains by each time (runs, times)."""
     return _compute_shares(runs.at(times), scale, runs.direction)
 
 
@@ -405,7 +407,7 @@ def _to_improvement_table(runs: Runs, scale: Scale) -> Any:
 def _compute_bootstrap_interval(
     resampled_mean: Floats, mean: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return quantiles over bootstrap samples; the mean stands in where a sample has no run."""
+    """Return bootstrap confidence limits of means; the mean replaces bootstrap means of nan."""
     without_gaps = np.where(np.isnan(resampled_mean), mean, resampled_mean)
     lower, upper = np.quantile(without_gaps, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return lower, upper
@@ -419,7 +421,7 @@ def ecdf(
     columns: Columns = 1,
     **options: Any,
 ) -> Axes:
-    """Draw the mean share of a range of values that runs attain by a time.
+    """Draw the mean share of a range of values that the runs have attained by each time.
 
     ``options`` are those of :func:`ecdf_data`.
 
@@ -459,7 +461,7 @@ def ecdf(
 
 
 def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
-    """Draw shares at a single time: a row for each algorithm in place of a curve."""
+    """Draw shares at a single time, with a row for each algorithm in place of a curve."""
     ax = prepare_axes(ax, columns, compute_height(len(data.cast.names), columns))
     order = np.argsort(-np.nan_to_num(data.mean[0], nan=-1.0), kind="stable")
     names = [data.cast.names[k] for k in order]
@@ -475,7 +477,7 @@ def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
 def aocc(
     source: Runs | Aocc, ax: Axes | None = None, *, columns: Columns = 1, **options: Any
 ) -> Axes:
-    """Draw the area over the convergence curve: a point for each run, a stroke for the mean.
+    """Draw the area over the convergence curve, with a point for each run and the mean.
 
     ``options`` are those of :func:`aocc_data`.
 

@@ -6,10 +6,10 @@ bright, and neighbours have other dashes and markers, so that lines stay distinc
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from polarbear.data.names import natural_sort_key
+from polarbear.data.names import find_indices, natural_sort_key
 
 MAX_COLOURED = 8
 """With more algorithms than this, only those of the Pareto set are in colour."""
@@ -48,7 +48,7 @@ MARKERS = ("o", "s", "^", "v", "P", "p", "<", ">")
 
 
 class Style(NamedTuple):
-    """Colour, dash and marker of an algorithm.
+    """The colour, dash pattern and marker of an algorithm.
 
     Attributes
     ----------
@@ -74,27 +74,56 @@ MUTED_STYLE = Style(MUTED_PAPER_COLOUR, MUTED_DARK_COLOUR, (), "o", muted=True)
 
 @dataclass(frozen=True)
 class Cast:
-    """All algorithms of a comparison in canonical order, and those in the Pareto set.
+    """All algorithms of a comparison in canonical order, and which are in the Pareto set.
 
     Figures of the same cast draw an algorithm in the same style, even if they show only some.
 
+    Attributes
+    ----------
+    names, pareto
+        All algorithms, and those of the Pareto set.
+    order
+        The order in which styles are assigned; by default that of ``names``. A race uses the order
+        in which algorithms joined, so that one that joins changes no colour.
+    highlighted
+        The algorithms in colour, if these were chosen.
+
+    Examples
+    --------
     >>> cast = Cast.of(["b", "a10", "a9"], pareto=["b"])
     >>> cast.names, cast.styles()["a9"].colour == PAPER_COLOURS[0]
     (('a9', 'a10', 'b'), True)
+    >>> joined = Cast.of(["a1", "b", "a10", "a9"], order=cast.names)
+    >>> [joined.styles()[name].colour == cast.styles()[name].colour for name in cast.names]
+    [True, True, True]
     """
 
     names: tuple[str, ...]
     pareto: tuple[str, ...]
+    order: tuple[str, ...] = ()
+    highlighted: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str], pareto: Collection[str] = ()) -> "Cast":
-        """Return the styles of these algorithms; the order of names does not matter."""
-        ordered = tuple(sorted(set(names), key=natural_sort_key))
-        return cls(ordered, tuple(name for name in ordered if name in pareto))
+    def of(
+        cls, names: Iterable[str], pareto: Collection[str] = (), order: Iterable[str] = ()
+    ) -> "Cast":
+        """Return a record of these algorithms, sorted by name, and of the Pareto set."""
+        names = tuple(sorted(set(names), key=natural_sort_key))
+        members = tuple(name for name in names if name in pareto)
+        first = tuple(name for name in dict.fromkeys(order) if name in names)
+        return cls(names, members, (*first, *(name for name in names if name not in first)))
+
+    def highlight(self, names: Iterable[str]) -> "Cast":
+        """Return this cast with only these algorithms in colour."""
+        chosen = [names] if isinstance(names, str) else list(names)
+        codes = find_indices(chosen, self.names, "algorithm")
+        return replace(self, highlighted=tuple(self.names[k] for k in codes))
 
     @property
     def coloured(self) -> tuple[str, ...]:
-        """The algorithms in colour: all, or only the Pareto set if there are many."""
+        """The algorithms in colour: the highlighted ones, all, or if many the Pareto set."""
+        if self.highlighted:
+            return self.highlighted
         return self.pareto if len(self.names) > MAX_COLOURED and self.pareto else self.names
 
     def styles(self) -> dict[str, Style]:
@@ -105,12 +134,12 @@ class Cast:
         shown = set(self.coloured)
         return {
             name: _make_style(k) if name in shown else MUTED_STYLE
-            for k, name in enumerate(self.names)
+            for k, name in enumerate(self.order or self.names)
         }
 
 
 def _make_style(k: int) -> Style:
-    """Return the k-th style; the first 32 are distinct."""
+    """Return style number k of a fixed series; the first 32 are distinct."""
     colour = k % len(PAPER_COLOURS)
     turn = k + k // len(PAPER_COLOURS)  # a repeated colour has another dash
     return Style(

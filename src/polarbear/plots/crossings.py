@@ -1,4 +1,4 @@
-"""Figure of one pair over time: the probability that the first leads, and where that changes."""
+"""Figure of one pair over time: the probability that the first leads, and where it changes."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from polarbear.plots.colours import TEXT_COLOUR, Cast
 
 @dataclass(frozen=True, eq=False)
 class CrossingMap(FrozenRecord):
-    """Probabilities over time that one of two algorithms leads.
+    """The probabilities over time that each of two algorithms leads.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def crossings(
 
 
 def _label_sides(ax: Axes, data: CrossingMap) -> None:
-    """Write which side belongs to which algorithm, and mark where the lead changes."""
+    """Write which side of the figure means which algorithm, and mark changes of the lead."""
     one, two = (data.cast.styles()[name] for name in (data.first, data.second))
     place = {
         "transform": ax.transAxes,

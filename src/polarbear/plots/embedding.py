@@ -1,4 +1,4 @@
-"""A figure that is saved with TrueType fonts, because journals reject Type 3 fonts.
+"""Figures that are saved with TrueType fonts, because journals reject Type 3 fonts.
 
 This module imports matplotlib, so it is imported only when something is drawn.
 """
@@ -19,3 +19,9 @@ class PaperFigure(Figure):
         """Save the figure, as :meth:`matplotlib.figure.Figure.savefig` does."""
         with rc_context(TEXT_AS_TEXT):
             super().savefig(fname, **kwargs)
+
+
+def save_with_text(figure: Figure, path: Any, **options: Any) -> None:
+    """Save any figure with TrueType fonts, and leave matplotlib's settings as they are."""
+    with rc_context(TEXT_AS_TEXT):
+        figure.savefig(path, **options)

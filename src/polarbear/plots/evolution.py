@@ -41,7 +41,9 @@ THRESHOLD_STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Evolution(FrozenRecord):
-    """The state of a race after each of R rounds, for n algorithms in the order of the cast.
+    """The state of a race after each round, for all algorithms.
+
+    There are R rounds, and n algorithms in the order of the cast.
 
     Attributes
     ----------
@@ -77,7 +79,7 @@ class Evolution(FrozenRecord):
 
 
 def evolution_data(source: RaceSource, *, refits: int | None = None) -> Evolution:
-    """Compute how a race went, round by round.
+    """Compute the probability that each algorithm is dominated, round by round.
 
     The posterior of each round is fitted again, which takes as long as in the race. ``refits``
     is the most rounds to fit, evenly chosen; ``dominance`` of the others is nan.
@@ -194,7 +196,7 @@ def evolution(
 
 
 def _set_probability_axis(ax: Axes) -> None:
-    """Make the lower half of the axis linear and the upper half logarithmic in 1 - p."""
+    """Make the lower half of the axis linear in p, and the upper half logarithmic in 1 - p."""
     decades = np.log10((1 - LOG_FROM_PROBABILITY) / (1 - MAX_PROBABILITY))
 
     def up(p: Any) -> Any:
@@ -217,7 +219,7 @@ def _set_probability_axis(ax: Axes) -> None:
 
 
 def _draw_resolved_share(ax: Axes, data: Evolution) -> None:
-    """Draw the share of decided pairs on a second axis at the right."""
+    """Draw the share of pairs of algorithms that are decided, on a second axis at the right."""
     right = ax.twinx()
     _draw_steps(right, 100 * data.share, color=TEXT_COLOUR, linewidth=1.2, zorder=1)
     right.set_ylim(-1, 104)
@@ -236,7 +238,7 @@ def _draw_steps(ax: Axes, heights: Floats, **look: Any) -> None:
 
 
 def _label_racing(ax: Axes, data: Evolution) -> None:
-    """Write the names of algorithms still racing, inside of the axes at the right."""
+    """Write the names of algorithms still racing inside the axes, at the right."""
     last, styles = len(data), data.cast.styles()
     racing = [
         k
@@ -287,7 +289,7 @@ def _label_eliminated(ax: Axes, data: Evolution) -> None:
 
 
 def _add_legend(ax: Axes) -> None:
-    """Add a legend of the marks below the axis label."""
+    """Add a legend of the marks below the label of the axis."""
     lines, transforms = require("matplotlib.lines"), require("matplotlib.transforms")
     grey = {"color": NOTE_COLOUR, "linestyle": "none", "markersize": 5}
     marks = [

@@ -1,4 +1,4 @@
-"""Write names beside the ends of their lines without overlaps."""
+"""Placement of names beside the ends of their lines, without overlaps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ LINE_SPACING = 1.3
 
 
 def space_apart(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -> Floats:
-    """Move positions at least ``gap`` apart, between ``low`` and ``high``, in the same order.
+    """Move positions at least ``gap`` apart, within bounds and in the same order.
 
     The result is nearest to ``wanted`` by squared distance: isotonic regression by the
     pool-adjacent-violators algorithm. If they do not fit, positions are spaced evenly.
@@ -55,7 +55,7 @@ def space_apart(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1
 
 
 class LineEnd(NamedTuple):
-    """A name, the end of its line in data coordinates, and its style."""
+    """A name to write at the end of a line, with the end's coordinates and the style."""
 
     name: str
     x: float
@@ -66,7 +66,7 @@ class LineEnd(NamedTuple):
 def label_line_ends(
     ax: Axes, ends: Sequence[LineEnd], others: str = "", x: float = 1.02, low: float = 0.0
 ) -> None:
-    """Write names beside the ends of their lines.
+    """Write names beside the ends of their lines, without overlaps.
 
     ``x`` and ``low`` (the lowest height of a name) are fractions of the axes. If not all names
     fit, those of the highest lines are written. ``others`` is written for the lines without a

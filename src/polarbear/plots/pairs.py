@@ -40,7 +40,7 @@ MAX_WRITTEN_ALGORITHMS = 12
 
 @dataclass(frozen=True, eq=False)
 class Pairs(FrozenRecord):
-    """Probabilities that rows are ahead of columns, the algorithms that lead most first.
+    """Probabilities that rows are ahead of columns; algorithms that lead most come first.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Pairs(FrozenRecord):
 def pairs_data(
     source: PosteriorSource, time: float | None = None, *, certainty: float = 0.99
 ) -> Pairs:
-    """Compute P(row ahead of column) at the grid time nearest to ``time``, or at all times.
+    """Compute P(row ahead of column) at one time, or at all times jointly.
 
     >>> import polarbear as pb
     >>> truth = np.array([[0.0, 3.0], [3.0, 0.0]])
@@ -115,7 +115,7 @@ def pairs_data(
 
 
 def _find_nearest_time(times: Floats, time: float, clock: str) -> int:
-    """Return the index of the grid time nearest to a time."""
+    """Return the index of the element of ``times`` that is nearest to ``time``."""
     if not times[0] <= time <= times[-1]:
         raise DataError(
             f"time={time:,g}: expected a time in the posterior's range, "
@@ -180,7 +180,7 @@ def pairs(
 
 
 def _mark_cells(ax: Axes, data: Pairs) -> None:
-    """Write probabilities where there is room, and mark certain pairs."""
+    """Write probabilities into cells that have room, and mark pairs that are certain."""
     n = len(data.algorithms)
     for i in range(n):
         for j in range(n):
@@ -200,7 +200,7 @@ def _mark_cells(ax: Axes, data: Pairs) -> None:
 
 
 def _format_probability(probability: float) -> str:
-    """Write a probability with two digits, and never as exactly 0 or 1."""
+    """Format a probability with two digits, never as exactly 0 or 1."""
     if probability > 0.995:
         return ">.99"
     return "<.01" if probability < 0.005 else f"{probability:.2f}".lstrip("0")

@@ -1,15 +1,18 @@
 """Figure of ratings over time with credible bands."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data.frozen import FrozenRecord
+from polarbear.data.names import find_indices
 from polarbear.errors import DataError
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior, get_times
 from polarbear.plots.canvas import (
     NO_DECISION_MESSAGE,
+    TICK_FONT_POINTS,
     Axes,
     Columns,
     TimeScale,
@@ -17,18 +20,26 @@ from polarbear.plots.canvas import (
     compute_height,
     describe_time,
     draw_intervals,
+    format_name,
     get_line_options,
     prepare_axes,
+    prepare_panels,
     set_time_axis,
     show_message,
 )
-from polarbear.plots.colours import TEXT_COLOUR, Cast
+from polarbear.plots.colours import MUTED_PAPER_COLOUR, TEXT_COLOUR, Cast
 from polarbear.plots.labels import LineEnd, label_line_ends
+
+MAX_PANELS = 24
+"""The most small multiples in one figure, if the caller does not choose them."""
+
+PANELS_PER_ROW = {1: 2, 2: 4}
+"""Small multiples beside each other, in one and in two columns of a paper."""
 
 
 @dataclass(frozen=True, eq=False)
 class RatingCurves(FrozenRecord):
-    """Ratings of algorithms over time.
+    """The mean ratings of algorithms over time, with credible intervals.
 
     Attributes
     ----------
@@ -62,7 +73,7 @@ def ratings_data(
     truth: ArrayLike | None = None,
     certainty: float = 0.99,
 ) -> RatingCurves:
-    """Compute mean ratings and their credible intervals.
+    """Compute mean ratings over time and their credible intervals.
 
     Parameters
     ----------
@@ -104,7 +115,7 @@ def ratings_data(
 
 
 def _normalise_truth(utilities: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Convert true log-utilities to ratings, after a check of their shape."""
+    """Check the shape of true log-utilities, and convert them to ratings."""
     mu = np.asarray(utilities, dtype=np.float64)
     if mu.shape != shape:
         raise DataError(
@@ -122,10 +133,11 @@ def ratings(
     level: float = 0.95,
     truth: ArrayLike | None = None,
     certainty: float = 0.99,
+    highlight: Iterable[str] = (),
     time: TimeScale = "auto",
     columns: Columns = 1,
 ) -> Axes:
-    """Draw ratings over time: means, credible bands, and dotted true ratings if they are known.
+    """Draw ratings over time: means, credible bands and, if known, dotted true ratings.
 
     Parameters
     ----------
@@ -135,6 +147,9 @@ def ratings(
         Axes to draw on; by default those of a new figure.
     level, truth, certainty
         As in :func:`ratings_data`.
+    highlight
+        The algorithms to draw in colour; others are grey. By default all, or of more than eight
+        those in the Pareto set.
     time
         The scale of the time axis, "log" or "linear"; "auto" is log from a factor of 100 on, and
         for a log grid.
@@ -152,6 +167,9 @@ def ratings(
     data = source
     if not isinstance(data, RatingCurves):
         data = ratings_data(data, level=level, truth=truth, certainty=certainty)
+    chosen = [highlight] if isinstance(highlight, str) else list(highlight)
+    if chosen:
+        data = replace(data, cast=data.cast.highlight(chosen))
     if not data.algorithms:
         return show_message(prepare_axes(ax, columns), NO_DECISION_MESSAGE)
     if len(data.times) == 1:
@@ -176,7 +194,7 @@ def ratings(
 
 
 def _label_lines(ax: Axes, data: RatingCurves) -> None:
-    """Write the names of coloured lines at their ends, and the number of grey ones."""
+    """Write the names of coloured lines at their ends, and the number of grey lines."""
     styles = data.cast.styles()
     shown = [k for k, name in enumerate(data.algorithms) if not styles[name].muted]
     left = len(data.algorithms) - len(shown)
@@ -185,11 +203,91 @@ def _label_lines(ax: Axes, data: RatingCurves) -> None:
         LineEnd(data.algorithms[k], last, float(data.mean[-1, k]), styles[data.algorithms[k]])
         for k in shown
     ]
-    label_line_ends(ax, ends, f"+ {left} dominated" if left else "")
+    others = "others" if data.cast.highlighted else "dominated"
+    label_line_ends(ax, ends, f"+ {left} {others}" if left else "")
+
+
+def rating_panels(
+    source: PosteriorSource | RatingCurves,
+    algorithms: Iterable[str] = (),
+    *,
+    level: float = 0.95,
+    certainty: float = 0.99,
+    time: TimeScale = "auto",
+    columns: Columns = 2,
+) -> list[Axes]:
+    """Draw ratings in small multiples: a panel for each algorithm, the others in grey.
+
+    It is for more algorithms than lines in one figure can show. Returns the axes of the panels.
+
+    Parameters
+    ----------
+    source
+        A posterior, a race, or a result of :func:`ratings_data`.
+    algorithms
+        The algorithms with a panel, in this order; by default those in the Pareto set, at most
+        24 of the highest mean rating.
+    level, certainty, time, columns
+        As in :func:`ratings`.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> truth = np.linspace([2.0] * 3 + [0.0] * 9, [0.0] * 6 + [2.0] * 6, 4)
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 40))
+    >>> panels = rating_panels(posterior, ["a1", "a2", "a12"])
+    >>> [ax.get_title(loc="left") for ax in panels]
+    ['a1', 'a2', 'a12']
+    """
+    data = source
+    if not isinstance(data, RatingCurves):
+        data = ratings_data(data, level=level, certainty=certainty)
+    if not data.algorithms or len(data.times) == 1:  # nothing to draw, or no curve
+        return [ratings(data, columns=columns, time=time)]
+    names = [algorithms] if isinstance(algorithms, str) else list(algorithms)
+    if names:
+        find_indices(names, data.algorithms, "algorithm")
+    else:
+        code = {name: k for k, name in enumerate(data.algorithms)}
+        rated = [name for name in data.cast.pareto or data.cast.names if name in code]
+        names = sorted(rated, key=lambda name: -data.mean[:, code[name]].mean())[:MAX_PANELS]
+        names.sort(key=rated.index)
+    per_row = min(len(names), PANELS_PER_ROW[columns])
+    rows = -(-len(names) // per_row)
+    panels = prepare_panels(rows, per_row, columns, 0.5 + 1.15 * rows)
+    for ax, name in zip(panels, names, strict=False):
+        _draw_panel(ax, data, name, time)
+    for k, ax in enumerate(panels[: len(names)]):
+        if k % per_row == 0:
+            ax.set_ylabel("Rating")
+        if k + per_row < len(names):  # the lowest of a column has the label of the axis
+            ax.set_xlabel("")
+        else:
+            ax.tick_params(labelbottom=True)
+    for ax in panels[len(names) :]:
+        ax.set_axis_off()
+    return panels[: len(names)]
+
+
+def _draw_panel(ax: Axes, data: RatingCurves, name: str, time: TimeScale) -> None:
+    """Draw one algorithm in colour above the grey curves of all others."""
+    style = data.cast.highlight([name]).styles()[name]
+    chosen = data.algorithms.index(name)
+    for k in range(len(data.algorithms)):
+        if k != chosen:
+            ax.plot(data.times, data.mean[:, k], color=MUTED_PAPER_COLOUR, linewidth=0.5, zorder=2)
+    band = (data.lower[:, chosen], data.upper[:, chosen])
+    ax.fill_between(data.times, *band, color=style.colour, alpha=0.22, linewidth=0)
+    ax.plot(data.times, data.mean[:, chosen], color=style.colour, linewidth=1.5, zorder=3)
+    ax.set_title(
+        format_name(name), loc="left", fontsize=TICK_FONT_POINTS, color=style.colour, pad=3
+    )
+    set_time_axis(ax, data.times, data.clock, time)
+    ax.set_ylim(0, min(1.0, 1.05 * max(data.upper.max(), data.mean.max())))
 
 
 def _explain_marks(ax: Axes, data: RatingCurves) -> None:
-    """Write what lines, bands and marks mean."""
+    """Write a note on what lines, bands and marks mean."""
     means, spans = ("line", "band") if len(data.times) > 1 else ("mark", "bar")
     text = f"{means}: mean, {spans}: {data.level:.0%} credible interval"
     if data.truth is not None:
@@ -198,7 +296,7 @@ def _explain_marks(ax: Axes, data: RatingCurves) -> None:
 
 
 def _draw_single_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
-    """Draw ratings at a single time: a row for each algorithm in place of a curve."""
+    """Draw ratings at a single time, with a row for each algorithm in place of a curve."""
     ax = prepare_axes(ax, columns, compute_height(len(data.algorithms), columns))
     order = np.argsort(-data.mean[0], kind="stable")
     names = [data.algorithms[k] for k in order]

@@ -35,25 +35,25 @@ class _Bin(Protocol):
 
 
 class HasCurve(Protocol):
-    """An object with a calibration curve, such as :class:`polarbear.calibration.Tally`."""
+    """The interface of objects with a calibration curve, such as a ``Tally``."""
 
     def curve(self, kind: str = "ahead") -> Sequence[_Bin]:
-        """Return claimed probabilities and observed frequencies, bin by bin."""
+        """Return claimed probabilities and observed frequencies of claims, bin by bin."""
         ...
 
 
 class HasTally(Protocol):
-    """A result of :func:`polarbear.calibrate`."""
+    """The interface of results of :func:`polarbear.calibrate`."""
 
     @property
     def tally(self) -> HasCurve:
-        """The counted claims."""
+        """The counts of claims, and of how many were true."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve(FrozenRecord):
-    """Claims in B bins by their probability; empty bins are left out.
+    """Claims in bins of their probability, with the share that was true; empty bins left out.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class CalibrationCurve(FrozenRecord):
 
 
 def calibration_data(source: HasTally | HasCurve, kind: ClaimKind = "ahead") -> CalibrationCurve:
-    """Compute claimed probabilities and the shares of claims that were true.
+    """Compute for each bin the mean claimed probability, and the share of claims that was true.
 
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
@@ -108,7 +108,7 @@ def calibration(
     label: str | None = None,
     columns: Columns = 1,
 ) -> Axes:
-    """Draw claimed probabilities against the shares that were true, with two standard errors.
+    """Draw claimed probabilities against shares of true claims, with two standard errors.
 
     Calibrated claims lie on the diagonal; overconfident claims lie below it. Several curves can
     share axes, with a ``colour``, a ``marker`` and a ``label`` each.

@@ -31,7 +31,7 @@ from polarbear.plots.colours import Cast
 
 @dataclass(frozen=True, eq=False)
 class Allocation(FrozenRecord):
-    """Instances, runs and time spent on each algorithm, in the order of the cast.
+    """The instances, runs and time that were spent on each algorithm.
 
     Attributes
     ----------

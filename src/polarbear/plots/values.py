@@ -38,7 +38,7 @@ MAX_DENSITY_DRAWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Values(FrozenRecord):
-    """Posterior distributions of the values of algorithms, best first.
+    """The posterior distributions of the algorithms' values under a preference, best first.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def values_data(
 
 
 def _compute_value_draws(posterior: Posterior, preference: Preference) -> Floats:
-    """Compute the value (D, n) of each algorithm in each posterior draw."""
+    """Return the value of each algorithm in each posterior draw (draws, algorithms)."""
     ratings = posterior.ratings.astype(np.float64)
     if isinstance(preference, Linear):
         weights = preference.weights(posterior.times, posterior.clock)
@@ -125,7 +125,7 @@ def _compute_value_draws(posterior: Posterior, preference: Preference) -> Floats
 
 
 def _estimate_densities(value_draws: Floats) -> tuple[Floats, Floats]:
-    """Estimate a density for each column of draws by Gaussian kernels; return grid and density."""
+    """Estimate the density of each column of draws by Gaussian kernels; return grid and density."""
     low, high = value_draws.min(), value_draws.max()
     room = 0.08 * (high - low) or 0.05
     grid = np.linspace(low - room, high + room, DENSITY_POINTS)
@@ -149,7 +149,7 @@ def values(
     certainty: float = 0.99,
     columns: Columns = 1,
 ) -> Axes:
-    """Draw the value of each algorithm under a preference: a row each, the best on top.
+    """Draw the value of each algorithm under a preference, one row each, the best on top.
 
     The parameters are those of :func:`values_data`; ``ax`` and ``columns`` are those of
     :func:`ratings`.
@@ -180,7 +180,7 @@ def values(
 
 
 def _draw_densities(ax: Axes, data: Values) -> None:
-    """Draw the densities, each above its row."""
+    """Draw the posterior density of each algorithm's value as a filled curve, one per line."""
     styles = data.cast.styles()
     for row, name in enumerate(data.algorithms):
         colour, height = styles[name].colour, data.density[row] / data.density[row].max()
@@ -190,7 +190,7 @@ def _draw_densities(ax: Axes, data: Values) -> None:
 
 
 def _write_best_probabilities(ax: Axes, data: Values) -> None:
-    """Write the probability that each is the best, at the right."""
+    """Write at the right of each row the probability that its algorithm is the best."""
     styles, size = data.cast.styles(), choose_font_size(ax, len(data.algorithms))
     place = {"transform": ax.get_yaxis_transform(), "ha": "right", "fontsize": size}
     for row, name in enumerate(data.algorithms):

@@ -15,7 +15,9 @@ Warp = Literal["auto", "linear", "log"]
 
 
 def helmert_basis(n: int) -> Floats:
-    """Return an orthonormal basis (n, n - 1) of the vectors that sum to zero (paper, appendix A).
+    """Return an orthonormal basis (n, n - 1) of the vectors of length n that sum to zero.
+
+    See appendix A of the paper.
 
     >>> helmert_basis(2).round(3)
     array([[ 0.707],
@@ -28,7 +30,7 @@ def helmert_basis(n: int) -> Floats:
 
 
 def scale_times(times: Floats, warp: Warp = "auto") -> Floats:
-    """Scale times to [0, 1] for a stationary prior, "linear" or after taking the logarithm ("log").
+    """Scale times to [0, 1] for a stationary prior, linearly or after taking logarithms.
 
     "auto" takes the logarithm of times that span a factor of 100 or more. A process that changes at
     one rate over raw time cannot follow changes over several decades.
@@ -42,14 +44,14 @@ def scale_times(times: Floats, warp: Warp = "auto") -> Floats:
         warp = "log" if times[0] > 0 and times[-1] >= 100 * times[0] else "linear"
     if warp == "log":
         if times[0] <= 0:
-            raise DataError("a logarithmic time axis needs times above 0; use warp='linear'")
+            raise DataError("warp='log' needs times above 0: start later, or use warp='linear'")
         times = np.log(times)
     span = times[-1] - times[0]
     return (times - times[0]) / span if span > 0 else np.zeros(len(times))
 
 
 class Algebra(Protocol):
-    """The operations beside arithmetic that a prior needs, on arrays or symbolic tensors.
+    """The array operations besides arithmetic that a prior needs, for numpy or symbolic tensors.
 
     A prior is written once. A modelling language that provides these three operations can
     differentiate it.
@@ -60,27 +62,27 @@ class Algebra(Protocol):
         ...
 
     def cholesky(self, a: Any) -> Any:
-        """Return the lower Cholesky factor."""
+        """Return the lower Cholesky factor of a matrix."""
         ...
 
     def solve_lower(self, a: Any, b: Any) -> Any:
-        """Solve a x = b for a lower triangular a."""
+        """Solve a x = b for x, where a is lower triangular."""
         ...
 
 
 class NumpyAlgebra:
-    """The operations of a prior on numpy arrays."""
+    """The array operations that a prior needs, for numpy arrays."""
 
     def exp(self, x: Any) -> Any:
         """Return the elementwise exponential."""
         return np.exp(x)
 
     def cholesky(self, a: Any) -> Any:
-        """Return the lower Cholesky factor."""
+        """Return the lower Cholesky factor of a matrix."""
         return cholesky(a, lower=True)
 
     def solve_lower(self, a: Any, b: Any) -> Any:
-        """Solve a x = b for a lower triangular a."""
+        """Solve a x = b for x, where a is lower triangular."""
         return solve_triangular(a, b, lower=True)
 
 
@@ -116,7 +118,7 @@ class GaussianPrior(Protocol):
         ...
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """Return a square root (T, K) of the covariance over times on [0, 1]."""
+        """Return a square root (times, columns) of the prior covariance over times in [0, 1]."""
         ...
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:

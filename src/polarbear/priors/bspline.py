@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BSpline:
-    """Utilities are splines of a ``degree`` over time, with knots at quantiles of the times.
+    """A prior under which utilities are splines over time, with knots at quantiles of the times.
 
     ``number`` is the number of basis functions: by default half the number of times, and at least
     ``degree + 1``.
@@ -37,7 +37,7 @@ class BSpline:
         return {"scale": self.scale}
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:  # noqa: ARG002
-        """Return the values of the basis functions (T, K), times the scale."""
+        """Return the spline basis functions at each time, multiplied by the scale."""
         degree = min(self.degree, len(times) - 1)
         number = max(self.number or len(times) // 2, degree + 1)
         if len(times) == 1:
@@ -47,5 +47,5 @@ class BSpline:
         return hyper["scale"] * interpolate.BSpline.design_matrix(times, knots, degree).toarray()
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:  # noqa: ARG002
-        """Return None: splines are not a Markov chain."""
+        """Return None, because splines are not a Markov chain."""
         return None

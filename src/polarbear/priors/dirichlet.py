@@ -9,10 +9,11 @@ from polarbear.priors.hyper import Exponential, Hyper, check_positive
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """Ratings at each time are Dirichlet(alpha, ..., alpha), independently (paper, 3.2.1).
+    """A prior under which ratings at each time are independent Dirichlet(alpha, ..., alpha).
 
-    In log-utilities the density is proportional to the product of theta_i ** alpha: it acts as
-    ``alpha`` first places of each algorithm. ``alpha=1`` is uniform over all ratings.
+    See section 3.2.1 of the paper. In log-utilities the density is proportional to the product of
+    theta_i ** alpha: it acts as ``alpha`` first places of each algorithm. ``alpha=1`` is uniform
+    over all ratings.
 
     >>> Dirichlet(alpha=0.5).concentration({}, n=3)
     0.5
@@ -24,7 +25,7 @@ class Dirichlet:
         check_positive(alpha=self.alpha)
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """Return no distributions: this prior has no hyperparameters."""
+        """Return an empty mapping, because this prior has no hyperparameters."""
         return {}
 
     def concentration(self, hyper: Mapping[str, Any], n: int) -> Any:  # noqa: ARG002
@@ -34,7 +35,9 @@ class Dirichlet:
 
 @dataclass(frozen=True)
 class HierarchicalDirichlet:
-    """Ratings at each time are Dirichlet(kappa / n, ...), with one kappa shared over time.
+    """A prior under which ratings at each time are Dirichlet, with an unknown concentration.
+
+    With n algorithms they are Dirichlet(kappa / n, ...), with one ``kappa`` shared over time.
 
     >>> HierarchicalDirichlet().concentration({"kappa": 6.0}, n=3)
     2.0
@@ -43,7 +46,7 @@ class HierarchicalDirichlet:
     kappa: Hyper = field(default=Exponential(0.1))
 
     def hypers(self) -> Mapping[str, Hyper]:
-        """Return the distribution of ``kappa``, the prior's weight in first places."""
+        """Return the distribution of ``kappa``, the total concentration of the Dirichlet."""
         return {"kappa": self.kappa}
 
     def concentration(self, hyper: Mapping[str, Any], n: int) -> Any:

@@ -25,7 +25,7 @@ MAX_BASIS_FUNCTIONS = 1000
 
 @dataclass(frozen=True)
 class _StationaryProcess:
-    """A stationary process with amplitude ``scale`` and ``length`` scale, for times on [0, 1]."""
+    """A stationary process with amplitude ``scale`` and ``length`` scale, for times in [0, 1]."""
 
     kernel: KernelName = "matern32"
     scale: Hyper = field(default=LogNormal(0.0, 0.5))
@@ -34,14 +34,14 @@ class _StationaryProcess:
 
     def __post_init__(self) -> None:
         if self.kernel not in BASIS_RULES:
-            raise DataError(f"no kernel {self.kernel!r}; there are {', '.join(BASIS_RULES)}")
+            raise DataError(f"kernel={self.kernel!r}: expected one of {', '.join(BASIS_RULES)}")
 
     def hypers(self) -> Mapping[str, Hyper]:
         """Return the distributions of the amplitude ``scale`` and the ``length`` scale."""
         return {"scale": self.scale, "length": self.length}
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:  # noqa: ARG002
-        """Return None: only the exact process can be a Markov chain."""
+        """Return None, because only the exact process can be a Markov chain."""
         return None
 
     def _covariance(
@@ -59,7 +59,9 @@ class _StationaryProcess:
 
 @dataclass(frozen=True)
 class GP(_StationaryProcess):
-    """Exact Gaussian process over time (paper, 3.2.2).
+    """A prior under which utilities are an exact Gaussian process over time.
+
+    See section 3.2.2 of the paper.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
@@ -68,17 +70,19 @@ class GP(_StationaryProcess):
     """
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """Return the Cholesky factor (T, T) of the covariance."""
+        """Return the Cholesky factor of the covariance between all times."""
         return self._covariance_root(times, hyper, algebra)
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain | None:
-        """Return the Markov form of a Matern kernel; its cost is linear in the number of times."""
+        """Return the process as a Markov chain if its kernel is Matern, else None."""
         return matern_chain(self.kernel, times, hyper["scale"], hyper["length"])
 
 
 @dataclass(frozen=True)
 class SparseGP(_StationaryProcess):
-    """Gaussian process with ``inducing`` points at quantiles of the times (DTC approximation).
+    """A Gaussian process prior approximated by ``inducing`` points at quantiles of the times.
+
+    It is the deterministic training conditional (DTC) approximation.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
@@ -93,7 +97,10 @@ class SparseGP(_StationaryProcess):
         check_positive(inducing=self.inducing)
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """Return K_tu L^-T with L L' = K_uu, for times t and inducing points u."""
+        """Return a square root of the covariance over times, through the inducing points.
+
+        It is K_tu L^-T with L L' = K_uu, for times t and inducing points u.
+        """
         points = np.quantile(times, np.linspace(0, 1, min(self.inducing, len(times))))
         root = self._covariance_root(points, hyper, algebra)
         return algebra.solve_lower(root, self._covariance(points, times, hyper, algebra)).T
@@ -101,10 +108,10 @@ class SparseGP(_StationaryProcess):
 
 @dataclass(frozen=True)
 class HSGP(_StationaryProcess):
-    """Gaussian process in a Hilbert-space basis (Riutort-Mayol et al. 2022).
+    """A Gaussian process prior approximated by Hilbert-space basis functions.
 
-    By default the boundary factor and the number of basis functions follow the rules given there,
-    for the central 90 % of length scales.
+    By default the boundary factor and the number of basis functions follow the rules of
+    Riutort-Mayol et al. (2022), for the central 90 % of length scales.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[0.0, 1.0]] * 5), 30)
@@ -116,7 +123,7 @@ class HSGP(_StationaryProcess):
     boundary: float | None = None
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:
-        """Return Laplacian eigenfunctions (T, K), scaled by the root of the spectral density."""
+        """Return the basis functions at each time, scaled by the root of the spectral density."""
         half, centred = 0.5, times - 0.5
         boundary, number = self.basis()
         limit = boundary * half
@@ -126,7 +133,7 @@ class HSGP(_StationaryProcess):
         return basis * density**0.5
 
     def basis(self) -> tuple[float, int]:
-        """Return the boundary factor and the number of basis functions."""
+        """Return the boundary factor and the number of basis functions of the approximation."""
         rule, half = BASIS_RULES[self.kernel], 0.5
         short, long = self.length.quantile(0.05), self.length.quantile(0.95)
         boundary = self.boundary or max(1.2, rule.boundary * long / half)

@@ -14,7 +14,7 @@ from polarbear.errors import DataError
 
 
 def check_positive(**values: float) -> None:
-    """Raise DataError for values that are not positive and finite.
+    """Raise DataError if one of the values is not positive and finite.
 
     >>> check_positive(sd=0.0)
     Traceback (most recent call last):
@@ -40,11 +40,11 @@ class LogNormal:
         check_positive(sd=self.sd)
 
     def log_density(self, u: float) -> float:
-        """Return the log-density of the logarithm u."""
+        """Return the log-density of u, the logarithm of the hyperparameter."""
         return -0.5 * ((u - self.mean) / self.sd) ** 2 - log(self.sd) - 0.5 * log(2 * pi)
 
     def quantile(self, p: float) -> float:
-        """Return the quantile at probability p."""
+        """Return the quantile of the hyperparameter at probability p."""
         return float(np.exp(self.mean + self.sd * special.ndtri(p)))
 
 
@@ -63,12 +63,12 @@ class InverseGamma:
         check_positive(shape=self.shape, scale=self.scale)
 
     def log_density(self, u: float) -> float:
-        """Return the log-density of the logarithm u."""
+        """Return the log-density of u, the logarithm of the hyperparameter."""
         a, b = self.shape, self.scale
         return float(a * log(b) - lgamma(a) - a * u - b * np.exp(-u))
 
     def quantile(self, p: float) -> float:
-        """Return the quantile at probability p."""
+        """Return the quantile of the hyperparameter at probability p."""
         return float(self.scale / special.gammaincinv(self.shape, 1 - p))
 
 
@@ -86,11 +86,11 @@ class Exponential:
         check_positive(rate=self.rate)
 
     def log_density(self, u: float) -> float:
-        """Return the log-density of the logarithm u."""
+        """Return the log-density of u, the logarithm of the hyperparameter."""
         return float(log(self.rate) - self.rate * np.exp(u) + u)
 
     def quantile(self, p: float) -> float:
-        """Return the quantile at probability p."""
+        """Return the quantile of the hyperparameter at probability p."""
         return float(-np.log1p(-p) / self.rate)
 
 

@@ -1,4 +1,4 @@
-"""Stationary kernels: covariance, spectral density, Markov form, and basis rules of HSGP."""
+"""Stationary kernels: covariance, spectral density, Markov form, and Hilbert-space basis size."""
 
 from dataclasses import dataclass
 from math import gamma, pi, sqrt
@@ -25,7 +25,10 @@ def kernel_covariance(
     length: Any,
     algebra: Algebra = NUMPY,
 ) -> Any:
-    """Return the covariance between two sets of times (paper, eq. 12)."""
+    """Return the covariance between two sets of times under a stationary kernel.
+
+    See equation 12 of the paper.
+    """
     distance = np.abs(times[:, None] - others[None, :]) / length
     if kernel == "squared-exponential":
         return scale**2 * algebra.exp(-0.5 * distance**2)
@@ -39,7 +42,10 @@ def kernel_covariance(
 def spectral_density(
     kernel: KernelName, frequency: Floats, scale: Any, length: Any, algebra: Algebra = NUMPY
 ) -> Any:
-    """Return the spectral density at angular frequencies (Riutort-Mayol et al. 2022, sec. 2)."""
+    """Return the spectral density of a kernel at angular frequencies.
+
+    See section 2 of Riutort-Mayol et al. (2022).
+    """
     if kernel == "squared-exponential":
         return scale**2 * sqrt(2 * pi) * length * algebra.exp(-0.5 * (length * frequency) ** 2)
     nu = 1.5 if kernel == "matern32" else 2.5
@@ -49,7 +55,10 @@ def spectral_density(
 
 @dataclass(frozen=True)
 class BasisRule:
-    """Constants for the size of a Hilbert-space basis (Riutort-Mayol et al. 2022, sec. 4)."""
+    """Constants that determine how many Hilbert-space basis functions a kernel needs.
+
+    See section 4 of Riutort-Mayol et al. (2022).
+    """
 
     boundary: float  # c >= boundary * length / S, for the longest length
     number: float  # m >= number * c * S / length, for the shortest
@@ -65,7 +74,7 @@ BASIS_RULES: dict[KernelName, BasisRule] = {
 def matern_chain(
     kernel: KernelName, times: Floats, scale: float, length: float
 ) -> MarkovChain | None:
-    """Return a Matern process as a Markov chain of its value and derivatives, or None.
+    """Return a Matern process as a Markov chain of value and derivatives; None for others.
 
     None for other kernels, and on grids so fine that rounding exceeds the chain's noise. The form
     is that of Hartikainen and Sarkka (2010).
@@ -100,7 +109,7 @@ def matern_chain(
 
 
 def _noise_covariance(response: Floats, rate: float, gap: Floats) -> Floats:
-    """Return the covariance (T - 1, s, s) that unit white noise adds to the state in each gap.
+    """Return the covariance that unit white noise adds to the state in each gap between times.
 
     It is the integral of exp(-2 rate u) p_i(u) p_j(u) over the gap, with response polynomials p.
     Over short gaps the equal difference of two covariances would be lost in rounding.

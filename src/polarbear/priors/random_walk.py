@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RandomWalk:
-    """Utilities follow a random walk: steps have the variance ``scale**2`` times the gap in time.
+    """A prior under which utilities are a random walk with variance ``scale**2`` per unit time.
 
     ``start`` is the standard deviation at the first time.
 
@@ -37,12 +37,12 @@ class RandomWalk:
         return {"scale": self.scale}
 
     def factor(self, times: Floats, hyper: Mapping[str, Any], algebra: Algebra = NUMPY) -> Any:  # noqa: ARG002
-        """Return the cumulated steps: a lower triangular root (T, T) of the covariance."""
+        """Return the cumulated steps as a lower triangular square root of the covariance."""
         first = np.eye(1, len(times))[0] * self.start
         step = np.sqrt(np.diff(times, prepend=times[0]))
         return np.tri(len(times)) * (first + hyper["scale"] * step)
 
     def chain(self, times: Floats, hyper: Mapping[str, float]) -> MarkovChain:
-        """Return the walk as a Markov chain of its values."""
+        """Return the random walk as a Markov chain of its values."""
         noise = hyper["scale"] ** 2 * np.diff(times)[:, None, None]
         return MarkovChain(np.array([[self.start**2]]), np.ones_like(noise), noise)

@@ -1,1 +1,1 @@
-"""The race: who runs next, on what and until when, and who is out; and races over recorded runs."""
+"""The race: which runs are made next, which algorithms are eliminated, and replays of runs."""

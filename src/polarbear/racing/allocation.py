@@ -36,7 +36,7 @@ from polarbear.racing.rules import Rules
 
 
 class Horizons(NamedTuple):
-    """The horizon of each of n algorithms (0: it does not run), and the number of instances."""
+    """Until when each algorithm is run (0: not at all), and on how many instances."""
 
     until: Floats
     batch: int
@@ -54,7 +54,7 @@ def choose_horizons(
     required: RequiredZ,
     total: float = np.inf,
 ) -> Horizons | None:
-    """Return the horizons that settle open pairs at the least cost; None if no pair can be settled.
+    """Return until when to run each algorithm to decide pairs at least cost; None if none can be.
 
     ``n``: the number of algorithms. ``total``: the number of instances, used or not.
     """
@@ -95,7 +95,7 @@ def choose_horizons(
 def find_cheapest_routes(
     needed: InstancesNeeded, available: Floats, n_instances: Floats, times: Floats, rules: Rules
 ) -> tuple[Floats, Floats]:
-    """Return the instances (K,) and the horizon (K,) of the cheapest route to settle each pair.
+    """Return for each pair the instances and run length that decide the pair at least cost.
 
     ``available``: the number of further instances at each time (T, K), which ``needed`` respects.
     """
@@ -118,7 +118,7 @@ def find_cheapest_routes(
 
 
 def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Floats:
-    """Return infinity where 0 instances are needed and none is available at the last time.
+    """Return infinity where no instance is needed, but none is available for a further test.
 
     The normal approximation calls such a pair settled and the draws disagree. It takes one more
     instance, which there is not.
@@ -130,7 +130,7 @@ def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Flo
 def _find_median_routes(
     leads: LeadDraws, available: Floats, times: Floats, rules: Rules, required: RequiredZ
 ) -> tuple[Floats, Floats]:
-    """Return the route of median cost over the posterior draws in which a pair can be settled.
+    """Return for each pair the instances and run length of median cost, over posterior draws.
 
     Its instances (K,) are infinite if too few draws can settle the pair.
     """
@@ -156,7 +156,7 @@ def _find_median_routes(
 
 
 def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
-    """Return the instances (K,) until a claim is certain at all times, and the last open time (K,).
+    """Return per pair the instances, and until when to run, to make a claim certain at all times.
 
     ``needed``: for each time (T, K). The time is an index.
     """
@@ -170,7 +170,7 @@ def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
 def _at_some_times(
     one: Floats, other: Floats, n_instances: Floats, times: Floats
 ) -> tuple[Floats, Ints]:
-    """Return the instances and the last time until each of two claims is certain at some time."""
+    """Return per pair the instances and run length that make two claims certain at some time."""
     # A run until a time adds to all times before it. A claim that is certain at any time stays so.
     fewest = [
         np.where(each.min(axis=0) > 0, np.minimum.accumulate(each, axis=0), 0.0)
@@ -186,6 +186,6 @@ def _at_some_times(
 
 
 def _cost(instances: Floats, until: Floats) -> Floats:
-    """Return instances times horizon; a pair that needs less than one instance still costs one."""
+    """Return the cost of runs: the number of instances, at least one, times the run length."""
     at_least_one = np.where(np.isfinite(instances), np.maximum(instances, 1.0), np.inf)
     return at_least_one * np.maximum(until, 1e-300)

@@ -24,14 +24,14 @@ from polarbear.selection.preferences import Weights
 
 
 class Choice(NamedTuple):
-    """The algorithms to run, and the regret of this choice in each posterior draw."""
+    """The chosen algorithms, and the regret of this choice in each posterior draw."""
 
     chosen: Bools  # (n,)
     regret: Floats  # (D,)
 
 
 def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
-    """Return the algorithms with the highest expected value, from draws of ratings (D, T, n).
+    """Return the algorithms with the highest expected value, from posterior draws of ratings.
 
     The value of a portfolio is the sum of its members' values (the rule of :func:`select`), so the
     best portfolio of distinct algorithms has the best members.
@@ -51,7 +51,7 @@ def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
 def decide_choice(
     state: State, posterior: Posterior, rankings: Rankings, log_k: Floats, unchanged: Decided
 ) -> Decided:
-    """Return the decision of a race with a preference: the choice, and which pairs are open.
+    """Return the decision of a race with a preference: the choice, and the undecided pairs.
 
     ``log_k``: thresholds of e-values between the algorithms of the posterior (n, n).
     ``unchanged``: the decision that changes nothing.
@@ -59,7 +59,9 @@ def decide_choice(
     rules, names = state.rules, posterior.algorithms
     preference = rules.preference
     if not isinstance(preference, Weights):
-        raise ValueError("a race has weights for its preference")
+        raise ValueError(
+            "the preference is not resolved: call Rules.resolve_preference(times, clock) first"
+        )
     weights = np.array(preference.values)
     choice = choose(posterior.ratings, weights, min(rules.portfolio, len(names)))
     evidence = preference_evidence(rankings, weights, rules.epsilon, state.heaviest)
@@ -106,7 +108,7 @@ def _forecast_choice(
     log_k: Floats,
     weights: Floats,
 ) -> tuple[Forecast | None, dict[Pair, float]]:
-    """Return the forecast of further instances and runs, and the median of each open pair."""
+    """Return the forecast of the race, and the median instances that each undecided pair needs."""
     pairs_at = np.argwhere(open_)
     leads = LeadDraws.from_posterior(posterior, rankings, pairs_at)
     if leads is None:

@@ -27,7 +27,7 @@ _EXPECTED = (
 
 
 def parse_duration(text: str) -> float | None:
-    """Return the seconds of a duration such as "4 min"; None if the text is not a duration.
+    """Convert a duration such as "4 min" to seconds; None if the text is not a duration.
 
     >>> parse_duration("200ms"), parse_duration("4 min"), parse_duration("1h 30m")
     (0.2, 240.0, 5400.0)
@@ -39,7 +39,7 @@ def parse_duration(text: str) -> float | None:
 
 
 def parse_deadline(deadline: Deadline, now: float) -> float:
-    """Return a deadline as a Unix time; ``now`` is the present Unix time.
+    """Convert a deadline to a Unix time; ``now`` is the present Unix time.
 
     A duration counts from ``now``. A time of day is its next occurrence. Without a time zone,
     local time is meant.
@@ -89,7 +89,7 @@ def _parse_text(text: str, now: float) -> float:
 
 
 def _find_next_occurrence(clock: time, now: float) -> float:
-    """Return the Unix time at which it is next this time of day."""
+    """Return the Unix time of the next occurrence of a time of day."""
     present = datetime.fromtimestamp(now, clock.tzinfo)
     moment = datetime.combine(present.date(), clock)
     if moment <= present:

@@ -1,4 +1,4 @@
-"""Decide a round: eliminations and open pairs (paper, algorithm 1), forecast and next horizons."""
+"""Decide a round: eliminations, open pairs, forecast and the horizons of the next round."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,12 +24,14 @@ from polarbear.racing.state import Pair, State, pair
 def assess_candidates(
     state: State, posterior: Posterior | None, rankings: Rankings
 ) -> tuple[list[AlgorithmStatus], Bools]:
-    """Return the status of each rated candidate, and at which times pairs are open (T, n, n)."""
+    """Return the status of each candidate, and a mask of times at which pairs are undecided."""
     rules = state.rules
     per_look = rules.error_control == "per_look"
     if per_look:
         if posterior is None:
-            raise ValueError("error control per look needs a posterior")
+            raise ValueError(
+                "error_control='per_look' needs a posterior, but no algorithms are compared"
+            )
         claims = _claims_of_posterior(state, posterior)
     else:
         claims = _claims_of_e_values(state, posterior, rankings)
@@ -41,7 +43,7 @@ def assess_candidates(
 
 
 def decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decided:
-    """Return the decision that follows from rankings and their posterior (paper, algorithm 1).
+    """Return the decision of a round that follows from its rankings and their posterior.
 
     With error control per look, a posterior that is missing or not trusted decides nothing. With
     e-values it is needed for the forecast and the plan alone.
@@ -95,7 +97,7 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
 def _candidate_probabilities(
     state: State, posterior: Posterior
 ) -> tuple[Floats, Floats, list[int]]:
-    """Return P(ahead) and P(equivalent) of the candidates (T, n, n), and their columns (n,)."""
+    """Return P(ahead) and P(equivalent) of pairs of candidates, and the candidates' columns."""
     candidates = [k for k, name in enumerate(posterior.algorithms) if name in state.racing]
     rows, columns = np.ix_(candidates, candidates)
     ahead = posterior.prob_better_matrix()
@@ -104,7 +106,7 @@ def _candidate_probabilities(
 
 
 def _claims_of_posterior(state: State, posterior: Posterior) -> Claims:
-    """Return the claims of the posterior at this look, without correction for earlier looks."""
+    """Return the claims that this round's posterior makes certain, uncorrected for past rounds."""
     rules = state.rules
     ahead, alike, columns = _candidate_probabilities(state, posterior)
     names, pairs = tuple(posterior.algorithms[k] for k in columns), np.ix_(columns, columns)
@@ -163,7 +165,7 @@ def _decisive_instances(
 
 
 def log_thresholds(state: State, names: Sequence[str]) -> Floats:
-    """Return ln K, the threshold of the e-value by which row eliminates column: (n, n).
+    """Return log e-values at which row eliminates column, for all pairs of algorithms.
 
     K = m / (1 - certainty), where m is the multiplicity of the test (weighted Bonferroni).
     """
@@ -177,7 +179,7 @@ def may_eliminate(state: State, posterior: Posterior, certainty: float) -> bool:
 
 
 def _find_dominance(state: State, posterior: Posterior, certainty: float) -> Bools:
-    """Return whether row dominates column at this certainty, by the posterior alone: (n, n)."""
+    """Return a matrix: true where row dominates column, by the posterior alone."""
     ahead = posterior.prob_better_matrix()
     is_dominant = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
     # Joint dominance implies pointwise dominance, which is cheaper to compute.
@@ -189,7 +191,7 @@ def _find_dominance(state: State, posterior: Posterior, certainty: float) -> Boo
 def _open_pairs(
     state: State, names: tuple[str, ...], open_at: Bools, eliminated: set[str]
 ) -> dict[Pair, int]:
-    """Return the pairs that stay open, with the times at which they are open as bits.
+    """Return the undecided pairs, each with a bit set for every time at which it is undecided.
 
     With permanent closing a pair closes at one time after another, and never opens again. Pairs of
     algorithms without rating stay as they are.
@@ -221,7 +223,7 @@ def _forecast_and_plan(
     open_pairs: dict[Pair, int],
     decided: Decided,
 ) -> Decided:
-    """Return the decision with a forecast, and with the horizons of the next round."""
+    """Add to a decision a forecast, and until when each algorithm runs in the next round."""
     rules, names = state.rules, posterior.algorithms
     column = {name: k for k, name in enumerate(names)}
     rated = [pair for pair in open_pairs if pair[0] in column and pair[1] in column]
@@ -250,7 +252,7 @@ def _forecast_and_plan(
 
 
 def _required_z(state: State, names: Sequence[str], leads: LeadDraws) -> RequiredZ:
-    """Return how many standard deviations of a lead the claims about each pair require.
+    """Return how many standard deviations of the lead each claim about a pair requires.
 
     For an e-value that has to reach K these are about sqrt(2 (ln K + 1)).
     """
@@ -273,6 +275,6 @@ def _required_z(state: State, names: Sequence[str], leads: LeadDraws) -> Require
 
 
 def _open_records(pairs: dict[Pair, int], needed: dict[Pair, float]) -> tuple[Open, ...]:
-    """Return a record of each open pair, with the instances it needs, in natural order."""
+    """Return a record of each undecided pair, with the number of instances it needs."""
     ordered = sorted(pairs, key=lambda names: [natural_sort_key(name) for name in names])
     return tuple(Open(*names, pairs[names], needed.get(names, np.inf)) for names in ordered)

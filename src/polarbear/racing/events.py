@@ -39,7 +39,7 @@ MAX_REASON = 2000
 
 
 class Eliminated(NamedTuple):
-    """An elimination: the algorithm is dominated ``by`` another with a posterior probability.
+    """An elimination: one algorithm is dominated ``by`` another, with a posterior probability.
 
     The probability is None if the race had no trusted posterior and decided by e-values alone.
     ``decisive`` is the smallest set of instances without which there is no elimination.
@@ -52,7 +52,7 @@ class Eliminated(NamedTuple):
 
 
 class Open(NamedTuple):
-    """An open pair: two algorithms whose relation is unknown at some times.
+    """An undecided pair: two algorithms whose relation is uncertain at some times.
 
     Bit t of ``times`` is set if it is unknown at time t. ``need`` is the expected number of
     further instances, infinite if there is no forecast.
@@ -65,7 +65,7 @@ class Open(NamedTuple):
 
 
 class Assessed(NamedTuple):
-    """The status of a candidate at a decision: the stored part of an ``AlgorithmStatus``."""
+    """The status of a candidate as a decision stores it: a part of its ``AlgorithmStatus``."""
 
     algorithm: str
     status: Kind
@@ -76,7 +76,7 @@ class Assessed(NamedTuple):
 
     @classmethod
     def of(cls, status: AlgorithmStatus) -> Self:
-        """Return the part of a status that a decision stores."""
+        """Return the fields of an algorithm's status that the event of a decision stores."""
         prob = None if status.prob_in_pareto is None else round(status.prob_in_pareto, 6)
         rival, since, until = status.rival, status.since, status.until
         return cls(status.algorithm, status.status, prob, rival, since, until)
@@ -106,7 +106,7 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True)
 class Started:
-    """The race starts.
+    """Event: the race starts, with its times, seed, rules and model.
 
     ``endless``: instances are numbered without end. ``model`` is None in stores that are older
     than the recording of models.
@@ -123,14 +123,14 @@ class Started:
 
 @dataclass(frozen=True)
 class Extended:
-    """The rules change: these hold from now on."""
+    """Event: the rules of the race change from now on."""
 
     rules: Rules
 
 
 @dataclass(frozen=True)
 class Identified:
-    """The fingerprints of instances and solvers, and the limits of runs.
+    """Event: the fingerprints of instances and solvers, and the limits of their runs.
 
     The event has only what is new since the last one of its kind. ``aliases`` maps new names of
     instances to their names in the race. ``changes``: accepted differences, in words.
@@ -143,7 +143,7 @@ class Identified:
     changes: tuple[str, ...] = ()
 
     def updated(self, later: "Identified") -> "Identified":
-        """Return the facts of both events; those of the later one replace earlier ones."""
+        """Return both events as one; fingerprints of the later event replace earlier ones."""
         return Identified(
             {**self.instances, **later.instances},
             {**self.solvers, **later.solvers},
@@ -154,14 +154,14 @@ class Identified:
 
 @dataclass(frozen=True)
 class Offered:
-    """These instances become available."""
+    """Event: instances become available to the race."""
 
     instances: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Added:
-    """An algorithm joins or returns, with limits on the number and the time of its runs."""
+    """Event: an algorithm joins or returns, with limits on the number and the time of its runs."""
 
     algorithm: str
     max_runs: int | None = None
@@ -170,7 +170,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Removed:
-    """An algorithm is removed; its runs do not count until it returns."""
+    """Event: an algorithm is removed, and its runs affect no decision until it returns."""
 
     algorithm: str
     why: str
@@ -178,7 +178,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Asked:
-    """The race requests these runs, which belong to this round."""
+    """Event: the race requests runs, which belong to a round."""
 
     jobs: tuple[Job, ...]
     round: int
@@ -186,21 +186,21 @@ class Asked:
 
 @dataclass(frozen=True)
 class Told:
-    """A requested run arrives."""
+    """Event: a run that the race requested has arrived."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A run arrives that the race did not request, such as an earlier one."""
+    """Event: a run has arrived that the race did not request, such as an earlier one."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class Continued:
-    """The run imported next extends a repetition of the same algorithm on the same instance.
+    """Event: the run imported next extends an earlier repetition of the same algorithm.
 
     A job has this fact in its field ``extends``. The event is for runs whose job is in another
     store, or lost.
@@ -212,7 +212,7 @@ class Continued:
 
 @dataclass(frozen=True)
 class Superseded:
-    """A run does not count, because repetition ``by`` replaces it.
+    """Event: a run is no longer used in decisions, because repetition ``by`` replaces it.
 
     For requested jobs the race derives this itself. The event is for runs whose job is lost.
     """
@@ -223,7 +223,7 @@ class Superseded:
 
 @dataclass(frozen=True)
 class Hosted:
-    """The worker process, by its number, that made these runs.
+    """Event: which worker process made these runs.
 
     ``details`` are its host, versions and platform, in the first event with this number.
     """
@@ -235,7 +235,7 @@ class Hosted:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """The runs so far of these pairs (algorithm, instance) no longer count.
+    """Event: the runs so far of some pairs (algorithm, instance) are no longer used in decisions.
 
     They stay stored, and all decisions are made again without them. ``at`` is the date of the
     withdrawal, as text. ``instances`` are excluded from further runs until offered again.
@@ -249,7 +249,7 @@ class Withdrawn:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a run failed or was ended before its horizon, with the end of its output."""
+    """Event: why a run failed or ended before its planned end, with the end of its output."""
 
     key: RunId
     status: Status
@@ -258,21 +258,21 @@ class Failed:
 
     @classmethod
     def of(cls, run: Run, why: str, output: str = "") -> "Failed":
-        """Return the event for a run; of long texts only the end is stored."""
+        """Return the event for a failed run; of long texts it keeps only the end."""
         key = RunId(run.algorithm, run.instance, run.repetition)
         return cls(key, run.status, _end_of(why), _end_of(output))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The race requests no further runs: it is "resolved", or has reached a limit."""
+    """Event: the race requests no further runs, as all pairs are decided or a limit is reached."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The decision after a round: eliminations, open pairs and the size of the next batch.
+    """Event: the decision after a round: eliminations, undecided pairs and the next batch size.
 
     It uses the runs of this round and of those before it.
 
@@ -327,7 +327,7 @@ KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_
 
 @contextmanager
 def explain_misfit(event: Event) -> Iterator[None]:
-    """Raise a DataError that explains the cause if an event does not fit those before it."""
+    """Raise a DataError with an explanation if an event contradicts the events before it."""
     try:
         yield
     except UNREADABLE as error:
@@ -352,7 +352,7 @@ def to_json(event: Event) -> str:
 
 
 def from_json(line: str, *, seed: int | None = None) -> Event:
-    """Return the event of a line that :func:`to_json` wrote, in this version or an earlier one.
+    """Read an event from a line that :func:`to_json` wrote, in this or an earlier version.
 
     ``seed`` is the seed of the race. Lines of version 1 need it if they request a run again.
 
@@ -360,15 +360,16 @@ def from_json(line: str, *, seed: int | None = None) -> Event:
     Added(algorithm='CMA-ES', max_runs=None, max_time=None)
     >>> from_json('{"event": "added", "version": 99, "algorithm": "CMA-ES"}')
     Traceback (most recent call last):
-    polarbear.errors.DataError: an event of version 99, but this program knows versions up to 2...
+    polarbear.errors.DataError: this event has version 99, but this program reads ...
     """
     try:
         plain = json.loads(line)
         version = plain.pop("version")
         if version > VERSION:
             raise DataError(
-                f"an event of version {version}, but this program knows versions up to {VERSION}: "
-                "read it with a newer one"
+                f"this event has version {version}, but this program reads versions up to "
+                f"{VERSION}: "
+                "use a newer PolarBear"
             )
         for old in range(version, VERSION):
             plain = UPGRADES[old](plain, seed)
@@ -388,7 +389,7 @@ UNREADABLE = (
 
 
 def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
-    """Upgrade version 1 to 2, in which jobs name the repetition that they extend.
+    """Upgrade an event from version 1 to 2, where jobs name the repetition that they extend.
 
     In version 1 an extension is recognised by its seed, which is that of the extended run.
     """
@@ -399,8 +400,8 @@ def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
         _check_repetition(repetition)
         if repetition and seed is None:
             raise DataError(
-                "an event of version 1 asks for a run a second time, which only the seed of the "
-                "race can explain: pass it as seed=..."
+                "an event of version 1 requests a run again, and can be read only with the seed of "
+                "the race: pass it as seed=..."
             )
         names = (["run", algorithm, instance, k] for k in range(repetition))
         same = (k for k, name in enumerate(names) if derive_seed(seed or 0, name) == rest[1])
@@ -414,7 +415,7 @@ UPGRADES: dict[int, Callable[[dict[str, Any], int | None], dict[str, Any]]] = {1
 
 
 def _plain(value: Any) -> Any:
-    """Return a field of an event as lists, numbers and text."""
+    """Convert a field of an event to lists, numbers and text, for JSON."""
     if isinstance(value, Rules | Model):
         return value.plain()
     if isinstance(value, Run):
@@ -430,16 +431,16 @@ def _plain(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"expected text in an event, got {value!r}")
     return value
 
 
 def _job(row: Any) -> Job:
-    """Return the job of plain fields, or raise an error if no race can request it."""
+    """Make a job of its stored fields; raise an error if they are invalid."""
     job = Job(*row)
     _check_repetition(job.repetition)
     if not (isinstance(job.algorithm, str) and isinstance(job.instance, str)):
-        raise TypeError(job)
+        raise TypeError(f"the names of a job must be text, got {job!r}")
     return job._replace(horizon=float(job.horizon))
 
 
@@ -451,7 +452,9 @@ def _eliminated(
 
 def _check_repetition(number: Any) -> None:
     if not isinstance(number, int) or not 0 <= number <= MAX_REPETITION:
-        raise ValueError(f"repetition {number!r}")
+        raise ValueError(
+            f"a repetition must be a whole number from 0 to {MAX_REPETITION}, got {number!r}"
+        )
 
 
 def _floats(values: Any) -> tuple[float, ...]:

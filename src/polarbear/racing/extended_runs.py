@@ -13,7 +13,7 @@ from polarbear.racing.jobs import Job, RunId, key_of
 
 
 class _Observed(Protocol):
-    """A record of a run that was observed until a time."""
+    """The interface of run records that were observed until a time."""
 
     @property
     def until(self) -> float: ...
@@ -33,7 +33,7 @@ def map_extensions(jobs: Iterable[Job]) -> dict[RunId, int]:
 
 
 def join(earlier: R, later: R) -> R:
-    """Join a run and its extension into one run: the one that was observed for longer.
+    """Join a run and its extension: return the one that was observed for longer.
 
     If the extension failed before the end of the earlier run, the earlier run keeps its values and
     takes the status of the extension.
@@ -48,7 +48,7 @@ def join(earlier: R, later: R) -> R:
 
 
 def effective_runs(runs: Iterable[Run], extends: Mapping[RunId, int]) -> Iterator[Run]:
-    """Yield every run once, with its extensions joined to it under its own repetition number.
+    """Yield each run once, joined with its extensions, under its own repetition number.
 
     ``extends`` maps extensions to the repetition that they extend. If an extension failed and was
     repeated, the last attempt counts.

@@ -15,7 +15,7 @@ MAX_REASONS = 3
 
 @dataclass
 class Reason:
-    """A reason for failed runs of an algorithm: its last wording, and failed runs by instance."""
+    """A reason why runs of an algorithm failed: its last wording, and failed runs by instance."""
 
     why: str = ""
     runs: Counter[str] = field(default_factory=Counter)
@@ -26,7 +26,7 @@ Reasons = dict[str, dict[str, Reason]]
 
 
 def add_failure(reasons: Reasons, failed: Failed) -> None:
-    """Count a failed run under its reason."""
+    """Add a failed run to the counts of failures by algorithm and reason."""
     kind = re.sub(r"0x[0-9a-f]+|[0-9]+", "#", failed.why.split("; it printed last:")[0])
     reason = reasons.setdefault(failed.key.algorithm, {}).setdefault(kind, Reason())
     reason.why = failed.why
@@ -34,7 +34,7 @@ def add_failure(reasons: Reasons, failed: Failed) -> None:
 
 
 def withdraw_failures(reasons: Reasons, pairs: Iterable[tuple[str, str]]) -> None:
-    """Delete the failures of these pairs (algorithm, instance), whose runs were withdrawn."""
+    """Delete the failures of pairs (algorithm, instance) whose runs were withdrawn."""
     for algorithm, instance in pairs:
         by_kind = reasons.get(algorithm, {})
         for kind in [kind for kind, reason in by_kind.items() if instance in reason.runs]:
@@ -48,7 +48,7 @@ def withdraw_failures(reasons: Reasons, pairs: Iterable[tuple[str, str]]) -> Non
 def describe_failures(
     reasons: Reasons, n_runs: Mapping[str, int], dominated: Collection[str]
 ) -> dict[str, str]:
-    """Return a text for each algorithm: why its runs failed, most frequent reasons first.
+    """Return for each algorithm why its runs failed, with the most frequent reasons first.
 
     ``n_runs`` are all runs of each algorithm. If most runs of a dominated algorithm failed, the
     text says so.

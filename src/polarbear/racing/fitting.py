@@ -22,12 +22,12 @@ MIN_SCREENING_CELLS = 2000
 
 
 def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
-    """Return the posterior of a round; None if there are fewer than two algorithms."""
+    """Fit the posterior of a round; None if fewer than two algorithms have rankings."""
     return _fit_without_warnings(fit, rankings, derive_seed(seed, ["fit", round_]))
 
 
 def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | None:
-    """Return a posterior of few draws if it shows that no algorithm is eliminated, else None.
+    """Return a posterior of few draws if it rules out every elimination, else None.
 
     If any algorithm would be eliminated at the certainty minus four Monte Carlo standard errors,
     a fit with all draws has to decide. With p = certainty and D draws, the standard error is
@@ -49,12 +49,12 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
 
 
 def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:
-    """Fit with ``SCREENING_DRAWS`` draws."""
+    """Fit a posterior with ``SCREENING_DRAWS`` draws."""
     return default_fit(rankings, seed=seed, draws=SCREENING_DRAWS)
 
 
 def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Posterior | None:
-    """Fit without warnings: the race causes gaps in the data, and checks the diagnostics."""
+    """Fit without warnings, as the race itself causes gaps in the data and checks diagnostics."""
     if rankings is None or len(rankings.algorithms) < 2:
         return None
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Pos
 
 
 def renumber_run(state: State, run: Run) -> Run | None:
-    """Return a run with the repetition number that rankings use; None if it does not count.
+    """Return a run with its repetition number in rankings; None if another run replaces it.
 
     An extension has the number of the run that it extends. A requested run has number 0, even
     if it replaces a failed one.

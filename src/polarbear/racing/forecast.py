@@ -30,7 +30,7 @@ Ints = NDArray[np.intp]
 
 
 class LeadDraws(NamedTuple):
-    """Posterior draws of the lead in utility of the first over the second of K pairs."""
+    """Posterior draws of the utility lead of the first over the second algorithm of pairs."""
 
     first: Ints  # (K,)
     second: Ints  # (K,)
@@ -40,7 +40,7 @@ class LeadDraws(NamedTuple):
 
     @classmethod
     def from_posterior(cls, posterior: Posterior, rankings: Rankings, pairs: Ints) -> Self | None:
-        """Return the leads of pairs (K, 2); None if there are no pairs, or too many for memory."""
+        """Return the leads of pairs; None if there are no pairs, or too many for memory."""
         first, second = pairs[:, 0], pairs[:, 1]
         affordable = MAX_CELLS // max(1, len(rankings.times) * len(pairs))
         if affordable < MIN_FORECAST_DRAWS or not len(pairs):
@@ -57,7 +57,7 @@ class LeadDraws(NamedTuple):
         return cls(first, second, draws, draws.std(axis=0), np.maximum(both, 1.0))
 
     def with_binomial_spread(self) -> Self:
-        """Return the leads with the standard error that wins and losses of the pair alone give.
+        """Return the leads with the standard error that the pair's wins and losses alone imply.
 
         E-values use these counts only, while the posterior also learns from other pairs. The
         standard error of the log-odds of p after P instances is 1 / sqrt(P p (1 - p)).
@@ -66,7 +66,7 @@ class LeadDraws(NamedTuple):
         return self._replace(spread=1 / np.sqrt(self.n_instances * p * (1 - p)))
 
     def select_pairs(self, selected: Bools) -> Self:
-        """Return the leads of the selected pairs (K,)."""
+        """Return the leads of the pairs for which a mask is true."""
         ends = self.first[selected], self.second[selected]
         return type(self)(*ends, *(part[..., selected] for part in self[2:]))
 
@@ -74,10 +74,11 @@ class LeadDraws(NamedTuple):
 def count_instances_needed(
     n_instances: Floats, spread: Floats, z: Floats | float, distance: NDArray[Any]
 ) -> Floats:
-    """Return how many more instances show that a distance is above 0: equation (1) minus P.
+    """Return how many more instances would show that a distance is above 0.
 
-    After ``n_instances`` the distance has the standard deviation ``spread``; it has to be ``z`` of
-    them. The number is infinite where the distance is not above 0.
+    It is equation (1) of this module minus P. After ``n_instances`` the distance has the standard
+    deviation ``spread``; it has to be ``z`` of them. The number is infinite where
+    the distance is not above 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = n_instances * ((z * spread / distance) ** 2 - 1)
@@ -85,7 +86,7 @@ def count_instances_needed(
 
 
 class RequiredZ(NamedTuple):
-    """The number z of standard deviations that each claim about a pair requires.
+    """The number of standard deviations that each claim about a pair requires.
 
     ``first_dominates``, ``second_dominates``: that one algorithm of the pair dominates the other
     (K,). ``at_one_time``: any claim about one time. ``margin``: the lead below which the two are
@@ -100,7 +101,7 @@ class RequiredZ(NamedTuple):
     one_sided: bool
 
     def select_pairs(self, selected: Bools) -> Self:
-        """Return what the selected pairs (K,) require."""
+        """Return the required standard deviations of the pairs for which a mask is true."""
         first, second = (
             each[selected] if isinstance(each, np.ndarray) else each
             for each in (self.first_dominates, self.second_dominates)
@@ -109,7 +110,7 @@ class RequiredZ(NamedTuple):
 
 
 class InstancesNeeded(NamedTuple):
-    """The number of further instances until each claim about a pair is certain: each (..., T, K).
+    """The further instances until each claim about pairs is certain, at each time and pair.
 
     A negative number says how many fewer instances would have been enough.
     """
@@ -124,7 +125,7 @@ class InstancesNeeded(NamedTuple):
 
     @classmethod
     def from_leads(cls, lead: NDArray[Any], leads: LeadDraws, required: RequiredZ) -> Self:
-        """Return the instances needed if ``lead`` (..., T, K) is the truth."""
+        """Return the instances needed if ``lead`` (..., times, pairs) is the true lead."""
         needed = partial(count_instances_needed, leads.n_instances, leads.spread)
         z, margin = required.at_one_time, required.margin
         first_ahead, second_ahead = needed(z, lead), needed(z, -lead)
@@ -146,22 +147,22 @@ class InstancesNeeded(NamedTuple):
         )
 
     def limit_to(self, available: Floats) -> Self:
-        """Return infinity where more instances are needed than are available (T, K)."""
+        """Replace numbers by infinity where more instances are needed than are available."""
         return type(self)(*(np.where(each > available, np.inf, each) for each in self))
 
     def until_relation_known(self) -> Floats:
-        """Return the instances until the relation is known, ahead or equivalent: (..., T, K)."""
+        """Return at each time the instances until a lead in a pair, or equivalence, is certain."""
         return np.minimum(np.minimum(self.first_ahead, self.second_ahead), self.equivalent)
 
     def settling_claims(self, resolution: Resolution) -> list[tuple[Floats, Floats]]:
-        """Return the pairs of claims that settle a pair if each of them holds at some time."""
+        """Return combinations of two claims that decide a pair if each holds at some time."""
         if resolution == "at_par":
             return [(self.first_at_par, self.second_at_par)]
         crossing = [(self.first_ahead, self.second_at_par), (self.second_ahead, self.first_at_par)]
         return crossing if resolution == "crossing" else []
 
     def until_settled(self, resolution: Resolution) -> Floats:
-        """Return the instances until a pair is settled without an elimination: (..., K)."""
+        """Return for each pair the instances until it is decided without an elimination."""
         fewest = self.until_relation_known().max(axis=-2)
         for one, other in self.settling_claims(resolution):
             fewest = np.minimum(fewest, np.maximum(one.min(axis=-2), other.min(axis=-2)))
@@ -171,7 +172,7 @@ class InstancesNeeded(NamedTuple):
 def instances_until_eliminated(
     first_dominates: Floats, second_dominates: Floats, leads: LeadDraws, n: int
 ) -> Floats:
-    """Return the instances until each of n algorithms is dominated by another: (n, ...).
+    """Return for each algorithm the instances until some other algorithm dominates it.
 
     ``first_dominates``, ``second_dominates``: the instances until dominance is certain (..., K).
     """
@@ -184,7 +185,7 @@ def instances_until_eliminated(
 def forecast_race(
     leads: LeadDraws, n: int, required: RequiredZ, resolution: Resolution
 ) -> tuple[Forecast, Floats]:
-    """Return the forecast of a race of n algorithms, and the median instances of each pair (K,)."""
+    """Return the forecast of a race, and the median instances that each undecided pair needs."""
     needed = InstancesNeeded.from_leads(leads.draws, leads, required)
     first_dominates, second_dominates = (
         np.maximum(each.max(axis=-2), 0.0)
@@ -204,7 +205,7 @@ def forecast_race(
 
 
 def forecast_quantiles(values: Floats) -> tuple[float, float, float]:
-    """Return the quantiles of a forecast; its values may be infinite."""
+    """Return the 10 %, 50 % and 90 % quantiles of a forecast, whose values may be infinite."""
     ordered = np.sort(values)  # np.quantile makes nan of two infinities
     low, mid, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in FORECAST_QUANTILES)
     return low, mid, high

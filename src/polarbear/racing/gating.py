@@ -28,7 +28,7 @@ from polarbear.racing.state import Pair, State, pair
 def judge_against_baseline(
     outcomes: Outcomes, baseline: int, certainty: float, epsilon: float
 ) -> tuple[list[Kind], Bools]:
-    """Return the status of each algorithm, and at which times it is at par (T, n).
+    """Return each algorithm's status against the baseline, and at which times it is at par.
 
     ``baseline``: its column in the outcomes. An e-value of 1 / (1 - certainty) is enough (Ville's
     inequality), at any number of instances.
@@ -50,7 +50,7 @@ def judge_against_baseline(
 
 
 def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided:
-    """Return the decision of a race against a baseline: statuses, and the pairs that stay open.
+    """Return the decision of a race against a baseline: statuses, and the undecided pairs.
 
     ``unchanged``: the decision that changes nothing.
     """

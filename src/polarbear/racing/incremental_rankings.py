@@ -24,7 +24,7 @@ from polarbear.racing.extended_runs import join
 
 
 class IncrementalRankings:
-    """The runs of a race, reduced to its times, and their rankings."""
+    """The runs of a race, with values at its times only, and their rankings."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class IncrementalRankings:
         self._stale: set[str] = set()  # instances with withdrawn runs, to be ranked again
 
     def add(self, run: Run, round_: int) -> None:
-        """Add a run that counts from a round on."""
+        """Add a run that decisions use from the given round on."""
         self._new.setdefault(round_, []).append(self._reduce(run))
 
     def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Drop all runs so far of these pairs (algorithm, instance)."""
+        """Drop all runs so far of some pairs (algorithm, instance)."""
         withdrawn = set(pairs)
         for round_, runs in self._new.items():
             self._new[round_] = [
@@ -71,7 +71,7 @@ class IncrementalRankings:
         effective_run: Callable[[Run], Run | None],
         position: Mapping[str, int],
     ) -> Rankings | None:
-        """Return rankings of these algorithms up to a round; None if there are no runs.
+        """Return the rankings of some algorithms up to a round; None if they have no runs.
 
         ``effective_run``: returns a run in the form in which it counts, or None if it does not.
         ``position``: the order of instances, which must not depend on when they were ranked.
@@ -97,7 +97,7 @@ class IncrementalRankings:
         return rankings
 
     def _receive(self, round_: int, effective_run: Callable[[Run], Run | None]) -> set[str]:
-        """Include the runs that count up to a round, and return their instances."""
+        """Include the runs that decisions use up to a round, and return their instances."""
         touched: set[str] = set()
         for counted_from in sorted(k for k in self._new if k <= round_):
             for added in self._new.pop(counted_from):
@@ -109,7 +109,7 @@ class IncrementalRankings:
         return touched
 
     def _unchanged(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
-        """Return the rankings of the wanted algorithms on instances without change."""
+        """Return the earlier rankings of some algorithms, on instances without new runs."""
         ranked = self._ranked
         if ranked is None:
             return None
@@ -139,7 +139,7 @@ class IncrementalRankings:
 
 
 def _insert(others: list[EncodedRun], run: EncodedRun) -> None:
-    """Add a run; an extension is joined with the run that it extends."""
+    """Add a run to the others of its pair; an extension is joined with the run it extends."""
     for k, one in enumerate(others):
         if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):
             others[k] = join(one, run)
@@ -148,6 +148,6 @@ def _insert(others: list[EncodedRun], run: EncodedRun) -> None:
 
 
 def _order(rankings: Rankings, position: Mapping[str, int]) -> Rankings:
-    """Return the rankings with their instances in the given order."""
+    """Return the rankings with their instances sorted by the given positions."""
     order = np.array([position[name] for name in rankings.instances])
     return rankings if np.all(np.diff(order) > 0) else rankings.take(np.argsort(order))

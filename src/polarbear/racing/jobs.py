@@ -1,4 +1,4 @@
-"""``Job``: a run that a race requests, with seeds that depend on names alone."""
+"""``Job``: a run that a race requests, with seeds that depend only on names and the race's seed."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -11,7 +11,7 @@ from polarbear.data.run import EncodedRun, Run, Status
 
 
 class RunId(NamedTuple):
-    """The id of a run: its algorithm, its instance and the number of the repetition."""
+    """The id of a run: its algorithm, its instance and its repetition number."""
 
     algorithm: str
     instance: str
@@ -19,7 +19,7 @@ class RunId(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Run ``algorithm`` on ``instance`` until ``horizon``.
+    """A requested run of an algorithm on an instance until a time, its horizon.
 
     ``repetition`` is 0 for the first request. A run that failed is requested again as the next
     repetition, with another seed. A run that is extended to a later horizon is also the next
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> RunId:
-        """The id of the run."""
+        """The id of the requested run: algorithm, instance and repetition."""
         return RunId(self.algorithm, self.instance, self.repetition)
 
     def run(
@@ -48,18 +48,18 @@ class Job(NamedTuple):
         until: float | None = None,
         status: Status = Status.CUT,
     ) -> Run:
-        """Return the result of this job as a run, by default observed until the horizon."""
+        """Return the outcome of this job as a run, by default observed until the job's horizon."""
         until = self.horizon if until is None else until
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
 
 
 def key_of(run: Run | EncodedRun) -> RunId:
-    """Return the id of a run."""
+    """Return the id of a run: algorithm, instance and repetition."""
     return RunId(run.algorithm, run.instance, run.repetition)
 
 
 def job(seed: int, key: RunId, horizon: float, extends: int | None = None) -> Job:
-    """Return a job of the race with this seed.
+    """Return a job with the seeds that follow from the seed of the race.
 
     A job that extends a repetition has the seed of that repetition.
 
@@ -73,7 +73,7 @@ def job(seed: int, key: RunId, horizon: float, extends: int | None = None) -> Jo
 
 
 def derive_seed(seed: int, names: Sequence[str | int]) -> int:
-    """Return a seed that depends on a seed and names alone, and is the same on every machine.
+    """Derive a seed from a seed and names; it is the same on every machine.
 
     It is below 2^31, because many solvers take no larger seed.
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from polarbear.data.names import suggest_name
-from polarbear.data.rankings import Rankings, check_tolerances
+from polarbear.data.rankings import Rankings, check_ties, check_tolerances
 from polarbear.errors import DataError
 from polarbear.inference.fit import RANKING_OPTIONS, check_prior, load_engine
 from polarbear.inference.fit import fit as default_fit
@@ -31,10 +31,10 @@ HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, Inver
 
 
 class Fit(Protocol):
-    """A function that makes a posterior of rankings, such as :func:`polarbear.fit`."""
+    """The type of functions that make a posterior of rankings, such as :func:`polarbear.fit`."""
 
     def __call__(self, data: Rankings, /, *, seed: int) -> Posterior:
-        """Return the posterior of these rankings."""
+        """Return the posterior of rankings."""
         ...
 
 
@@ -46,8 +46,9 @@ FitOptions = Fit | Mapping[str, Any] | None
 class Model:
     """The options of ``polarbear.fit`` with which a race makes its posteriors.
 
-    ``abs_tol``, ``rel_tol`` and ``weights`` are options of ``polarbear.rank``. ``function`` is the
-    name of another function that makes posteriors; the other fields are then unused.
+    ``abs_tol``, ``rel_tol``, ``ties`` and ``weights`` are options of ``polarbear.rank``.
+    ``function`` is the name of another function that makes posteriors; the other fields are then
+    unused.
 
     >>> model = Model.of({"prior": "GP", "evidence": "rankings"})
     >>> Model.from_plain(model.plain()) == model
@@ -63,11 +64,12 @@ class Model:
     function: str = ""
     abs_tol: float = 0.0
     rel_tol: float = 0.0
+    ties: str = "unordered"
     weights: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, fit: FitOptions) -> Self:
-        """Return the model for ``fit=``; raise an error if ``polarbear.fit`` would refuse it."""
+        """Return the model of the argument ``fit``; raise an error for options it cannot have."""
         if fit is None or fit is default_fit:
             return cls()
         if isinstance(fit, partial) and fit.func is default_fit and not fit.args:
@@ -90,7 +92,10 @@ class Model:
         evidence = options.pop("evidence", None)
         for name in ("seed", "times", "direction"):
             if name in options:
-                raise DataError(f"{name}={options[name]!r} is for the race, not for its fit")
+                raise DataError(
+                    f"{name}={options[name]!r} is an argument of the race: pass it there, not in "
+                    "fit="
+                )
         rank_options = _check_rank_options(
             {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
         )
@@ -108,13 +113,13 @@ class Model:
         return cls(prior, method, evidence or allowed[0], sorted_options, **rank_options)
 
     def make_fit(self) -> Fit:
-        """Return the function that makes posteriors by this model.
+        """Return the function that makes posteriors with the options of this model.
 
         If the model is another function, of which only the name is stored, ``polarbear.fit``
         replaces it and adds a note to the diagnostics.
         """
         # A fit takes rankings, for which the options of rank were used already.
-        without_ranking = replace(self, abs_tol=0.0, rel_tol=0.0, weights=())
+        without_ranking = replace(self, abs_tol=0.0, rel_tol=0.0, ties=Model.ties, weights=())
         if without_ranking == Model():
             return default_fit
         if not self.function:
@@ -145,7 +150,7 @@ class Model:
         )
 
     def fit_options(self) -> dict[str, Any]:
-        """Return the options for ``polarbear.fit``; its defaults if the model is a function."""
+        """Return the options for ``polarbear.fit``: its defaults if the race has a fit function."""
         model = Model() if self.function else self
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
         return {**named, **dict(model.options), **model.rank_options()}
@@ -157,7 +162,8 @@ class Model:
         {'rel_tol': 0.01, 'weights': {'f1': 2.0}}
         """
         given = {"abs_tol": self.abs_tol, "rel_tol": self.rel_tol, "weights": dict(self.weights)}
-        return {name: value for name, value in given.items() if value}
+        ties = {} if self.ties == Model.ties else {"ties": self.ties}
+        return {**{name: value for name, value in given.items() if value}, **ties}
 
     def describe(self) -> dict[str, str]:
         """Return prior, evidence and method as text, for reports and JSON."""
@@ -170,7 +176,7 @@ class Model:
         return self.function or ", ".join(self.describe().values())
 
     def plain(self) -> dict[str, Any]:
-        """Return the model as values for JSON."""
+        """Return the model as plain values for JSON."""
         if self.function:
             return {"function": self.function}
         return {
@@ -178,35 +184,41 @@ class Model:
             "method": self.method,
             "evidence": self.evidence,
             "options": dict(self.options),
+            "ties": self.ties,
             **self.rank_options(),
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the model that :meth:`plain` gave."""
+        """Return the model from the plain values that :meth:`plain` returned.
+
+        Stores from before there was ``ties`` averaged over the orders of tied algorithms.
+        """
         if "function" in plain:
             return cls(function=str(plain["function"]))
         options = plain.get("options", {})
         names = ("prior", "method", "evidence", *RANKING_OPTIONS)
         named = {name: plain[name] for name in names if name in plain}
-        return cls._of_options({**options, **named})
+        return cls._of_options({"ties": "averaged", **options, **named})
 
 
 def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of ``polarbear.rank`` as fields of a model, or raise an error."""
+    """Return options of ``polarbear.rank`` as fields of a model; raise an error for bad ones."""
     weights = given.get("weights") or {}
     if not isinstance(weights, Mapping):
-        raise DataError(f"weights={weights!r}: expected names of instances and numbers")
+        raise DataError(f"weights={weights!r}: expected a mapping such as {{'instance-1': 2.0}}")
     try:
         tolerances = {n: float(given[n]) for n in ("abs_tol", "rel_tol") if n in given}
         numbers = tuple(sorted((str(name), float(weight)) for name, weight in weights.items()))
     except (TypeError, ValueError):
-        raise DataError("tolerances and weights must be numbers") from None
+        raise DataError("abs_tol, rel_tol and weights must be numbers") from None
     check_tolerances(tolerances.get("abs_tol", 0.0), tolerances.get("rel_tol", 0.0))
+    ties = given.get("ties", Model.ties)
+    check_ties(ties)
     for name, weight in numbers:
         if not 0 <= weight < float("inf"):
             raise DataError(f"weight {weight} of instance {name!r} is not a number >= 0")
-    return {**tolerances, "weights": numbers}
+    return {**tolerances, "ties": ties, "weights": numbers}
 
 
 def _get_full_name(function: Callable[..., Any]) -> str:
@@ -230,11 +242,13 @@ def _prior_to_plain(prior: Any) -> Any:
 
 
 def _make_prior(plain: str | Mapping[str, Any], names: Mapping[str, Any]) -> Any:
-    """Return the prior with this name, or with this name and these fields."""
+    """Return the prior with this name, or with the name and fields of a mapping."""
     parts = {"name": plain} if isinstance(plain, str) else dict(plain)
     name = str(parts.pop("name", ""))
     if name not in names:
-        raise DataError(f"prior={name!r}: {suggest_name(name, list(names))}")
+        raise DataError(
+            f"prior={name!r}: there is none of this name; {suggest_name(name, list(names))}"
+        )
     arguments = {
         key: _make_prior(value, HYPERS) if isinstance(value, Mapping) else value
         for key, value in parts.items()
@@ -242,7 +256,7 @@ def _make_prior(plain: str | Mapping[str, Any], names: Mapping[str, Any]) -> Any
     try:
         return names[name](**arguments)
     except (TypeError, ValueError) as error:
-        raise DataError(f"prior={name}: {error}") from None
+        raise DataError(f"prior={name}: its arguments are invalid: {error}") from None
 
 
 def _format_option(value: Any) -> str:

@@ -17,12 +17,12 @@ def make_withdrawal(
     why: str,
     at: str,
 ) -> Withdrawn | None:
-    """Return the event that withdraws these runs; None if there is nothing to withdraw.
+    """Return the event that withdraws the selected runs; None if no decision would use them.
 
     If an instance is given alone, the event also excludes it from further runs.
     """
     if algorithm is None and instance is None and pairs is None:
-        raise DataError("withdraw which runs? pass algorithm=, instance= or pairs=")
+        raise DataError("the runs to withdraw are not given: pass algorithm=, instance= or pairs=")
     if instance is not None and instance not in {*state.pool, *state.used}:
         suggestion = suggest_name(instance, sorted(state.instances, key=natural_sort_key))
         raise DataError(f"no instance named {instance!r} in this race; {suggestion}")
@@ -44,7 +44,7 @@ def make_withdrawal(
 def make_attribution(
     state: State, runs: Iterable[RunId], worker: Iterable[tuple[str, str]]
 ) -> Hosted:
-    """Return the event that says which worker process made these runs.
+    """Return the event that records which worker process made these runs.
 
     The first event of a worker also holds its details.
 

@@ -17,7 +17,7 @@ from polarbear.racing.state import Limit, Spent, State
 
 
 class PlannedRun(NamedTuple):
-    """A run to ask for: its identifier, its horizon, and the repetition that it extends, if any."""
+    """A run to request: its id, its planned end, and the repetition that it extends, if any."""
 
     key: RunId
     horizon: float
@@ -34,7 +34,7 @@ CANDIDATE_LIMITS = "limits of candidates"
 
 
 def plan(state: State) -> Asked | str:
-    """Return the runs of the next round, or the reason why there is none.
+    """Return the runs of the next round, or the reason why the race requests none.
 
     An algorithm that has reached its own limits does not run, and its open pairs cause no runs.
     """
@@ -53,13 +53,13 @@ def plan(state: State) -> Asked | str:
 
 
 class _Exhausted(NamedTuple):
-    """An algorithm that cannot run once more within its own limits."""
+    """An algorithm whose own limits do not allow a further run."""
 
     algorithm: str
 
 
 def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, int]]:
-    """Return the rivals of each algorithm with an open pair, without exhausted algorithms.
+    """Return the undecided rivals of each algorithm, without algorithms that reached their limits.
 
     The times at which the pair is open are bits of a number.
     """
@@ -72,7 +72,7 @@ def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, in
 
 
 def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
-    """Return the next runs of these algorithms against their rivals."""
+    """Return the next runs of algorithms against their rivals, or the reason why there are none."""
     if state.rules.allocation == "paper":
         runs = _plan_late_joiners(state, rivals) or _plan_new(state, rivals)
     else:
@@ -85,7 +85,7 @@ def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str 
 
 
 def plan_retries(state: State) -> Asked | None:
-    """Return new attempts at runs that failed in this round; None if there are none to make."""
+    """Return retries of the runs that failed in this round; None if there are none to make."""
     pending = state.pending_rounds.get(state.current, {})
     failed = [
         key
@@ -102,14 +102,14 @@ def plan_retries(state: State) -> Asked | None:
 
 
 def _count_attempts(state: State, key: RunId) -> int:
-    """Return how many earlier attempts at a run failed or were cancelled."""
+    """Return how many attempts at a run failed or were cancelled before."""
     earlier = (key._replace(repetition=k) for k in reversed(range(key.repetition)))
     replaced, withdrawn = state.superseded, state.withdrawn
     return sum(1 for _ in takewhile(lambda k: k in replaced and k not in withdrawn, earlier))
 
 
 def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs on the next used instances where an algorithm has no run, but a rival has."""
+    """Return runs on used instances on which an algorithm has no run, but a rival has."""
     runs: list[PlannedRun] = []
     for name, others in rivals.items():
         positions = range(state.next_cached[name], len(state.order))
@@ -124,12 +124,12 @@ def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedR
 
 
 def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
-    """Return the runs in the order in which their instances were used."""
+    """Return the runs sorted by the order in which their instances were first used."""
     return sorted(runs, key=lambda run: (state.used[run.key.instance], run.key))
 
 
 def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs on the next batch of instances that were used before an algorithm joined.
+    """Return runs of late joiners on the next batch of instances that they have missed.
 
     This is the paper's rule: the other algorithms wait, and run on new instances only.
     """
@@ -149,7 +149,7 @@ def _missed_instances(state: State, name: str) -> Iterator[str]:
 
 
 def _informative_horizon(state: State, instance: str, others: dict[str, int]) -> float | None:
-    """Return the last open time at which a rival was observed on an instance; None without one."""
+    """Return the last undecided time until which a rival was run on an instance, or None."""
     observed = state.observed_until[instance]
     until = [
         min(_last_time(state, times), observed[rival])
@@ -161,7 +161,7 @@ def _informative_horizon(state: State, instance: str, others: dict[str, int]) ->
 
 
 def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs on the next batch of new instances.
+    """Return runs on the next batch of unused instances, for algorithms with undecided pairs.
 
     The horizons are those of the last decision, or the last open time of each algorithm. Without
     new instances, those are used on which only other algorithms have run.
@@ -189,7 +189,7 @@ def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRu
 
 
 def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return extensions of runs that ended before the open times, on a batch of instances.
+    """Return extensions of runs that ended before the last undecided time, on some instances.
 
     There are none if the last decision expects that no pair can be settled.
     """
@@ -228,7 +228,7 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
 
 
 def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> PlannedRun:
-    """Return an extension of the latest run; a new run if the latest one was loaded."""
+    """Return an extension of an algorithm's latest run, or a new run if that was imported."""
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
     if before not in state.arrived:
@@ -237,27 +237,27 @@ def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> 
 
 
 def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:
-    """Return the last time at which each algorithm has an open pair."""
+    """Return for each algorithm the last time at which its relation to a rival is undecided."""
     return {name: _last_time(state, max(others.values())) for name, others in rivals.items()}
 
 
 def _last_time(state: State, times: int) -> float:
-    """Return the last of the times whose bits are set."""
+    """Return the last time of the race whose bit is set in the number ``times``."""
     return state.times[times.bit_length() - 1]
 
 
 def _next_key(state: State, algorithm: str, instance: str) -> RunId:
-    """Return the identifier of the next run of an algorithm on an instance."""
+    """Return the id of the next run of an algorithm on an instance."""
     return _unused(state, RunId(algorithm, instance, 0))
 
 
 def _next_attempt(state: State, key: RunId) -> RunId:
-    """Return the identifier of the next attempt at a run; loaded runs may have the next number."""
+    """Return the id of the next attempt at a run, skipping repetition numbers in use."""
     return _unused(state, key._replace(repetition=key.repetition + 1))
 
 
 def _unused(state: State, key: RunId) -> RunId:
-    """Return the identifier, or the next one that is not used yet."""
+    """Return a run's id, with the next free repetition number if that id is in use."""
     while key in state.arrived or key in state.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
@@ -266,7 +266,7 @@ def _unused(state: State, key: RunId) -> RunId:
 def _cut_to_limits(
     state: State, planned: list[PlannedRun], round_: int
 ) -> "Asked | str | _Exhausted":
-    """Return the runs on as many whole instances as the limits allow, or the limit reached.
+    """Return planned runs on as many whole instances as the limits allow, or the limit reached.
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """

@@ -1,4 +1,4 @@
-"""``Race``: ``ask`` returns the runs to make, ``tell`` takes them. It has no clock and no I/O.
+"""``Race``: ``ask`` returns the runs to make, ``tell`` takes their results; no clock, no I/O.
 
 A race is a function of its events. Only ``state.apply`` changes its state, and its requests and
 decisions follow from the state. So the same events give the same race on every machine, whether or
@@ -58,12 +58,13 @@ from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
+from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.state import DecisionInput, Spent, State, apply, collect_runs, start_state
-from polarbear.racing.status import RaceStatus, list_statuses, render_status_card
+from polarbear.racing.status import RaceStatus, list_statuses
 
 
-class Race:
+class Race(RaceTexts):
     """A race of algorithms, which ends when the anytime Pareto set is settled.
 
     Parameters
@@ -136,7 +137,7 @@ class Race:
     def from_events(
         cls, events: Iterable[Event], *, fit: FitOptions = None, keep: bool = True
     ) -> Self:
-        """Restore a race from its events, as it was after the last of them.
+        """Restore a race from its events, in the state after the last of them.
 
         ``fit`` replaces the one that the race was started with. ``keep=False`` does not keep the
         events in memory, for events that are in a store.
@@ -146,12 +147,12 @@ class Race:
             if not keep:
                 race.forget()
         if race is None:
-            raise DataError("got no events: the first event of a race is that it started")
+            raise DataError("got no events: expected those of a race, the first of type Started")
         return race
 
     @classmethod
     def after_each_round(cls, events: Iterable[Event], *, fit: FitOptions = None) -> Iterator[Self]:
-        """Yield the race of these events after each of its decisions.
+        """Restore a race from its events, and yield it after each of its decisions.
 
         It is one race that changes: read from it what you need before you take the next one.
 
@@ -166,14 +167,14 @@ class Race:
     # Running
 
     def ask(self, now: float | None = None) -> tuple[Job, ...]:
-        """Return the requested runs that have not arrived; none if the race has ended.
+        """Return the requested runs that have not arrived yet; none if the race has ended.
 
         When all runs of a round have arrived, this call decides and plans the next round. ``now``
         is the time, for rules with a deadline. :attr:`ended` says why no runs are requested.
         """
         deadline = self.rules.deadline
         if deadline is not None and now is None:
-            raise DataError("these rules have a deadline: ask(now) needs the time")
+            raise DataError("the rules have a deadline: pass the present time, ask(now=...)")
         if not isinstance(deadline, Real | None):
             raise DataError(
                 f"deadline={deadline!r}: a Race has no clock, so expected a number to compare now "
@@ -206,7 +207,7 @@ class Race:
                 return self._end(planned or "resolved")
 
     def tell(self, run: Run, *, why: str = "", output: str = "") -> None:
-        """Take a requested run. The order of runs has no effect.
+        """Add a requested run that was made; the order in which runs arrive has no effect.
 
         A failed run is passed as well, with its status and the values it had reached. ``why`` it
         failed and the end of its ``output`` are recorded. If the same run is passed twice, the
@@ -245,13 +246,13 @@ class Race:
                 raise DataError(f"{limit}={value!r}: expected a number of at least 0, or None")
         name = check_name(to_name(algorithm))
         if not name:
-            raise DataError("an algorithm needs a name")
+            raise DataError("the name of an algorithm must not be empty")
         if name in self._state.racing:
-            raise DataError(f"{name!r} is racing already")
+            raise DataError(f"{name!r} is racing already, so it cannot be added")
         self._record(Added(name, max_runs, max_time))
 
     def remove(self, algorithm: str, why: str = "") -> None:
-        """Remove an algorithm. Its runs stay recorded, and count again if it is added again.
+        """Remove an algorithm; its runs stay recorded, and are used again if it is added again.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.add("c")
@@ -261,11 +262,11 @@ class Race:
         """
         name = self._check_algorithm(algorithm)
         if name in self._state.removed:
-            raise DataError(f"{name!r} was removed already")
+            raise DataError(f"{name!r} is not racing: it was removed already")
         self._record(Removed(name, why))
 
     def offer(self, instances: Iterable[str]) -> None:
-        """Add instances to the pool from which the race draws.
+        """Add instances to those from which the race draws.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x"])
         >>> race.offer(["y", "z"])
@@ -273,13 +274,13 @@ class Race:
         ['x', 'y', 'z']
         """
         if self._state.endless:
-            raise DataError("the instances of this race are numbered, and do not come to an end")
+            raise DataError("this race has endless instances, so it takes no list of instances")
         names = check_names(instances, "instances")
         if not {*names} <= self._state.instances:
             self._record(Offered(names))
 
     def record(self, note: Identified | Hosted | Failed) -> None:
-        """Record fingerprints, the worker process of runs, or the reason of a failure.
+        """Record an event that affects no decision: a fingerprint, a worker process, or a failure.
 
         No decision depends on such a note.
 
@@ -291,12 +292,12 @@ class Race:
         self._record(note)
 
     def load(self, runs: Runs) -> None:
-        """Import earlier runs of algorithms that are in the race.
+        """Import earlier runs of algorithms that take part in the race.
 
         They cost nothing, and their instances count as used.
         """
         if not isinstance(runs, Runs) or runs.direction != self._state.direction:
-            raise DataError(f"load takes Runs that {self._state.direction}, like the race")
+            raise DataError(f"expected Runs to {self._state.direction}, as the race does")
         for name in runs.algorithms:
             self._check_algorithm(name)
         for run in map(normalise_run, runs):
@@ -312,7 +313,7 @@ class Race:
         why: str = "",
         at: str = "",
     ) -> int:
-        """Withdraw runs, so that they stay recorded but no longer count, and return their number.
+        """Withdraw runs, which stay recorded but are not used in decisions; return their number.
 
         These are all runs so far of an algorithm, on an instance, of an algorithm on an instance,
         or of ``pairs`` (algorithm, instance). All decisions are made again: eliminated algorithms
@@ -351,7 +352,7 @@ class Race:
 
     @property
     def events(self) -> list[Event]:
-        """The events so far, in order; read only."""
+        """The events of the race so far, in order; read only."""
         return self._events
 
     def forget(self) -> None:
@@ -373,27 +374,27 @@ class Race:
 
     @property
     def status(self) -> RaceStatus:
-        """The status of the race, as a record that can be printed and written as JSON."""
+        """The status of the race, as a record that can be printed or written as JSON."""
         return RaceStatus.of(self._with_statuses())
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The times at which the algorithms are compared."""
+        """The times at which the race compares the algorithms."""
         return self._state.times
 
     @property
     def fit(self) -> Fit:
-        """The function that makes a posterior of rankings."""
+        """The function with which the race makes a posterior of rankings."""
         return self._fit
 
     @property
     def rules(self) -> Rules:
-        """The rules that hold now."""
+        """The rules that are in force now."""
         return self._state.rules
 
     @property
     def pareto(self) -> tuple[str, ...]:
-        """The racing algorithms: neither eliminated nor removed. Valid at any time."""
+        """The racing algorithms: neither eliminated nor removed."""
         return self._state.present()
 
     @property
@@ -404,22 +405,22 @@ class Race:
 
     @property
     def eliminated(self) -> dict[str, Eliminated]:
-        """The eliminations by algorithm, in order: the dominating one and the probability."""
+        """The eliminations by algorithm, in order, with dominating algorithm and probability."""
         return dict(self._state.eliminated)
 
     @property
     def removed(self) -> frozenset[str]:
-        """The removed algorithms."""
+        """The algorithms that were removed from the race."""
         return frozenset(self._state.removed)
 
     @property
     def resolved(self) -> bool:
-        """Whether the relation of every pair is known, as far as the rules ask for it."""
+        """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
         return self._state.resolved
 
     @property
     def ended(self) -> str | None:
-        """Why the race requests no further runs; None while it does.
+        """The reason why the race requests no further runs; None while it does.
 
         "resolved", "no instances left", "max_runs", "max_time", "deadline", or "limits of
         candidates" if all undecided algorithms have reached limits of their own.
@@ -428,38 +429,38 @@ class Race:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why runs failed, by algorithm: reasons with numbers of runs and instances."""
+        """The reasons why runs of each algorithm failed, with numbers of runs and instances."""
         state = self._state
         return describe_failures(state.reasons, state.n_runs, state.eliminated)
 
     @property
     def outlook(self) -> Forecast | None:
-        """The forecast of further instances and runs, with an interval; None if there is none."""
+        """The forecast of further instances and runs, with an interval; None without a forecast."""
         return self._state.outlook
 
     @property
     def rounds(self) -> int:
-        """The number of decisions."""
+        """The number of rounds that were decided."""
         return self._state.round
 
     @property
     def spent(self) -> Spent:
-        """The number of requested runs and the sum of their times."""
+        """The number of requested runs and their total time."""
         return self._state.spent
 
     @property
     def n_runs(self) -> int:
-        """The number of runs made; each extension and each repetition counts."""
+        """The number of runs made, where each extension and each repetition counts."""
         return self._state.n_runs.total()
 
     @property
     def runs(self) -> Runs:
-        """The runs that count; a run and its extensions are one run."""
+        """The runs that decisions use; a run and its extensions are one run."""
         return collect_runs(self._events, self._state)
 
     @property
     def posterior(self) -> Posterior | None:
-        """The posterior of the last decision; None if there is none."""
+        """The posterior of the last decision; None if it was made without one."""
         if self._posterior is None and self._state.decision_input is not None:
             rankings = self._rank_runs(self._state.decision_input)
             state = self._state
@@ -467,7 +468,7 @@ class Race:
         return self._posterior
 
     def verdict(self, algorithm: str) -> AlgorithmStatus:
-        """Return the status of an algorithm: member, equivalent, dominated, undecided, removed.
+        """Return an algorithm's status: Pareto member, equivalent, dominated, undecided or removed.
 
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
         """
@@ -477,14 +478,6 @@ class Race:
     def statuses(self) -> list[AlgorithmStatus]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
         return list_statuses(self._with_statuses())
-
-    def __str__(self) -> str:
-        return str(RaceStatus.of(self._state))
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_status_card(str(self), self.statuses())
 
     def _begin(self, started: Started, fit: FitOptions) -> None:
         self._state: State = start_state(started)
@@ -498,7 +491,7 @@ class Race:
 
     @classmethod
     def _restore(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:
-        """Yield the race of these events after each of them, with the event."""
+        """Restore a race from its events; yield it with each event, after applying that event."""
         race: Self | None = None
         for event in events:
             if race is not None:
@@ -509,11 +502,11 @@ class Race:
                 race = cls.__new__(cls)
                 race._begin(event, fit)
             else:
-                raise DataError("the first event of a race is that it started")
+                raise DataError("expected an event of type Started as the first event of a race")
             yield race, event
 
     def _record(self, event: Event) -> None:
-        """Apply an event to the state and append it to the events."""
+        """Apply an event to the state, and append it to the list of events."""
         if isinstance(event, Told | Imported):
             self._ranked_runs.add(event.run, self._state.round_of(key_of(event.run)))
         elif isinstance(event, Withdrawn):
@@ -522,7 +515,7 @@ class Race:
         self._events.append(event)
 
     def _with_statuses(self) -> State:
-        """Return the state with a status of each candidate, which old decisions do not have."""
+        """Return the state with each candidate's status, computed if old events do not store it."""
         state = self._state
         used = None if state.assessed or state.news else state.decision_input
         if used is None or used.algorithms != state.rated():
@@ -540,7 +533,7 @@ class Race:
         return ()
 
     def _retry_or_decide(self, *, screening: bool = True) -> None:
-        """Request failed runs again or, if there are none, decide.
+        """Request failed runs again or, if there are none, decide the round.
 
         With ``screening``, the decision may use a fit with few draws.
         """
@@ -573,7 +566,7 @@ class Race:
         self._record(decision)
 
     def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:
-        """Return the rankings of the runs of a decision; None if there are none.
+        """Return the rankings of the runs that a decision uses; None if it uses no runs.
 
         They have the largest group of algorithms that is connected by common instances. The
         comparison with other groups would rest on the prior alone, so these are left out like
@@ -589,7 +582,7 @@ class Race:
         return rankings.among(largest) if others else rankings
 
     def _check_algorithm(self, algorithm: str) -> str:
-        """Return the name of an algorithm of this race, or raise an error."""
+        """Return an algorithm's name; raise an error if it is not in this race."""
         name, state = to_name(algorithm), self._state
         names = [*state.racing, *state.eliminated, *state.removed]
         if name not in names:

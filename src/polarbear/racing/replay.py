@@ -24,7 +24,7 @@ Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
 class Replay(Race):
-    """A finished race over recorded runs, with the cost of a full evaluation.
+    """A finished race over recorded runs, with the cost of evaluating all algorithms in full.
 
     :func:`replay` makes one. It has all that a :class:`Race` has.
 
@@ -74,7 +74,7 @@ def replay(
     seed: int = 0,
     fit: FitOptions = None,
 ) -> Replay:
-    """Race over recorded runs: each requested run is looked up in the record.
+    """Race over recorded runs: each requested run is looked up instead of made.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def replay(
 
 
 class Outcome(NamedTuple):
-    """The result of one of many replays."""
+    """The result of one of the replays that :func:`replay_many` runs."""
 
     seed: int
     pareto: tuple[str, ...]
@@ -150,7 +150,7 @@ class Replays:
 
     @property
     def saved(self) -> tuple[float, float, float]:
-        """The saved share of the time of a full evaluation: lower quartile, median and upper."""
+        """The saved share of a full evaluation's time: lower quartile, median, upper quartile."""
         low, mid, high = np.quantile([one.saved for one in self.outcomes], [0.25, 0.5, 0.75])
         return float(low), float(mid), float(high)
 
@@ -183,7 +183,7 @@ def replay_many(
     fit: FitOptions = None,
     map: Map = map,  # noqa: A002
 ) -> Replays:
-    """Run :func:`replay` with many seeds, to show the effect of the order of instances.
+    """Replay with many seeds, to show the effect of the order of instances.
 
     ``map`` calls a function for each seed. That of an executor runs the replays in parallel:
     ``replay_many(runs, map=ProcessPoolExecutor().map)``.
@@ -198,14 +198,14 @@ def replay_many(
     replay_once = partial(_replay_once, runs, rules, times, fit)
     results = list(map(replay_once, list(seeds)))
     if not results:
-        raise DataError("there are no seeds")
+        raise DataError("seeds is empty: pass at least one seed")
     return Replays(tuple(outcome for outcome, _ in results), results[0][1])
 
 
 def _replay_once(
     runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: FitOptions, seed: int
 ) -> tuple[Outcome, Spent]:
-    """Return the outcome of a replay, and the cost of a full evaluation."""
+    """Return the result of one replay, and the cost of running all algorithms in full."""
     race = replay(runs, rules, times=times, seed=seed, fit=fit)
     n_instances = len(race.runs.instances)
     outcome = Outcome(
@@ -215,7 +215,7 @@ def _replay_once(
 
 
 def _look_up_run(job: Job, runs: Runs, recorded: list[int]) -> Run:
-    """Return the recorded run for a job, cut at its horizon; an empty one if there is none.
+    """Return the recorded run of a job, cut at the job's end; an empty run if none is recorded.
 
     ``recorded`` are the indices of the repetitions, of which the seed of the job chooses one.
     """

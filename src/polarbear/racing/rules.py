@@ -18,7 +18,7 @@ Allocation = Literal["paper", "focused"]
 Closing = Literal["current", "permanent"]
 PosteriorOver = Literal["candidates", "all"]
 
-PAPER_FIT = {"evidence": "rankings"}
+PAPER_FIT = {"evidence": "rankings", "ties": "averaged"}
 """The options of ``fit`` that belong to :meth:`Rules.paper`."""
 
 LOOKS: dict[Any, ErrorControl] = {
@@ -180,14 +180,17 @@ class Rules:
             if not is_valid:
                 raise DataError(f"{name}={getattr(self, name)!r}: expected {description}")
         if self.preference is None and (self.regret is not None or self.portfolio > 1):
-            raise DataError("regret and portfolio need a preference: for which budget?")
+            raise DataError("regret= and portfolio= need a preference: pass preference= as well")
         if self.preference is not None and self.error_control == "per_look":
-            raise DataError("a preference goes with error control per_member or whole_race")
+            raise DataError(
+                "a race with a preference needs error_control='per_member' or 'whole_race', not "
+                "'per_look'"
+            )
         if self.baseline is not None and (self.preference is not None or not self.epsilon):
-            raise DataError("a baseline goes without a preference, and with epsilon above 0")
+            raise DataError("a race with a baseline needs epsilon above 0, and takes no preference")
 
     def resolve_deadline(self, now: float) -> "Rules":
-        """Return these rules with the deadline as a Unix time; ``now`` is the present one.
+        """Return these rules with the deadline as a Unix time; ``now`` is the present Unix time.
 
         >>> Rules(deadline="8h").resolve_deadline(now=1.8e9).deadline
         1800028800.0
@@ -216,11 +219,11 @@ class Rules:
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """Return the rules of the paper's algorithm 1, with changes.
+        """Return the rules of algorithm 1 of the PolarBear paper, with changes.
 
-        Together with ``fit={"evidence": "rankings"}`` they are the paper's method. In files and
-        commands the preset "paper" sets both. One of the paper's case studies uses
-        ``elimination="pointwise"`` and ``resolution="strict"``.
+        Together with ``fit={"evidence": "rankings", "ties": "averaged"}`` they are the paper's
+        method. In files and commands the preset "paper" sets both. One of the paper's case studies
+        uses ``elimination="pointwise"`` and ``resolution="strict"``.
 
         >>> Rules.paper(certainty=0.95).closing
         'permanent'
@@ -241,14 +244,14 @@ class Rules:
 
     @property
     def questions(self) -> tuple[Any, ...]:
-        """The rules on which decisions depend, without allocation and limits."""
+        """The rules that affect decisions: all but allocation and limits."""
         deciding = (self.elimination, self.resolution, self.closing, self.posterior_over)
         choosing = (self.preference, self.regret, self.portfolio, self.baseline)
         return self.certainty, self.epsilon, *deciding, self.error_control, *choosing
 
     @property
     def guarantee(self) -> str:
-        """The error that the certainty bounds, as one sentence.
+        """One sentence on the error probability that the certainty bounds.
 
         >>> print(Rules().guarantee)
         A member of the Pareto set is ever eliminated with probability at most 0.05, however often
@@ -266,7 +269,7 @@ class Rules:
 
     @property
     def error_bound(self) -> str:
-        """The error that the certainty bounds, as a clause.
+        """Words on which error has at most the probability 1 - ``certainty``, without a full stop.
 
         >>> Rules(certainty=0.9).error_bound
         'a member of the Pareto set is ever eliminated with probability at most 0.1'
@@ -297,7 +300,7 @@ class Rules:
         )
 
     def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
-        """Return the paper's batch size after a round that resolved some of the open pairs.
+        """Return the next batch size: doubled if a round decided no pair, halved if many pairs.
 
         >>> Rules().next_batch(16, resolved=0, pairs=10), Rules().next_batch(16, 3, 10)
         (32, 8)
@@ -310,7 +313,7 @@ class Rules:
         return min(max(batch, smallest), largest)
 
     def batch_after(self, instances: float) -> int:
-        """Return the largest batch after this number of instances: an eighth of it, within limits.
+        """Return the largest batch allowed after some instances: an eighth of them, within limits.
 
         It is for decisions by e-values, which may be made at any time without more error.
 
@@ -321,26 +324,27 @@ class Rules:
         return min(max(int(instances / 8), smallest), largest)
 
     def plain(self) -> dict[str, Any]:
-        """Return the rules as numbers and text, for a file.
+        """Return the rules as a dictionary of numbers and text, for a file.
 
         >>> Rules.from_plain(Rules(certainty=0.95).plain()).certainty
         0.95
         """
         if isinstance(self.preference, Linear):
             raise DataError(
-                "a preference is stored as weights at the times of a race: call resolve_preference"
+                "a preference can be stored only as weights: call resolve_preference(times, clock) "
+                "first"
             )
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the rules that :meth:`plain` gave; ``preset`` names the rules to start from.
+        """Return the rules from what :meth:`plain` returned; ``preset`` names rules to start from.
 
         >>> Rules.from_plain({"preset": "paper", "certainty": 0.95}) == Rules.paper(certainty=0.95)
         True
         >>> Rules.from_plain({"alfa": 0.95})
         Traceback (most recent call last):
-        polarbear.errors.DataError: there is no rule 'alfa'; there are ...
+        polarbear.errors.DataError: unknown rule 'alfa': expected one of ...
         """
         known = {field.name for field in fields(cls)}
         changes = {name: value for name, value in plain.items() if name != "preset"}
@@ -355,7 +359,7 @@ class Rules:
         unknown = sorted(set(changes) - known)
         if unknown:
             raise DataError(
-                f"there is no rule {unknown[0]!r}; there are {', '.join(sorted(known))}"
+                f"unknown rule {unknown[0]!r}: expected one of {', '.join(sorted(known))}"
             )
         if isinstance(changes.get("preference"), Mapping):
             changes["preference"] = parse_preference(changes["preference"])
@@ -391,7 +395,7 @@ def _check_choice(value: object, choices: object) -> tuple[bool, str]:
 
 
 def check_rules(rules: object) -> Rules:
-    """Return the rules, or raise an error if the argument is not of type Rules."""
+    """Return the argument if it is of type Rules; raise an error if not."""
     if not isinstance(rules, Rules):
         raise DataError(f"rules={rules!r}: expected Rules(...)")
     return rules

@@ -58,26 +58,26 @@ Pair = tuple[str, str]
 
 
 class Spent(NamedTuple):
-    """A number of runs and the sum of their times."""
+    """A number of runs and their total time."""
 
     runs: int
     time: float
 
 
 class Limit(NamedTuple):
-    """The most that the runs of one algorithm may cost; None means no limit of its own."""
+    """The most that the runs of one algorithm may cost; None where it has no limit of its own."""
 
     max_runs: int | None = None
     max_time: float | None = None
 
     def allows(self, spent: Spent) -> bool:
-        """Return whether this spending is within the limit."""
+        """Return whether a number of runs and their time are within the limit."""
         runs_allowed = self.max_runs is None or spent.runs <= self.max_runs
         return runs_allowed and (self.max_time is None or spent.time <= self.max_time)
 
 
 class PendingRun(NamedTuple):
-    """A requested run whose round is not decided yet, with its outcome once it has arrived.
+    """A requested run whose round is undecided, with its result once it has arrived.
 
     ``before`` is the time until which the algorithm had been observed on the instance when this
     run was requested. ``until`` and ``status`` are None until the run arrives.
@@ -90,12 +90,12 @@ class PendingRun(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether the run has arrived and failed."""
+        """Whether the run has arrived, and failed."""
         return self.status in FAILED
 
 
 class DecisionInput(NamedTuple):
-    """The runs that a decision uses: those of these algorithms, up to and including a round."""
+    """The runs that a decision uses: those of some algorithms, up to and including a round."""
 
     round: int
     algorithms: tuple[str, ...]
@@ -103,7 +103,7 @@ class DecisionInput(NamedTuple):
 
 @dataclass
 class State:
-    """The state of a race: algorithms, open pairs, instances, runs, spending and decisions."""
+    """The state of a race: algorithms, undecided pairs, instances, runs, costs and decisions."""
 
     seed: int
     times: tuple[float, ...]
@@ -174,12 +174,12 @@ class State:
 
     @property
     def spent(self) -> Spent:
-        """The cost of all requested runs."""
+        """The number of all requested runs and their total time."""
         return Spent(self.spent_runs, self.spent_time)
 
     @property
     def left(self) -> int | None:
-        """The number of unused instances; None if instances are numbered without end."""
+        """The number of unused instances; None if instances are generated without end."""
         return None if self.endless else len(self.pool)
 
     @property
@@ -194,11 +194,11 @@ class State:
 
     @property
     def initial(self) -> frozenset[str]:
-        """The algorithms that entered before the first decision."""
+        """The algorithms that were in the race before its first decision."""
         return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
 
     def multiplicities(self, names: Sequence[str]) -> list[list[float]]:
-        """Return the factors (n, n) that raise the e-value threshold for row to eliminate column.
+        """Return for all pairs the factor on the e-value with which row eliminates column.
 
         An elimination needs an e-value of at least factor / (1 - certainty). Over all rivals that
         an algorithm ever meets, the reciprocals of the factors sum to at most 1. With error
@@ -220,12 +220,12 @@ class State:
 
     @property
     def heaviest(self) -> float:
-        """The largest weight that an instance of the race can have."""
+        """The largest weight that any instance of the race can have."""
         return max([1.0, *(weight for _, weight in self.model.weights)])
 
     @property
     def asked_times(self) -> int:
-        """The times that the race compares, as bits: all, or those with a preference weight."""
+        """The times that decisions use, one bit each: all, or those with a preference weight."""
         preference = self.rules.preference
         if isinstance(preference, Weights):
             return sum(1 << t for t, weight in enumerate(preference.values) if weight > 0)
@@ -233,41 +233,41 @@ class State:
 
     @property
     def n_algorithms(self) -> int:
-        """The number of algorithms: racing, eliminated and removed ones."""
+        """The number of all algorithms: racing, eliminated and removed."""
         return len(self.racing) + len(self.eliminated) + len(self.removed)
 
     @property
     def resolved(self) -> bool:
-        """Whether the relation of every pair is known, as far as the rules ask for it."""
+        """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
         return not self.open and not self.news
 
     @property
     def instances(self) -> set[str]:
-        """The used and unused instances, without dropped ones."""
+        """The used and unused instances of the race, without dropped ones."""
         return {*self.pool, *self.used} - self.dropped
 
     def round_of(self, key: RunId) -> int:
-        """Return the first round whose decision uses a run that arrives now."""
+        """Return the number of the first round whose decision uses a run that arrives now."""
         rounds = [round_ for round_, pending in self.pending_rounds.items() if key in pending]
         return rounds[0] if rounds else self.current
 
     def failing(self) -> Counter[str]:
-        """Count the failed runs of each algorithm in decided rounds and in the current one."""
+        """Count each algorithm's failed runs, in decided rounds and in the current one."""
         now = self.pending_rounds.get(self.current, {})
         return self.failures + Counter(key.algorithm for key, run in now.items() if run.failed)
 
     def present(self) -> tuple[str, ...]:
-        """Return the racing algorithms in canonical order."""
+        """Return the racing algorithms in their canonical order."""
         return tuple(sorted(self.racing, key=natural_sort_key))
 
     def rated(self) -> tuple[str, ...]:
-        """Return the algorithms that the posterior of a decision rates, in canonical order."""
+        """Return the algorithms that a decision's posterior includes, in their canonical order."""
         if self.rules.posterior_over == "candidates":
             return self.present()
         return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
 
     def rivals(self) -> dict[str, dict[str, int]]:
-        """Map each algorithm with open pairs to its rivals and the open times of each pair.
+        """Return the undecided rivals of each algorithm, and the undecided times of each pair.
 
         The algorithms are in canonical order, and times are bits.
         """
@@ -293,12 +293,12 @@ def start_state(event: Started) -> State:
 
 
 def apply(state: State, event: Event) -> None:
-    """Change the state by an event. Nothing else changes a state."""
+    """Change the state by an event; no other function changes a state."""
     if not isinstance(event, Report):
         state.ended = None
     match event:
         case Started():
-            raise ValueError("a race starts once")
+            raise ValueError("an event Started can only be the first event of a race")
         case Extended(rules):
             _extend(state, rules)
         case Identified():
@@ -355,12 +355,12 @@ def apply(state: State, event: Event) -> None:
 
 
 def pair(a: str, b: str) -> Pair:
-    """Return two names as a pair in canonical order."""
+    """Return two names as a pair in their canonical order."""
     return (a, b) if natural_sort_key(a) < natural_sort_key(b) else (b, a)
 
 
 def _enter(state: State, algorithm: str) -> None:
-    """Make an algorithm race, with all of its pairs open."""
+    """Let an algorithm take part in the race, with its relation to all others undecided."""
     all_times = state.asked_times
     for rival in state.racing:
         state.open[pair(algorithm, rival)] = all_times
@@ -381,7 +381,7 @@ def _enter(state: State, algorithm: str) -> None:
 
 
 def _leave(state: State, algorithm: str, current: int) -> None:
-    """Make an algorithm stop racing, close its pairs and cancel its pending runs."""
+    """End an algorithm's part in the race: drop its undecided pairs and cancel its pending runs."""
     state.racing.discard(algorithm)
     state.open = {names: times for names, times in state.open.items() if algorithm not in names}
     state.horizons.pop(algorithm, None)
@@ -395,7 +395,7 @@ def _leave(state: State, algorithm: str, current: int) -> None:
 
 
 def _cancel_pending_runs(state: State, keys: list[RunId], current: int) -> None:
-    """Cancel these pending runs.
+    """Cancel pending runs; those of rounds after ``current`` will affect no decision.
 
     Runs of rounds after ``current`` never count, because a decision must not depend on which of
     them have arrived. Runs of the current round count, whether they arrive earlier or later.
@@ -414,7 +414,7 @@ def _cancel_pending_runs(state: State, keys: list[RunId], current: int) -> None:
 
 
 def _extend(state: State, rules: Rules) -> None:
-    """Change the rules, and reopen every question that the new rules may answer differently."""
+    """Change the rules, and make the pairs undecided that the new rules may decide differently."""
     before, state.rules = state.rules, rules
     state.batch = rules.batch[0]
     if rules.questions == before.questions:
@@ -428,7 +428,7 @@ def _extend(state: State, rules: Rules) -> None:
 
 
 def _reopen(state: State) -> None:
-    """Open all pairs of racing algorithms at all times."""
+    """Make all pairs of racing algorithms undecided at all times."""
     all_times = state.asked_times
     names = state.present()
     state.open = {(a, b): all_times for k, a in enumerate(names) for b in names[k + 1 :]}
@@ -439,7 +439,7 @@ def _reopen(state: State) -> None:
 
 
 def _withdraw(state: State, event: Withdrawn) -> None:
-    """Exclude runs, and reopen all decisions.
+    """Exclude withdrawn runs, and make all pairs of algorithms undecided again.
 
     A fit uses all runs together, so any decision may depend on the excluded ones. Eliminated
     algorithms return. Those that the remaining runs still eliminate are eliminated again before
@@ -475,7 +475,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
 
 
 def _clear_forecasts(state: State) -> None:
-    """Discard forecasts and statuses, which no longer describe the open questions."""
+    """Discard forecasts and statuses, because the undecided pairs have changed."""
     state.horizons.clear()
     state.given_up = False
     state.outlook = None
@@ -483,7 +483,7 @@ def _clear_forecasts(state: State) -> None:
 
 
 def _add_pending_run(state: State, job: Job, round_: int) -> None:
-    """Add a requested run to its round and charge it up to its horizon."""
+    """Add a requested run to its round, and charge its time up to its planned end."""
     _mark_used(state, job.instance)
     pending = state.pending_rounds.setdefault(round_, {})
     before = state.observed_until[job.instance].get(job.algorithm, 0.0)
@@ -507,7 +507,7 @@ def _add_pending_run(state: State, job: Job, round_: int) -> None:
 
 
 def _receive(state: State, run: Run) -> None:
-    """Take a run that has arrived, whether it was requested or imported."""
+    """Add a run that has arrived, requested or imported, to the state."""
     key = key_of(run)
     if key not in state.arrived:
         state.arrived.add(key)
@@ -526,7 +526,9 @@ def _receive(state: State, run: Run) -> None:
 def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
     """Charge a run of a decided round for its actual time, and count it if it failed."""
     if run.until is None or run.status is None:
-        raise ValueError("this round cannot be decided: some of its runs have not arrived")
+        raise ValueError(
+            "this round cannot be decided: some of its runs have not arrived; tell them first"
+        )
     state.spent_time += run.until - run.horizon
     state.failures[key.algorithm] += run.failed
     if run.until < run.horizon:
@@ -535,7 +537,7 @@ def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
 
 
 def _raise_observed_until(state: State, key: RunId, until: float, status: Status) -> None:
-    """Raise the time until which an algorithm was observed on an instance.
+    """Record that an algorithm was observed on an instance until a later time than before.
 
     A run that was not cut has ended, so nothing later can be observed: the time is infinite.
     """
@@ -545,7 +547,7 @@ def _raise_observed_until(state: State, key: RunId, until: float, status: Status
 
 
 def _restore_observed_until(state: State, key: RunId, run: PendingRun) -> None:
-    """Reset the observed time to its value before the pending run was requested."""
+    """Reset until when an algorithm was observed to its value before a cancelled request."""
     observed = state.observed_until[key.instance]
     observed.pop(key.algorithm, None)
     if run.before:
@@ -553,7 +555,7 @@ def _restore_observed_until(state: State, key: RunId, run: PendingRun) -> None:
 
 
 def _mark_used(state: State, instance: str) -> None:
-    """Move an instance from the pool to the used ones, unless it was used before."""
+    """Move an instance from the unused to the used ones, unless it was used before."""
     if instance not in state.used:
         state.pool.pop(instance, None)
         state.used[instance] = len(state.order)
@@ -562,7 +564,7 @@ def _mark_used(state: State, instance: str) -> None:
 
 
 def _decide(state: State, event: Decided) -> None:
-    """Record a decision: eliminations, open pairs, forecasts and the next batch size."""
+    """Apply a decision to the state: eliminations, undecided pairs, forecasts, next batch size."""
     state.decision_input = DecisionInput(event.round, state.rated())
     state.asked = max(state.asked, event.round + 1)  # runs that arrive later are of the next round
     for key, run in state.pending_rounds.pop(event.round, {}).items():
@@ -587,7 +589,7 @@ def _decide(state: State, event: Decided) -> None:
 
 
 def collect_runs(events: Iterable[Event], state: State) -> Runs:
-    """Return the runs in the events of a race that count; a run and its extensions are one run."""
+    """Return the runs of a race that decisions use; a run and its extensions are one run."""
     arrived = (event.run for event in events if isinstance(event, Told | Imported))
     runs = (run for run in arrived if key_of(run) not in state.withdrawn)
     effective = effective_runs(runs, state.extends)

@@ -63,7 +63,7 @@ class StoreFacts:
 
 @dataclass(frozen=True)
 class RaceStatus:
-    """The status of a race: that of each algorithm, its spending and its forecast.
+    """The status of a race: that of each algorithm, the runs and time spent, and the forecast.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class RaceStatus:
 
     @classmethod
     def of(cls, state: State, news: Sequence[str] = ()) -> Self:
-        """Return the status of a race in this state."""
+        """Return the status of a race from its state."""
         pending = (run for round_ in state.pending_rounds.values() for run in round_.values())
         return cls(
             statuses=tuple(list_statuses(state)),
@@ -188,12 +188,12 @@ class RaceStatus:
 
     @property
     def n_runs(self) -> int:
-        """The number of runs made; each extension and each repetition counts."""
+        """The number of runs made, where each extension and each repetition counts."""
         return sum(self.runs.values())
 
     @property
     def n_wanted(self) -> int:
-        """The number of requested runs that have not arrived."""
+        """The number of requested runs that have not arrived yet."""
         return sum(self.wanted.values())
 
     # Text
@@ -217,7 +217,7 @@ class RaceStatus:
         return render_status_card(str(self), self.statuses)
 
     def _list_facts(self) -> Iterator[tuple[str, str]]:
-        """Yield facts about the race as a whole, as labels and texts."""
+        """Yield facts about the race as a whole, as pairs of label and text."""
         yield "racing", format_list(self.pareto)
         if self.chosen:  # for a known budget: no algorithm is eliminated
             yield "chosen", format_list(self.chosen)
@@ -238,7 +238,7 @@ class RaceStatus:
             yield "failed", f"{escape_text(name)}: {escape_lines(why)}"
 
     def describe_spent(self) -> str:
-        """Return the spending as text: runs that arrived, requested runs if more, and time."""
+        """Return the runs made, requested runs if there are more, and their time, as text."""
         requested = (
             f" of {self.spent.runs:,} asked for" if self.n_answered < self.spent.runs else ""
         )
@@ -246,7 +246,7 @@ class RaceStatus:
         return f"{format_count(self.n_answered, 'run')}{requested}, {time}"
 
     def describe_forecast(self) -> str:
-        """Return the forecast as text, and whether the instances suffice; "" if there is none."""
+        """Return the forecast as text, and whether the instances suffice; "" without a forecast."""
         if not self.n_open_pairs or self.forecast is None:
             return ""
         needed = max(1.0, self.forecast.instances[1])
@@ -255,7 +255,7 @@ class RaceStatus:
     # JSON
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the status as names, numbers and lists for JSON; infinite numbers are None.
+        """Return the status as a dictionary for JSON, in which None stands for infinite numbers.
 
         >>> from polarbear import Race
         >>> status = Race(["a", "b"], [1, 2], direction="minimize").status
@@ -268,7 +268,7 @@ class RaceStatus:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the status that :meth:`to_dict` rendered, without facts about a store."""
+        """Return the status from what :meth:`to_dict` returned, without facts about a store."""
         forecast, unused = plain["forecast"], plain["n_unused_instances"]
         return cls(
             statuses=tuple(map(_status_from_plain, plain["statuses"])),
@@ -297,7 +297,7 @@ class RaceStatus:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return records as dictionaries, tuples as lists, and infinite numbers as None."""
+    """Convert records to dictionaries, tuples to lists, and infinite numbers to None."""
     if isinstance(value, Rules):
         return value.plain()
     if isinstance(value, StoreFacts):
@@ -312,7 +312,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _status_from_plain(plain: Mapping[str, Any]) -> AlgorithmStatus:
-    """Return the status of an algorithm from its dictionary, or raise an error."""
+    """Return an algorithm's status from its dictionary; raise an error if that is invalid."""
     status = AlgorithmStatus(**plain)
     numbers = {
         name: None if getattr(status, name) is None else float(getattr(status, name))
@@ -327,12 +327,12 @@ def _status_from_plain(plain: Mapping[str, Any]) -> AlgorithmStatus:
 
 
 def _counts_from_plain(plain: Mapping[str, Any]) -> dict[str, int]:
-    """Return a mapping of names to whole numbers."""
+    """Return a mapping from names to whole numbers; raise an error if it is invalid."""
     return {str(name): int(number) for name, number in plain.items()}
 
 
 def _forecast_from_plain(plain: Mapping[str, Any]) -> Forecast:
-    """Return a forecast from its dictionary, in which None is infinite."""
+    """Return a forecast from its dictionary, in which None stands for infinity."""
 
     def quantiles(values: Sequence[float | None]) -> tuple[float, float, float]:
         low, middle, high = (inf if value is None else float(value) for value in values)
@@ -342,7 +342,7 @@ def _forecast_from_plain(plain: Mapping[str, Any]) -> Forecast:
 
 
 def _list_store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, str]]:
-    """Yield facts about a store and about each algorithm in it, as labels and texts."""
+    """Yield facts about a store and each algorithm in it, as pairs of label and text."""
     unit = f" of {format_unit(status.clock)}" if format_unit(status.clock) else ""
     times = f"{status.direction} at {format_count(status.n_times, 'time')}{unit}"
     yield "store", f"{escape_text(store.name)}: {format_count(status.n_runs, 'run')} made, {times}"
@@ -376,7 +376,7 @@ def _render_run_table(store: StoreFacts) -> list[str]:
 
 
 def render_status_card(text: str, statuses: Sequence[AlgorithmStatus]) -> str:
-    """Return the HTML with which a notebook shows a race."""
+    """Return the HTML with which a notebook displays a race."""
     rows = [[one.algorithm, one.status, f"{one}."] for one in statuses]
     return render_card(text, ["algorithm", "status", "verdict"], rows)
 
@@ -390,7 +390,7 @@ def list_statuses(state: State) -> list[AlgorithmStatus]:
 
 
 def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> AlgorithmStatus:
-    """Return the status of an algorithm at the last decision.
+    """Return an algorithm's status at the last decision.
 
     ``rivals`` are those of its open pairs, with the open times as bits.
     """
@@ -415,7 +415,7 @@ def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> Algorith
 def _add_forecast(
     state: State, status: AlgorithmStatus, rivals: Mapping[str, int]
 ) -> AlgorithmStatus:
-    """Add the rivals of open pairs, and the forecast of instances and time to settle them."""
+    """Return a status with undecided rivals, and the instances and time needed to decide these."""
     last_open_time = {
         rival: state.times[rivals[rival].bit_length() - 1]
         for rival in sorted(rivals, key=natural_sort_key)

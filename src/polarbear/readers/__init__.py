@@ -9,27 +9,54 @@ import inspect
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import fields
+from functools import partial
 from os import PathLike
+from posixpath import dirname, splitext
 from typing import Any, NamedTuple
 
+from polarbear._text import format_count, format_list
 from polarbear.data.long_table import ColumnNaming, check_frame_complete
 from polarbear.data.missing_columns import format_call
 from polarbear.data.names import suggest_name
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError
+from polarbear.errors import DataError, warn
+from polarbear.readers.aslib import read_aslib
+from polarbear.readers.benchexec import read_benchexec
 from polarbear.readers.benchopt import read_benchopt
+from polarbear.readers.carps import read_carps
 from polarbear.readers.coco import read_coco
+from polarbear.readers.explaining import Explanation, explain_source
 from polarbear.readers.ioh import read_ioh
+from polarbear.readers.log_formats import LOG_FORMATS
 from polarbear.readers.logs import read_logs
+from polarbear.readers.minizinc import read_minizinc
+from polarbear.readers.mlflow import read_mlflow
 from polarbear.readers.nevergrad import read_nevergrad
+from polarbear.readers.optuna import find_sqlite_path, find_studies, read_optuna
+from polarbear.readers.pair_tables import refuse_pairs
+from polarbear.readers.smac import read_smac
 from polarbear.readers.source import EXAMPLE_PATH, Refused, RefusedIncomplete, Source, open_source
+from polarbear.readers.syne_tune import read_syne_tune
 from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
+from polarbear.readers.timefold import read_timefold
 
-__all__ = ["FORMATS", "Format", "Refused", "Source", "example", "read"]
+__all__ = [
+    "FORMATS",
+    "Explanation",
+    "Format",
+    "Refused",
+    "Source",
+    "example",
+    "explain",
+    "read",
+]
 
 
 class Format(NamedTuple):
     """A file format: its name, a description, and the function that reads it.
+
+    ``part_of`` is the format that reads this one together with others, such as "logs" for the logs
+    of one solver. Only ``format=`` selects such a format by itself.
 
     >>> [row.name for row in FORMATS][:2]
     ['ioh', 'coco']
@@ -38,19 +65,38 @@ class Format(NamedTuple):
     name: str
     what: str
     read: Callable[..., Runs]
+    part_of: str | None = None
 
 
 FORMATS = (
     Format("ioh", "IOHprofiler folders (json or info, with dat)", read_ioh),
     Format("coco", "COCO/BBOB archives (info with dat and tdat)", read_coco),
+    Format("aslib", "ASlib scenarios (description.txt with algorithm_runs.arff)", read_aslib),
+    Format("benchexec", "BenchExec results (XML)", read_benchexec),
     Format("benchopt", "benchopt results (Parquet or CSV)", read_benchopt),
     Format("nevergrad", "Nevergrad benchmark tables (CSV)", read_nevergrad),
+    Format("pairs", "pair tables, for which it names `pb.read_pairs`", refuse_pairs),
+    Format("optuna", "Optuna studies (SQLite, journal, storage URL or Study objects)", read_optuna),
+    Format("smac", "SMAC3 run histories (runhistory.json)", read_smac),
+    Format("syne_tune", "Syne Tune experiments (metadata.json, results.csv.zip)", read_syne_tune),
+    Format("carps", "CARP-S logs (trial_logs.jsonl, or gathered Parquet)", read_carps),
+    Format("mlflow", "MLflow runs (mlflow.db or mlruns)", read_mlflow),
     Format("parquet", "long tables in Parquet", read_long_parquet),
     Format("csv", "long tables in CSV", read_long_csv),
     Format("wide", "CSV with a column per time", read_wide_csv),
-    Format("logs", "solver logs (HiGHS, SCIP, o-lines, or a pattern)", read_logs),
+    Format("minizinc", "MiniZinc streams (--json-stream) of all its solvers", read_minizinc),
+    Format("timefold", "Timefold logs (DEBUG)", read_timefold),
+    Format(
+        "logs",
+        "solver logs, also of several solvers, or a pattern",
+        partial(read_logs, LOG_FORMATS),
+    ),
+    *(Format(log.name, log.what, partial(read_logs, (log,)), "logs") for log in LOG_FORMATS),
 )
 """The formats in the order in which they are tried."""
+
+RESULT_ENDINGS = (".arff", ".csv", ".db", ".jsonl", ".log", ".parquet", ".xml.bz2")
+"""Endings of files that are rarely anything but results."""
 
 OWN_READER_HINT = (
     "Any other format: write a function of some lines that makes runs of it (in the documents: "
@@ -70,16 +116,20 @@ def read(
     Parameters
     ----------
     source
-        A path, or a data frame as in :meth:`Runs.from_frame`.
+        A path, or a data frame as in :meth:`Runs.from_frame`. Also one or several
+        ``optuna.Study`` objects, or the URL of a storage of Optuna.
     format
-        The name of a format in ``polarbear.readers.FORMATS``; by default the first that fits:
-        ioh, coco, benchopt, nevergrad, parquet, csv, wide, logs. Or a reader of your own: a
-        function of a :class:`polarbear.readers.Source` and of options that returns ``Runs``.
+        The name of a format in ``polarbear.readers.FORMATS``; by default the first that fits.
+        "Read your results" in the documents lists them. Or a reader of your own: a function of a
+        :class:`polarbear.readers.Source` and of options that returns ``Runs``.
     options
         ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
         the unit of their times. For tables the names of columns, ``until`` and ``missing`` as in
         :meth:`Runs.from_frame`, and ``columns={"time": ["evals", "fe"]}`` where names differ by
-        file. For logs ``pattern``. For both ``names``, the meaning of the parts of a path.
+        file. For logs ``pattern``. For both ``names``, the meaning of the parts of a path. For
+        trials of Optuna, SMAC, Syne Tune, CARP-S and MLflow ``names``, the meaning of the names
+        of studies or runs, and ``curve``: every report counts ("best"), the last of each trial
+        ("last"), or the one at the end that ``chosen_by`` chooses ("final").
 
     Examples
     --------
@@ -111,13 +161,20 @@ def read(
     """
     formats = _select_formats(format)
     _check_option_names(options, formats)
+    studies = find_studies(source)
+    if studies is not None:
+        _check_studies_options(format, options)
+        return _check_result(read_optuna(studies, **options), "the studies")
+    source = find_sqlite_path(source) or source
     if not isinstance(source, str | PathLike):
         if format is not None:
-            raise DataError(f"format={format!r} is for files, not for a {type(source).__name__}")
+            raise DataError(
+                f"format={format!r} is for files, not for a {type(source).__name__}: leave it out"
+            )
         for name in set(options) - _list_options(read_long_csv) | {"names", "columns"} & set(
             options
         ):
-            raise DataError(f"a table takes no option {name!r}")
+            raise DataError(f"a data frame takes no option {name!r}: it is for files; leave it out")
         columns = {name: value for name, value in options.items() if name != "direction"}
         check_frame_complete(source, "pb.read", options.get("direction"), columns)
         return _check_result(Runs.from_frame(source, **options), "the table")
@@ -127,13 +184,16 @@ def read(
 
 
 def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
-    """Read with the first format that accepts the files; else raise an error with all reasons."""
+    """Read files with the first format that accepts them; else raise an error with all reasons."""
     own_reader = formats[0] not in FORMATS
     tried: list[tuple[str, Refused]] = []
     for row in formats:
         try:
             _check_options(row, options)
-            return _check_result(row.read(files, **options), files.label)
+            files.used, files.skipped = set(), {}
+            runs = _check_result(row.read(files, **options), files.label)
+            _warn_if_unread(files, row)
+            return runs
         except Refused as why:
             tried.append((row.name, why))
         except Exception as error:
@@ -149,6 +209,55 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     raise DataError(
         f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
     )
+
+
+def explain(
+    path: str | PathLike[str],
+    *,
+    format: str | Callable[..., Runs] | None = None,  # noqa: A002
+    **options: Any,
+) -> Explanation:
+    r"""Explain how the files at a path would be read, without raising errors about the files.
+
+    Each file is read by the first format that fits it, so a folder may hold results of several
+    programs. ``print`` shows formats, runs, guessed names, warnings, and the files left out.
+    Parameters are those of :func:`read`.
+
+    >>> from pathlib import Path
+    >>> folder = Path("mixed")
+    >>> folder.mkdir()
+    >>> _ = (folder / "SCIP__p1.log").write_text("SCIP version 10\n 0.5s| 1 | 2 | 7.00e+00| 50%\n")
+    >>> _ = (folder / "notes.md").write_text("to be sorted")
+    >>> print(explain(folder, direction="minimize"))
+    mixed: 1 of 2 files recognised, 1 run
+    <BLANKLINE>
+    logs: solver logs, also of several solvers, or a pattern
+      1 run: 1 algorithm on 1 instance, minimize
+        algorithms  SCIP
+        time        0.5 seconds, 1 improvement
+        ended       1 cut
+        written by  SCIP (1)
+        files       SCIP__p1.log
+        guessed     algorithm from the file name (1 run): SCIP for SCIP__p1.log
+        guessed     instance from the file name (1 run): p1 for SCIP__p1.log
+    <BLANKLINE>
+    left out: 1 file
+      notes.md: no format reads such a file
+    >>> import shutil; shutil.rmtree(folder)
+    """
+    formats = _select_formats(format)
+    _check_option_names(options, formats)
+
+    def reader_of(row: Format) -> Callable[[Source], Runs]:
+        def read_part(part: Source) -> Runs:
+            _check_options(row, options)
+            return _check_result(row.read(part, **options), part.label)
+
+        return read_part
+
+    with closing(open_source(path)) as files:
+        files.forced = format is not None
+        return explain_source(files, [(row.name, row.what, reader_of(row)) for row in formats])
 
 
 def example() -> Runs:
@@ -169,9 +278,9 @@ def example() -> Runs:
 
 
 def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
-    """Return the formats to try: all, the one of a name, or a reader of the caller."""
+    """Return the formats to try: all, the named one, or the reader function of the caller."""
     if wanted is None:
-        return FORMATS
+        return tuple(row for row in FORMATS if row.part_of is None)
     if callable(wanted):
         return (Format(getattr(wanted, "__name__", "yours"), "a reader of your own", wanted),)
     matching = tuple(row for row in FORMATS if row.name == wanted)
@@ -182,7 +291,7 @@ def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, .
 
 
 def _list_options(reader: Callable[..., Runs]) -> set[str]:
-    """List the options of a reader, by its signature."""
+    """List the options of a reader function, by its signature."""
     _, *parameters = inspect.signature(reader).parameters.values()  # the first is the source
     names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
     if len(names) < len(parameters):  # **parts are the names of columns
@@ -203,6 +312,36 @@ def _check_options(row: Format, options: dict[str, Any]) -> None:
     for name in options:
         if name not in takes:
             raise Refused(f"takes no option {name!r}")
+
+
+def _warn_if_unread(files: Source, row: Format) -> None:
+    """Warn about files that look like results of another program and were not read.
+
+    Files beside others with the same ending that were read belong to them, such as further logs
+    of the same program.
+    """
+    if files.forced:
+        return
+    known = {(dirname(name), splitext(name)[1]) for name in files.used | files.skipped.keys()}
+    unread = [
+        name
+        for name in files.files
+        if name.lower().endswith(RESULT_ENDINGS) and (dirname(name), splitext(name)[1]) not in known
+    ]
+    if unread:
+        warn(
+            f"{files.label}: read as {row.name}, without {format_count(len(unread), 'other file')} "
+            f"({format_list(unread, 4)}); `polarbear read --explain` shows what they are"
+        )
+
+
+def _check_studies_options(
+    wanted: str | Callable[..., Runs] | None, options: dict[str, Any]
+) -> None:
+    if wanted not in (None, "optuna"):
+        raise DataError(f"format={wanted!r} is for files, not for studies of Optuna: leave it out")
+    for name in set(options) - _list_options(read_optuna):
+        raise DataError(f"studies of Optuna take no option {name!r}: leave it out")
 
 
 def _check_result(runs: Runs, what: str) -> Runs:

@@ -7,6 +7,7 @@ from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import Block, parse_blocks
+from polarbear.readers.naming import RunName, RunNaming
 from polarbear.readers.source import (
     Refused,
     Source,
@@ -14,13 +15,18 @@ from polarbear.readers.source import (
     parse_time,
     prefix_errors,
     resolve_direction,
+    split_packing,
 )
 
 Rows = list[tuple[float, float]]
 
 
 def read_coco(
-    source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
+    source: Source,
+    *,
+    direction: Direction | None = None,
+    clock: str = "evaluations",
+    names: str | None = None,
 ) -> Runs:
     """Read single-objective logs of COCO: the best f - f_opt over evaluations, minimised.
 
@@ -29,27 +35,34 @@ def read_coco(
     indices = [n for n in source.ending(".info") if "IOHprofiler" not in n.rsplit("/", 1)[-1]]
     if not indices:
         raise Refused("no .info file of COCO")
+    naming = RunNaming(source, indices, names)
     records: list[Run] = []
-    seen: Counter[tuple[str, str]] = Counter()
-    for index in indices:
+    seen: Counter[RunName] = Counter()
+    for index in naming.files:
         with prefix_errors(index):
             lines = source.lines(index)
             if not re.search(r"\b(funcId|indicator)\s*=", lines[0]):
                 raise Refused(f"{index} does not begin with the description of a function")
             if re.search(r"\bindicator\s*=", lines[0]):
-                raise DataError("line 1: a bi-objective log; only single-objective logs are read")
+                raise DataError(
+                    "line 1: several objectives (the log of an indicator); "
+                    "only logs of one objective are read"
+                )
             for block in parse_blocks(lines):
-                records += _read_block(source, index, block, seen)
+                for run in _read_block(source, index, block):
+                    name = naming.rename_run(index, RunName(run.algorithm, run.instance))
+                    records.append(
+                        Run(*name[:2], *run[2:5], repetition=name.repetition + seen[name])
+                    )
+                    seen[name] += 1
     if not records:
-        raise DataError(f"{source.label}: the .info files list no runs")
+        raise DataError(f"{source.label}: the .info files list no runs; name a folder with results")
     return Runs.from_records(
         records, direction=resolve_direction(direction, "minimize"), clock=clock
     )
 
 
-def _read_block(
-    source: Source, index: str, block: Block, seen: Counter[tuple[str, str]]
-) -> list[Run]:
+def _read_block(source: Source, index: str, block: Block) -> list[Run]:
     algorithm = block.about.get("algId") or block.need("algorithm")
     problem = f"f{block.need('funcId')} d{block.need('DIM')}"
     if suite := block.about.get("suite", ""):
@@ -57,12 +70,12 @@ def _read_block(
     data = source.beside(index, block.file)
     by_target = _read_tables(source, data)
     by_time = [[] for _ in by_target]
-    other = source.find(data.removesuffix(".gz").removesuffix(".dat") + ".tdat")
+    other = source.find(split_packing(data)[0].removesuffix(".dat") + ".tdat")
     if other:
         by_time = _read_tables(source, other)
     if not len(block.runs) == len(by_target) == len(by_time):
         raise DataError(
-            f"line {block.line}: lists {len(block.runs)} runs, {data} holds {len(by_target)}"
+            f"line {block.line}: lists {len(block.runs)} runs, but {data} holds {len(by_target)}"
             + (f" and {other} {len(by_time)}" if other else "")
         )
     records = []
@@ -77,15 +90,13 @@ def _read_block(
                 [time for time, _ in rows],
                 [value for _, value in rows],
                 max(last, listed.evaluations or 0.0),
-                seen[algorithm, instance],
             )
         )
-        seen[algorithm, instance] += 1
     return records
 
 
 def _read_tables(source: Source, name: str) -> list[Rows]:
-    """Read the rows of each run in a data file; a run begins with a line that starts with ``%``."""
+    """Read the rows of each run in a data file; a line that starts with ``%`` begins a run."""
     tables: list[Rows] = []
     for i, line in enumerate(source.lines(name), start=1):
         if line.startswith("%"):
@@ -95,7 +106,7 @@ def _read_tables(source: Source, name: str) -> list[Rows]:
             cells = line.split()
             if not tables or len(cells) < 3:
                 raise DataError(
-                    f"{where}: expected evaluations, two numbers and more: {line[:40]!r}"
+                    f"{where}: expected evaluations and two or more numbers, got {line[:40]!r}"
                 )
             # In all versions the first column counts evaluations and the third is the best so far.
             tables[-1].append((parse_time(cells[0], where), parse_number(cells[2], where)))

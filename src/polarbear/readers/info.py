@@ -19,14 +19,14 @@ MAX_LINE_CHARACTERS = 1_000_000
 
 
 class ListedRun(NamedTuple):
-    """A run as an index lists it."""
+    """A run in a COCO index: its instance, and its number of evaluations if stated."""
 
     instance: str
     evaluations: float | None
 
 
 class Block(NamedTuple):
-    """A data file of an index, its attributes, and its runs in their order."""
+    """A data file as a COCO index lists it: its name, its attributes and its runs."""
 
     about: dict[str, str]
     file: str
@@ -34,14 +34,14 @@ class Block(NamedTuple):
     line: int
 
     def need(self, key: str) -> str:
-        """Return an attribute; raise ``DataError`` if the block lacks it."""
+        """Return an attribute of the data file; raise ``DataError`` if the index lacks it."""
         if key not in self.about:
-            raise DataError(f"line {self.line}: no {key!r} is given before this line")
+            raise DataError(f"line {self.line}: the line above lacks the attribute {key!r}")
         return self.about[key]
 
 
 def parse_blocks(lines: Sequence[str]) -> Iterator[Block]:
-    """Parse the data files of an index, each with its runs."""
+    """Yield the data files that a COCO index lists, each with its attributes and runs."""
     about: dict[str, str] = {}
     for i, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("%"):

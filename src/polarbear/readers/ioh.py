@@ -8,30 +8,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polarbear.data.run import Direction, Run, sign_of
+from polarbear._text import format_list
+from polarbear.data.run import Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.info import parse_blocks
+from polarbear.readers.naming import RunName, RunNaming
 from polarbear.readers.source import Refused, Source, parse_number, parse_time, prefix_errors
 
 _CELL = re.compile(r'"[^"]*"|\S+')
+EXPORT_KEY = "polarbear"
+"""The member of a run in an index that keeps what the format has no place for."""
+
+_OBJECTIVE = re.compile(r"(?:F|f|obj|raw_y_?)[2-9]")  # the first one is raw_y
 _TIME_COLUMNS = ("evaluations", "function evaluation")
 # Prefer the best so far where it is logged: old logs shift and scale the current value.
 _VALUE_COLUMNS = ("raw_y_best", "raw_y", "best-so-far f(x)")
 
 
 class _ListedRun(NamedTuple):
-    """A run as an index lists it."""
+    """A run in an IOHprofiler index: its names, direction, evaluations and best value."""
 
     algorithm: str
     instance: str
     direction: Direction
     evaluations: float = 0.0
     best: tuple[float, float] | None = None  # when it was found, and its exact value
+    repetition: int = 0
+    status: Status | None = None  # if PolarBear wrote the index
 
 
 def read_ioh(
-    source: Source, *, direction: Direction | None = None, clock: str = "evaluations"
+    source: Source,
+    *,
+    direction: Direction | None = None,
+    clock: str = "evaluations",
+    names: str | None = None,
 ) -> Runs:
     """Read logs of IOHprofiler: the best raw value over evaluations.
 
@@ -43,11 +55,14 @@ def read_ioh(
     indices = [n for n in source.ending(".json", ".info") if "IOHprofiler" in n.rsplit("/", 1)[-1]]
     if not indices:
         raise Refused("no IOHprofiler_*.json or IOHprofiler_*.info file")
-    for index in indices:
+    naming = RunNaming(source, indices, names)
+    for index in naming.files:
         with prefix_errors(index):
             index_runs = _list_json_runs if ".json" in index.lower() else _list_info_runs
             for file, run in index_runs(source, index):
-                listed.setdefault(file, []).append(run)
+                stated = RunName(run.algorithm, run.instance, run.repetition)
+                name = naming.rename_run(index, stated)
+                listed.setdefault(file, []).append(run._replace(**name._asdict()))
     directions: set[Direction] = {run.direction for runs in listed.values() for run in runs}
     if direction is None and len(directions) > 1:
         raise DataError(
@@ -56,7 +71,7 @@ def read_ioh(
         )
     direction = direction or (directions.pop() if directions else "minimize")
     records: list[Run] = []
-    seen: Counter[tuple[str, str]] = Counter()
+    seen: Counter[RunName] = Counter()
     for file, runs in listed.items():
         for run, (time, value) in _pair_with_tables(source, file, runs):
             if run.direction != direction:
@@ -66,12 +81,21 @@ def read_ioh(
                 worse = np.maximum if direction == "minimize" else np.minimum
                 time = [*time, run.best[0]]
                 value = worse([*value, run.best[1]], run.best[1])
-            until = max(run.evaluations, max(time, default=0.0))
-            number = seen[run.algorithm, run.instance]
-            records.append(Run(run.algorithm, run.instance, time, value, until, number))
-            seen[run.algorithm, run.instance] += 1
+            until = run.evaluations
+            if run.status is None:
+                until = max(until, max(time, default=0.0))
+            else:  # a row without a value only marks the first evaluation
+                has_value = np.isfinite(value)
+                time, value = np.asarray(time)[has_value], np.asarray(value)[has_value]
+            name = RunName(run.algorithm, run.instance, run.repetition)
+            number = run.repetition + seen[name]
+            status = run.status or Status.CUT
+            records.append(Run(run.algorithm, run.instance, time, value, until, number, status))
+            seen[name] += 1
     if not records:
-        raise DataError(f"{source.label} holds no runs that {direction}")
+        raise DataError(
+            f"{source.label} holds no runs that {direction}: check direction= and the files"
+        )
     return Runs.from_records(records, direction=direction, clock=clock)
 
 
@@ -96,11 +120,24 @@ def _list_json_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRu
             best = _get_member(run, "best", dict)
             best_time = parse_time(str(_get_member(best, "evals", int)), "'evals'")
             value = parse_number(str(_get_member(best, "y", int, float)), "'y'")
-            yield file, _ListedRun(algorithm, instance, direction, evaluations, (best_time, value))
+            listed = _ListedRun(algorithm, instance, direction, evaluations, (best_time, value))
+            yield file, _restore_exported(listed, run[EXPORT_KEY]) if EXPORT_KEY in run else listed
+
+
+def _restore_exported(listed: _ListedRun, exported: Any) -> _ListedRun:
+    """Return a run with the name and status that ``polarbear.write`` added to the index."""
+    status = _get_member(exported, "status", str)
+    if status not in {*Status}:
+        raise DataError(f"status {status[:40]!r} is not one of {', '.join(Status)}")
+    return listed._replace(
+        instance=_get_member(exported, "instance", str),
+        repetition=_get_member(exported, "repetition", int),
+        status=Status(status),
+    )
 
 
 def _get_member(of: Any, key: str, *kinds: type) -> Any:
-    """Return a member of a JSON object; raise ``DataError`` if it has another type."""
+    """Return the value of a key of a JSON object; raise ``DataError`` if it has another type."""
     member = of.get(key) if isinstance(of, dict) else None
     if not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds):
         raise DataError(f"expected {key!r} to be {kinds[-1].__name__}, got {str(member)[:40]!r}")
@@ -141,6 +178,11 @@ def _read_tables(source: Source, file: str) -> list[Table]:
         where = f"{file}, line {i}"
         if '"' in line or line[:1].isalpha():
             header = [cell.strip('"') for cell in _CELL.findall(line)]
+            if objectives := [name for name in header if _OBJECTIVE.fullmatch(name)]:
+                raise DataError(
+                    f"{where}: several objectives (raw_y, {format_list(objectives)}); only logs "
+                    "of one objective are read"
+                )
             at_time, at_value = (
                 _find_column(header, names, where) for names in (_TIME_COLUMNS, _VALUE_COLUMNS)
             )
@@ -148,7 +190,9 @@ def _read_tables(source: Source, file: str) -> list[Table]:
         elif line.strip():
             cells = line.split()
             if not tables or len(cells) <= max(at_time, at_value):
-                raise DataError(f"{where}: expected a row of numbers below a line of names")
+                raise DataError(
+                    f"{where}: expected a line of column names, then rows of as many numbers"
+                )
             tables[-1][0].append(parse_time(cells[at_time], where))
             tables[-1][1].append(parse_number(cells[at_value], where))
     return tables
@@ -158,4 +202,4 @@ def _find_column(header: list[str], names: tuple[str, ...], where: str) -> int:
     for name in names:
         if name in header:
             return header.index(name)
-    raise DataError(f"{where}: no column {' or '.join(map(repr, names))}")
+    raise DataError(f"{where}: the column {' or '.join(map(repr, names))} is missing")

@@ -1,23 +1,26 @@
-"""Reader of solver logs, which matches incumbents line by line with regular expressions.
+"""Reader of solver logs, which matches progress line by line with regular expressions.
 
-A log is one run. ``LOG_FORMATS`` lists the solvers whose logs are known. Other logs are read with
-a pattern of the user that has the groups ``time`` and ``value``.
+``log_formats.py`` lists the solvers whose logs are known. Other logs are read with a pattern of
+the user that has the groups ``time`` and ``value``.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from re import Pattern
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.missing_columns import REPETITION_COLUMNS
-from polarbear.data.run import Direction, Run, Status
+from polarbear._text import format_list
+from polarbear.data.run import Direction, Run, Status, opposite_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
-from polarbear.readers.paths import parse_paths, propose_pattern
+from polarbear.readers.log_formats import LogFormat
+from polarbear.readers.naming import RunName, RunNaming, StatedName
 from polarbear.readers.source import (
     Refused,
     RefusedIncomplete,
@@ -30,90 +33,23 @@ from polarbear.readers.source import (
 MAX_LINE_CHARACTERS = 2_000
 """Longer lines are skipped: they hold no incumbent, and patterns may be slow on them."""
 
-_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+INFINITE_BOUND = 1e20
+"""Solvers print numbers from this size on in place of infinity."""
+
+MIN_BURST_VALUES = 10
+"""From this number of values on, stamps that are all nearly the same are suspicious."""
+
+_UNIT_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MAX_RUN_SECONDS = 1e8
-_MARKED_REPETITION = re.compile(
-    r"(s|seed|r|run|rep|repetition|trial)[-_=]?\{repetition\}", re.IGNORECASE
-)
-_NO_VALUE_TEXTS = {"--", "-", ""}
-_TIME_STAMP = r"(?:(?:[0-9.]+/)?(?P<time>(?:[0-9]+:[0-9]+:)?[0-9]+(?:\.[0-9]+)?)[ \t]+)?"
+_MODEL_FILE = re.compile(r"(?:.*/)?([^/]+?)(?:\.(?:mps|lp|rew|cip|opb))?(?:\.gz|\.bz2)?")
+_STAMP = re.compile(r"(?:[0-9.]+/)?((?:[0-9]+:[0-9]+:)?[0-9]+\.[0-9]+)(?:[ \t]|$)")
+_NO_VALUE_TEXTS = {"--", "-", "", "not found yet"}
 
-
-@dataclass(frozen=True)
-class LogFormat:
-    """The format of a solver's logs: regular expressions that are matched with single lines.
-
-    ``incumbent`` patterns have a group ``value`` and mostly ``time``, perhaps ``unit`` (s, m, h,
-    d) and ``bound``, from which the direction is inferred. ``ending`` maps a pattern to a status,
-    ``until`` has a group ``time``, and ``best`` a group ``value`` with more digits.
-    """
-
-    name: str
-    recognise: Pattern[str] | None
-    incumbent: tuple[Pattern[str], ...]
-    ending: dict[Pattern[str], Status] = field(default_factory=dict)
-    until: Pattern[str] | None = None
-    best: Pattern[str] | None = None
-    direction: Direction | None = None
-    solver: str | None = None  # the algorithm, where the path does not name one
-
-
-LOG_FORMATS = (
-    LogFormat(
-        "HiGHS",
-        recognise=re.compile(r"Running HiGHS .*"),
-        incumbent=(
-            re.compile(
-                r" .\s+\d+[km]?\s+\d+[km]?\s+\d+[km]?\s+[\d.]+%\s+(?P<bound>\S+)\s+(?P<value>\S+)"
-                r"\s+\S+(?:\s+\S+){4}\s+(?P<time>[\d.]+)s"
-            ),
-        ),
-        ending={
-            re.compile(r"  Status\s+(?:Optimal|Infeasible|Unbounded).*"): Status.FINISHED,
-            re.compile(r"  Status\s+.*[Mm]emory.*"): Status.OUT_OF_MEMORY,
-        },
-        until=re.compile(r"  Timing\s+(?P<time>[\d.]+)(?: \(total\))?"),
-        best=re.compile(r"  Primal bound\s+(?P<value>(?!-?inf)\S+)"),
-        solver="HiGHS",
-    ),
-    LogFormat(
-        "SCIP",
-        recognise=re.compile(r"SCIP (?:version|Status) .*| time \| node .*primalbound.*"),
-        incumbent=(
-            re.compile(
-                r".?\s*(?P<time>[\d.]+)(?P<unit>[smhd])\|(?:[^|]*\|)*?\s*(?P<bound>[^|\s]+)\s*"
-                r"\|\s*(?P<value>--|[-+]?\d\.\d+e[-+]\d+)\s*\|\s*(?:Inf|Large|[\d.]+%|-+)\s*"
-                r"(?:\|[^|]*)?"
-            ),
-            re.compile(
-                r"feasible solution found by .* after (?P<time>[\d.]+) seconds, "
-                r"objective value (?P<value>\S+)"
-            ),
-        ),
-        ending={
-            re.compile(r"SCIP Status\s*: problem is solved .*"): Status.FINISHED,
-            re.compile(r"SCIP Status\s*: .*\[memory limit.*"): Status.OUT_OF_MEMORY,
-        },
-        until=re.compile(r"Solving Time \(sec\)\s*: (?P<time>[\d.]+)"),
-        best=re.compile(r"Primal Bound\s*: (?P<value>\S+) \((?!0 |objective limit).*"),
-        solver="SCIP",
-    ),
-    LogFormat(
-        "o-lines",
-        recognise=re.compile(
-            _TIME_STAMP + r"(?:o [-+]?[0-9]+|s (?:OPTIMUM|SAT|UNSAT|UNKNOWN).*)\s*"
-        ),
-        incumbent=(re.compile(_TIME_STAMP + r"o (?P<value>[-+]?[0-9]+)\s*"),),
-        ending={
-            re.compile(_TIME_STAMP + r"s (?:OPTIMUM FOUND|UNSATISFIABLE)\s*"): Status.FINISHED,
-        },
-        until=re.compile(_TIME_STAMP + r"\S.*"),
-        direction="minimize",
-    ),
-)
+Floats = NDArray[np.float64]
 
 
 def read_logs(
+    formats: Sequence[LogFormat],
     source: Source,
     *,
     direction: Direction | None = None,
@@ -122,7 +58,7 @@ def read_logs(
     until: float | None = None,
     clock: str = "seconds",
 ) -> Runs:
-    r"""Read logs of solvers, one run each (HiGHS, SCIP, ``o`` lines of MaxSAT and PB solvers).
+    r"""Read solver logs in one of ``formats``, or with the user's pattern; each solve is a run.
 
     Parameters
     ----------
@@ -134,8 +70,8 @@ def read_logs(
     names
         The meaning of the parts of a path: ``"{algorithm}/{instance}_s{repetition}.log"``, or a
         regular expression with these groups. By default ``algorithm/instance.log`` or
-        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7. Without an
-        algorithm in the path, it is HiGHS or SCIP.
+        ``algorithm__instance.log``, with ``__7`` behind the instance for repetition 7. What it
+        leaves out is taken from the head of the log: the solver, the model file and the seed.
     until
         Until when each run was observed; by default until the last time in its log.
     """
@@ -143,43 +79,76 @@ def read_logs(
     if not files:
         raise Refused("no file ends in .log, .out, .txt or .stdout")
     own = _make_log_format(pattern) if pattern is not None else None
-    fields_of = None if names is None else parse_paths(source, files, names)
-    files = files if fields_of is None else list(fields_of)
-    # A .txt beside other files may be something else; a .log is always a log.
-    notes = [] if len(files) == 1 or own else [file for file in files if ".txt" in file.lower()]
-    read: list[tuple[_ParsedLog, tuple[str, str, int]]] = []
-    for file in files:
-        lines = [line.rstrip() for line in source.lines(file)]
-        log = own or _recognise_format(lines)
-        if log is None and file in notes:
-            continue
-        if log is None:
-            known = ", ".join(log.name for log in LOG_FORMATS)
-            raise RefusedIncomplete(
-                f"{file} is not a log of {known}; give a pattern=... for others"
-            )
+    naming = RunNaming(source, files, names)
+    solves: list[_Solve] = []
+    for file, log, lines, stamps in _recognise_files(source, naming.files, formats, own):
         with prefix_errors(file):
-            fields = fields_of[file] if fields_of is not None else None
-            read.append((_parse_log(log, lines, until), _name_run(file, fields, log.solver)))
-    if own and not any(len(one.value) for one, _ in read):
-        raise DataError(f"{source.label}: the pattern '{pattern}' matches no line of any log")
-    if not read:
+            solves += _parse_file(_Solve(file, log, stamps, until), lines)
+    if own and not any(solve.values for solve in solves):
+        raise DataError(
+            f"{source.label}: the pattern '{pattern}' matches no line of any log; correct it"
+        )
+    if not solves:
         raise Refused("no file is a log of a known solver")
-    if names is None:
-        _warn_if_repetitions_missed(files, [name for _, name in read])
-    directions: set[Direction] = {one.direction for one, _ in read if one.direction}
+    stated = [(solve.file, solve.state_name(use_head=names is not None)) for solve in solves]
+    named = list(zip(solves, naming.name_runs(stated), strict=True))
+    _warn_of_imprecise_times(solves)
+    directions: set[Direction] = {solve.direction for solve in solves if solve.direction}
     if direction is None and len(directions) != 1:
         why = "some logs minimise and some maximise" if directions else "the logs do not tell"
         raise DataError(f"{source.label}: {why}; pass direction='minimize' or 'maximize'")
     direction = direction or directions.pop()
-    records = [
-        Run(name[0], name[1], *one.trajectory(direction), one.until, name[2], one.status)
-        for one, name in read
-        if one.direction in (None, direction)
-    ]
-    if not records:
-        raise DataError(f"{source.label}: holds no logs that {direction}")
-    return Runs.from_records(records, direction=direction, clock=clock)
+    chosen = [(solve, name) for solve, name in named if solve.direction in (None, direction)]
+    if not chosen:
+        raise DataError(f"{source.label}: holds no logs that {direction}; pass the other direction")
+    bounds = [solve.make_bound(name, direction) for solve, name in chosen]
+    return Runs.from_records(
+        [solve.make_run(name, direction) for solve, name in chosen],
+        direction=direction,
+        clock=clock,
+        bounds=bounds if any(np.size(bound.time) for bound in bounds) else None,
+    )
+
+
+# Recognise
+
+
+class _RecognisedLog(NamedTuple):
+    """A log file, its format and its lines; ``stamps`` has their time stamps by line number."""
+
+    file: str
+    log: LogFormat
+    lines: list[str]
+    stamps: Mapping[int, str]
+
+
+def _recognise_files(
+    source: Source, files: Sequence[str], formats: Sequence[LogFormat], own: LogFormat | None
+) -> list[_RecognisedLog]:
+    """Return the files that are logs of a known solver; raise an error if a file is not."""
+    # A .txt beside other files may be something else; a .log is always a log.
+    notes = [] if len(files) == 1 or own else [file for file in files if ".txt" in file.lower()]
+    recognised: list[_RecognisedLog] = []
+    for file in files:
+        lines = [line.rstrip() for line in source.lines(file)]
+        log, stamps = own or _recognise_format(lines, formats), dict[int, str]()
+        if log is None or log.stamped:  # of a solver that prints times, stamps are extra
+            timed = [solver for solver in formats if not solver.stamped and not own]
+            bare, split = _split_stamps(lines)
+            if split and (solver := _recognise_format(bare, timed)):
+                log, lines, stamps = solver, bare, split
+        if log is not None:
+            source.kinds[file] = log.solver or log.name
+            lines += _read_watched_end(source, file)
+            recognised.append(_RecognisedLog(file, log, lines, stamps))
+        elif file in notes:
+            source.skip(file, "is not a log of a known solver")
+        else:
+            known = ", ".join(log.solver or log.name for log in formats)
+            raise RefusedIncomplete(
+                f"{file} is not a log of {known}; give a pattern=... for others"
+            )
+    return recognised
 
 
 def _make_log_format(pattern: str) -> LogFormat:
@@ -189,144 +158,364 @@ def _make_log_format(pattern: str) -> LogFormat:
         raise DataError(f"pattern '{pattern}': {error}") from None
     if not {"time", "value"} <= set(compiled.groupindex):
         raise DataError(f"pattern '{pattern}' needs the groups (?P<time>...) and (?P<value>...)")
-    return LogFormat("log", None, (compiled,))
+    return LogFormat("log", "a pattern of your own", None, (compiled,), stamped=True)
 
 
-def _recognise_format(lines: list[str]) -> LogFormat | None:
-    for log in LOG_FORMATS:
+def _recognise_format(lines: list[str], formats: Sequence[LogFormat]) -> LogFormat | None:
+    for log in formats:
         if log.recognise and any(_match_line(log.recognise, line) for line in lines):
             return log
     return None
 
 
-def _name_run(
-    file: str, fields: Mapping[str, str] | None, solver: str | None
-) -> tuple[str, str, int]:
-    """Return the algorithm, instance and repetition of a log, by its path."""
-    if fields is not None:
-        parts = [fields.get("algorithm", solver or ""), fields.get("instance", "")]
-        if number := next((fields[n] for n in REPETITION_COLUMNS if n in fields), None):
-            parts.append(number)
-        if not all(parts):
-            raise DataError("names= gives no algorithm and instance: it needs both as fields")
-    else:
-        *folders, name = file.split("/")
-        parts = re.sub(r"\.(log|out|txt|stdout)(\.gz)?$", "", name, flags=re.IGNORECASE).split("__")
-        if len(parts) == 1 or (len(parts) == 2 and parts[1].isdecimal()):
-            algorithm = folders[-1] if folders else solver
-            parts = [algorithm or "", *parts]
-        if len(parts) > 3 or not all(parts):
-            raise DataError(
-                "the name does not tell algorithm and instance: call it algorithm/instance.log or "
-                "algorithm__instance.log, or pass names='{algorithm}_{instance}.log'"
-            )
-    repetition = parts[2] if len(parts) > 2 else "0"
-    if not re.fullmatch(r"[0-9]{1,18}", repetition):
-        raise DataError(f"repetition {repetition!r} in the path is not a whole number")
-    return parts[0], parts[1], int(repetition)
-
-
-def _warn_if_repetitions_missed(
-    files: Sequence[str], named: Sequence[tuple[str, str, int]]
-) -> None:
-    """Warn if paths seem to have repetition numbers that were taken as parts of instances."""
-    pattern = propose_pattern(files, ["algorithm", "instance"]) or ""
-    if _MARKED_REPETITION.search(pattern) and not any(repetition for _, _, repetition in named):
-        warn(
-            f"{files[0]} was taken as instance {named[0][1]!r}; if the files are repetitions on "
-            f"instances, pass names={pattern!r}"
-        )
-
-
-class _ParsedLog(NamedTuple):
-    """The content of a log."""
-
-    time: NDArray[np.float64]
-    value: NDArray[np.float64]
-    last: float  # the latest time in the log
-    until: float
-    best: float | None
-    status: Status
-    direction: Direction | None
-
-    def trajectory(self, direction: Direction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return times and values, with the exact best value in place of the rounded one."""
-        if self.best is None:
-            return self.time, self.value
-        worse = np.maximum if direction == "minimize" else np.minimum
-        value = worse(self.value, self.best)
-        if len(value) and np.isclose(value[-1], self.best, rtol=1e-6, atol=0.0):
-            value[-1] = self.best  # the last solution of the table is the best one
-            return self.time, value
-        return np.append(self.time, self.last), np.append(value, self.best)
-
-
-def _parse_log(log: LogFormat, lines: list[str], until: float | None) -> _ParsedLog:
-    incumbents: list[tuple[float, float]] = []
-    stamps: list[float] = []
-    best, status, direction = None, Status.CUT, log.direction
+def _split_stamps(lines: list[str]) -> tuple[list[str], dict[int, str]]:
+    """Split off the time stamps that ts or runsolver put before lines; return lines and stamps."""
+    bare, stamps = list[str](), dict[int, str]()
     for i, line in enumerate(lines, start=1):
-        where = f"line {i}"
-        for pattern in log.incumbent:
-            if match := _match_line(pattern, line, whole=log.recognise is not None):
-                time, value, bound = _parse_incumbent(match.groupdict(), where)
-                stamps.append(time)
-                if value is not None:
-                    incumbents.append((time, value))
-                    direction = direction or _infer_direction(value, bound)
-        if log.until and (match := _match_line(log.until, line)) and match["time"] is not None:
-            stamps.append(_parse_seconds(match["time"], "s", where))
-        if log.best and (match := _match_line(log.best, line)):
-            best = parse_number(match["value"], where)
-        status = next(
-            (s for pattern, s in log.ending.items() if _match_line(pattern, line)), status
-        )
-    # Stamps count from the start of the run, or from 1970: then the first stamp is the start.
-    first = min(stamps, default=0.0)
-    zero = first if first > _MAX_RUN_SECONDS else 0.0
-    time, value = np.array(incumbents, dtype=np.float64).reshape(-1, 2).T
-    last = max(stamps, default=0.0) - zero
-    end = last if until is None else until
-    return _ParsedLog(time - zero, value, last, end, best, status, direction)
+        match = _STAMP.match(line)
+        if match:
+            stamps[i] = match[1]
+        bare.append(line[match.end() :] if match else line)
+    return bare, stamps
 
 
-def _parse_incumbent(
-    groups: dict[str, str | None], where: str
-) -> tuple[float, float | None, str | None]:
-    """Parse the time, the value (``None`` for none yet) and the bound of a line."""
-    if groups["time"] is None:
-        raise DataError(
-            f"{where}: no time before the value; let the lines be stamped as they come, "
-            "for instance with: solver ... | ts -s '%.s'"
-        )
-    unit = groups.get("unit") or "s"
-    if unit not in _UNIT_SECONDS:
-        raise DataError(f"{where}: the unit {unit!r} is not one of {', '.join(_UNIT_SECONDS)}")
-    time = _parse_seconds(groups["time"], unit, where)
-    text = (groups["value"] or "").rstrip("*")
-    value = None if text in _NO_VALUE_TEXTS else parse_number(text, where)
-    return time, value, groups.get("bound")
+def _read_watched_end(source: Source, file: str) -> list[str]:
+    """Return the lines that runsolver wrote beside a log: the program's time and how it ended."""
+    name = source.find(re.sub(r"\.\w+(\.gz)?$", ".var", file))
+    return [] if name is None else [line.rstrip() for line in source.lines(name)]
 
 
-def _match_line(pattern: Pattern[str], line: str, *, whole: bool = True) -> re.Match[str] | None:
-    if len(line) > MAX_LINE_CHARACTERS:
+def _match_line(
+    pattern: Pattern[str] | None, line: str, *, whole: bool = True
+) -> re.Match[str] | None:
+    if pattern is None or len(line) > MAX_LINE_CHARACTERS:
         return None
     return pattern.fullmatch(line) if whole else pattern.search(line)
 
 
-def _parse_seconds(text: str, unit: str, where: str) -> float:
+# Parse
+
+
+class _ProgressLine(NamedTuple):
+    """A time in a log, with the value and the bounds then; nan for those the line lacks."""
+
+    time: float
+    is_whole: bool  # whether the time is in whole seconds, rounded down
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass
+class _Solve:
+    """What a log tells about one call of a solver: progress, end, best value and status."""
+
+    file: str
+    log: LogFormat
+    stamps: Mapping[int, str]  # times that a filter wrote, by line number
+    asked_until: float | None = None
+    progress: list[_ProgressLine] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)  # exact times
+    best: float | None = None
+    best_bound: float | None = None
+    status: Status = Status.CUT
+    direction: Direction | None = None
+    is_optimal: bool = False
+    is_wall_clock: bool = False
+    head: dict[str, str] = field(default_factory=dict)  # the model, its file, the seed
+    uses_seed: bool = False  # whether its seed tells it from other solves of the file
+
+    @property
+    def values(self) -> list[_ProgressLine]:
+        """The progress lines of the log that have a value."""
+        return [line for line in self.progress if line.value == line.value]
+
+    @property
+    def zero(self) -> float:
+        """The time stamp at which the run starts: 0, or the first one if they are Unix times."""
+        first = min([line.time for line in self.progress] + self.ends, default=0.0)
+        return first if first > _MAX_RUN_SECONDS else 0.0
+
+    @property
+    def last(self) -> float:
+        """The latest time in the log; a time in whole seconds is rounded up."""
+        late = not self.ends
+        times = [line.time + (late and line.is_whole) for line in self.progress]
+        return max([*times, *self.ends], default=self.zero) - self.zero
+
+    @property
+    def until(self) -> float:
+        """The time until which the run was observed."""
+        return self.last if self.asked_until is None else self.asked_until
+
+    def trajectory(self, lines: Sequence[_ProgressLine], column: str) -> tuple[Floats, Floats]:
+        """Return times since the start and a column; times in whole seconds are rounded up."""
+        time = np.array([line.time for line in lines], dtype=np.float64) - self.zero
+        late = np.array([line.is_whole for line in lines], dtype=bool)
+        end = np.maximum(np.minimum(time + 1.0, self.until), time)
+        value = np.array([getattr(line, column) for line in lines], dtype=np.float64)
+        return np.where(late, end, time), value
+
+    def state_name(self, *, use_head: bool) -> StatedName:
+        """Return the names that the log states; those in its head only with ``use_head``."""
+        seed = self.head.get("seed")
+        repetition = int(seed) if seed and (use_head or self.uses_seed) else None
+        file = _MODEL_FILE.fullmatch(self.head.get("instance", "")) if use_head else None
+        return StatedName(None, file and file[1], repetition, self.log.solver)
+
+    def make_run(self, name: RunName, direction: Direction) -> Run:
+        """Return the run, with the exact best value in place of the rounded value."""
+        time, value = self.trajectory(self.values, "value")
+        time, value = _use_exact(time, value, self.best, direction, self.last)
+        return Run(
+            name.algorithm, name.instance, time, value, self.until, name.repetition, self.status
+        )
+
+    def make_bound(self, name: RunName, direction: Direction) -> Run:
+        """Return the bound over time as a run of the opposite direction."""
+        side = "lower" if direction == "minimize" else "upper"
+        lines = [line for line in self.progress if abs(getattr(line, side)) < INFINITE_BOUND]
+        time, bound = self.trajectory(lines, side)
+        run, last = self.make_run(name, direction), self.best_bound
+        value = np.asarray(run.value)
+        if last is None and self.is_optimal and len(value):
+            last = float(value[-1])
+        if last is not None and abs(last) >= INFINITE_BOUND:
+            last = None
+        time, bound = _use_exact(time, bound, last, opposite_of(direction), self.last)
+        return run._replace(time=time, value=bound)
+
+
+def _use_exact(
+    time: Floats, value: Floats, exact: float | None, direction: Direction, end: float
+) -> tuple[Floats, Floats]:
+    """Replace rounded best values by the exact one; add it at the end if no value is near it."""
+    if exact is None:
+        return time, value
+    worse, better = (np.maximum, np.min) if direction == "minimize" else (np.minimum, np.max)
+    value = worse(value, exact)
+    if len(value) and np.isclose(better(value), exact, rtol=1e-6, atol=0.0):
+        return time, np.where(value == better(value), exact, value)  # rows repeat the best value
+    return np.append(time, end), np.append(value, exact)
+
+
+def _parse_file(empty: _Solve, lines: list[str]) -> list[_Solve]:
+    """Parse all solves of a log file; several solves must be of the same model."""
+    solves = [
+        _parse_solve(_Solve(empty.file, empty.log, empty.stamps, empty.asked_until), part, first)
+        for first, part in _split_solves(empty.log, lines)
+    ]
+    if len(solves) == 1:
+        return solves
+    if empty.stamps or len({solve.head.get("model") for solve in solves}) > 1:
+        what = "stamped lines" if empty.stamps else "different models"
+        raise DataError(f"holds {len(solves)} solves of {what}; write each to a log of its own")
+    seeds = [solve.head.get("seed", "") for solve in solves]
+    by_seed = all(seeds) and len(set(seeds)) == len(solves)
+    for solve in solves:
+        solve.uses_seed = by_seed
+    warn(
+        f"{empty.file} holds {len(solves)} solves of one model: they are repetitions, numbered "
+        f"{'by their seeds' if by_seed else 'in their order'}"
+    )
+    return solves
+
+
+def _split_solves(log: LogFormat, lines: list[str]) -> list[tuple[int, list[str]]]:
+    """Split the lines of a log into solves, each with the number of its first line.
+
+    A part without the line of a model is only a head, or a tail: it joins its neighbour.
+    """
+    starts = [i for i, line in enumerate(lines) if _match_line(log.start, line)]
+    models = [i for i, line in enumerate(lines) if _match_line(log.model, line)]
+    edges = [0]  # where solves start, and then where the last one ends
+    for start, stop in pairwise(sorted({0, *starts, len(lines)})):
+        has_model = bisect_left(models, stop) > bisect_left(models, start)
+        if has_model and stop < len(lines):
+            edges.append(stop)
+    if len(edges) > 1 and bisect_left(models, edges[-1]) == len(models):
+        edges.pop()
+    return [(a + 1, lines[a:b]) for a, b in pairwise([*edges, len(lines)])]
+
+
+def _parse_solve(solve: _Solve, lines: list[str], first: int) -> _Solve:
+    """Parse the lines of one solve, whose first line has the number ``first`` in the file."""
+    log, has_solution, n_reports = solve.log, True, 0
+    told: Direction | None = None
+    for i, line in enumerate(lines, start=first):
+        where = f"line {i}"
+        if i in solve.stamps:
+            solve.ends.append(_parse_seconds({"time": solve.stamps[i]}, where))
+        if not line:
+            continue
+        _parse_progress(solve, line, i)
+        for pattern in log.until if not solve.stamps else ():
+            if match := _match_line(pattern, line):
+                _parse_end(solve, match.groupdict(), where)
+        if match := _match_line(log.best, line):
+            solve.best = parse_number(match["value"], where)
+            n_reports += 1
+        if match := _match_line(log.best_bound, line):
+            solve.best_bound = parse_number(match["value"], where)
+        for pattern, direction in log.directions.items():
+            told = direction if _match_line(pattern, line) else told
+        has_solution = has_solution and not _match_line(log.no_solution, line)
+        solve.is_wall_clock = solve.is_wall_clock or bool(_match_line(log.wall_clock, line))
+        if _match_line(log.optimal, line):
+            solve.is_optimal, solve.status = True, Status.FINISHED
+        solve.status = next(
+            (s for pattern, s in log.endings.items() if _match_line(pattern, line)), solve.status
+        )
+        for name in ("seed", "instance", "model"):
+            if match := _match_line(getattr(log, name), line):
+                solve.head[name] = match[match.lastindex or 0]
+        if _match_line(log.no_objective, line):
+            raise DataError(
+                f"{where}: a solution without an objective value; add an objective to the model"
+            )
+    if n_reports > 1:
+        raise DataError(f"holds {n_reports} solves; write each to a log of its own")
+    if not has_solution:
+        solve.best = solve.best_bound = None
+    solve.direction = told or solve.direction
+    if log.negates:
+        _restore_signs(solve)
+    return solve
+
+
+def _parse_progress(solve: _Solve, line: str, number: int) -> None:
+    log, where = solve.log, f"line {number}"
+    for pattern in log.progress:
+        match = _match_line(pattern, line, whole=log.recognise is not None)
+        if not match:
+            continue
+        groups = match.groupdict()
+        if number in solve.stamps:
+            groups |= {"time": solve.stamps[number], "unit": "s"}
+        time = _parse_seconds(groups, where)
+        is_whole = log.whole_seconds and "." not in (groups["time"] or "")
+        text = (groups.get("value") or "").rstrip("*")
+        value = np.nan if text in _NO_VALUE_TEXTS else parse_number(text, where)
+        if solve.progress and _is_rounded(value, text, solve.progress[-1].value):
+            value = solve.progress[-1].value
+        bound = groups.get("bound")
+        lower = _parse_bound(groups.get("lower") or bound)
+        upper = _parse_bound(groups.get("upper") or bound)
+        solve.progress.append(_ProgressLine(time, is_whole, value, lower, upper))
+        solve.direction = solve.direction or _infer_direction(value, lower, upper)
+
+
+def _parse_end(solve: _Solve, groups: dict[str, str | None], where: str) -> None:
+    """Add the exact time in a line to a solve: wall or CPU time, as in its progress lines."""
+    if solve.is_wall_clock and groups.get("wall"):
+        groups = {"time": groups["wall"]}
+    if groups.get("time") is not None:
+        solve.ends.append(_parse_seconds(groups, where))
+
+
+def _parse_seconds(groups: Mapping[str, str | None], where: str) -> float:
+    """Return the time that a line states, in seconds."""
+    text, unit = groups["time"], groups.get("unit") or "s"
+    if text is None:
+        raise DataError(
+            f"{where}: no time before the value; add a time stamp to each line as it is written, "
+            "for instance with: solver ... | ts -s '%.s'"
+        )
+    if unit not in _UNIT_SECONDS:
+        raise DataError(f"{where}: the unit {unit!r} is not one of {', '.join(_UNIT_SECONDS)}")
     seconds = 0.0
     for part in text.split(":"):
         seconds = 60.0 * seconds + parse_time(part, where)
     return parse_time(repr(seconds * _UNIT_SECONDS[unit]), where)
 
 
-def _infer_direction(value: float, bound: str | None) -> Direction | None:
-    """Infer the direction from a solution and a bound that it has not reached."""
+def _parse_bound(text: str | None) -> float:
+    """Parse a bound; nan for a text without a number, such as a dash."""
     try:
-        limit = float(bound or "nan")
+        return float(text or "nan")
     except ValueError:
+        return np.nan
+
+
+def _is_rounded(value: float, text: str, previous: float) -> bool:
+    """Whether a number is the previous one, printed with fewer digits.
+
+    >>> _is_rounded(1234.5679, "1234.5679", 1234.567891), _is_rounded(998.0, "998", 999.0)
+    (True, False)
+    """
+    digits, _, exponent = text.lower().partition("e")
+    try:
+        unit = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+    except (ValueError, OverflowError):
+        return False
+    return abs(value - previous) <= 0.5 * unit
+
+
+def _infer_direction(value: float, lower: float, upper: float) -> Direction | None:
+    """Infer the direction from a solution's value and bounds; None if they do not tell."""
+    margin = 1e-6 * max(1.0, abs(value))
+    if not abs(value) < np.inf:
         return None
-    if not abs(limit - value) > 1e-6 * max(1.0, abs(value)):
-        return None
-    return "minimize" if limit < value else "maximize"
+    if upper < value - margin:
+        return "minimize"
+    return "maximize" if lower > value + margin else None
+
+
+def _restore_signs(solve: _Solve) -> None:
+    """Negate the progress of a maximised solve, for solvers that print negated values."""
+    last = solve.values[-1].value if solve.values else np.nan
+    best = solve.best
+    if best and last == last:
+        solve.direction = "maximize" if abs(best + last) < abs(best - last) else "minimize"
+    elif solve.direction != "maximize":
+        solve.direction = "minimize"
+    if solve.direction == "maximize":
+        solve.progress = [
+            line._replace(value=-line.value, lower=-line.upper, upper=-line.lower)
+            for line in solve.progress
+        ]
+
+
+# Warn
+
+
+def _warn_of_imprecise_times(solves: Sequence[_Solve]) -> None:
+    """Warn of times in whole seconds, of CPU times, and of late time stamps."""
+    whole = [s for s in solves if any(line.is_whole for line in s.values)]
+    if whole:
+        warn(
+            f"{_list_files(whole)}: {whole[0].log.solver} prints whole seconds, rounded down. A "
+            "value counts from the end of its second, which is up to 1 s late, and of several "
+            "values in one second only the best is kept. Stamped lines are exact: "
+            "solver ... | ts -s '%.s'"
+        )
+    cpu = [
+        s
+        for s in solves
+        if s.log.wall_clock and s.progress and not s.is_wall_clock and not s.stamps
+    ]
+    if cpu:
+        warn(
+            f"{_list_files(cpu)}: the times are CPU seconds; to compare with wall-clock times run "
+            f"{cpu[0].log.solver} with -timeMode elapsed"
+        )
+    held = [s for s in solves if (s.log.stamped or s.stamps) and _is_one_burst(s)]
+    if held:
+        warn(
+            f"{_list_files(held)}: all lines were stamped at nearly the same time, at the end; a "
+            "program before ts held them back. Stamp first and filter later, and start the solver "
+            "with stdbuf -oL"
+        )
+
+
+def _is_one_burst(solve: _Solve) -> bool:
+    """Whether a log's lines seem written all at once at its end, by their time stamps."""
+    if len(solve.values) < MIN_BURST_VALUES:
+        return False
+    zero, stamps = solve.zero, [*(line.time for line in solve.progress), *solve.ends]
+    first, last = min(stamps) - zero, max(stamps) - zero
+    return last > 0.1 and first > 0.95 * last
+
+
+def _list_files(solves: Sequence[_Solve]) -> str:
+    return format_list(list(dict.fromkeys(solve.file for solve in solves)), 3)

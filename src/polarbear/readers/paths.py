@@ -11,13 +11,13 @@ from re import Pattern
 from polarbear._text import format_list
 from polarbear.data.missing_columns import REPETITION_COLUMNS
 from polarbear.errors import DataError, warn
-from polarbear.readers.source import RefusedIncomplete, Source
+from polarbear.readers.source import RefusedIncomplete, Source, split_packing
 
 MAX_PATH_CHARACTERS = 1_000
 """Longer paths match no pattern, since matching time grows faster than their length."""
 
 _FIELD = re.compile(r"\{([^{}/]*)\}|(\*)")
-_ENDING = re.compile(r"(?:\.[a-z]\w{0,9})?(?:\.gz)?", re.IGNORECASE)
+_ENDING = re.compile(r"\.[a-z]\w{0,9}", re.IGNORECASE)
 _REPETITION = re.compile(
     r"(?P<rest>.*?)(?P<mark>(?:^|[-_.=]+)(?:s|seed|r|run|rep|repetition|trial)?[-_=]?)(?P<number>[0-9]+)",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ _SEPARATORS = ("__", "_", "-", ".")
 
 
 class PathPattern:
-    """A pattern of paths: a template with fields, or a regular expression with groups.
+    """A pattern of file paths: a template such as {algorithm}/{instance}, or a regular expression.
 
     A template fits the end of a path, part by part. ``*`` stands for any text without a slash.
     ``{repetition}`` and ``{seed}`` stand for whole numbers.
@@ -49,7 +49,7 @@ class PathPattern:
             self._patterns = (_compile_template(plain, ""), _compile_template(plain, "?"))
 
     def fields(self, path: str, name: str) -> dict[str, str] | None:
-        """Return the fields of a file by its path and its name; ``None`` if it does not match."""
+        """Return the text that each {field} of the pattern matches in a path; ``None`` if none."""
         if len(name) > MAX_PATH_CHARACTERS:
             return None
         if self._is_regex:
@@ -69,7 +69,7 @@ class PathPattern:
 
 
 def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, dict[str, str]]:
-    """Return the fields of each file that matches the pattern, and warn about the others."""
+    """Return what each {field} of the pattern matches in file paths; warn about other files."""
     pattern = PathPattern(names)
     fitting = {name: pattern.fields(source.path(name), name) for name in files}
     named = {name: fields for name, fields in fitting.items() if fields is not None}
@@ -78,6 +78,8 @@ def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, d
         raise RefusedIncomplete(
             f"no file fits names={names!r}: the first is {source.path(others[0])}"
         )
+    for name in others:
+        source.skip(name, f"does not fit names={names!r}")
     if others:
         warn(
             f"{source.label}: {len(others):,} of {len(files):,} files do not fit names={names!r} "
@@ -87,7 +89,7 @@ def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, d
 
 
 def propose_pattern(files: Sequence[str], wanted: Sequence[str]) -> str | None:
-    """Propose a pattern with the ``wanted`` fields for all files; ``None`` if there is none.
+    """Propose a path pattern with the ``wanted`` {fields} for all files; ``None`` without one.
 
     The algorithm is guessed to be the first part that differs between files.
 
@@ -112,15 +114,15 @@ def propose_pattern(files: Sequence[str], wanted: Sequence[str]) -> str | None:
 
 
 class _PathPart:
-    """One folder or file name of each path: fixed text, or fields with text between them."""
+    """The folder names, or the file names, of all paths at one depth."""
 
     def __init__(self, texts: list[str]):
         self.texts = texts
         self.suffix = ""  # what follows the fields: the repetition and the ending
 
     def take_ending(self) -> None:
-        """Remove the ending that all names have, such as .csv."""
-        endings = {name[_find_ending(name) :] for name in self.texts}
+        """Remove the file ending from all names if they share one, such as .csv."""
+        endings = {name[find_ending(name) :] for name in self.texts}
         if len(endings) == 1:
             self.suffix = endings.pop()
             self.texts = [name.removesuffix(self.suffix) for name in self.texts]
@@ -136,7 +138,7 @@ class _PathPart:
         return True
 
     def separator(self) -> str | None:
-        """Find the separator that splits every name in two; ``None`` if there is none."""
+        """Return the character that splits every name in two parts; ``None`` if there is none."""
         for separator in _SEPARATORS:
             if all(
                 sum(map(bool, name.split(separator))) == 2 == name.count(separator) + 1
@@ -149,7 +151,7 @@ class _PathPart:
 def _fill_template(
     parts: Sequence[_PathPart], slots: Sequence[_PathPart], wanted: Sequence[str]
 ) -> str | None:
-    """Fill a wanted field in each slot of the template, two in the last if one is left over."""
+    """Put a wanted {field} at each part that varies, or two at the last; None if this fails."""
     fields = [f"{{{field}}}" for field in wanted]
     if slots and len(slots) == len(wanted) - 1 and (separator := slots[-1].separator()):
         fields[-2:] = [separator.join(fields[-2:])]
@@ -159,15 +161,15 @@ def _fill_template(
     return "/".join(filled.get(id(part), part.texts[0]) + part.suffix for part in parts)
 
 
-def _find_ending(name: str) -> int:
+def find_ending(name: str) -> int:
     """Return the index at which the ending of a file name starts."""
-    stem = name[:-3] if name.lower().endswith(".gz") else name
+    stem, _ = split_packing(name)
     dot = stem.rfind(".")
     return dot if dot > 0 and _ENDING.fullmatch(stem[dot:]) else len(stem)
 
 
 def _is_unambiguous(template: str, files: Sequence[str]) -> bool:
-    """Return whether each file matches in one way, and no two files are the same run."""
+    """Return whether a template fits each file in one way, and gives all files distinct names."""
     pattern = PathPattern(template)
     try:
         fields = [pattern.fields(name, name) for name in files]
@@ -184,7 +186,7 @@ def _compile_regex(names: str) -> Pattern[str]:
 
 
 def _compile_template(names: str, laziness: str) -> Pattern[str]:
-    """Compile a template to a regular expression; ``laziness`` is "?" for shortest fields."""
+    """Compile a template to a regular expression; with ``laziness`` "?" fields match least."""
     text, at, seen = "", 0, set[str]()
     for match in _FIELD.finditer(names):
         field = match[1]
@@ -206,7 +208,7 @@ def _compile_template(names: str, laziness: str) -> Pattern[str]:
             f"names={names!r} has no field: write '{{algorithm}}/{{instance}}.csv', "
             "or a regular expression with groups (?P<algorithm>...)"
         )
-    return re.compile(text + re.escape(names[at:]) + r"(?:\.gz)?")
+    return re.compile(text + re.escape(names[at:]) + r"(?:\.(?:gz|bz2))?")
 
 
 def _format_fields(fields: dict[str, str]) -> str:

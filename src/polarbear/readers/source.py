@@ -4,6 +4,7 @@ Readers see names and contents only. References between files are looked up amon
 no file can make a reader open one outside of the source. Archives are not unpacked to disk.
 """
 
+import bz2
 import gzip
 import io
 import lzma
@@ -27,12 +28,18 @@ MAX_UNPACKED_BYTES = 1 << 28
 
 TAR_HEADER_BYTES = 512
 
+_OPEN_PACKED: Mapping[str, Callable[[io.BytesIO], io.BufferedIOBase]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+}
+"""How files with a second ending are unpacked."""
+
 EXAMPLE_PATH = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
 """The example results: seven algorithms on 60 problems."""
 
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
-    """Raised by a reader for files of another format; the message says why.
+    """Raised by a reader if files have another format than its own; the message says why.
 
     >>> def read_mine(source, *, direction="minimize"):
     ...     if not source.ending(".mine"):
@@ -41,7 +48,7 @@ class Refused(Exception):  # noqa: N818 (an answer, not an error)
 
 
 class RefusedIncomplete(Refused):
-    """Raised by a reader for files that seem to have its format but lack something.
+    """Raised by a reader if files seem to have its format but lack columns or arguments.
 
     ``arguments`` are those of ``read`` that would supply what is missing.
     """
@@ -52,7 +59,7 @@ class RefusedIncomplete(Refused):
 
 
 class Source:
-    """The files behind a path, by name, as readers see them.
+    """The files of a folder, of an archive or of a single path, by name, as readers see them.
 
     Attributes
     ----------
@@ -85,6 +92,10 @@ class Source:
         visible = [name for name in load if not _is_hidden(name)] if names is None else names
         self.files = tuple(sorted(visible, key=natural_sort_key))
         self.forced = False  # whether the caller named the format, so that endings do not matter
+        self.used: set[str] = set()  # the files whose content was read
+        self.skipped: dict[str, str] = {}  # files that hold no runs, with the reason
+        self.kinds: dict[str, str] = {}  # of files of a format with several, such as solvers
+        self.guesses: dict[str, list[str]] = {}  # where names came from: an example for each run
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
         self._paths = paths
@@ -93,37 +104,52 @@ class Source:
         self._total = 0
 
     def ending(self, *endings: str) -> list[str]:
-        """List the files with one of these endings, in any case, packed with gzip or not."""
+        """List the files whose names have one of these endings, also with .gz or .bz2 after it."""
         if self.forced and len(self.files) == 1:
             return list(self.files)
-        names = [name for name in self.files if name.lower().removesuffix(".gz").endswith(endings)]
+        names = [name for name in self.files if split_packing(name)[0].lower().endswith(endings)]
         with prefix_errors(self.label):
             check_unpacked_size(sum(self._packed.get(name, 0) for name in names))
         return names
 
     def path(self, name: str) -> str:
-        """Return the whole path of a file, for patterns; an archive counts as a folder."""
+        """Return the whole path of a file, for patterns; an archive stands for a folder."""
         return f"{self.root}/{name}"
 
     def content(self, name: str) -> bytes:
-        """Return all bytes of a file, unpacked if it is a ``.gz``."""
+        """Return all bytes of a file; a ``.gz`` or ``.bz2`` file is decompressed."""
+        self.used.add(name)
         with wrap_archive_errors(name):
             self._count(name, self._packed.get(name, 0))
             content = self._load[name]()
-            if name.lower().endswith(".gz"):
-                with gzip.open(io.BytesIO(content)) as file:
+            if packing := split_packing(name)[1]:
+                with _OPEN_PACKED[packing](io.BytesIO(content)) as file:
                     content = file.read(MAX_UNPACKED_BYTES + 1)
                 self._count(name, len(content) + self._packed.get(name, 0))
         return content
 
+    def skip(self, name: str, reason: str) -> None:
+        """Record that a file was left out, and why, for :func:`polarbear.readers.explain`."""
+        self.used.discard(name)
+        self.skipped[name] = reason
+
+    def select(self, files: Iterable[str]) -> "Source":
+        """Return a source that lists only these files; the other files can still be read."""
+        part = Source(
+            self.label, self._load, self._paths, files, root=self.root, packed=self._packed
+        )
+        part.forced = self.forced
+        return part
+
     def _count(self, name: str, size: int) -> None:
-        """Add the unpacked size of a file, once, and check the limit of the source."""
+        """Add a file's unpacked size to the total, once, and raise an error above the limit."""
         self._total += max(size - self._unpacked.get(name, 0), 0)
         self._unpacked[name] = max(size, self._unpacked.get(name, 0))
         check_unpacked_size(self._total)
 
     def handle(self, name: str) -> Path | io.BytesIO:
-        """Return the path or an open file, for libraries that read files themselves."""
+        """Return the path of a file or an open file, for libraries that read files themselves."""
+        self.used.add(name)
         return self._paths.get(name) or io.BytesIO(self.content(name))
 
     def lines(self, name: str) -> list[str]:
@@ -141,23 +167,35 @@ class Source:
         return text.replace("\r\n", "\n")
 
     def beside(self, name: str, other: str) -> str:
-        """Return the file that ``name`` refers to by the relative path ``other``."""
+        """Return the name of the file at the path ``other``, relative to the file ``name``."""
         folder = posixpath.dirname(name)
         path = posixpath.normpath(posixpath.join(folder, other.replace("\\", "/")))
         file = self.find(path)
         if file is None:
-            raise DataError(f"{name} refers to {other!r}, which is not there")
+            raise DataError(f"{name} refers to {other!r}, which is not there: add that file")
         return file
 
     def find(self, name: str) -> str | None:
-        """Return the file with a name, packed with gzip or not; ``None`` if there is none."""
-        return next((file for file in (name, f"{name}.gz") if file in self._load), None)
+        """Return the name of a file, perhaps with .gz or .bz2 added; ``None`` if there is none."""
+        return next(
+            (file for file in (name, *map(name.__add__, _OPEN_PACKED)) if file in self._load), None
+        )
+
+
+def split_packing(name: str) -> tuple[str, str]:
+    """Split an ending such as .gz or .bz2 off a file name.
+
+    >>> split_packing("a.csv.GZ"), split_packing("a.csv")
+    (('a.csv', '.gz'), ('a.csv', ''))
+    """
+    stem, ending = posixpath.splitext(name)
+    return (stem, ending.lower()) if ending.lower() in _OPEN_PACKED else (name, "")
 
 
 def open_source(path: str | PathLike[str]) -> Source:
     """Open the file, folder or archive at a path as a ``Source``."""
     if not str(path):
-        raise DataError("the path is empty")
+        raise DataError("the path is empty: name a file or a folder")
     path = Path(path)
     try:
         exists, folder, start = path.exists(), path.is_dir(), b""
@@ -185,16 +223,17 @@ def open_source(path: str | PathLike[str]) -> Source:
         elif packed:
             source = _open_tar(path)
         elif not start:
-            raise DataError("the file is empty")
+            raise DataError("the file is empty: name a file with results")
         else:
             # Files beside an index can be opened by reference, but are not listed.
-            index = path.suffix.lower() in (".json", ".info")
+            stem, _ = split_packing(path.name.lower())
+            index = stem.endswith((".json", ".info", ".arff"))
             near = [*path.parent.glob("*"), *path.parent.glob("*/*")] if index else [path]
             source = _open_files(
                 _relative_names(path.parent, near), path, path.parent, names=[path.name]
             )
     if not source.files:
-        raise DataError(f"{path}: holds no files")
+        raise DataError(f"{path}: the folder or archive holds no files")
     return source
 
 
@@ -209,7 +248,7 @@ def _relative_names(folder: Path, files: Iterable[Path]) -> dict[str, Path]:
 def _open_files(
     paths: Mapping[str, Path], label: Path, root: Path, names: Iterable[str] | None = None
 ) -> Source:
-    plain = {name: path for name, path in paths.items() if path.suffix != ".gz"}
+    plain = {name: path for name, path in paths.items() if not split_packing(name)[1]}
     load = {name: path.read_bytes for name, path in paths.items()}
     return Source(str(label), load, plain, names, root=root.absolute().as_posix())
 
@@ -267,7 +306,10 @@ def _strip_archive_suffix(path: Path) -> str:
 def check_unpacked_size(size: int) -> None:
     """Raise ``DataError`` if an unpacked size in bytes is above the limit."""
     if size > MAX_UNPACKED_BYTES:
-        raise DataError(f"unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; unpack it yourself")
+        raise DataError(
+            f"unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; unpack it, and read the files "
+            "instead"
+        )
 
 
 def _is_hidden(name: str) -> bool:
@@ -298,7 +340,7 @@ def wrap_archive_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def prefix_errors(name: str) -> Iterator[None]:
-    """Put the name of the file before the message of a ``DataError``, unless it is there."""
+    """Put the name of the file before the message of a ``DataError``, unless it has it already."""
     try:
         yield
     except DataError as error:
@@ -307,7 +349,7 @@ def prefix_errors(name: str) -> Iterator[None]:
 
 
 def resolve_direction(asked: Direction | None, fixed: Direction) -> Direction:
-    """Return the direction that a format always has; raise ``DataError`` if another is asked."""
+    """Return a format's fixed direction; raise ``DataError`` if the caller asks for another."""
     if asked not in (None, fixed):
         raise DataError(
             f"direction={asked!r}: this format always has direction={fixed!r}; leave it out"
@@ -316,18 +358,18 @@ def resolve_direction(asked: Direction | None, fixed: Direction) -> Direction:
 
 
 def parse_number(token: str, where: str) -> float:
-    """Parse a number of a text file; ``DataError`` with its place if it is none, or nan."""
+    """Parse a number; raise ``DataError`` with its place in the file if it is nan or no number."""
     try:
         number = float(token)
     except ValueError:
         raise DataError(f"{where}: {token[:40]!r} is not a number") from None
     if number != number:
-        raise DataError(f"{where}: nan is not a value")
+        raise DataError(f"{where}: the value is nan, expected a number")
     return number
 
 
 def parse_time(token: str, where: str) -> float:
-    """Parse a time of a text file: a finite number that is not negative."""
+    """Parse a time; raise ``DataError`` unless it is finite and not negative."""
     time = parse_number(token, where)
     if not 0 <= time < float("inf"):
         raise DataError(f"{where}: {token[:40]!r} is not a time: expected a finite number >= 0")

@@ -42,7 +42,7 @@ def read_long_csv(
     columns: Aliases | None = None,
     **parts: Any,
 ) -> Runs:
-    """Read CSV with a row per observation of a run, as :meth:`Runs.from_frame` takes it.
+    """Read CSV files with a row for each observation of a run, as :meth:`Runs.from_frame` does.
 
     ``names`` gives the meaning of the parts of a path, as in
     ``"{algorithm}/{instance}_s{repetition}.csv"``: each becomes a column. ``columns`` has aliases
@@ -78,7 +78,7 @@ def read_wide_csv(
     names: str | None = None,
     columns: Aliases | None = None,
 ) -> Runs:
-    """Read CSV with a row per run and a column per time, named 100, t=100 or time_100.
+    """Read CSV files with a row per run and a column per time, named 100, t=100 or time_100.
 
     An empty cell means that nothing new was recorded: the previous value stands. A run was
     observed until its last cell that is not empty, or until the time in a column "until".
@@ -96,7 +96,7 @@ def read_wide_csv(
             raise Refused(f"{file} has a column {partial!r} that not all files have")
     if len(set(times.values())) < len(times):
         raise DataError(
-            f"{source.label}: two columns stand for one time: {format_list(list(times))}"
+            f"{source.label}: two columns have one time, remove one: {format_list(list(times))}"
         )
     never = "inf" if direction == "minimize" else "-inf"
     labels = {name: [] for name in table.names if name not in times}
@@ -128,7 +128,7 @@ def read_wide_csv(
 
 
 def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
-    """Raise ``DataError`` if two rows name the same run, since each row is a run."""
+    """Raise ``DataError`` if two rows have the same run's name, since each row is a run."""
     repetition = find_repetition_column(table, parts)
     columns = [
         parts.algorithm,
@@ -155,7 +155,7 @@ def read_long_parquet(
     columns: Aliases | None = None,
     **parts: Any,
 ) -> Runs:
-    """Read Parquet with a row per observation of a run, or as :meth:`Runs.to_parquet` writes it."""
+    """Read Parquet files with a row for each observation of a run."""
     naming, read = ColumnNaming(**parts), []
     aliases = _normalise_aliases(columns)
     for name, table, fields in open_parquet_files(source, names):
@@ -181,7 +181,7 @@ def read_long_parquet(
 
 
 class CsvTable(NamedTuple):
-    """All CSV files of a source as one table of texts, with the columns common to all files."""
+    """All CSV files of a source as one table of text cells, with the columns common to all."""
 
     columns: MappingColumns
     headers: dict[tuple[str, ...], str]  # the columns of files, and the first file that has them
@@ -193,7 +193,7 @@ class CsvTable(NamedTuple):
     def require_complete(
         self, naming: ColumnNaming, direction: Direction | None, *others: tuple[str, str]
     ) -> Direction:
-        """Return the direction; raise ``RefusedIncomplete`` with all that the files lack.
+        """Return the direction; raise ``RefusedIncomplete`` with a list of all that is missing.
 
         Columns that matter must be in all files or in none.
         """
@@ -213,7 +213,7 @@ class CsvTable(NamedTuple):
         return direction
 
     def _describe_missing(self, roles: Sequence[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
-        """Describe the columns that files lack, and suggest arguments that supply them."""
+        """Describe the columns that files lack, and suggest arguments that name them."""
         present = set(self.columns.names)
         gone = [(part, name) for part, name in roles if name not in present]
         if not gone:
@@ -249,7 +249,7 @@ class CsvTable(NamedTuple):
         return f"{columns}; pass {', '.join(advice)}{swap}", arguments
 
     def with_empty_files(self, naming: ColumnNaming) -> tuple[MappingColumns, ColumnNaming]:
-        """Add a row for each file without rows: a run that crashed before its first value."""
+        """Add a row for each file that has none: a run that crashed before its first value."""
         old = len(self.columns.table[naming.time])
         if not self.without_rows or not (old or self.fields):
             return self.columns, naming
@@ -304,7 +304,7 @@ def _suggest_aliases(
 
 
 def read_csv_columns(source: Source) -> MappingColumns:
-    """Read all CSV files of a source as one table of texts; they must have the same columns."""
+    """Read all CSV files of a source as one table of texts; all must have the same columns."""
     files = read_csv(source)
     (first, file), *others = files.headers.items()
     for header, other in others:
@@ -316,14 +316,16 @@ def read_csv_columns(source: Source) -> MappingColumns:
 
 
 def read_csv(source: Source, names: str | None = None, aliases: Aliases | None = None) -> CsvTable:
-    """Read all CSV files of a source, with the fields of their paths and aliases of columns."""
+    """Read all CSV files of a source; columns may come from paths or have alternative names."""
     if "csv" not in source.memo:
         try:
             source.memo["csv"] = _read_csv_files(source, names, _normalise_aliases(aliases))
         except Refused as why:
             source.memo["csv"] = why
     files = source.memo["csv"]
-    if isinstance(files, Refused):
+    is_refused = isinstance(files, Refused)
+    source.used.update(source.ending(".csv", ".tsv") if is_refused else files.files)
+    if is_refused:
         raise files
     return files
 
@@ -372,7 +374,7 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
 
 
 def _find_renames(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
-    """Map columns of a file to the standard names that they are aliases of."""
+    """Map the columns of a file to the standard names for which they are alternative names."""
     present = set(names)
     column_of = {
         next((other for other in others if other in present), None): column
@@ -383,7 +385,7 @@ def _find_renames(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
 
 
 def _normalise_aliases(columns: Aliases | None) -> Aliases:
-    """Convert the aliases of each column to a list."""
+    """Convert the alternative names of each column to a list."""
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
@@ -397,17 +399,17 @@ def _normalise_aliases(columns: Aliases | None) -> Aliases:
 
 
 def _check_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a path; raise ``DataError`` if one is a column as well."""
+    """Return the values found in a file's path; raise ``DataError`` if a column has such a name."""
     for field in fields:
         if field in header:
             raise DataError(
-                f"{field!r} is both a column of the file and a field of names=: write * for it"
+                f"{field!r} is a column of the file, and names= has {{{field}}} too: write * there"
             )
     return fields
 
 
 def _read_csv_file(source: Source, name: str) -> tuple[list[str], list[list[str]]]:
-    """Read the names of the columns, and the rows that are not blank."""
+    """Read the column names of a CSV file, and the rows that are not blank."""
     reader = _open_csv(source, name)
     try:
         header, *rows = [row for row in reader if row] or [[]]
@@ -418,7 +420,7 @@ def _read_csv_file(source: Source, name: str) -> tuple[list[str], list[list[str]
         raise Refused(f"the first line of {name} names one column only")
     if len(set(header)) < len(header):
         twice = next(cell for cell, n in Counter(header).items() if n > 1)
-        raise DataError(f"line 1: two columns are named {twice!r}")
+        raise DataError(f"line 1: two columns are named {twice!r}: rename one")
     if set(map(len, rows)) - {len(header)}:
         bad = next(i for i, row in enumerate(rows) if len(row) != len(header))
         problem = f"{len(rows[bad])} cells where the first line has {len(header)}"
@@ -427,7 +429,7 @@ def _read_csv_file(source: Source, name: str) -> tuple[list[str], list[list[str]
 
 
 def _find_line(source: Source, name: str, row: int) -> int:
-    """Find the line on which a row ends, for messages; a cell may span several lines."""
+    """Return the line on which a row ends, for messages, since a cell may span several lines."""
     reader = _open_csv(source, name)
     lines = (reader.line_num for cells in reader if cells)
     return next(line for i, line in enumerate(lines) if i == row + 1)
@@ -443,7 +445,7 @@ def _open_csv(source: Source, name: str) -> Any:
 def open_parquet_files(
     source: Source, names: str | None = None
 ) -> Iterator[tuple[str, ParquetColumns, dict[str, str]]]:
-    """Open the Parquet files of a source; yield names, columns and the fields of paths."""
+    """Open the Parquet files of a source; yield each name, its columns, and names in its path."""
     files = source.ending(".parquet", ".pq")
     if not files:
         raise Refused("no file ends in .parquet or .pq")
@@ -455,7 +457,7 @@ def open_parquet_files(
 
 
 def _find_time_columns(table: MappingColumns) -> dict[str, float]:
-    """Map the columns that are named like a time to these times."""
+    """Map the columns whose names are times, such as t=100, to these times."""
     return _parse_time_columns(table.names)
 
 

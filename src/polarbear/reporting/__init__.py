@@ -1,4 +1,4 @@
-"""An interactive report in one HTML file that needs no network.
+"""Interactive reports, each in one HTML file that needs no network.
 
 ``content`` collects the data of the page, ``packing`` compresses them, and ``page`` combines them
 with the files of ``assets``. The scripts there draw figures, and compute selections from the draws

@@ -1,4 +1,4 @@
-"""Collect the content of the page as plain data: ``make_document``."""
+"""``make_document``: collect the content of a report's page as plain data."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def make_document(
     provenance: Mapping[str, str] | None = None,
     refits: int = 0,
 ) -> dict[str, Any]:
-    """Collect everything that the page of a posterior or a race shows, as data for JSON.
+    """Collect everything that the report of a posterior or a race shows, as data for JSON.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def make_document(
 def _describe_comparison(
     names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str
 ) -> str:
-    """Write the numbers of algorithms, instances and times in one line."""
+    """Return one line with the numbers of algorithms, instances and times."""
     on = (
         f"compared on {format_count(posterior.instances, 'instance')}"
         if posterior
@@ -133,7 +133,7 @@ def _describe_comparison(
 def _collect_verdict(
     posterior: Posterior | None, racing: RaceSource | None, certainty: float, names: list[str]
 ) -> dict[str, Any]:
-    """Collect a sentence on each algorithm, from the posterior or, if eliminated, from the race."""
+    """Return a sentence on each algorithm, from the posterior or the race."""
     facts = posterior.facts(certainty) if posterior else None
     verdicts = describe_algorithms(facts) if facts else []
     sentences_data = [
@@ -161,7 +161,7 @@ def _collect_verdict(
 
 
 def _collect_styles(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
-    """Collect colours and dashes of the algorithms, the same as in figures."""
+    """Return the colour and dashes of each algorithm, the same as in figures."""
     styles = cast.styles()
     return [
         {"light": look.colour, "dark": look.on_dark, "dash": look.dash}
@@ -170,7 +170,7 @@ def _collect_styles(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
 
 
 def _collect_ratings(posterior: Posterior, certainty: float) -> dict[str, Any]:
-    """Collect ratings, draws, pairs and diagnostics of a posterior."""
+    """Return the ratings, draws, pairs and diagnostics of a posterior as data for JSON."""
     ratings = posterior.ratings
     everywhere = posterior.prob_dominates_matrix()
     lower, upper = np.quantile(ratings, [0.025, 0.975], axis=0)
@@ -195,7 +195,7 @@ def _collect_ratings(posterior: Posterior, certainty: float) -> dict[str, Any]:
 
 
 def _collect_pairs(posterior: Posterior, certainty: float) -> dict[str, Any]:
-    """Collect the table of pairs: relations, probabilities and crossings."""
+    """Return the table of pairs: relations, probabilities and crossings."""
     table = posterior.pairs(certainty)
     first, second = np.triu_indices(len(posterior.algorithms), 1)
     chosen = _choose_pairs(posterior, certainty, first, second)
@@ -229,7 +229,7 @@ def _collect_pairs(posterior: Posterior, certainty: float) -> dict[str, Any]:
 def _choose_pairs(
     posterior: Posterior, certainty: float, first: NDArray[np.intp], second: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Choose the pairs to show; of too many, members of the set and each other's dominator."""
+    """Choose the pairs to show: all or, if too many, those of Pareto members and of dominators."""
     if len(first) <= MAX_PAIRS:
         return np.arange(len(first))
     members = set(posterior.pareto(certainty))
@@ -243,7 +243,7 @@ def _choose_pairs(
 
 
 def _describe_origin(posterior: Posterior | None, certainty: float) -> dict[str, str]:
-    """Describe software, method and digest of a posterior."""
+    """Return the software, the method and the digest of a posterior, as texts by label."""
     versions = software_versions()
     origin = {"software": ", ".join(f"{name} {number}" for name, number in versions.items())}
     if posterior is None:

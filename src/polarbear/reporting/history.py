@@ -1,4 +1,4 @@
-"""Describe the history of a race as data for the page of a report."""
+"""The history of a race, as data for the page of a report."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from polarbear.reporting.packing import pack_array
 
 
 def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]:
-    """Return rounds, eliminations and costs of a race; algorithms are positions in ``names``.
+    """Return the rounds, eliminations and costs of a race, as data for JSON.
 
     ``refits``: the number of rounds whose posterior is fitted again, to show the probability that
     each algorithm is dominated. With 0 it is not shown.
@@ -60,7 +60,7 @@ def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str
 
 
 def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, int]]:
-    """Return the round from which on each algorithm is settled until the end, if it is."""
+    """Return for each algorithm the round after which it stays settled, if there is one."""
     settled: list[dict[str, int]] = []
     for k, column in enumerate(resolved.T if len(resolved) else []):
         if column[-1]:
@@ -92,7 +92,7 @@ def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[
 
 
 def _describe_status(source: RaceSource) -> dict[str, str]:
-    """Return the status of the race as labels and texts of the page."""
+    """Return the status of the race, as texts by label."""
     race = get_race(source)
     status = race.status
     facts = {"stands": describe_end(status), "racing": format_list(status.pareto, limit=30)}
@@ -123,7 +123,9 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
     for name, why in status.failures.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if status.n_wanted and not status.ended:
-        facts["under way"] = format_count(status.n_wanted, "run")
+        wanted = sorted(status.wanted.items(), key=lambda item: -item[1])
+        names = format_list([f"{name} ({number:,})" for name, number in wanted], 12)
+        facts["under way"] = f"{format_count(status.n_wanted, 'run')}: {names}"
     if status.n_open_pairs and status.n_rounds:
         n = len(status.pareto)
         pairs = format_count(n * (n - 1) // 2, "pair")
@@ -134,7 +136,7 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
 
 
 def describe_end(status: RaceStatus) -> str:
-    """Return whether the race has ended, and why."""
+    """Return a sentence on whether the race has ended, and why."""
     if status.n_rounds and status.resolved:
         return "resolved: the relation of every pair is known"
     if status.ended not in (None, "resolved"):
@@ -154,7 +156,7 @@ def describe_origin(source: RaceSource) -> dict[str, str]:
 
 
 def _describe_rules(rules: Rules) -> str:
-    """Return rules as Python code, with the fields that differ from their defaults."""
+    """Return rules as Python code, with only the fields that differ from their defaults."""
     defaults = Rules()
     arguments = [
         f"{field.name}={getattr(rules, field.name)!r}"
@@ -165,7 +167,7 @@ def _describe_rules(rules: Rules) -> str:
 
 
 def hash_runs(runs: Runs) -> str:
-    """Return the SHA-256 of runs, which does not depend on the order in which they came."""
+    """Return the SHA-256 hash of runs, which does not depend on their order."""
     digest = hashlib.sha256(json.dumps([runs.algorithms, runs.instances, runs.direction]).encode())
     for array in (runs.algorithm, runs.instance, runs.until, runs.offset, runs.time, runs.value):
         digest.update(np.ascontiguousarray(array).tobytes())

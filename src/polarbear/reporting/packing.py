@@ -1,4 +1,4 @@
-"""Pack arrays as text for a page, and draws of ratings in one byte each.
+"""Packing of arrays as text for a page, and of draws in one byte each.
 
 The number of bytes is limited: draws are thinned, and algorithms that no preference would choose
 are left out. The remaining draws are matched to the mean and standard deviation over all draws.
@@ -42,7 +42,7 @@ def pack_shares(values: NDArray[Any]) -> dict[str, Any]:
 
 
 def find_candidates(ratings: NDArray[Any], everywhere: NDArray[Any]) -> list[int]:
-    """Return the algorithms that some preference may choose.
+    """Return the indices of the algorithms that some preference may choose.
 
     An algorithm is left out if another one is ahead at all times in every draw: then that one has
     a higher value under all weights and risks. ``ratings`` has shape (D, T, n); ``everywhere``
@@ -59,7 +59,7 @@ def find_candidates(ratings: NDArray[Any], everywhere: NDArray[Any]) -> list[int
 
 
 def pack_draws(ratings: NDArray[Any], codes: list[int]) -> dict[str, Any]:
-    """Pack draws (D, T, n) of some algorithms as offset + step * byte.
+    """Pack draws of selected algorithms' ratings in one byte each, with offset and step.
 
     Offset and step are for each algorithm and time; bytes have shape (algorithms, T, draws).
     """

@@ -1,4 +1,4 @@
-"""Write the report as one HTML file: ``report``."""
+"""``report``: write the report as one HTML file."""
 
 import base64
 import hashlib
@@ -71,7 +71,7 @@ def report(
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}")
+        raise DataError(f"{path}: there is no folder {path.parent}; create it first")
     page = render_page(subject, certainty=certainty, title=title, provenance=provenance)
     partial = path.with_name(path.name + ".partial")
     partial.write_text(page, "utf-8")
@@ -87,7 +87,7 @@ def render_page(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> str:
-    """Render the page of a posterior or a race as HTML.
+    """Render the report of a posterior or a race as HTML.
 
     A ``live`` page loads ``data.json``, the result of :func:`make_document`, every two seconds. If
     that has changed, the page is drawn again and keeps the settings of its reader.
@@ -100,7 +100,7 @@ def render_page(
 
 
 def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
-    """Render the page of a document as HTML."""
+    """Render the content of a report, as data, to HTML."""
     style = _read_asset("page.css")
     script = "\n".join(
         ["'use strict';", "(() => {", *(_read_asset(f"{n}.js") for n in SCRIPT_NAMES), "})();"]
@@ -137,11 +137,11 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
 
 
 def _read_asset(name: str) -> str:
-    """Read a file of ``assets``."""
+    """Return the text of a file in the folder ``assets``."""
     return (files("polarbear.reporting") / "assets" / name).read_text("utf-8")
 
 
 def _hash_for_policy(text: str) -> str:
-    """Hash a style or script for the content security policy."""
+    """Return the hash of a style or script, for the page's content security policy."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

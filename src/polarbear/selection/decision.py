@@ -152,7 +152,7 @@ def _make_selection(
     portfolios: BestPortfolios,
     sure: float | None,
 ) -> Selection:
-    """Compute the figures of the best portfolios, and sort them by score."""
+    """Return the selection: the best portfolios with their figures, sorted by score."""
     values = task.values(portfolios.members)
     expected, regret = values.mean(axis=1), (portfolios.top - values).mean(axis=1)
     best = is_maximal(values, portfolios.top).mean(axis=1)

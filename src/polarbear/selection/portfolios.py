@@ -41,7 +41,7 @@ _MAX_EXCHANGES = 100
 
 @dataclass(frozen=True)
 class PortfolioTask:
-    """The algorithms to choose from, and the criterion.
+    """The algorithms to choose a portfolio from, and the criterion.
 
     Attributes
     ----------
@@ -65,14 +65,14 @@ class PortfolioTask:
         return self.items.ndim == 2
 
     def values(self, members: Members) -> Floats:
-        """Return the values (M, D) of portfolios (M, size)."""
+        """Return the value of each portfolio in each draw (portfolios, draws)."""
         values = np.empty((len(members), self.items.shape[1]))
         for chunk in self._chunks(len(members)):
             values[chunk] = self.value(self.items[members[chunk]].sum(axis=1))
         return values
 
     def extended(self, base: Floats | float, inside: Members | None = None) -> Floats:
-        """Return the values (n, D) of ``base`` with each algorithm added, -inf for repeats."""
+        """Return the value of a portfolio with each algorithm added (algorithms, draws)."""
         values = np.empty(self.items.shape[:2])
         for chunk in self._chunks(len(values)):
             values[chunk] = self.value(base + self.items[chunk])
@@ -81,7 +81,7 @@ class PortfolioTask:
         return values
 
     def score(self, values: Floats) -> Floats:
-        """Return the quantile of values (..., D) over draws, or their mean if risk is a name."""
+        """Return the risk criterion of values (..., draws): a quantile over draws, or the mean."""
         if isinstance(self.risk, str):
             return values.mean(axis=-1)
         return np.quantile(values, self.risk, axis=-1)
@@ -93,7 +93,7 @@ class PortfolioTask:
 
 @dataclass(frozen=True)
 class BestPortfolios:
-    """The best portfolios of a task.
+    """The best portfolios found, and an upper bound of the score if they are from a search.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class BestPortfolios:
 
 
 def find_best_portfolios(task: PortfolioTask) -> BestPortfolios:
-    """Find the best portfolios, and an upper bound of the score if that is by search."""
+    """Find the best portfolios directly, by enumeration, or by search if there are too many."""
     n = len(task.items)
     has_direct_solution = task.linear and isinstance(task.risk, str)
     if has_direct_solution and task.size > 1:
@@ -125,7 +125,7 @@ def find_best_portfolios(task: PortfolioTask) -> BestPortfolios:
 
 
 def _solve_linear(task: PortfolioTask) -> BestPortfolios:
-    """Solve a linear task directly: the members are the best single algorithms."""
+    """Find the portfolio of highest value directly, if its value is the sum of its algorithms'."""
     top = _sum_largest(task.items, task)
     if task.risk == "expected":
         mean = task.items.mean(axis=1)
@@ -140,7 +140,7 @@ def _solve_linear(task: PortfolioTask) -> BestPortfolios:
 
 
 def _enumerate_portfolios(task: PortfolioTask) -> BestPortfolios:
-    """Find the best portfolios by evaluating all of them."""
+    """Find the best portfolios by evaluating every portfolio."""
     choose = combinations_with_replacement if task.repeats else combinations
     rows = list(choose(range(len(task.items)), task.size))
     portfolios = np.array(rows, dtype=np.intp)
@@ -161,7 +161,7 @@ def _enumerate_portfolios(task: PortfolioTask) -> BestPortfolios:
 
 
 def _search_portfolios(task: PortfolioTask) -> BestPortfolios:
-    """Search by greedy growth from no member and from the best pair, then by exchanges."""
+    """Search good portfolios: grow them greedily, then exchange members while that improves."""
     pairs, together = _evaluate_pairs(task)
     per_draw = _grow_per_draw(task, pairs[together.argmax(axis=0)].T)
     top = _sum_largest(task.items, task)
@@ -183,7 +183,7 @@ def _search_portfolios(task: PortfolioTask) -> BestPortfolios:
 
 
 def _evaluate_pairs(task: PortfolioTask) -> tuple[Members, Floats]:
-    """Return pairs (P, 2) of algorithms, and the values (P, D) of portfolios of both in halves.
+    """Return pairs of algorithms, and the value of running both in equal shares, in each draw.
 
     Greedy growth alone misses two algorithms that are worth little alone, one good early and one
     good late.
@@ -195,7 +195,7 @@ def _evaluate_pairs(task: PortfolioTask) -> tuple[Members, Floats]:
 
 
 def _grow_portfolio(task: PortfolioTask, members: Members) -> Members:
-    """Grow a portfolio (size,) greedily: add the member that improves the score most."""
+    """Grow a portfolio greedily: add the member that improves the score most, until full."""
     while len(members) < task.size:
         extended = task.extended(task.items[members].sum(axis=0))
         score = _forbid_repeats(task, task.score(extended), members)
@@ -204,7 +204,7 @@ def _grow_portfolio(task: PortfolioTask, members: Members) -> Members:
 
 
 def _exchange_members(task: PortfolioTask, members: Members) -> tuple[Members, float]:
-    """Exchange one member at a time, the best exchange first, until no exchange improves."""
+    """Exchange one member at a time, the best exchange first, until none improves the score."""
     best = float(task.score(task.values(members[None]))[0])
     for _ in range(_MAX_EXCHANGES):
         offers: list[tuple[float, int, int]] = []
@@ -222,7 +222,7 @@ def _exchange_members(task: PortfolioTask, members: Members) -> tuple[Members, f
 
 
 def _grow_per_draw(task: PortfolioTask, members: Members) -> Members:
-    """Search the best portfolio of each draw (size, D), grown from given members (k, D)."""
+    """Grow the best portfolio of each posterior draw greedily, from the given members."""
     if task.linear:
         order = np.argsort(-task.items, axis=0, kind="stable")
         return np.repeat(order[:1], task.size, axis=0) if task.repeats else order[: task.size]
@@ -240,7 +240,7 @@ def _grow_per_draw(task: PortfolioTask, members: Members) -> Members:
 
 
 def _pick_items(task: PortfolioTask, members: Members) -> Floats:
-    """Return the items (k, D, T) of members (k, D) that differ between draws."""
+    """Return the transformed ratings of members that differ between draws."""
     return task.items[members, np.arange(task.items.shape[1])]
 
 
@@ -251,13 +251,13 @@ def _forbid_repeats(task: PortfolioTask, score: Floats, members: Members) -> Flo
 
 
 def _repeat_leader(score: Floats, task: PortfolioTask) -> Members:
-    """Return the portfolio (size,) of the best single algorithms: one repeated, or the first."""
+    """Return the portfolio of the best single algorithms: one repeated, or the best few."""
     order = np.argsort(-score, kind="stable")
     return np.repeat(order[:1], task.size) if task.repeats else order[: task.size]
 
 
 def _find_neighbours(task: PortfolioTask, members: Members, alone: Floats) -> Members:
-    """Return a portfolio and the best of those that differ from it in one member."""
+    """Return a portfolio, and the best of those that differ from it in one member."""
     neighbours = {tuple(np.sort(members).tolist())}
     candidates = np.argsort(-alone, kind="stable")[: MAX_KEPT + task.size].tolist()
     for slot in np.unique(members, return_index=True)[1].tolist():
@@ -278,7 +278,7 @@ def _find_most_frequent(rows: Members) -> Members:
 
 
 def _sum_largest(items: Floats, task: PortfolioTask) -> Floats:
-    """Return the sum of the largest items, elementwise: no portfolio has a larger sum."""
+    """Return the elementwise sum of the largest items, which no portfolio can exceed."""
     if task.repeats:
         return task.size * items.max(axis=0)
     return np.partition(items, -task.size, axis=0)[-task.size :].sum(axis=0)
@@ -297,5 +297,5 @@ def _bound_score(task: PortfolioTask) -> float:
 
 
 def is_maximal(values: Floats, top: Floats) -> NDArray[np.bool_]:
-    """Return where values (..., D) equal the best value of their draw (D,), up to rounding."""
+    """Return a mask of values (..., draws) that equal the best value of their draw."""
     return values >= top - 1e-9 * np.abs(top)

@@ -1,4 +1,4 @@
-"""Preferences: functions from the rating curve of an algorithm to its value V = u(theta).
+"""Preferences: functions that turn the rating curve of an algorithm into one value.
 
 A preference must be monotone: a higher rating curve must not have a lower value. Most are
 *linear*: weights on times that sum to one, so that V is a mean rating. Between the times of the
@@ -28,7 +28,7 @@ MAX_SILENT_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear preference: weights on times.
+    """A linear preference: the value is a weighted mean of the ratings over time.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Linear:
     asked: tuple[float | None, float | None] = (None, None)
 
     def used(self, times: Floats) -> tuple[float, float]:
-        """Return the first and the last time that counts, clipped to the grid.
+        """Return the first and the last time with a weight, within the given times.
 
         >>> between(2, 9).used(np.array([1.0, 3.0]))
         (2.0, 3.0)
@@ -75,14 +75,14 @@ class Weights:
 
     @classmethod
     def of(cls, preference: Linear, times: Floats, clock: str) -> "Weights":
-        """Return the weights of a preference at these times."""
+        """Return the weights of a linear preference at the times of a race."""
         values = preference.weights(times, clock)
         return cls(preference.says, tuple(np.asarray(values, dtype=float).tolist()))
 
 
 @dataclass(frozen=True)
 class Increasing:
-    """A preference that is any increasing function from rating curves (..., T) to values (...).
+    """A preference by any increasing function from rating curves (..., times) to values.
 
     >>> Increasing("the worst time", lambda curves: curves.min(axis=-1)).says
     'the worst time'
@@ -98,7 +98,7 @@ Preference = Linear | Increasing
 def between(
     start: float | None = None, stop: float | None = None, *, scale: Scale = "linear"
 ) -> Linear:
-    """Prefer a high mean rating over a range of times: the stopping time is uniform there.
+    """Prefer a high mean rating over a range of times, within which the stopping time is uniform.
 
     V = 1 / (stop - start) * integral of theta(t) dt. Without ends the range is the whole grid. On
     ``scale="log"`` the integral is over log t: the range from 10 to 100 has the same weight as the
@@ -149,9 +149,10 @@ def between(
 
 
 def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") -> Linear:
-    """Prefer a high weighted mean rating, V = integral of w(t) theta(t) dt, w normalised.
+    """Prefer a high mean rating, weighted over time by a function.
 
-    ``weight`` takes an array of times and returns a weight for each, none of them negative.
+    V = integral of w(t) theta(t) dt, with w normalised. ``weight`` takes an array of times and
+    returns a weight for each, none of them negative.
     ``select(posterior, weight)`` does this with a plain function. On ``scale="log"`` the integral
     is over log t, which is a weight of w(t) / t.
 
@@ -182,7 +183,9 @@ def weighted(weight: Callable[[Floats], ArrayLike], *, scale: Scale = "linear") 
 
 
 def at(time: float) -> Linear:
-    """Prefer a high rating at a known stopping time: V = theta(time).
+    """Prefer a high rating at one known stopping time.
+
+    V = theta(time).
 
     >>> at(2.5).weights(np.array([1.0, 2.0, 3.0]), "time")
     array([0. , 0.5, 0.5])
@@ -207,7 +210,9 @@ def final() -> Linear:
 
 
 def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
-    """Prefer a high expected rating at a random stopping time: V = E[theta(t)].
+    """Prefer a high expected rating at a random stopping time.
+
+    V = E[theta(t)].
 
     Parameters
     ----------
@@ -225,7 +230,9 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
     """
     if hasattr(stops, "cdf"):
         if weights is not None:
-            raise DataError("weights are for a sample of stopping times: leave them out with a cdf")
+            raise DataError(
+                "weights= is for a list of stopping times: leave it out with a distribution"
+            )
         return Linear(
             "a distribution of stopping times", lambda *grid: _weights_from_cdf(stops.cdf, *grid)
         )
@@ -237,7 +244,9 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
             "two lists of the same length, of at least one time"
         )
     if not np.all(np.isfinite(where)):
-        raise DataError(f"stopping time {int(np.argmin(np.isfinite(where)))} is not finite")
+        raise DataError(
+            f"the stopping time at position {int(np.argmin(np.isfinite(where)))} is not finite"
+        )
     if not np.all(np.isfinite(mass) & (mass >= 0)) or not mass.any():
         raise DataError("the weights of stopping times must be finite, not negative, not all 0")
     mass = mass / mass.max()  # only ratios count, and a sum of large weights overflows
@@ -253,7 +262,7 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
 
 
 def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
-    """Make a preference of its form in a file, such as ``{"between": [60, 300]}``.
+    """Make a preference from plain data of a file, such as ``{"between": [60, 300]}``.
 
     >>> parse_preference({"at": 60}).says
     'at 60'
@@ -293,7 +302,7 @@ def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
 
 
 def to_preference(preference: Any) -> Preference:
-    """Convert the argument of ``select`` to a preference: a function is taken as weights.
+    """Convert an argument of ``select`` to a preference; a function gives weights of times.
 
     >>> to_preference((3600, 7200))
     Traceback (most recent call last):
@@ -321,7 +330,7 @@ def to_preference(preference: Any) -> Preference:
 
 
 def evaluate_curves(function: Callable[[Floats], ArrayLike], curves: Floats) -> Floats:
-    """Apply a user's function to curves (..., T), and check the values (...) that it returns.
+    """Apply a user's function to rating curves (..., times), and check the values it returns.
 
     >>> evaluate_curves(lambda curves: curves.min(axis=-1), np.array([[0.2, 0.5], [0.4, 0.3]]))
     array([0.2, 0.3])
@@ -339,7 +348,7 @@ def evaluate_curves(function: Callable[[Floats], ArrayLike], curves: Floats) -> 
 
 
 def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) -> None:
-    """Check that a preference is monotone: raising curves (N, T) must not lower their values.
+    """Raise an error if a preference gives a lower value to some curve when it is raised.
 
     >>> check_increasing(lambda curves: -curves.mean(axis=-1), np.full((1, 2), 0.5))
     Traceback (most recent call last):
@@ -360,7 +369,7 @@ def check_increasing(function: Callable[[Floats], ArrayLike], curves: Floats) ->
 
 
 def _distribute_mass(points: Floats, mass: Floats, grid: Floats) -> Floats:
-    """Distribute masses at points to the grid times beside them, by linear interpolation."""
+    """Distribute masses at points to the two nearest grid times, by linear interpolation."""
     if len(grid) == 1:
         return np.ones(1)
     right = np.clip(np.searchsorted(grid, points), 1, len(grid) - 1)
@@ -373,7 +382,7 @@ def _distribute_mass(points: Floats, mass: Floats, grid: Floats) -> Floats:
 
 
 def _refine_grid(grid: Floats) -> Floats:
-    """Divide each step of a grid into ``PIECES_PER_STEP`` pieces."""
+    """Divide each step of a time grid into ``PIECES_PER_STEP`` pieces."""
     return np.interp(
         np.arange(PIECES_PER_STEP * (len(grid) - 1) + 1) / PIECES_PER_STEP,
         np.arange(len(grid)),
@@ -382,7 +391,7 @@ def _refine_grid(grid: Floats) -> Floats:
 
 
 def _weights_from_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: str) -> Floats:
-    """Compute grid weights of a distribution, with the mass of each piece at its midpoint."""
+    """Return weights at grid times for stopping times with a cumulative distribution function."""
     edges = _refine_grid(times) if len(times) > 1 else times
     below = np.asarray(cdf(edges), dtype=np.float64)
     if below.shape != edges.shape or not np.all(np.diff(below, prepend=0, append=1) >= -1e-12):
@@ -421,12 +430,12 @@ def _evaluate_weights(
 def _scale_transform(
     scale: Scale, times: Floats, low: float, clock: str
 ) -> Callable[[Floats], Floats]:
-    """Return the function from times to the scale: the identity, or the logarithm."""
+    """Return the function from times to a scale: the identity, or the logarithm."""
     if scale == "linear":
         return lambda values: values
     if not low > 0:
         raise DataError(
-            f"scale='log' has no place for {format_range(low, low, clock)}: start later, as in "
+            f"scale='log' cannot include {format_range(low, low, clock)}: start later, as in "
             f"preferences.between({times[min(1, len(times) - 1)]:g}, {times[-1]:g}, scale='log')"
         )
     return np.log

@@ -1,4 +1,4 @@
-"""``Ratings``: draws of ratings in a small file, which is all that ``select`` needs.
+"""``Ratings``: posterior draws of ratings in a small file, which suffice for ``select``.
 
 docs/reference/ratings-file.md defines the file format.
 """
@@ -24,7 +24,7 @@ _MIN_RATING = 2.0**-24  # the smallest positive float16: the logarithm of a rati
 
 
 class RatingSource(Protocol):
-    """The interface that ``select`` needs, which ``Posterior`` and ``Ratings`` have."""
+    """The interface of objects from which ``select`` chooses: ``Posterior`` and ``Ratings``."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -33,23 +33,23 @@ class RatingSource(Protocol):
 
     @property
     def times(self) -> NDArray[np.float64]:
-        """The grid (T,)."""
+        """The increasing times at which algorithms are rated."""
         ...
 
     @property
     def ratings(self) -> NDArray[np.float32]:
-        """Draws of the ratings (D, T, n), joint over times and equally weighted."""
+        """Equally weighted draws of the ratings (draws, times, algorithms), joint over times."""
         ...
 
     @property
     def clock(self) -> str:
-        """The unit of time."""
+        """The name of the clock by which times are measured."""
         ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ratings(FrozenRecord):
-    """Thinned and rounded draws of ratings, which are all that :func:`select` needs.
+    """Thinned and rounded posterior draws of ratings, which suffice for :func:`select`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Ratings(FrozenRecord):
     def of(
         cls, posterior: RatingSource, *, draws: int = 1000, among: Iterable[str] | None = None
     ) -> Self:
-        """Take evenly spaced draws of a posterior, rounded to float16 (three digits).
+        """Take evenly spaced draws of a posterior's ratings, rounded to three digits.
 
         ``among`` keeps only these algorithms, such as those that are not dominated.
         """
@@ -108,13 +108,17 @@ class Ratings(FrozenRecord):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that :meth:`save` wrote."""
+        """Read ratings from a JSON file that :meth:`save` wrote."""
         try:
             content: Any = json.loads(Path(path).read_text("utf-8"))
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{path} is not JSON: {error}") from None
+            raise DataError(
+                f"{path} does not hold ratings, because it is not JSON: {error}"
+            ) from None
         if not isinstance(content, dict) or content.get("kind") != FILE_KIND:
-            raise DataError(f"{path} does not hold {FILE_KIND}")
+            raise DataError(
+                f"{path} does not hold {FILE_KIND}: pass a file that Ratings.save wrote"
+            )
         version = content.get("version")
         if isinstance(version, int) and version > FILE_VERSION:
             raise DataError(
@@ -124,19 +128,19 @@ class Ratings(FrozenRecord):
         try:
             names = content["algorithms"]
             if not isinstance(names, list) or not names or len({*map(str, names)}) < len(names):
-                raise ValueError("algorithms must be different names")
+                raise ValueError("the algorithms must be a list of different names")
             names = tuple(map(str, names))
             times = np.array(content["times"], dtype=np.float64)
             packed = base64.b64decode(content["ratings"], validate=True)
             if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-                raise ValueError("times must be finite and increase")
+                raise ValueError("the times of the ratings must be finite and increase")
             shape = (int(content["draws"]), len(times), len(names))
             if min(shape) < 1:
-                raise ValueError(f"ratings of shape {shape}")
+                raise ValueError(f"the ratings have the shape {shape}, so some are missing")
             ratings = np.frombuffer(packed, dtype="<f2").astype(np.float32).reshape(shape)
             clock = str(content["clock"])
         except KeyError as error:
-            raise DataError(f"{path} is damaged: {error} is missing") from None
+            raise DataError(f"{path} is damaged: its entry {error} is missing") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{path} is damaged: {error}") from None
         if not np.all(np.isfinite(ratings) & (ratings >= 0)):

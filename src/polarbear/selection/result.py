@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from polarbear._text import escape_text
+from polarbear._text import escape_text, render_card
 from polarbear.selection.portfolios import Risk
+
+SHOWN_LINES = ("run ", "preference: ", "times used: ", "sure: ", "a portfolio ", "found by ")
+"""The beginnings of the lines of a selection that a notebook shows above the table."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One algorithm, or several to run in parallel, with its value and its probabilities.
+    """One algorithm, or several to run in parallel, with their value and probabilities.
 
     Attributes
     ----------
@@ -41,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """The result of :func:`select`: the choice, its runners-up, and their probabilities.
+    """The result of :func:`select`: the best choice, its runners-up, and their probabilities.
 
     Attributes
     ----------
@@ -79,7 +82,7 @@ class Selection:
 
     @property
     def choice(self) -> Choice:
-        """The best choice."""
+        """The best choice: an algorithm, or several to run in parallel."""
         return self.choices[0]
 
     @property
@@ -89,16 +92,16 @@ class Selection:
 
     @property
     def exact(self) -> bool:
-        """Whether the choice is proved to be optimal, given the draws."""
+        """Whether the best choice is proved to be optimal for these draws."""
         return self.gap == 0
 
     @property
     def gap(self) -> float:
-        """An upper bound of the score that a choice which was not evaluated could add."""
+        """An upper bound on how much better a choice that was not evaluated could score."""
         return self.limit - self.choice.score
 
     def table(self) -> dict[str, list[Any]]:
-        """Return all choices as columns (choice, score, expected, best, regret)."""
+        """Return a table of all choices, with the columns choice, score, expected, best, regret."""
         return {
             "choice": [str(choice) for choice in self.choices],
             "score": [choice.score for choice in self.choices],
@@ -130,6 +133,16 @@ class Selection:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        head = ["choice", "expected", "P(best)", "regret"]
+        rows = [
+            [str(choice), *map(_format_figure, (choice.expected, choice.best, choice.regret))]
+            for choice in self.choices
+        ]
+        # The text has the same table for a terminal, so only its first lines are shown.
+        lines = [line for line in str(self).split("\n") if line.lstrip().startswith(SHOWN_LINES)]
+        return render_card("\n".join(lines), head, rows)
+
     def _describe_sure(self) -> str:
         best, loss = self.choice.best, _format_figure(self.choice.regret)
         if self.met:
@@ -142,7 +155,7 @@ class Selection:
         )
 
     def _is_clipped(self) -> bool:
-        """Return whether the preference has times outside of the grid of the ratings."""
+        """Return whether the preference gives weight to times without ratings."""
         pairs = zip(self.asked, self.used, strict=True)
         return any(time is not None and isfinite(time) and time != used for time, used in pairs)
 
@@ -167,7 +180,7 @@ def _align_table(
 
 
 def _format_figure(value: float) -> str:
-    """Format a number with three decimals, small ones with two significant digits.
+    """Format a number with three decimals, or with two significant digits if it is small.
 
     >>> _format_figure(0.31234), _format_figure(0.00021), _format_figure(0.0)
     ('0.312', '0.00021', '0')

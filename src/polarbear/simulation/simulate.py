@@ -1,4 +1,4 @@
-"""Simulation of rankings and runs of algorithms whose utilities are known.
+"""Simulation of rankings and runs of algorithms with known utilities.
 
 A run of algorithm i has at each time a noisy utility, U_i(t) = mu_i(t) + Gumbel noise, and runs
 are ranked by it. For any autocorrelation of the noise over time, the rankings at each single time
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from polarbear.data.rankings import Rankings, compute_positions
+from polarbear.data.rankings import Rankings, Ties, compute_positions
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -26,8 +26,9 @@ def rank_costs(
     algorithms: Sequence[str] | None = None,
     times: Floats | None = None,
     weight: Floats | None = None,
+    ties: Ties = "unordered",
 ) -> Rankings:
-    """Rank costs (T, instances, n); the smallest is best, and nan means not known.
+    """Rank costs (times, instances, algorithms); the smallest is best, and nan is unknown.
 
     >>> rank_costs(np.array([[[1.0, 2.0, 2.0]]])).order("i1", 0.0)
     [[('a1',), ('a2', 'a3')]]
@@ -42,13 +43,14 @@ def rank_costs(
         np.arange(instances + 1, dtype=np.int64) * n,
         np.arange(instances, dtype=np.int32),
         np.ones(instances) if weight is None else weight,
+        ties=ties,
     )
 
 
 def draw_persistent_noise(
     times: Floats, size: tuple[int, ...], persistence: float, seed: int | np.random.Generator = 0
 ) -> Floats:
-    """Draw Gumbel noise ``(T, *size)`` that is autocorrelated over time.
+    """Draw Gumbel noise that is autocorrelated over time (times, ...).
 
     At each time the noise is exactly Gumbel. Two times have a Gaussian copula with correlation
     ``exp(-gap / persistence)``. The range of the times is 1 (or that of their logarithms if they
@@ -82,7 +84,7 @@ def draw_noisy_utilities(
     spread: ArrayLike = 0.0,
     rounding: float = 0.0,
 ) -> Floats:
-    """Draw the noisy utility of each run at each time (T, instances, n); the largest is best.
+    """Draw the noisy utility of each run (times, instances, algorithms); the largest is best.
 
     The parameters are those of :func:`simulate_rankings`.
 
@@ -109,7 +111,7 @@ def simulate_rankings(
     spread: ArrayLike = 0.0,
     rounding: float = 0.0,
 ) -> Rankings:
-    """Draw rankings from a Plackett-Luce model with log-utilities (T, n).
+    """Draw rankings from a Plackett-Luce model, given log-utilities (times, algorithms).
 
     Parameters
     ----------

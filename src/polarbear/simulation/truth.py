@@ -1,4 +1,4 @@
-"""The true utilities of simulations: draws from the priors."""
+"""True utilities for simulations, drawn from the priors."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ PAPER_PRIOR = GP(length=InverseGamma(5.0, 3.0))
 def draw_truth(
     prior: Prior, times: Floats, n: int, seed: int | np.random.Generator = 0
 ) -> tuple[Floats, dict[str, float]]:
-    """Draw log-utilities (T, n) of n algorithms and their hyperparameters from a prior.
+    """Draw log-utilities (times, algorithms) and hyperparameters from a prior.
 
     >>> utilities, hyper = draw_truth(PAPER_PRIOR, np.linspace(0, 1, 30), 5)
     >>> utilities.shape, sorted(hyper), bool(np.allclose(utilities.sum(axis=1), 0))

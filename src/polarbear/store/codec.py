@@ -1,4 +1,4 @@
-"""Events as rows of a database and back.
+"""Conversion of events to rows of a database, and back.
 
 A run is a row of numbers and, in another table, its trajectory as :mod:`polarbear.data.run` encodes
 it; so runs are counted without reading trajectories. Every other event is the line of JSON that
@@ -38,30 +38,30 @@ _HEAD = Struct("<qq")
 
 
 class StoredEvent(NamedTuple):
-    """An event that brings no run, encoded."""
+    """An event in the form in which it is stored, for types of events that contain no run."""
 
     kind: str
     body: bytes
 
 
 class StoredRun(NamedTuple):
-    """An event that brings a run, encoded. ``kind`` is its number in ``RUN_EVENTS``."""
+    """An event with a run in stored form; ``kind`` is the index of its type in ``RUN_EVENTS``."""
 
     kind: int
     run: EncodedRun
 
     @property
     def key(self) -> RunId:
-        """Return the algorithm, instance and repetition of the run."""
+        """Return the id of the run: algorithm, instance and repetition."""
         return key_of(self.run)
 
     def event(self, *, arrays: bool = False) -> Told | Imported:
-        """Decode the event without checking its run; ``arrays`` as in ``decode_run``."""
+        """Decode the event without checking its run; ``arrays`` is passed to ``decode_run``."""
         return RUN_EVENTS[self.kind](decode_run(self.run, arrays=arrays))
 
 
 class Head(NamedTuple):
-    """The one row that holds the number of the last event, and the process that may write."""
+    """The single table row with the number of the last event and the process that may write."""
 
     epoch: int
     last: int
@@ -70,12 +70,12 @@ class Head(NamedTuple):
 
     @classmethod
     def of(cls, epoch: int, last: int, holder: bytes) -> "Head":
-        """Make a head with its checksum."""
+        """Return the row with the number of the last event and the writer, with its checksum."""
         return cls(epoch, last, holder, crc32(holder, crc32(_HEAD.pack(epoch, last))))
 
     @property
     def is_intact(self) -> bool:
-        """Whether the checksum fits the content."""
+        """Whether the checksum of this table row matches its content."""
         try:
             return self == Head.of(*self[:3])
         except (error, TypeError, OverflowError):  # not even numbers and bytes
@@ -83,16 +83,16 @@ class Head(NamedTuple):
 
 
 def encode_event(event: Event) -> StoredEvent | StoredRun:
-    """Encode an event; raise an error if it is not an event or its run is not valid."""
+    """Encode an event; raise an error if it is not an event, or its run is invalid."""
     if isinstance(event, Told | Imported):
         return StoredRun(0 if isinstance(event, Told) else 1, encode_run(check_run(event.run)))
     if isinstance(event, Event):
         return StoredEvent(type(event).__name__.lower(), to_json(event).encode())
-    raise DataError(f"a store takes events of a race, not {event!r}")
+    raise DataError(f"expected an event of a race to store, got {event!r}")
 
 
 def is_start(stored: StoredEvent | StoredRun) -> bool:
-    """Whether this is the event that begins a race."""
+    """Return whether an encoded event is the one that starts a race."""
     return isinstance(stored, StoredEvent) and stored.kind == Started.__name__.lower()
 
 
@@ -100,12 +100,12 @@ def is_start(stored: StoredEvent | StoredRun) -> bool:
 
 
 def event_row(seq: int, event: StoredEvent) -> tuple[Any, ...]:
-    """Return a row of the table ``events``."""
+    """Return an encoded event as a row of the table ``events``."""
     return seq, event.kind, event.body, _checksum(seq, event.kind.encode(), event.body)
 
 
 def run_row(seq: int, stored: StoredRun, ids: Mapping[str, int]) -> tuple[Any, ...]:
-    """Return a row of the table ``runs``; ``ids`` are the numbers of the names."""
+    """Return an encoded run as a row of the table ``runs``; ``ids`` maps names to their numbers."""
     run = stored.run
     fields = (
         seq,
@@ -121,13 +121,13 @@ def run_row(seq: int, stored: StoredRun, ids: Mapping[str, int]) -> tuple[Any, .
 
 
 def count_row(algorithm: int, status: int, number: int) -> tuple[int, int, int, int]:
-    """Encode the number of runs of an algorithm with a status as a row of ``counts``."""
+    """Return a number of runs, by algorithm and status, as a row of the table ``counts``."""
     fields = algorithm, status, number
     return *fields, crc32(_COUNT.pack(*fields))
 
 
 def blob_row(number: int, data: bytes) -> tuple[int, bytes, int]:
-    """Return a row of the table ``trajectories``, ``names`` or ``remarks``."""
+    """Return numbered bytes as a row of the table ``trajectories``, ``names`` or ``remarks``."""
     return number, data, _checksum(number, data)
 
 
@@ -145,7 +145,7 @@ def decode_name(number: int, data: object, crc: object) -> str | None:
 
 
 def decode_event(row: Sequence[Any], seed: int | None) -> Event | str:
-    """Return the event in a row of the table ``events``, or a description of its defect.
+    """Return the event in a row of the table ``events``, or a text on the row's defect.
 
     ``seed`` is the seed of the race, which events of the first version need.
     """
@@ -163,7 +163,7 @@ def decode_event(row: Sequence[Any], seed: int | None) -> Event | str:
 
 
 def decode_run_row(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | str:
-    """Return the run in a row of ``runs`` joined with ``trajectories``, or its defect in words."""
+    """Return the run in a row with its trajectory, or a text on the row's defect."""
     stored = decode_run_facts(row[:9], names)
     data, data_crc = row[9:]
     if isinstance(stored, str):
@@ -176,7 +176,7 @@ def decode_run_row(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | 
 
 
 def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | str:
-    """Return the run in a row of ``runs`` without its trajectory, or its defect in words."""
+    """Return the run in a row without its trajectory, or a text on the row's defect."""
     *fields, crc = row
     try:
         intact = crc32(_RUN.pack(*fields)) == crc
@@ -195,7 +195,7 @@ def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun 
 
 
 def check_run_event(stored: StoredRun, *, arrays: bool = False) -> Told | Imported | str:
-    """Return the event that brings a run, or a description of the defect of the run."""
+    """Return the event of an encoded run, or a text on the run's defect."""
     event = stored.event(arrays=arrays)
     try:
         check_run(event.run)
@@ -216,12 +216,12 @@ def _checksum(number: int, *parts: bytes) -> int:
 
 
 def encode_holder(host: str, pid: int, since: str) -> bytes:
-    """Encode which process may write to a store."""
+    """Encode the process that may write to a store: its host, its id and its start."""
     return json.dumps({"host": host, "pid": pid, "since": since}).encode()
 
 
 def describe_holder(holder: bytes) -> str:
-    """Describe the process that may write to a store."""
+    """Return a description of the process that may write to a store."""
     try:
         process = json.loads(holder)
         return f"process {process['pid']} on {process['host']}, since {process['since']}"

@@ -1,4 +1,4 @@
-"""The numbers of runs by algorithm and status, kept in a table of their own.
+"""The numbers of runs by algorithm and status, which a store keeps in a table.
 
 They are written in the transaction of the runs that they count, so that a million runs need not be
 counted again. With the number of other events they add up to the number of the last event.
@@ -29,7 +29,7 @@ _UPDATE = (
 
 
 def read_counts(database: Database) -> tuple[Head, Counts]:
-    """Return the head of the store and the numbers of its runs; check that they add up."""
+    """Return the head row and the numbers of runs; raise an error if the two contradict."""
     rows = database.query(_COUNTS)
     head = read_head(rows, database.name)
     count_rows = [row[4:] for row in rows if row[4] is not None]
@@ -37,13 +37,14 @@ def read_counts(database: Database) -> tuple[Head, Counts]:
     intact = all(count_row(*row[:3]) == row and row[1] in STATUS_OF_CODE for row in count_rows)
     if not intact or counts.total() + database.query(_OTHER_EVENTS, head.last)[0][0] != head.last:
         raise StoreError(
-            f"{database.name}: the numbers of runs do not add up; {advise_repair(database.name)}"
+            f"{database.name}: the stored numbers of runs do not match the stored runs; "
+            f"{advise_repair(database.name)}"
         )
     return head, counts
 
 
 def add_counts(counts: Counts, runs: Sequence[Sequence[Any]]) -> tuple[Counts, Statement]:
-    """Count new rows of ``runs``, and return the statement that adds them to ``counts``."""
+    """Add new runs to the numbers of runs; return these and the SQL statement that stores them."""
     new = Counts((row[2], row[5]) for row in runs)
     rows = [count_row(*key, counts[key] + number) for key, number in new.items()]
     return new, Statement(_UPDATE, rows)

@@ -1,4 +1,4 @@
-"""The tables of a store, the interface of its database, and the errors about its writer."""
+"""The tables of a store, the interface of its database, and errors about its writer."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ FIRST_FORMAT = {"status": 2}
 
 
 def tables_of(format_: int, *, after: int = 0) -> dict[str, str]:
-    """Return the columns of the tables of a format, without those of format ``after``."""
+    """Return the tables that a format of the store has, and format ``after`` did not have."""
     return {
         name: columns
         for name, columns in TABLES.items()
@@ -54,11 +54,11 @@ class Statement(NamedTuple):
 
 
 class Conflict(Exception):  # noqa: N818 (it is caught, never shown)
-    """A run with the same key is stored already, and nothing was written."""
+    """Raised if a run with the same id is stored already; nothing was written then."""
 
 
 class Database(Protocol):
-    """What a store needs of SQLite or PostgreSQL: to read rows, write them, and lock."""
+    """The interface of a database: read rows, write rows, and lock out other writers."""
 
     name: str
     """The address of the store, for messages."""
@@ -69,11 +69,11 @@ class Database(Protocol):
     """The format of its tables: an earlier one only while it is not written to."""
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
+        """Execute an SQL query, and return all of its rows."""
         ...
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
-        """Execute all statements or none, durably; ``last`` is the number of the last event.
+        """Execute all SQL statements or none, durably; ``last`` is the number of the last event.
 
         Raises ``Conflict`` if a run is stored already. After any other error the statements may
         have been executed or not; ``refresh`` finds out.
@@ -81,7 +81,7 @@ class Database(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Read the head again; raise an error if another process has become the writer."""
+        """Read the head row again; raise an error if another process has become the writer."""
         ...
 
     def size(self) -> int:
@@ -89,7 +89,7 @@ class Database(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the database, and release the lock of its writer."""
+        """Close the database, and release the lock of the writer."""
         ...
 
 
@@ -98,13 +98,13 @@ TAKE_OVER = "UPDATE head SET epoch = ?, last = ?, holder = ?, crc = ?"
 
 
 def advance_head(old: Head, new: Head) -> Statement:
-    """Return the statement that replaces the head, unless another process has replaced it."""
+    """Return the SQL statement that replaces the head row, unless another process did so."""
     sql = "UPDATE head SET last = ?, crc = ? WHERE epoch = ? AND last = ?"
     return Statement(sql, [(new.last, new.crc, old.epoch, old.last)])
 
 
 def replaced_writer_error(name: str, head: Head) -> StoreError:
-    """Make the error for a writer that another process has replaced."""
+    """Return the error for a writer whose place another process has taken."""
     return StoreError(
         f"{name}: another coordinator has taken over ({describe_holder(head.holder)}), "
         "and nothing of this was stored; stop this one"
@@ -112,7 +112,7 @@ def replaced_writer_error(name: str, head: Head) -> StoreError:
 
 
 def second_writer_error(name: str, holder: bytes) -> StoreError:
-    """Make the error for a second writer."""
+    """Return the error for a process that opens a store which has a writer already."""
     return StoreError(
         f"{name} is being written to by {describe_holder(holder)}; there can be one coordinator at "
         "a time (read_only=True reads meanwhile)"
@@ -120,6 +120,6 @@ def second_writer_error(name: str, holder: bytes) -> StoreError:
 
 
 def encode_this_process() -> bytes:
-    """Encode this process as the writer of a store."""
+    """Return this process, encoded as the writer of a store."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return encode_holder(socket.gethostname(), os.getpid(), now)

@@ -71,7 +71,7 @@ CHUNK = 1024
 
 
 class ConflictingRun(NamedTuple):
-    """A duplicate run with different content; the first one is kept.
+    """A duplicate run that differs from the stored one, which is kept.
 
     ``event``: the number of the event that was kept. ``refused``: the event that was not.
 
@@ -90,7 +90,7 @@ class ConflictingRun(NamedTuple):
 
 
 class Store:
-    """The events of a race in a database, opened by :func:`polarbear.open_store`.
+    """The events of a race in a database; opened by :func:`polarbear.open_store`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Store:
             raise
 
     def append(self, events: Iterable[Event], *, status: RaceStatus | None = None) -> None:
-        """Store these events durably, all of them or none.
+        """Store events durably: all of them or none.
 
         A run that is stored already is not stored again. After an error the same call may be made
         again. ``status``: of the race after these events, kept in the same transaction. With it,
@@ -128,7 +128,9 @@ class Store:
         with self._lock:
             self._check_usable()
             if self._database.read_only:
-                raise StoreError(f"{self.name} was opened for reading only")
+                raise StoreError(
+                    f"{self.name} was opened for reading only: open it without read_only=True"
+                )
             if not batch:
                 return
             fresh = self._drop_written(batch)
@@ -164,7 +166,7 @@ class Store:
             yield from events.values()
 
     def runs(self) -> Runs:
-        """Return all runs as :class:`polarbear.Runs`, also while the race runs.
+        """Return all runs as :class:`polarbear.Runs`; possible while the race is running.
 
         A run and its extensions are one run.
         """
@@ -177,20 +179,20 @@ class Store:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Return the times of the race."""
+        """Return the times at which the race compares algorithms."""
         return self._started().times
 
     @property
     def model(self) -> Model:
-        """Return the model of the race's posteriors; the default one if none was recorded."""
+        """Return the model with which the race makes posteriors; the default if none is stored."""
         return self._started().model or Model()
 
     def conflicts(self) -> list[ConflictingRun]:
-        """Return the duplicate runs that were refused, because the first one differs."""
+        """Return the duplicate runs that were refused because they differ from the stored ones."""
         conflicts: list[ConflictingRun] = []
         for seq, body, crc in self._query("SELECT seq, body, crc FROM remarks ORDER BY seq, crc"):
             if blob_row(seq, body)[2] != crc:
-                raise StoreError(f"{self.name}: a conflict with event {seq} is damaged")
+                raise StoreError(f"{self.name}: the stored conflict with event {seq} is damaged")
             event = from_json(body.decode(errors="replace"))
             if not isinstance(event, Told | Imported):
                 raise StoreError(
@@ -200,7 +202,7 @@ class Store:
         return conflicts
 
     def status(self) -> RaceStatus:
-        """Return where the race stands, without reading trajectories.
+        """Return the status of the race, without reading trajectories.
 
         It is the status that was kept with the last decision, with the numbers of runs that came
         in since. The events are replayed if there is none.
@@ -210,7 +212,7 @@ class Store:
             return read_status(self._database)
 
     def origins(self) -> Origins:
-        """Return the solvers, limits, hosts and software versions of the runs."""
+        """Return which solvers, limits, hosts and software versions made the runs."""
         return Origins.of(self.of_kind(Identified), self.of_kind(Hosted), self.of_kind(Withdrawn))
 
     @property
@@ -220,12 +222,12 @@ class Store:
 
     @property
     def n_events(self) -> int:
-        """Return the number of events."""
+        """Return the number of stored events."""
         return self.head().last
 
     @property
     def n_instances(self) -> int:
-        """Return the number of instances with runs that count."""
+        """Return the number of instances that have runs which were not withdrawn or replaced."""
         withdrawn_at = self.withdrawn()
         if not withdrawn_at:
             return int(self._query("SELECT count(DISTINCT instance) FROM runs")[0][0])
@@ -251,17 +253,17 @@ class Store:
     def _started(self) -> Started:
         first = next(self.read(), None)
         if not isinstance(first, Started):
-            raise StoreError(f"{self.name} holds no race yet")
+            raise StoreError(f"{self.name} holds no race yet: start one with this store")
         return first
 
     # For the package
 
     def head(self) -> Head:
-        """Return the head: the number of the last event, and the writer."""
+        """Return the head row: the number of the last event, and the writing process."""
         return read_head(self._query(HEAD), self.name)
 
     def of_kind(self, kind: type[E]) -> list[E]:
-        """Return all events of a kind that brings no runs."""
+        """Return all events of one type, for types of events that contain no runs."""
         rows = self._query(f"{EVENTS_OF_KIND} ORDER BY seq", kind.__name__.lower())
         seed = self._seed()
         events = {row[0]: decode_event(row, seed) for row in rows}
@@ -271,13 +273,13 @@ class Store:
         return [event for event in events.values() if isinstance(event, kind)]
 
     def extends(self) -> dict[RunId, int]:
-        """Map each extension to the repetition that it extends."""
+        """Map the id of each extension to the number of the repetition that it extends."""
         jobs = (job for event in self.of_kind(Asked) for job in event.jobs)
         links = {event.key: event.extends for event in self.of_kind(Continued)}
         return map_extensions(jobs) | links
 
     def effective_runs(self) -> Iterator[Run]:
-        """Yield each run that counts once, and extended runs last."""
+        """Yield each run that decisions use, once; runs that were extended come last."""
         events = self.read(arrays=True)
         next(events, None)  # this fixes the last event to read, before jobs are read
         withdrawn_at = self.withdrawn()
@@ -290,13 +292,13 @@ class Store:
         yield from effective_runs(runs, self.extends())
 
     def withdrawn(self) -> dict[tuple[str, str], int]:
-        """Map algorithms and instances to the event before which their runs do not count."""
+        """Map each pair (algorithm, instance) to the event before which its runs are withdrawn."""
         with self._lock:
             self._check_usable()
             return read_withdrawn(self._database)
 
     def pairs(self, since: int = 0, status: Status | None = None) -> set[tuple[str, str]]:
-        """Return the pairs (algorithm, instance) with a run since an event, of this status."""
+        """Return the pairs (algorithm, instance) with runs since an event, of a status if given."""
         names = self._names()
         sql = "SELECT DISTINCT algorithm, instance FROM runs WHERE seq >= ?"
         rows = (
@@ -309,7 +311,7 @@ class Store:
     def attempts(
         self, algorithm: str, instances: Iterable[str]
     ) -> dict[RunId, tuple[int, StoredRun]]:
-        """Map the runs of an algorithm on some instances to their event numbers and content."""
+        """Return the runs of an algorithm on some instances, with their event numbers."""
         ids = {self._ids[name]: name for name in (algorithm, *instances) if name in self._ids}
         if self._ids.get(algorithm) is None:
             return {}
@@ -324,7 +326,7 @@ class Store:
         return stored
 
     def add_conflicts(self, conflicts: Iterable[ConflictingRun]) -> None:
-        """Store runs that conflict with stored ones."""
+        """Store duplicate runs that differ from the stored ones."""
         with self._lock:
             self._check_usable()
             self._write([], [blob_row(event, to_json(run).encode()) for event, run in conflicts])
@@ -341,14 +343,15 @@ class Store:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise StoreError(f"{self.name} was closed")
+            raise StoreError(f"{self.name} was closed: open it again")
         if os.getpid() != self._process:
             raise StoreError(
-                f"{self.name} was opened by another process (this one is its child); open it here"
+                f"{self.name} was opened by the parent of this process: open it in this process as "
+                "well"
             )
 
     def _drop_written(self, batch: list[StoredEvent | StoredRun]) -> list[StoredEvent | StoredRun]:
-        """Return the events still to be written, if the last attempt failed after its commit."""
+        """Return the events that are not stored yet, as a failed write may have been committed."""
         uncertain, self._uncertain = self._uncertain, []
         if not uncertain:
             return batch
@@ -364,7 +367,7 @@ class Store:
         return batch[len(uncertain) :] if written and same else batch
 
     def _read_names_and_counts(self) -> None:
-        """Read what a writer needs: the number of each name, and the numbers of runs."""
+        """Read the number of each stored name, and how many runs there are by status."""
         ids = {name: number for number, name in self._names().items()}
         rows = self._query("SELECT count(*) FROM names")[0][0]
         if sorted(ids.values()) != list(range(1, rows + 1)):
@@ -387,14 +390,15 @@ class Store:
         conflicts: Sequence[tuple[Any, ...]],
         status: RaceStatus | None = None,
     ) -> None:
-        """Write all rows in one transaction."""
+        """Write events, conflicting runs and the status in one transaction."""
         if not batch and not conflicts:
             return
         last = self._database.head.last
         for seq, stored in enumerate(batch, last + 1):
             if is_start(stored) != (seq == 1):
-                what = "begins with a race that started" if seq == 1 else "holds a race already"
-                raise DataError(f"{self.name} {what}; use one store for each race")
+                if seq == 1:
+                    raise DataError(f"{self.name} needs an event Started as its first event")
+                raise DataError(f"{self.name} holds a race already: use one store for each race")
         ids, new = self._number_names(batch)
         events, runs, trajectories = [], [], []
         for seq, stored in enumerate(batch, last + 1):
@@ -420,7 +424,7 @@ class Store:
     def _number_names(
         self, batch: Sequence[StoredEvent | StoredRun]
     ) -> tuple[dict[str, int], list[tuple[int, bytes, int]]]:
-        """The numbers of all names of these runs, and rows for those that are new."""
+        """Return the numbers of all names in these runs, and table rows for new names."""
         ids: dict[str, int] = {}
         new: list[tuple[int, bytes, int]] = []
         for stored in batch:
@@ -436,7 +440,7 @@ class Store:
     def _split_conflicts(
         self, batch: Sequence[StoredEvent | StoredRun]
     ) -> tuple[list[StoredEvent | StoredRun], list[tuple[Any, ...]]]:
-        """Return the events that are new, and rows for the runs that conflict with stored ones."""
+        """Split events into new ones, and rows for runs that differ from those stored already."""
         fresh: list[StoredEvent | StoredRun] = []
         seen: dict[RunId, tuple[int, StoredRun]] = {}
         conflicts: list[tuple[Any, ...]] = []
@@ -452,5 +456,5 @@ class Store:
         return fresh, conflicts
 
     def _find_run(self, key: RunId) -> tuple[int, StoredRun] | None:
-        """Return the event number and the content of a run; None if it is not stored."""
+        """Return the event number and content of a stored run; None if it is not stored."""
         return self.attempts(key.algorithm, [key.instance]).get(key)

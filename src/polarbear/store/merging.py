@@ -39,7 +39,7 @@ Details = tuple[tuple[str, str], ...]
 
 
 class Merged(NamedTuple):
-    """The numbers of runs that a merge added, and of those stored already.
+    """The result of a merge: the numbers of runs added, and of runs stored before.
 
     ``runs``: runs that are new, or extend stored ones. ``known``: runs that were stored already.
     ``conflicts``: runs among these with a different outcome, which were refused.
@@ -60,7 +60,7 @@ class Merged(NamedTuple):
 
 
 def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
-    """Import the runs of several stores into one store.
+    """Copy the runs of several stores into one store.
 
     The races must have the same times, direction and clock. A run (algorithm, instance,
     repetition) counts once, until the latest time at which any store observed it. If two stores
@@ -94,7 +94,7 @@ def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
     with ExitStack() as stack:
         stores = [stack.enter_context(open_store(where, read_only=True)) for where in sources]
         if not stores:
-            raise StoreError("merge needs at least one source, got none")
+            raise StoreError("merge needs at least one source: pass the stores to copy runs from")
         into = stack.enter_context(open_store(target))
         _check_comparable([*([into] if into.n_events else []), *stores])
         identity = _new_identity(into, stores)
@@ -108,7 +108,7 @@ def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
 
 
 def _check_comparable(stores: list[Store]) -> None:
-    """Raise an error if runs of these races cannot be compared."""
+    """Raise an error if the runs of these stores cannot be compared with each other."""
     first, *others = ((store.name, _started(store)) for store in stores)
     for name, start in others:
         for what in ("times", "direction", "clock", "endless"):
@@ -125,7 +125,7 @@ def _check_comparable(stores: list[Store]) -> None:
 
 
 def _new_identity(into: Store, stores: list[Store]) -> list[Identified]:
-    """Return the fingerprints that ``into`` lacks; raise an error if an instance file differs."""
+    """Return fingerprints that the store ``into`` lacks; raise an error if an instance differs."""
     known = into.origins().identity if into.n_events else Identified()
     merged, where = known, dict.fromkeys(known.instances, into.name)
     for store in stores:
@@ -154,12 +154,15 @@ def _shorten(value: object) -> str:
 def _started(store: Store) -> Started:
     first = next(store.read(), None)
     if not isinstance(first, Started):
-        raise StoreError(f"{store.name} holds no race yet")
+        raise StoreError(f"{store.name} holds no race yet: merge stores of races that have started")
     return first
 
 
 def _new_members(into: Store, stores: list[Store]) -> Iterator[Event]:
-    """Yield events for algorithms that ``into`` lacks; one removed in all stores stays removed."""
+    """Yield events that add the algorithms which the store ``into`` lacks.
+
+    One that was removed in all stores stays removed.
+    """
     own = into.status()
     here = {*own.pareto, *own.eliminated, *own.removed}
     seen = [store.status() for store in stores]
@@ -172,7 +175,7 @@ def _new_members(into: Store, stores: list[Store]) -> Iterator[Event]:
 
 
 def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
-    """Return the event that offers the instances that ``into`` lacks."""
+    """Return the event that adds the instances which the store ``into`` lacks."""
 
     def offered(store: Store) -> set[str]:
         return {name for event in store.of_kind(Offered) for name in event.instances}
@@ -182,7 +185,7 @@ def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
 
 
 def _copy_runs(source: Store, into: Store) -> tuple[int, int]:
-    """Copy runs, and return the number of runs in the source and of those that were new."""
+    """Copy runs; return the number of runs in the source, and of those that were new."""
     given = added = 0
     attempts, runs, notes = _Attempts(into), _read_counting_runs(source), _RunNotes(source, into)
     while chunk := list(islice(runs, CHUNK)):
@@ -195,7 +198,7 @@ def _copy_runs(source: Store, into: Store) -> tuple[int, int]:
 
 
 class _RunNotes:
-    """Why runs of a store failed, and which processes made them."""
+    """The reasons why runs of a store failed, and the processes that made its runs."""
 
     def __init__(self, source: Store, into: Store) -> None:
         self._failed = {(*event.key[:2], event.status): event for event in source.of_kind(Failed)}
@@ -206,7 +209,7 @@ class _RunNotes:
         self._numbers: dict[Details, int] = {tuple(own.items()): n for n, own in there.items()}
 
     def of(self, runs: Iterable[Run]) -> Iterator[Event]:
-        """Yield the events about these runs, with the worker numbers of the target."""
+        """Yield failure and worker events of these runs, with the target's worker numbers."""
         made: defaultdict[Details, list[RunId]] = defaultdict(list)
         for run in runs:
             failed = self._failed.get((run.algorithm, run.instance, run.status))
@@ -222,7 +225,7 @@ class _RunNotes:
 
 
 class _Attempts:
-    """The links of a store between several attempts at one run."""
+    """Which runs of a store extend or replace which other runs."""
 
     def __init__(self, store: Store) -> None:
         jobs = [job for event in store.of_kind(Asked) for job in event.jobs if job.repetition]
@@ -235,7 +238,7 @@ class _Attempts:
         """The pairs (algorithm, instance) with more than one attempt."""
 
     def counting(self, events: Iterable[Told | Imported]) -> dict[int, Run]:
-        """Return the runs that count of one algorithm on one instance, by number.
+        """Return the runs of an algorithm on an instance that decisions use, by repetition number.
 
         Of the runs that the race asked for, only the last attempt counts, as number 0. Imported
         runs have numbers of their own. The runs have the repetition of their first attempt.
@@ -255,7 +258,7 @@ class _Attempts:
 
 
 def _read_counting_runs(source: Store) -> Iterator[Run]:
-    """Yield each run of a store that counts once, under the number that it counts as."""
+    """Yield each run of a store that decisions use, once, with its number among repetitions."""
     attempts = _Attempts(source)
     several: defaultdict[tuple[str, str], list[Told | Imported]] = defaultdict(list)
     withdrawn_at = source.withdrawn()
@@ -276,7 +279,7 @@ def _read_counting_runs(source: Store) -> Iterator[Run]:
 def _compare(
     runs: list[Run], into: Store, attempts: _Attempts
 ) -> tuple[list[Event], list[ConflictingRun]]:
-    """Return the events that these runs add to a store, and the runs that conflict with it."""
+    """Return the events that runs add to a store, and the runs that differ from stored ones."""
     instances: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs:
         instances[run.algorithm].add(run.instance)
@@ -309,7 +312,7 @@ def _compare(
 
 
 def _agree(one: Run, other: Run) -> bool:
-    """Whether two records of a run are equal as long as both observed it.
+    """Return whether two records of a run are equal up to the time that both observed.
 
     One of two sites that share a race may have needed to observe a run for longer.
     """

@@ -1,4 +1,4 @@
-"""``open_store``: open the store of a race by its address."""
+"""``open_store``: open the store of a race by its path or URL."""
 
 from os import PathLike, fspath
 from pathlib import Path
@@ -8,7 +8,7 @@ from polarbear.store.sqlite import MEMORY, SQLite
 
 
 def open_store(where: str | PathLike[str], *, read_only: bool = False) -> Store:
-    """Open the store of a race; create it if there is none.
+    """Open the store of a race; create it if it does not exist.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Origins(NamedTuple):
         hosted: Sequence[Hosted],
         withdrawn: Sequence[Withdrawn],
     ) -> "Origins":
-        """Combine the content of these events."""
+        """Collect the origins of runs from events of three types."""
         last = Identified()
         for event in identified:
             last = last.updated(event)
@@ -51,11 +51,11 @@ class Origins(NamedTuple):
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """Return the limits of a run."""
+        """Return the limits that hold for each run."""
         return self.identity.limits
 
     def plain(self) -> dict[str, Any]:
-        """Return plain data for JSON, with the number of runs of each worker."""
+        """Return the origins as plain data for JSON, with the number of runs of each worker."""
         made = Counter(self.worker_of.values())
         return {
             "solvers": self.solvers,

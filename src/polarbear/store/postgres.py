@@ -1,4 +1,4 @@
-"""A store in a PostgreSQL database: the same tables, in a schema with the name of the race.
+"""A store in a PostgreSQL database: the same tables as in SQLite, in a schema for each race.
 
 1. The writer holds an advisory lock of its session. The epoch in the head also stops an earlier
    writer that has lost its lock.
@@ -55,14 +55,16 @@ _HOLDERS = (
 
 
 class PostgreSQL:
-    """Reads and writes the rows of a store in a schema of a database."""
+    """Reads and writes the rows of a store in a schema of a PostgreSQL database."""
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         self._psycopg = require("psycopg", extra="postgres")
         parts = urlsplit(url)
         race = unquote(parts.fragment) or DEFAULT_RACE
         if "\0" in race or len(race.encode()) > 63:
-            raise StoreError(f"race {race!r}: PostgreSQL takes names of up to 63 bytes")
+            raise StoreError(
+                f"the name of the race {race!r} is too long: PostgreSQL takes up to 63 bytes"
+            )
         self._url = urlunsplit(parts._replace(fragment=""))
         self._schema = '"' + race.replace('"', '""') + '"'
         # Without user and password: names are shown.
@@ -80,11 +82,11 @@ class PostgreSQL:
             raise
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
+        """Execute an SQL query, and return all of its rows."""
         return self._retry(lambda: self._execute(sql, values).fetchall())
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
-        """Execute all statements or none, durably."""
+        """Execute all SQL statements or none, durably."""
         old = self.head
         new = Head.of(old.epoch, last, old.holder)
 
@@ -103,11 +105,11 @@ class PostgreSQL:
         self.head = new
 
     def refresh(self) -> None:
-        """Read the head again."""
+        """Read the head row again; raise an error if another process has become the writer."""
         self._retry(self._refresh_head)
 
     def size(self) -> int:
-        """Return the size of the tables in bytes."""
+        """Return the size of the store's tables in bytes."""
         sql = (
             "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
             "WHERE relkind = 'r' AND relnamespace = ?::regnamespace"
@@ -115,7 +117,7 @@ class PostgreSQL:
         return int(self.query(sql, self._schema)[0][0] or 0)
 
     def close(self) -> None:
-        """Close the connection, which releases the lock."""
+        """Close the connection to the server, which releases the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(self._psycopg.Error):
@@ -127,7 +129,7 @@ class PostgreSQL:
         return self._connection.execute(_with_placeholders(sql), values or None)
 
     def _retry(self, work: Callable[[], T]) -> T:
-        """Call ``work``, and again with a new connection if the connection is lost."""
+        """Call ``work``; call it again with a new connection if the connection was lost."""
         end = time.monotonic() + RECONNECT_SECONDS
         pause = 0.05
         with self._translate_errors():
@@ -145,7 +147,7 @@ class PostgreSQL:
                     pause = min(2 * pause, 1.0)
 
     def _connect(self) -> None:
-        """Connect, and become the writer again unless the store is read-only."""
+        """Connect to the server, and become the writer again unless the store is read-only."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -165,16 +167,19 @@ class PostgreSQL:
             raise
 
     def _enter(self) -> None:
-        """Check the format, create the tables if there are none, and become the writer."""
+        """Check the store's format, create missing tables, and become the writer."""
         if self._execute("SELECT to_regclass('head')").fetchone()[0] is None:
             if self.read_only or self._entered:
-                raise StoreError(f"{self.name}: there is no such race in this database")
+                raise StoreError(
+                    f"{self.name}: there is no such race in this database; check the name in the "
+                    "URL"
+                )
             self._build()
         version = self._execute("SELECT number FROM format").fetchone()[0]
         if version > FORMAT:
             raise StoreError(
-                f"{self.name} has format {version}, but this program has format {FORMAT}: "
-                "use the PolarBear that wrote it, and merge into a new race"
+                f"{self.name} was written by a newer PolarBear (format {version}, this one reads "
+                f"up to {FORMAT}): upgrade to open it"
             )
         self.format = int(version)
         if self.read_only:
@@ -195,7 +200,7 @@ class PostgreSQL:
         self._entered = True
 
     def _build(self) -> None:
-        """Create the tables of a store and the row of its last number, in one transaction."""
+        """Create the tables of a store and its head row, in one transaction."""
         with self._connection.transaction():
             self._execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             self._execute("SELECT pg_advisory_xact_lock(1347374146)")
@@ -206,14 +211,14 @@ class PostgreSQL:
             self._execute(first, Head.of(0, 0, b""))
 
     def _upgrade(self, old: int) -> None:
-        """Make the tables that came after a format."""
+        """Create the tables that an older format of the store does not have."""
         for name, columns in tables_of(FORMAT, after=old).items():
             self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns.format(**_TYPES)})")
         if old < FORMAT:
             self._execute("UPDATE format SET number = ?", [FORMAT])
 
     def _lock(self) -> None:
-        """Take the lock; wait for a session that is ending, and end our earlier one."""
+        """Take the writer's lock; wait for ending sessions, and end this process's earlier one."""
         end = time.monotonic() + LOCK_SECONDS
         while not self._execute(_LOCK, [self._schema]).fetchone()[0]:
             holders = [row[0] for row in self._execute(_HOLDERS, [self._schema]).fetchall()]
@@ -232,7 +237,7 @@ class PostgreSQL:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn an exception of the server into a ``StoreError``, or a ``Conflict``."""
+        """Raise server exceptions inside ``with`` as ``StoreError`` or ``Conflict``."""
         try:
             yield
         except self._psycopg.errors.UniqueViolation as error:
@@ -244,15 +249,15 @@ class PostgreSQL:
             ) from None
         except self._psycopg.Error as error:
             message = " ".join(str(error).split())
-            raise StoreError(f"{self.name}: {message}") from None
+            raise StoreError(f"{self.name}: the database server failed: {message}") from None
 
 
 def _is_connection_lost(error: Any) -> bool:
-    """Whether the connection to the server is lost, rather than a statement refused."""
+    """Return whether an error means a lost connection, rather than a refused SQL statement."""
     state = error.sqlstate
     return state is None or state.startswith(("57P", "08"))
 
 
 def _with_placeholders(sql: str) -> str:
-    """Return a statement with the placeholders of psycopg."""
+    """Return an SQL statement with question marks replaced by psycopg's placeholders."""
     return sql.replace("?", "%s")

@@ -27,7 +27,7 @@ from polarbear.store.codec import (
 )
 from polarbear.store.counting import read_counts
 from polarbear.store.database import Database, Statement
-from polarbear.store.reading import EVENTS, describe_damage, read_seed
+from polarbear.store.reading import EVENTS, advise_repair, describe_damage, read_seed
 from polarbear.store.withdrawing import count_withdrawn, read_withdrawn
 
 CHUNK = 10_000
@@ -43,7 +43,7 @@ _RUNS = (
 
 
 def keep_status(status: RaceStatus | None, last: int) -> Statement:
-    """Return the SQL statement that stores a status; it does nothing if there is no status."""
+    """Return the SQL statement that stores a status; it changes nothing if the status is None."""
     sql = (
         "INSERT INTO status VALUES (1, ?, ?, ?) ON CONFLICT (id) "
         "DO UPDATE SET seq = excluded.seq, body = excluded.body, crc = excluded.crc"
@@ -55,7 +55,7 @@ def keep_status(status: RaceStatus | None, last: int) -> Statement:
 
 
 def read_status(database: Database) -> RaceStatus:
-    """Return where the race in a database stands, with facts about the store."""
+    """Return the status of the race in a database, with facts about the store."""
     # The row first: what is written meanwhile is then later than the row, and not the reverse.
     rows = database.query("SELECT seq, body, crc FROM status") if database.format > 1 else []
     head, counts = read_counts(database)
@@ -85,7 +85,7 @@ def read_status(database: Database) -> RaceStatus:
 
 
 def _kept_status(row: tuple[Any, ...]) -> tuple[int, RaceStatus] | None:
-    """Return the event and the status of the row; None if it is damaged or of another version."""
+    """Return the event number and status in a table row; None if damaged or of another version."""
     seq, body, crc = row
     try:
         if blob_row(seq, body)[2] != crc:
@@ -98,7 +98,7 @@ def _kept_status(row: tuple[Any, ...]) -> tuple[int, RaceStatus] | None:
 def _updated(
     database: Database, names: "_Names", seq: int, status: RaceStatus, last: int
 ) -> RaceStatus | None:
-    """Return the status with what came in since; None if more than reports has happened."""
+    """Return a stored status with later runs added; None if other events came later."""
     sql = "SELECT seq, kind, body, crc FROM events WHERE seq > ? AND seq <= ?"
     later = database.query(sql, seq, last)
     sql = (
@@ -126,7 +126,7 @@ def _updated(
 
 
 def _replayed_state(database: Database, last: int) -> State:
-    """Return the state of the race after all events; its runs have no trajectories."""
+    """Return the state of the race after all events, with runs that lack trajectories."""
     rows = database.query("SELECT id, name, crc FROM names")
     names = {row[0]: name for row in rows if (name := decode_name(*row)) is not None}
     seed = read_seed(database.query(EVENTS, 1, 1))
@@ -151,12 +151,12 @@ def _replayed_state(database: Database, last: int) -> State:
             with explain_misfit(event):
                 apply(state, event)
     if state is None:
-        raise StoreError(f"{database.name} holds no race yet")
+        raise StoreError(f"{database.name} holds no race yet: start one with this store")
     return state
 
 
 class _Names(dict[int, str]):
-    """Names that are read when they are needed: there may be one for every instance."""
+    """Names by number, read from the database only when needed, as there may be very many."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -165,6 +165,9 @@ class _Names(dict[int, str]):
         rows = self._database.query("SELECT id, name, crc FROM names WHERE id = ?", place)
         name = decode_name(*rows[0]) if rows else None
         if name is None:
-            raise StoreError(f"{self._database.name}: name {place} is damaged")
+            raise StoreError(
+                f"{self._database.name}: the stored name with number {place} is damaged; "
+                f"{advise_repair(self._database.name)}"
+            )
         self[place] = name
         return name

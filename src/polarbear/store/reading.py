@@ -1,4 +1,4 @@
-"""Decode a range of events from the rows of several tables, and describe damaged rows."""
+"""Decoding of a range of events from the rows of several tables, with damaged rows described."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def decode_rows(
     *,
     arrays: bool = False,
 ) -> tuple[dict[int, Event], dict[int, str]]:
-    """Return the events ``low`` to ``high`` by number, and the defects of those that are damaged.
+    """Return the events ``low`` to ``high`` by number, and texts on the defects of others.
 
     ``seed`` is the seed of the race. ``arrays``: times and values of runs become arrays.
     """
@@ -46,37 +46,37 @@ def decode_rows(
         if isinstance(event, str):
             damage[seq] = event
         elif isinstance(event, Started) != (seq == 1):
-            damage[seq] = "is out of place: a race starts once"
+            damage[seq] = "is out of place: only the first event may start the race"
         else:
             events[seq] = event
     return events, damage
 
 
 def read_seed(rows: Sequence[Sequence[Any]]) -> int | None:
-    """Return the seed of the race from the row of its first event, None if that is damaged."""
+    """Return the seed of the race from the row of its first event; None if it is damaged."""
     first = decode_event(rows[0], None) if rows else None
     return first.seed if isinstance(first, Started) else None
 
 
 def read_head(rows: Sequence[Sequence[Any]], name: str) -> Head:
-    """Return the head in the first columns of a row; raise an error if it is damaged."""
+    """Return the head from the first columns of a row; raise an error if it is damaged."""
     head = Head(*rows[0][:4]) if rows else None
     if head is None or not head.is_intact:
         raise StoreError(
-            f"{name}: the row that says how far the store goes is damaged; {advise_repair(name)}"
+            f"{name}: the row with the number of the last event is damaged; {advise_repair(name)}"
         )
     return head
 
 
 def advise_repair(name: str) -> str:
-    """Say what to do about a damaged store."""
+    """Return a sentence on how to repair a damaged store."""
     if name.startswith("postgres"):
         return "restore it from a backup of the server"
     return f"`polarbear repair {name} repaired.db` copies what is intact"
 
 
 def describe_damage(name: str, damage: Mapping[int, str]) -> str:
-    """Describe the damaged events of a store, and say what to do."""
+    """Return a message that lists the damaged events of a store, and how to repair it."""
     first = [f"event {seq} {what}" for seq, what in damage.items()]
     rows = format_count(len(damage), "damaged row")
     return f"{name}: {rows}: {format_list(first, 4)}; {advise_repair(name)}"

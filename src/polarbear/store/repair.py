@@ -1,4 +1,4 @@
-"""``repair_store``: copy what is intact in a damaged store, or in one of an earlier format.
+"""``repair_store``: copy the intact events of a damaged store, or upgrade one of an old format.
 
 The events before the first damage are copied unchanged. Jobs and decisions after it may depend on
 lost events, so they are dropped and the race decides again. Runs after the damage are kept as
@@ -48,7 +48,7 @@ Read = Callable[[int, int], list[tuple[Any, ...]]]
 
 
 class RepairSummary(NamedTuple):
-    """The numbers of events that a repair copied, kept and lost.
+    """The result of a repair: the numbers of events copied and kept, and the lost events.
 
     ``copied``: events before the first damage, unchanged. ``kept``: events after it: runs,
     additions and removals. ``lost``: the number of each lost event, and the reason.
@@ -77,7 +77,7 @@ def repair_store(
     *,
     like: str | PathLike[str] | None = None,
 ) -> RepairSummary:
-    """Copy what is intact in a store to a new store in the present format.
+    """Copy all intact events of a store to a new store in the present format.
 
     The source is only read; it may be truncated. If the first event is lost (times, direction,
     rules), ``like`` is a store of the same race that has it: an older copy, or a new race with the
@@ -94,7 +94,7 @@ def repair_store(
     """
     old, new = Path(source), Path(target)
     if new.exists():
-        raise StoreError(f"{new} exists already; repair writes a new store")
+        raise StoreError(f"{new} exists already: name a new file for the repaired store")
     with closing(_open_damaged(old)) as connection:
 
         def rows(sql: str) -> Read:
@@ -125,7 +125,7 @@ def repair_store(
 
 
 class _OrphanedRows:
-    """Rows in the pages of a truncated file; none if the file is complete."""
+    """Rows found directly in the pages of a truncated file; none if the file is complete."""
 
     def __init__(self, path: Path) -> None:
         self.events: dict[int, tuple[Any, ...]] = {}
@@ -153,7 +153,7 @@ class _OrphanedRows:
         self.last = max((*self.events, *self.runs), default=0)
 
     def add_to(self, read: Read, orphans: Mapping[int, tuple[Any, ...]]) -> Read:
-        """Return a reader that fills the gaps of another one with these rows."""
+        """Return a reader of rows that adds orphaned rows where another reader has gaps."""
         if not orphans:
             return read
 
@@ -167,7 +167,7 @@ class _OrphanedRows:
 
 
 def _to_float(value: Any) -> Any:
-    """Convert an integer to a float: SQLite keeps whole numbers of real columns as integers."""
+    """Convert an integer to a float, because SQLite stores whole floats as integers."""
     return float(value) if isinstance(value, int) else value
 
 
@@ -179,7 +179,7 @@ def _copy_events(
     names: Mapping[int, str],
     like: str | PathLike[str] | None,
 ) -> RepairSummary:
-    """Append the intact events to a new store, those after the first damage as far as possible."""
+    """Append intact events to a new store; those after the first damage as far as possible."""
     lost: dict[int, str] = {}
     copied = kept = 0
     present: set[str] = set()  # the algorithms that take part
@@ -193,9 +193,9 @@ def _copy_events(
         if 1 in damage:
             if like is None:
                 raise StoreError(
-                    f"the event that a race begins with {damage[1]}, and runs alone are no race: "
-                    "name a store of the same race to take it from with `--like STORE` "
-                    "(in Python: like=...)"
+                    f"the first event of the race {damage[1]}, and a race cannot be restored "
+                    "without it: "
+                    "name another store of the same race with `--like STORE` (in Python: like=...)"
                 )
             store.append([_read_start(like)])
         lost |= damage
@@ -216,16 +216,18 @@ def _copy_events(
 
 
 def _read_start(like: str | PathLike[str]) -> Started:
-    """Return the first event of another store of the race."""
+    """Return the first event of another store of the same race."""
     with Store(SQLite(Path(like), read_only=True)) as store:
         first = next(store.read(), None)
     if not isinstance(first, Started):
-        raise StoreError(f"{like} holds no race yet")
+        raise StoreError(
+            f"like={like}: this store holds no race; name one that holds the same race"
+        )
     return first
 
 
 def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Event]:
-    """Return the events that stand for one event after the damage."""
+    """Return the events that stand for an event which comes after the first damaged one."""
     links = attempts.links(event)
     attempts.note(event)
     match event:
@@ -242,7 +244,7 @@ def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Eve
 
 
 class _Attempt(NamedTuple):
-    """The last attempt at a run of an algorithm on an instance."""
+    """The last run of an algorithm on an instance, and which run it extends."""
 
     key: RunId
     first: int
@@ -251,14 +253,14 @@ class _Attempt(NamedTuple):
 
 
 class _Attempts:
-    """Links between attempts at one run, from jobs, or from the runs if the jobs are lost."""
+    """Which runs extend or replace others, by recorded jobs, or by the runs if jobs are lost."""
 
     def __init__(self) -> None:
         self._jobs: dict[RunId, int | None] = {}
         self._last: dict[tuple[str, str], _Attempt] = {}
 
     def note(self, event: Event) -> None:
-        """Keep track of an event."""
+        """Record what an event tells about which run repeats or extends an earlier one."""
         match event:
             case Asked(jobs):
                 self._jobs |= {job.key: job.extends for job in jobs if job.repetition}
@@ -273,7 +275,7 @@ class _Attempts:
                 pass
 
     def links(self, event: Event) -> list[Event]:
-        """Return the events that link a run to its earlier attempts, whose job event is lost."""
+        """Return events that link a run to those it extends or replaces, if its job is lost."""
         if not isinstance(event, Told):
             return []
         key = key_of(event.run)
@@ -285,7 +287,7 @@ class _Attempts:
         return [Superseded(before.key, key.repetition)] if before and before.told else []
 
     def _extends(self, key: RunId) -> int | None:
-        """Return the repetition that a run extends; None if it is a new run."""
+        """Return the number of the repetition that a run extends; None if it extends none."""
         before = self._last.get((key[0], key[1]))
         if key in self._jobs or before is None or not key.repetition:
             return self._jobs.get(key)
@@ -296,7 +298,7 @@ class _Attempts:
 
 
 def _update_present(event: Event, present: set[str]) -> None:
-    """Update the set of algorithms that take part."""
+    """Update the set of algorithms in the race by an event."""
     match event:
         case Added(algorithm):
             present.add(algorithm)
@@ -307,13 +309,13 @@ def _update_present(event: Event, present: set[str]) -> None:
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
-    """Open a file that may be damaged; a file of an earlier format is copied and upgraded."""
+    """Open a file that may be damaged; an older format is copied and upgraded first."""
     connection = connect(path, read_only=True, damaged=True)
     try:
         with translate_errors(str(path)):
             foreign = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
             if connection.execute(foreign).fetchone()[0]:
-                raise StoreError(f"{path} holds triggers or views: it is not a store")
+                raise StoreError(f"{path} is not a store: it holds triggers or views")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
             if ours and version > FORMAT:
@@ -325,7 +327,7 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
 
 
 def _find_last_event(connection: sqlite3.Connection, max_rows: int) -> int:
-    """Return the number of the last event, or a bound of it if the head is damaged."""
+    """Return the number of the last event, or an upper bound if the head row is damaged."""
     try:
         head = Head(*connection.execute(HEAD).fetchone())
         if head.is_intact:
@@ -340,7 +342,7 @@ def _find_last_event(connection: sqlite3.Connection, max_rows: int) -> int:
 
 
 def _read_around_damage(read: Read, low: int, high: int) -> Iterator[tuple[Any, ...]]:
-    """Yield all readable rows of a range; where reading fails, each half is read by itself."""
+    """Yield all readable rows of a range, halving it where reading fails."""
     try:
         yield from read(low, high)
     except StoreError:

@@ -52,7 +52,7 @@ _EXPLANATIONS = {
 
 
 class SQLite:
-    """The rows of a store in a file, or in memory."""
+    """Reads and writes the rows of a store in an SQLite file, or in memory."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.name = str(path)
@@ -62,7 +62,10 @@ class SQLite:
         self._file: tuple[int, int] | None = None
         self._lock: WriterLock | None = None
         if sqlite3.sqlite_version_info < (3, 37):
-            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed")
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old: install a Python with SQLite 3.37 or "
+                "newer"
+            )
         try:
             if self._path is not None and not read_only:
                 self._prepare(self._path)
@@ -76,12 +79,12 @@ class SQLite:
             raise
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
+        """Execute an SQL query, and return all of its rows."""
         with translate_errors(self.name):
             return self._connection.execute(sql, values).fetchall()
 
     def write(self, statements: Sequence[Statement], last: int) -> None:
-        """Execute all statements or none, durably."""
+        """Execute all SQL statements or none, durably."""
         self._check_there()
         new = Head.of(self.head.epoch, last, self.head.holder)
         with translate_errors(self.name), self._transaction() as connection:
@@ -93,7 +96,7 @@ class SQLite:
         self.head = new
 
     def refresh(self) -> None:
-        """Read the row with the last event number and the current writer again."""
+        """Read the head row again; raise an error if another process has become the writer."""
         head = Head(*self.query(HEAD)[0])
         if head.epoch != self.head.epoch:
             raise replaced_writer_error(self.name, head)
@@ -107,7 +110,7 @@ class SQLite:
         return self._path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
 
     def close(self) -> None:
-        """Close the file and release the lock."""
+        """Close the file and release the writer's lock."""
         connection = self.__dict__.pop("_connection", None)
         if connection is not None:
             with suppress(sqlite3.Error):  # committed rows are safe all the same
@@ -116,7 +119,7 @@ class SQLite:
             self._lock.release()
 
     def _identity(self) -> tuple[int, int] | None:
-        """Return device and inode of the file; None if there is none."""
+        """Return the device and inode of the file; None if the file does not exist."""
         try:
             about = self._path.stat() if self._path else None
         except OSError:
@@ -124,7 +127,7 @@ class SQLite:
         return about and (about.st_dev, about.st_ino)
 
     def _check_there(self) -> None:
-        """Raise an error if the file was deleted or replaced: what is written would be lost."""
+        """Raise an error if the file was deleted or replaced, because writes would be lost."""
         if self._identity() != self._file:
             raise StoreError(
                 f"{self.name} was deleted or replaced while it was in use, and nothing of this was "
@@ -132,7 +135,7 @@ class SQLite:
             )
 
     def _prepare(self, path: Path) -> None:
-        """Become the writer, and create the file if there is none."""
+        """Become the writer of the file, and create it if it does not exist."""
         if not path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {path.parent}")
         refuse_network(path)
@@ -146,7 +149,10 @@ class SQLite:
                 reader.close()
             raise second_writer_error(self.name, holder) from None
         except OSError as error:
-            raise StoreError(f"{path}: no lock can be made beside it ({error})") from None
+            raise StoreError(
+                f"{path}: the lock file beside it cannot be created ({error}); use a folder with "
+                "write permission"
+            ) from None
         if not path.exists():
             with translate_errors(self.name):
                 create(path)
@@ -161,18 +167,18 @@ class SQLite:
         return connection
 
     def _read_head(self) -> Head:
-        """Return the head of the store; raise an error if the file is not a store."""
+        """Return the head row of the store; raise an error if the file is not a store."""
         self.format = check(self._connection, self.name)
         rows = self.query(HEAD)
         if len(rows) != 1 or not Head(*rows[0]).is_intact:
             raise StoreError(
-                f"{self.name}: the row that says how far the store goes is damaged; "
+                f"{self.name}: the row with the number of the last event is damaged; "
                 f"`polarbear repair {self.name} repaired.db` copies what is intact"
             )
         return Head(*rows[0])
 
     def _take_over(self) -> None:
-        """Begin a new epoch, which stops any earlier writer."""
+        """Become the only writer of the store: any earlier writer fails from now on."""
         with translate_errors(self.name), self._transaction() as connection:
             upgrade(connection, self.format)
             old = Head(*connection.execute(HEAD).fetchone())
@@ -194,21 +200,21 @@ class SQLite:
 
 
 def beside(path: Path, ending: str) -> Path:
-    """Return the path of a file that belongs to a store."""
+    """Return the path of an auxiliary file of a store: the store's path with another ending."""
     return path.with_name(path.name + ending)
 
 
 def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Connection:
-    """Connect to an existing file without trusting its content.
+    """Connect to an existing SQLite file, with protection against malicious content.
 
     ``damaged``: also read a file that is shorter than its header states; write nothing.
     """
     if not path.exists():
-        raise StoreError(f"{path}: no such file")
+        raise StoreError(f"{path}: there is no such file")
     if path.is_dir():
-        raise StoreError(f"{path} is a folder")
+        raise StoreError(f"{path} is a folder: expected the path of a file")
     if path.stat().st_size == 0:
-        raise StoreError(f"{path} is empty, so it is no store; delete it to begin a new one")
+        raise StoreError(f"{path} is empty, so it is not a store; delete it to begin a new one")
     mode = "ro" if read_only else "rw"
     if read_only and not beside(path, "-wal").exists():
         # Without a writer there is no shared memory, so SQLite need not write beside the file.
@@ -242,7 +248,7 @@ def connect(path: Path, *, read_only: bool, damaged: bool = False) -> sqlite3.Co
 
 
 def create(path: Path) -> None:
-    """Create an empty store, which gets its name when it is complete."""
+    """Create an empty store under a temporary name, and rename it when it is complete."""
     new = beside(path, "-new")
     for leftover in (new, beside(new, "-wal"), beside(new, "-shm"), beside(new, "-journal")):
         leftover.unlink(missing_ok=True)
@@ -264,7 +270,7 @@ def create(path: Path) -> None:
 
 
 def build(connection: sqlite3.Connection, format_: int = FORMAT) -> None:
-    """Create the tables of a store, and the row of its last event number."""
+    """Create the tables of a store and its head row."""
     connection.execute("BEGIN")
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     upgrade(connection, 0, format_)
@@ -273,7 +279,7 @@ def build(connection: sqlite3.Connection, format_: int = FORMAT) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, old: int, new: int = FORMAT) -> None:
-    """Make the tables that came after a format, in the transaction of the caller."""
+    """Create the tables that an older format lacks, within the caller's transaction."""
     for name, columns in tables_of(new, after=old).items():
         connection.execute(f"CREATE TABLE {name} ({columns.format(**_TYPES)}) STRICT")
     if new > old:
@@ -281,7 +287,7 @@ def upgrade(connection: sqlite3.Connection, old: int, new: int = FORMAT) -> None
 
 
 def check(connection: sqlite3.Connection, name: str) -> int:
-    """Return the format of a store; raise an error if its tables are not those of the format."""
+    """Return the format of a store; raise an error if its tables do not match the format."""
     with translate_errors(name):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -294,11 +300,11 @@ def check(connection: sqlite3.Connection, name: str) -> int:
         return int(version)
     foreign = sorted(schema - _schema(version), key=str)
     what = f"a {foreign[0][0]} {foreign[0][1]!r} that no store has" if foreign else "too few tables"
-    raise StoreError(f"{name} holds {what}: it is not a store, or it was changed")
+    raise StoreError(f"{name} is not a store, or was changed by another program: it holds {what}")
 
 
 def newer_format(name: str, version: int) -> str:
-    """Return the message about a store that a later version of the program wrote."""
+    """Return the message for a store that a later version of PolarBear wrote."""
     return (
         f"{name} has format {version}, but this program knows formats up to {FORMAT}: "
         "upgrade PolarBear to read it"
@@ -316,7 +322,7 @@ def _schema(format_: int) -> frozenset[tuple[Any, ...]]:
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Turn an exception of SQLite into a ``StoreError``, or a ``Conflict``."""
+    """Raise SQLite exceptions inside ``with`` as ``StoreError`` or ``Conflict``."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -324,4 +330,4 @@ def translate_errors(name: str) -> Iterator[None]:
     except (sqlite3.Error, UnicodeError, OSError) as error:
         code = getattr(error, "sqlite_errorcode", None)
         why = _EXPLANATIONS.get(code & 0xFF, "") if code is not None else ""
-        raise StoreError(f"{name}: {why} ({error})" if why else f"{name}: {error}") from None
+        raise StoreError(f"{name}: {why or 'SQLite failed'} ({error})") from None

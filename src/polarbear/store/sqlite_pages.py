@@ -1,4 +1,4 @@
-"""Read rows directly from the pages of a truncated SQLite file.
+"""Reading of rows directly from the pages of a truncated SQLite file.
 
 SQLite reaches a page through other pages, which may be in the missing part of the file. The
 checksum of every row in a store shows whether a row that was read this way is intact.
@@ -16,7 +16,7 @@ _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 def is_truncated(path: Path) -> bool:
-    """Whether a file is shorter than its header states."""
+    """Return whether an SQLite file is shorter than its header states."""
     with path.open("rb") as file:
         head = file.read(100)
     if len(head) < 100:
@@ -26,7 +26,7 @@ def is_truncated(path: Path) -> bool:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the rowid and the columns of every row in a leaf page of a table."""
+    """Yield the rowid and the columns of every table row in the pages of an SQLite file."""
     with path.open("rb") as file:
         head = file.read(100)
         if len(head) < 100:
@@ -72,7 +72,7 @@ def _read_page(pages: _Pages, number: int) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _read_payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
-    """Return the content of a cell, including its overflow pages."""
+    """Return the content of a cell of an SQLite page, including its overflow pages."""
     usable = pages.usable
     max_local, min_local = usable - 35, (usable - 12) * 32 // 255 - 23
     local = length
@@ -89,7 +89,7 @@ def _read_payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
 
 
 def _decode_record(content: bytes) -> list[Any]:
-    """Return the columns of a record."""
+    """Decode an SQLite record to the values of its columns."""
     end, at = _read_varint(content, 0)
     kinds: list[int] = []
     while at < end:
@@ -121,7 +121,7 @@ def _decode_column(kind: int, part: bytes) -> Any:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of 1 to 9 bytes, and the position after it."""
+    """Return a variable-length integer of 1 to 9 bytes, and the position after it."""
     value = 0
     for k in range(8):
         byte = data[at + k]

@@ -1,4 +1,4 @@
-"""Withdrawn runs, which stay in the store and are not counted."""
+"""Reading of withdrawn runs, which stay in the store but do not count."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
     for row in database.query(f"{EVENTS_OF_KIND} ORDER BY seq", "withdrawn"):
         event = decode_event(row, None)
         if not isinstance(event, Withdrawn):
-            raise StoreError(f"{database.name}: event {row[0]} {event}")
+            raise StoreError(f"{database.name}: the withdrawal in event {row[0]} {event}")
         last.update((pair, int(row[0])) for pair in event.pairs)
     return last
 
@@ -23,7 +23,7 @@ def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
 def count_withdrawn(
     database: Database, last: dict[tuple[str, str], int]
 ) -> Counter[tuple[int, int]]:
-    """Count the withdrawn runs by the codes of algorithm and status."""
+    """Count the withdrawn runs by algorithm number and status number."""
     if not last:
         return Counter()
     rows = database.query("SELECT id, name, crc FROM names")

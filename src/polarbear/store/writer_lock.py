@@ -1,4 +1,4 @@
-"""The lock that lets one process at a time write to a store, and unsuitable file systems."""
+"""The lock that lets one process at a time write to a store, and checks of its file system."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def _identity(about: os.stat_result) -> tuple[int, int, int]:
 
 
 def file_system(path: Path, mounts: str) -> str:
-    """Return the type of the file system of a path by the table of mounts, "" if unknown.
+    """Return the file system type of a path, by the system's table of mounts; "" if unknown.
 
     >>> file_system(Path("/home/ann/race.db"), "36 35 0:44 / /home rw - nfs4 server:/home rw")
     'nfs4'
@@ -79,7 +79,7 @@ def file_system(path: Path, mounts: str) -> str:
 
 
 def find_network_file_system(path: Path) -> str:
-    """Return the type of the network file system of a path, "" if it is on none."""
+    """Return the type of the network file system that holds a path; "" if it is local."""
     try:
         kind = file_system(path.resolve(), MOUNTS.read_text())
     except OSError:  # this system has no such table

@@ -36,7 +36,7 @@ MIN_BLOCK_SIZE = 32
 def fit_markov(
     likelihood: Likelihood, prior: MarkovChain, n: int, start: Floats | None
 ) -> "BandedGaussian":
-    """Fit the Laplace approximation in the states (T, s, n - 1) of a Markov prior.
+    """Fit the Laplace approximation to the states of a prior that is a Markov chain over time.
 
     ``start`` is a mode for other hyperparameters, with or without derivatives.
     """
@@ -51,7 +51,7 @@ def fit_markov(
 def fit_local(
     likelihood: Likelihood, factor: Floats, n: int, start: Floats | None
 ) -> "BandedGaussian | None":
-    """Fit the Laplace approximation in whitened coefficients (K, n - 1) of local support.
+    """Fit the Laplace approximation to coefficients that each affect few times, if they do.
 
     None if the rows of the factor (T, K) span too many columns. ``start`` (T, n - 1) is a mode for
     other hyperparameters.
@@ -75,7 +75,7 @@ def fit_local(
 def _fit_banded(
     likelihood: Likelihood, coordinates: "_Coordinates", n: int, begin: Floats
 ) -> "BandedGaussian":
-    """Find the mode from a starting vector, and return the Gaussian around it."""
+    """Find the posterior mode from a starting vector, and return the Gaussian around it."""
     posterior = _BandedPosterior(likelihood, coordinates, n)
     mode = damped_newton(begin[None], posterior.value, posterior.step)
     return BandedGaussian(posterior, mode)
@@ -91,23 +91,23 @@ class _Coordinates(Protocol):
     prior_log_det: float  # of that precision
 
     def values(self, x: Floats) -> Floats:
-        """Map x to the coordinates (..., T, n - 1) of utilities."""
+        """Map x to utilities, expressed in n - 1 orthonormal contrasts of n algorithms."""
         ...
 
     def pull_back(self, gradient: Floats) -> Floats:
-        """Map gradients by coordinates of utilities (..., T, n - 1) to gradients by x."""
+        """Map gradients with respect to contrasts of utilities to gradients with respect to x."""
         ...
 
     def pull_back_curvature(self, curvature: Floats) -> Floats:
-        """Map curvatures by coordinates of utilities (T, n - 1, n - 1) to a lower band for x."""
+        """Map curvatures in contrasts of utilities to curvature in x, as a lower band."""
         ...
 
     def covariance(self, lower: Floats) -> Floats:
-        """Return covariances of utilities (T, n - 1, n - 1), given x's precision factor."""
+        """Return covariances of utilities at each time, given the Cholesky factor for x."""
         ...
 
     def warm_start(self, x: Floats) -> Floats:
-        """Return a mode in the form from which a fit with other hyperparameters starts."""
+        """Return a mode in the form from which a fit with other hyperparameters can start."""
         ...
 
 
@@ -125,7 +125,7 @@ class _BandedPosterior:
         return self.coordinates.values(x) @ self.basis.T
 
     def value(self, x: Floats) -> Floats:
-        """Return the log-posterior of the only block: (1, size) -> (1,)."""
+        """Return the log-posterior of a vector x (1, size) as an array (1,)."""
         prior = x[0] @ _multiply_symmetric_band(self.prior_precision, self._diagonals, x[0])
         return np.array([self.likelihood.value(self.utilities(x[0])).sum() - 0.5 * prior])
 
@@ -134,7 +134,7 @@ class _BandedPosterior:
         return gradient - _multiply_symmetric_band(self.prior_precision, self._diagonals, x)
 
     def pull_back(self, gradient: Floats) -> Floats:
-        """Map gradients by utilities (..., T, n) to gradients by x."""
+        """Map gradients with respect to utilities to gradients with respect to x."""
         return self.coordinates.pull_back(gradient @ self.basis)
 
     def precision_root(self, x: Floats) -> Floats:
@@ -144,7 +144,7 @@ class _BandedPosterior:
         return cholesky_banded(precision, lower=True, check_finite=False)
 
     def step(self, x: Floats) -> NewtonStep:
-        """Return the Newton step of the only block (1, size)."""
+        """Return the Newton step for a vector x (1, size)."""
         gradient, root = self.gradient(x[0]), self.precision_root(x[0])
         direction = cho_solve_banded((root, True), gradient, check_finite=False)[None]
         utility_range = np.ptp(self.utilities(direction), axis=-1).max(axis=-1)
@@ -152,7 +152,7 @@ class _BandedPosterior:
 
 
 class BandedGaussian(ConditionalGaussian):
-    """The Gaussian around the mode of a vector with a banded precision, in a single block."""
+    """The Gaussian around the posterior mode of a vector with a banded precision matrix."""
 
     def __init__(self, posterior: _BandedPosterior, mode: Mode) -> None:
         coordinates = posterior.coordinates
@@ -182,34 +182,34 @@ class BandedGaussian(ConditionalGaussian):
         return basis @ self._posterior.coordinates.covariance(self._lower) @ basis.T
 
     def _from_noise(self, noise: Floats) -> Floats:
-        """Map noise (D, 1, size) to vectors x (D, size)."""
+        """Map standard normal variables (draws, 1, size) to parameter vectors x (draws, size)."""
         return self._mode + self._solver.solve(noise[:, 0])
 
     def to_utilities(self, noise: Floats) -> Floats:
-        """Map noise (D, 1, size) to utilities (D, T, n)."""
+        """Map standard normal variables (draws, 1, size) to utilities, one set for each draw."""
         return self._posterior.utilities(self._from_noise(noise))
 
     def log_ratio(self, noise: Floats, utilities: Floats) -> Floats:  # noqa: ARG002
-        """Return the log-ratio (D, 1) of the posterior to the approximation."""
+        """Return log(posterior / approximation) of each draw, up to a constant (draws, 1)."""
         return self._remainder(utilities).sum(axis=-1, keepdims=True)
 
     def gradient(self, noise: Floats) -> Floats:
-        """Return the gradient (D, 1, size) of the log-posterior by the noise."""
+        """Return the log-posterior's gradient by the standardised variables (draws, 1, size)."""
         gradient = self._posterior.gradient(self._from_noise(noise))
         return self._solver.solve_transposed(gradient)[:, None]
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Map gradients by utilities (D, T, n) to gradients by noise (D, 1, size)."""
+        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
         return self._solver.solve_transposed(self._posterior.pull_back(gradient))[:, None]
 
     def prior_to_noise(self, normal: Floats) -> Floats:
-        """Map standard normal (D, 1, size) to noise with the prior's precision as covariance."""
+        """Map standard normal z to L^-1 Q^1/2 z: Q is the prior, L L' the posterior precision."""
         scaled = _multiply_lower_band(self._prior_root, normal[:, 0])
         return self._solver.solve_transposed(scaled)[:, None]
 
 
 class _MarkovStates:
-    """The states of a Markov prior in order of time: a value, then its derivatives."""
+    """The states of a Markov prior, ordered by time: a value, then its time derivatives."""
 
     def __init__(self, prior: MarkovChain, n: int) -> None:
         self.q = n - 1
@@ -243,7 +243,7 @@ class _MarkovStates:
 
 
 class _LocalCoefficients:
-    """Whitened coefficients x (K, n - 1); each row of the factor (T, K) has few nonzero entries."""
+    """Whitened coefficients of a prior whose factor (times, coefficients) is sparse in each row."""
 
     def __init__(self, factor: Floats, width: int, n: int) -> None:
         (n_times, k), q = factor.shape, n - 1
@@ -296,7 +296,7 @@ def _max_row_span(factor: Floats) -> int:
 
 
 def _multiply_sparse(matrix: csr_array, x: Floats) -> Floats:
-    """Multiply a sparse matrix (i, j) by each of several matrices: (D, j, q) -> (D, i, q)."""
+    """Multiply a sparse matrix (i, j) by each matrix of a stack (draws, j, q)."""
     draws, _, q = x.shape
     rows = x.transpose(1, 0, 2).reshape(x.shape[1], -1)
     return (matrix @ rows).reshape(-1, draws, q).transpose(1, 0, 2)
@@ -352,7 +352,7 @@ def _multiply_lower_band(lower: Floats, x: Floats) -> Floats:
 
 
 class _BlockTriangular:
-    """A lower banded matrix L in dense blocks, for fast solutions with many right sides."""
+    """A lower banded matrix L in dense blocks, to solve for many right-hand sides fast."""
 
     def __init__(self, lower: Floats) -> None:
         self.size = lower.shape[1]
@@ -360,7 +360,7 @@ class _BlockTriangular:
         self.inverse = np.linalg.inv(diagonal)
 
     def solve(self, right: Floats) -> Floats:
-        """Return the rows x (rows, size) with x L = right."""
+        """Solve x L = right for each row of ``right`` (rows, size)."""
         x, block = right.copy(), self.inverse.shape[1]
         for k in reversed(range(len(self.inverse))):
             here, after = slice(k * block, (k + 1) * block), slice((k + 1) * block, None)
@@ -372,7 +372,7 @@ class _BlockTriangular:
         return x
 
     def solve_transposed(self, right: Floats) -> Floats:
-        """Return the rows x (rows, size) with x L' = right."""
+        """Solve x L' = right for each row of ``right`` (rows, size)."""
         x, block = right.copy(), self.inverse.shape[1]
         for k in range(len(self.inverse)):
             here = slice(k * block, (k + 1) * block)
@@ -384,7 +384,7 @@ class _BlockTriangular:
 
 
 def _split_into_blocks(lower: Floats, block: int) -> tuple[Floats, Floats]:
-    """Return the diagonal blocks of a lower banded matrix, and the blocks below each.
+    """Return the diagonal blocks of a lower banded matrix, and the block below each of them.
 
     Blocks are at least as large as the band, so there are no others. The last one is filled up
     with the identity.

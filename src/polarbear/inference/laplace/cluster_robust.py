@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.inference.laplace.conditional import ConditionalGaussian
 from polarbear.inference.laplace.skew import multiply_blocks
-from polarbear.inference.plackett_luce.likelihood import Likelihood
-from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.inference.plackett_luce.likelihood import Likelihood, compute_instance_gradients
 from polarbear.priors.base import helmert_basis
 
 Floats = NDArray[np.float64]
@@ -38,14 +37,14 @@ PRIOR_INSTANCES = 4.0
 
 
 class NoiseTransform(NamedTuple):
-    """A map from independent standard normals to correlated noise."""
+    """A linear map that makes independent standard normal variables correlated over time."""
 
     n_inputs: int
     transform: Callable[[Floats], Floats]  # (D, n_inputs) -> (D, blocks, size)
 
 
 def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Generator) -> Floats:
-    """Return the centred scores (instances, T, n) of instances at utilities (T, n).
+    """Return each instance's centred gradient of the log-likelihood (instances, times, algorithms).
 
     They are scaled so that the sum of their outer products estimates the covariance of the total
     score, also if only a random part of the instances is used.
@@ -56,14 +55,13 @@ def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Gener
         instances = np.sort(rng.choice(instances, MAX_SCORE_INSTANCES, replace=False))
         rankings, instances = rankings.take(instances), np.arange(MAX_SCORE_INSTANCES)
     code = np.searchsorted(instances, rankings.instance)
-    likelihood = RankingLikelihood.from_rankings(rankings)
-    scores = likelihood.instance_gradients(mu, code, len(instances))
+    scores = compute_instance_gradients(rankings, mu, code, len(instances))
     scores -= scores.mean(axis=0)
     return scores * np.sqrt(n_total / max(1, len(instances) - 1))
 
 
 def shrinkage_at_times(rankings: Rankings) -> Floats:
-    """Return the weight (T,) in [0, 1] of the prior assumption against the observed scores.
+    """Return at each time the weight in [0, 1] of "rankings never change over time".
 
     The assumption is that orders do not change over time. With m instances that compare at least
     two algorithms at a time, its weight is c / (c + m - 1), where c is ``PRIOR_INSTANCES``.
@@ -77,7 +75,7 @@ def shrinkage_at_times(rankings: Rankings) -> Floats:
 def copula_noise(
     approximation: ConditionalGaussian, scores: Floats, shrinkage: Floats
 ) -> NoiseTransform:
-    """Return a Gaussian copula over independent times with the autocorrelation of scores (P, T, n).
+    """Return a Gaussian copula that gives independent times the autocorrelation of the scores.
 
     The noise stays standard normal at each time. Let z_pt = L_t^-1 A' s_pt be the score in noise
     coordinates, and lambda, v the eigenvalues and eigenvectors of sum_p z_pt z_pt'. The scores
@@ -111,7 +109,7 @@ def copula_noise(
 def sandwich_noise(
     approximation: ConditionalGaussian, likelihood: Likelihood, scores: Floats, shrinkage: Floats
 ) -> NoiseTransform:
-    """Return noise with the covariance L^-1 (J + Q) L^-T, the sandwich, for priors over time.
+    """Return the map by which draws get a sandwich covariance, for priors that correlate times.
 
     J is shrunk, with the weights ``shrinkage`` (T,), towards the covariance of scores of runs whose
     order never changes: H_s^1/2 H_t^1/2 between times s and t, with H the curvature at each time.
@@ -133,19 +131,19 @@ def sandwich_noise(
 
 
 def _from_eigen(direction: Floats, eigenvalue: Floats) -> Floats:
-    """Return symmetric matrices (T, q, q) from their eigenvectors and eigenvalues."""
+    """Return one symmetric matrix for each time from its eigenvectors and eigenvalues."""
     return (direction * eigenvalue[:, None, :]) @ direction.swapaxes(1, 2)
 
 
 def _compress_rows(rows: Floats) -> Floats:
-    """Return at most as many rows as columns with the same sum of outer products."""
+    """Return a matrix with the same X' X and at most as many rows as columns."""
     if len(rows) <= rows.shape[1]:
         return rows
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def _common_rotations(approximation: ConditionalGaussian) -> Floats:
-    """Return rotations (T, q, q) from the noise at each time to coordinates common to all times.
+    """Return for each time a rotation of its variables to directions common to all times.
 
     By the polar decomposition, noise in these coordinates becomes utilities by a symmetric matrix.
     """
@@ -158,7 +156,7 @@ def _common_rotations(approximation: ConditionalGaussian) -> Floats:
 
 
 def _autocorrelation_root(z: Floats, shrinkage: Floats) -> Floats:
-    """Return R (T, r) such that R R' is the autocorrelation over time of scores z (P, T, q).
+    """Return a matrix R such that R R' is the correlation of scores between times (times, times).
 
     With f_t = sqrt((1 - shrinkage_t) / q) z_t as one vector over instances and directions, the
     correlation of times s and t is f_s' f_t + l_s l_t, l_t = sqrt(1 - f_t' f_t). The second term

@@ -63,45 +63,48 @@ class ConditionalGaussian(ABC):
 
     @cached_property
     def covariance(self) -> Floats:
-        """The covariance of the utilities at each time (T, n, n)."""
+        """The covariance matrix of the utilities at each time (times, algorithms, algorithms)."""
         return self._compute_covariance()
 
     @abstractmethod
     def _compute_covariance(self) -> Floats:
-        """Return the covariance of the utilities at each time (T, n, n)."""
+        """Return the covariance matrix of the utilities at each time."""
 
     @abstractmethod
     def to_utilities(self, noise: Floats) -> Floats:
-        """Map noise (D, B, size) to utilities (D, T, n)."""
+        """Map standard normal variables (draws, blocks, size) to the utilities of each draw."""
 
     @abstractmethod
     def log_ratio(self, noise: Floats, utilities: Floats) -> Floats:
-        """Return the log-ratio (D, B) of the posterior to the approximation, both unnormalised."""
+        """Return log(posterior / approximation) of each draw and block, up to a constant."""
 
     @abstractmethod
     def gradient(self, noise: Floats) -> Floats:
-        """Return the gradient (D, B, size) of the log-posterior by the noise."""
+        """Return the log-posterior's gradient by the standardised variables, in their shape."""
 
     @abstractmethod
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Map gradients by utilities (D, T, n) to gradients by noise (D, B, size): L^-1 A' g."""
+        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
 
     def prior_to_noise(self, normal: Floats) -> Floats:  # noqa: ARG002
-        """Map standard normal (D, B, size) to noise with the prior's precision as covariance.
+        """Map standard normal z to L^-1 Q^1/2 z: Q is the prior precision, L L' the posterior's.
 
         With prior precision Q it is L^-1 Q^1/2 z, which has the covariance L^-1 Q L^-T.
         """
-        raise FitError("a sandwich is for priors that tie times together")
+        raise FitError(
+            "the sandwich covariance needs a prior that correlates times, but here times are "
+            "independent"
+        )
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        """Draw utilities from the approximation, with log-ratios of the posterior to it."""
+        """Draw utilities from the approximation; return them and log(posterior / approximation)."""
         noise = rng.standard_normal((size, *self.shape))
         utilities = self.to_utilities(noise)
         return utilities, self.log_ratio(noise, utilities)
 
 
 class NewtonStep(NamedTuple):
-    """A Newton step for each of B blocks."""
+    """A Newton step for each independent block of parameters."""
 
     direction: Floats  # (B, size)
     decrement: Floats  # (B,): g' H^-1 g, twice the gain of the quadratic model
@@ -109,7 +112,7 @@ class NewtonStep(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """The maximum of a log-density over independent blocks."""
+    """The point at which a log-density is largest, for each independent block of parameters."""
 
     state: Floats  # (B, size)
     value: Floats  # (B,)
@@ -119,7 +122,7 @@ class Mode(NamedTuple):
 def damped_newton(
     state: Floats, value: Callable[[Floats], Floats], step: Callable[[Floats], NewtonStep]
 ) -> Mode:
-    """Maximise the log-posterior of each block of ``state`` (B, size) by damped Newton steps.
+    """Maximise the log-posterior of each block of ``state`` (blocks, size) by damped Newton steps.
 
     Blocks are independent: each has its own step size and stops by itself. A full step is taken
     where it gains a quarter of the decrement. A difference within ``RELATIVE_ROUNDING`` counts as a
@@ -135,7 +138,10 @@ def damped_newton(
     for _ in range(MAX_NEWTON_STEPS):
         direction, decrement, utility_range = step(state)
         if not np.all(decrement > -CONVERGED_DECREMENT):
-            raise np.linalg.LinAlgError("the curvature is not positive definite")
+            raise np.linalg.LinAlgError(
+                "the curvature of the log-posterior is not positive definite; try another prior, "
+                "or method='nuts'"
+            )
         # Near the mode a step squares the error. One that does not even halve it is rounding.
         stopped |= (decrement < MAX_DECREMENT) & ~(decrement < 0.5 * previous)
         stopped |= decrement < CONVERGED_DECREMENT
@@ -152,7 +158,7 @@ def damped_newton(
     if not largest <= MAX_DECREMENT:
         raise FitError(
             f"Newton's method did not converge in {MAX_NEWTON_STEPS} steps "
-            f"(decrement {largest:.2g})"
+            f"(decrement {largest:.2g}); try another prior, or method='nuts'"
         )
     return Mode(state, current, largest)
 

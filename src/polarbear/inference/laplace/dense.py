@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 def fit_dense(
     likelihood: Likelihood, factor: Floats, n: int, start: Floats | None
 ) -> "DenseGaussian":
-    """Fit the Laplace approximation in coefficients z (K, n - 1): mu = factor @ z @ helmert.T.
+    """Fit the Laplace approximation to the whitened coefficients of any Gaussian prior.
 
     ``start`` is a mode for other hyperparameters: (T, n - 1), or the states of a Markov prior.
     """
@@ -38,7 +38,7 @@ def fit_dense(
 
 
 class DenseGaussian(ConditionalGaussian):
-    """The Gaussian around the mode of whitened coefficients, in a single block."""
+    """The Gaussian around the posterior mode of all whitened coefficients together."""
 
     def __init__(self, posterior: "_WhitenedPosterior", mode: Mode) -> None:
         self._posterior, self._mode = posterior, mode.state[0]
@@ -66,29 +66,29 @@ class DenseGaussian(ConditionalGaussian):
         return basis @ (half @ half.swapaxes(1, 2)) @ basis.T
 
     def to_utilities(self, noise: Floats) -> Floats:
-        """Map noise (D, 1, size) to utilities (D, T, n)."""
+        """Map standard normal variables (draws, 1, size) to utilities, one set for each draw."""
         return self._posterior.utilities(self._mode + noise[:, 0] @ self._inverse)
 
     def log_ratio(self, noise: Floats, utilities: Floats) -> Floats:  # noqa: ARG002
-        """Return the log-ratio (D, 1) of the posterior to the approximation."""
+        """Return log(posterior / approximation) of each draw, up to a constant (draws, 1)."""
         return self._remainder(utilities).sum(axis=-1, keepdims=True)
 
     def gradient(self, noise: Floats) -> Floats:
-        """Return the gradient (D, 1, size) of the log-posterior by the noise."""
+        """Return the log-posterior's gradient by the standardised variables (draws, 1, size)."""
         gradient = self._posterior.gradient(self._mode + noise[:, 0] @ self._inverse)
         return self.prior_to_noise(gradient[:, None])
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Map gradients by utilities (D, T, n) to gradients by noise (D, 1, size)."""
+        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
         return self.prior_to_noise(self._posterior.pull_back(gradient)[:, None])
 
     def prior_to_noise(self, normal: Floats) -> Floats:
-        """Map standard normal (D, 1, size) by L^-1, since the prior precision is the identity."""
+        """Map standard normal z to L^-1 z: the prior precision is 1, the posterior's L L'."""
         return normal @ self._inverse.T
 
 
 class _WhitenedPosterior:
-    """The log-posterior of coefficients z (K, n - 1), which are standard normal a priori."""
+    """The log-posterior of whitened coefficients, which are standard normal a priori."""
 
     def __init__(self, likelihood: Likelihood, factor: Floats, n: int) -> None:
         self.likelihood, self.factor, self.basis = likelihood, factor, helmert_basis(n)
@@ -99,14 +99,14 @@ class _WhitenedPosterior:
         return self.factor @ z.reshape(*z.shape[:-1], *self.shape) @ self.basis.T
 
     def value(self, z: Floats) -> Floats:
-        """Return the log-posterior of the only block: (1, size) -> (1,)."""
+        """Return the log-posterior of a vector of whitened coefficients, as an array (1,)."""
         return np.array([self.likelihood.value(self.utilities(z[0])).sum() - 0.5 * z[0] @ z[0]])
 
     def gradient(self, z: Floats) -> Floats:
         return self.pull_back(self.likelihood.gradient(self.utilities(z))) - z
 
     def pull_back(self, gradient: Floats) -> Floats:
-        """Map gradients by utilities (..., T, n) to gradients by coefficients."""
+        """Map gradients with respect to utilities to gradients with respect to coefficients."""
         return (self.factor.T @ (gradient @ self.basis)).reshape(*gradient.shape[:-2], -1)
 
     def precision_root(self, z: Floats) -> Floats:
@@ -119,7 +119,7 @@ class _WhitenedPosterior:
         return cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
 
     def step(self, z: Floats) -> NewtonStep:
-        """Return the Newton step of the only block (1, size)."""
+        """Return the Newton step for a vector of whitened coefficients (1, size)."""
         lower = self.precision_root(z[0])
         half = solve_triangular(lower, self.gradient(z[0]), lower=True, check_finite=False)
         direction = solve_triangular(lower, half, lower=True, trans=1, check_finite=False)[None]
@@ -128,7 +128,7 @@ class _WhitenedPosterior:
 
 
 def _principal_components(factor: Floats) -> tuple[Floats, Floats]:
-    """Return principal directions (T, K) and standard deviations (K,) of factor @ factor.T.
+    """Return the principal directions of factor @ factor.T, and their standard deviations.
 
     Components below a millionth of the largest variance are left out, to save time.
     """
@@ -138,7 +138,7 @@ def _principal_components(factor: Floats) -> tuple[Floats, Floats]:
 
 
 def _reduce_columns(factor: Floats) -> Floats:
-    """Return a factor of the same covariance with fewer columns, by pivoted Cholesky."""
+    """Return a factor of nearly the same covariance with fewer columns, by pivoted Cholesky."""
     if factor.shape[1] <= 64:
         return factor
     covariance = factor @ factor.T

@@ -136,7 +136,7 @@ def fit_laplace(
 
 
 class Model(NamedTuple):
-    """The likelihood, the hyperparameters, and the fit given values of the hyperparameters."""
+    """The likelihood, the hyperparameters, and the fit of utilities given the hyperparameters."""
 
     hypers: Mapping[str, Hyper]
     fit: FitConditional  # (hyperparameters, an earlier fit to start from) -> fit
@@ -149,7 +149,7 @@ class Model(NamedTuple):
 
 
 class GridApproximation(NamedTuple):
-    """Gaussian approximations at the points of a grid over the hyperparameters."""
+    """Gaussian approximations of the posterior, one for each grid point of the hyperparameters."""
 
     mixture: GridMixture
     hyper: Mapping[str, Floats]  # the value of each hyperparameter at each point
@@ -159,19 +159,19 @@ class GridApproximation(NamedTuple):
 
     @property
     def components(self) -> Sequence[ConditionalGaussian]:
-        """The Gaussian approximation at each point."""
+        """The Gaussian approximation at each grid point of the hyperparameters."""
         return self.mixture.components
 
 
 class _HmcCorrection(NamedTuple):
-    """Draws moved by HMC, and the times at which they replace weighted draws."""
+    """Draws moved by HMC, and the times at which they replace the weighted draws."""
 
     times: Bools  # (T,): where draws were moved
     draws: HmcDraws
 
 
 class _Fit(NamedTuple):
-    """The approximation, its draws, and their correction by HMC, if any."""
+    """The Gaussian approximations, their draws, and the correction of the draws by HMC, if any."""
 
     grid: GridApproximation
     sample: ImportanceSample
@@ -187,7 +187,7 @@ def _fit_draws(
     rng: np.random.Generator,
     by_instance: bool,
 ) -> _Fit:
-    """Fit the grid and return reliable draws: with importance weights, or moved by HMC."""
+    """Return posterior draws with importance weights, moved by HMC where weights are unreliable."""
 
     def approximate_and_sample(pilot_seed: int | None) -> _Fit:
         grid = _approximate(model, start, pilot_seed)
@@ -208,7 +208,7 @@ def _fit_draws(
 
 
 def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
-    """Return which blocks (B,) have unreliable importance weights."""
+    """Return a mask of the independent blocks of times with unreliable importance weights."""
     unreliable = ~(sample.k_hat <= MAX_K_HAT)
     if n_terms * MAX_DRAWS <= MAX_TERMS:  # for larger data too few draws are only reported
         unreliable |= ~(_standard_errors(sample) <= MAX_STANDARD_ERROR)
@@ -216,7 +216,7 @@ def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
 
 
 def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
-    """Return the likelihood and the Laplace fit whose linear algebra suits the prior."""
+    """Return the model of rankings, with the kind of Laplace fit that suits the prior."""
     likelihood = build_likelihood(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
     utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
@@ -250,7 +250,7 @@ def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> M
 
 
 def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:
-    """Return the mean utilities (T, n) of an earlier posterior, for these algorithms and times."""
+    """Return the mean utilities of an earlier posterior at the algorithms and times of rankings."""
     mean = start.utilities.mean(axis=0, dtype=np.float64)
     row = np.minimum(np.searchsorted(start.times, rankings.times), len(start.times) - 1)
     column = {name: k for k, name in enumerate(start.algorithms)}
@@ -262,7 +262,7 @@ def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:
 
 
 class _GridFit(NamedTuple):
-    """The approximation at one grid point, and the correction of its log-evidence."""
+    """The approximation at one grid point, and the correction of its log marginal likelihood."""
 
     conditional: ConditionalGaussian
     log_correction: float
@@ -271,7 +271,7 @@ class _GridFit(NamedTuple):
 def _approximate(
     model: Model, start: Posterior | None, pilot_seed: int | None
 ) -> GridApproximation:
-    """Build the grid over the hyperparameters, by Laplace's evidence or by a corrected one.
+    """Build the hyperparameters' grid by their marginal likelihood, perhaps with pilot draws.
 
     ``pilot_seed`` is the seed of the draws that correct the evidence, the same for all points.
     """
@@ -310,7 +310,7 @@ def _approximate(
 def _scores_at_mean(
     rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
 ) -> Floats:
-    """Return the score of each instance at the mean utilities of the grid."""
+    """Return each instance's gradient of the log-likelihood, at the mean utilities of the grid."""
     modes = np.stack([one.mean for one in grid.components])
     probability = grid.mixture.probability
     mean = np.tensordot(probability / probability.sum(), modes, 1)
@@ -320,7 +320,7 @@ def _scores_at_mean(
 def _correlate_times(
     rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
 ) -> GridApproximation:
-    """Correlate the noise of independent times by a copula; leave connected times unchanged."""
+    """Give draws at independent times their autocorrelation by a copula; skip other priors."""
     if grid.components[0].shape[0] == 1:
         return grid
     scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
@@ -335,7 +335,7 @@ def _apply_sandwich(
     sample: ImportanceSample,
     rng: np.random.Generator,
 ) -> ImportanceSample:
-    """Replace the draws by draws with the sandwich covariance.
+    """Replace the draws by draws that have the sandwich covariance.
 
     The affine map that takes the moments of the Gaussian mixture to those of the weighted sample is
     applied to them as well, so that the importance weights' correction is kept.
@@ -362,12 +362,12 @@ def _apply_sandwich(
 
 
 def _equal_weights(draws: int) -> Floats:
-    """Return equal weights (D, 1) that sum to 1."""
+    """Return equal weights (draws, 1) that sum to 1."""
     return np.full((draws, 1), 1 / draws)
 
 
 def _boundary_share(grid: GridApproximation, sample: ImportanceSample) -> float:
-    """Return the weighted share of draws from points at the boundary of the grid."""
+    """Return the weighted share of draws from the edge of the grid of hyperparameters."""
     share = component_shares(sample.component, sample.weight, len(grid.components))
     return float(share[grid.is_boundary].sum() / share.sum())
 
@@ -394,12 +394,12 @@ def _sample_until_precise(
 
 
 def _has_independent_times(grid: GridApproximation) -> bool:
-    """Whether times are independent, without a hyperparameter that connects them."""
+    """Return whether the utilities at different times are independent a posteriori."""
     return grid.components[0].shape[0] > 1 and len(grid.components) == 1
 
 
 def _standard_errors(sample: ImportanceSample) -> Floats:
-    """Return the largest standard error (B,) of a probability corrected by weights, per block.
+    """Return for each block of times the largest standard error of a weighted probability.
 
     With weights w it is sqrt(sum w^2 - 1/D) / 2, that of a probability of one half.
     """
@@ -408,7 +408,7 @@ def _standard_errors(sample: ImportanceSample) -> Floats:
 
 
 def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
-    """Move the draws of a single block, which holds all times, by HMC."""
+    """Move all draws by HMC, for priors under which all times form one block."""
     grid, sample = fit.grid, fit.sample
     draws = move_by_hmc(
         grid.mixture,
@@ -429,7 +429,7 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
 def _move_times(
     rankings: Rankings, prior: Prior, fit: _Fit, unreliable: Bools, rng: np.random.Generator
 ) -> _Fit:
-    """Move the draws at unreliable times (T,) by HMC; given hyperparameters times are independent.
+    """Move the draws at unreliable times by HMC, for priors under which times are independent.
 
     Hyperparameters keep the distribution that the reliable times give them.
     """
@@ -466,7 +466,7 @@ def _move_times(
 def _restrict_mixture(
     rankings: Rankings, prior: Prior, grid: GridApproximation, times: Bools
 ) -> GridMixture:
-    """Return the mixture for some of the times (T,), with the same hyperparameters."""
+    """Return the mixture at selected times only, with the same hyperparameters."""
     part = replace(rankings, times=rankings.times[times], position=rankings.position[times])
     model = _build_model(part, prior, None)
     components = [
@@ -479,7 +479,7 @@ def _restrict_mixture(
 def _draw_hyperparameters(
     grid: GridApproximation, component: NDArray[np.intp], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Draw hyperparameters (D,) by a smoothed bootstrap over the grid points of the components.
+    """Draw hyperparameters by a smoothed bootstrap over the grid points of the draws.
 
     A Gaussian kernel is added, and the points are shrunk towards their mean so that the variance
     stays the same (Silverman and Young 1987).
@@ -499,7 +499,7 @@ def _draw_hyperparameters(
 def _closed_form_mixture(
     grid: GridApproximation, sample: ImportanceSample, moved: _HmcCorrection | None
 ) -> Mixture | None:
-    """Return the Gaussian mixture behind the draws; None if HMC moved all of them."""
+    """Return the Gaussian mixture behind the draws; None if HMC moved all of the draws."""
     n_times = len(grid.components[0].mean)
     holds = np.ones(n_times, dtype=bool) if moved is None else ~moved.times
     if not holds.any():

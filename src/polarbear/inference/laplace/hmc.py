@@ -17,14 +17,14 @@ PATH_LENGTH = 1.5
 
 
 class Target(NamedTuple):
-    """A density over noise (D, B, size) whose B blocks are independent."""
+    """A density over variables (draws, blocks, size) in which blocks are independent."""
 
     log_density: Callable[[Floats], Floats]  # (D, B)
     gradient: Callable[[Floats], Floats]  # (D, B, size)
 
 
 class Sweep(NamedTuple):
-    """The state of all chains after one proposal each, and the mean acceptance probability."""
+    """The state of all HMC chains after one proposal each, and the mean acceptance probability."""
 
     noise: Floats
     acceptance: float

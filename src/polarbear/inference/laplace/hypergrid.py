@@ -27,7 +27,7 @@ MAX_POINTS = 400
 
 
 class HyperGrid(NamedTuple, Generic[Fit]):
-    """Grid points (G, dimension) with normalised weights (G,), and the fit at each point."""
+    """Grid points of hyperparameters with normalised weights, and the fit at each point."""
 
     point: Floats
     weight: Floats
@@ -40,7 +40,7 @@ class HyperGrid(NamedTuple, Generic[Fit]):
 def build_hypergrid(
     log_density: Callable[[Floats, Fit | None], tuple[float, Fit]], start: Sequence[float]
 ) -> HyperGrid[Fit]:
-    """Build a grid over a log-density whose evaluation also returns a fit.
+    """Build a grid of hyperparameters from their log-density, which also returns a fit.
 
     ``log_density`` takes a point and an earlier fit, from which it may start.
     """
@@ -84,17 +84,17 @@ def build_hypergrid(
 
 
 def _cache_key(u: Floats) -> tuple[float, ...]:
-    """Return a point, rounded to 12 digits, as a dictionary key."""
+    """Return the coordinates of a point, rounded to 12 digits, as a dictionary key."""
     return tuple(np.round(u, 12))
 
 
 def _neighbour(node: Node, move: Node) -> Node:
-    """Return the neighbour of a node of the grid."""
+    """Return the sum of a grid node and a move, both given as whole-number coordinates."""
     return tuple(np.add(node, move).tolist())
 
 
 def _find_mode(evaluate: Callable[[Floats], float], start: Floats) -> Floats:
-    """Return the maximum of a log-density to about a tenth, by the Nelder-Mead method."""
+    """Return the point of the largest log-density, within about 0.1, by the Nelder-Mead method."""
     simplex = np.vstack([start, start + 0.7 * np.eye(len(start))])
     options = {"xatol": 0.1, "fatol": 0.1, "maxfev": 120, "initial_simplex": simplex}
     return minimize(lambda u: -evaluate(u), start, method="Nelder-Mead", options=options).x
@@ -103,7 +103,7 @@ def _find_mode(evaluate: Callable[[Floats], float], start: Floats) -> Floats:
 def _grow(
     evaluate: Callable[[Node], float], top: float, moves: Sequence[Node]
 ) -> tuple[list[Node], list[float], bool]:
-    """Explore the grid from its centre: return nodes, log-densities, and whether it is complete.
+    """Explore a grid from its centre; return nodes, log-densities, and whether it is complete.
 
     The neighbours of a node are visited if its log-density is close to ``top``, that of the mode.
     """
@@ -122,7 +122,7 @@ def _grow(
 
 
 def _principal_axes(evaluate: Callable[[Floats], float], mode: Floats) -> Floats:
-    """Return the principal axes at the mode as columns, each of one standard deviation.
+    """Return principal axes of a density at its mode as columns, each one standard deviation long.
 
     The curvature comes from finite differences. Standard deviations are limited to 0.05 to 1.4.
     """

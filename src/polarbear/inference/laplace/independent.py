@@ -42,7 +42,7 @@ def fit_independent(
 
 
 class IndependentGaussian(ConditionalGaussian):
-    """The Gaussian approximation at each time; blocks are times."""
+    """Gaussian approximations of the posterior, one at each time, independent of each other."""
 
     def __init__(self, posterior: "_DirichletPosterior", mode: Mode) -> None:
         n = posterior.n
@@ -75,21 +75,21 @@ class IndependentGaussian(ConditionalGaussian):
         return self._noise_to_utilities.swapaxes(1, 2) @ self._noise_to_utilities
 
     def to_utilities(self, noise: Floats) -> Floats:
-        """Map noise (D, T, n - 1) to utilities (D, T, n)."""
+        """Map standard normal variables at each time to utilities (draws, times, algorithms)."""
         return self.mean + multiply_blocks(noise, self._noise_to_utilities)
 
     def log_ratio(self, noise: Floats, utilities: Any) -> Floats:
-        """Return the log-ratio (D, T) of the posterior to the approximation."""
+        """Return log(posterior / approximation) of each draw and time, up to a constant."""
         gain = self._fast_posterior.value(utilities.astype(self._dtype)) - self._top
         return gain + 0.5 * np.einsum("...i,...i->...", noise, noise)
 
     def gradient(self, noise: Floats) -> Floats:
-        """Return the gradient (D, T, n - 1) of the log-posterior by the noise."""
+        """Return the gradient of the log-posterior with respect to the standardised variables."""
         gradient = self._posterior.gradient(self.to_utilities(noise))
         return multiply_blocks(gradient, self._gradient_to_noise)
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Map gradients by utilities (D, T, n) to gradients by noise (D, T, n - 1)."""
+        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
         return multiply_blocks(gradient @ self._posterior.basis, self._gradient_to_noise)
 
 
@@ -122,7 +122,7 @@ class _DirichletPosterior:
         return self.basis.T @ whole @ self.basis
 
     def third_derivative(self, mode: Floats, line: Floats) -> Floats:
-        """Return third derivatives (T, c) along lines (T, c, n) through the mode.
+        """Return third derivatives of the log-posterior along lines through the mode of each time.
 
         With slope s along a line and s(0) = 0 at the mode: (s(h) + s(-h)) / h^2.
         """
@@ -134,7 +134,7 @@ class _DirichletPosterior:
 
 
 def _find_mode(posterior: _DirichletPosterior, start: Floats) -> Mode:
-    """Return the mode at each time by damped Newton steps."""
+    """Return the posterior mode at each time, by damped Newton steps."""
 
     def step(mu: Floats) -> NewtonStep:
         gradient = posterior.gradient(mu)
@@ -146,7 +146,7 @@ def _find_mode(posterior: _DirichletPosterior, start: Floats) -> Mode:
 
 
 def _neighbour_gaps(mode: Floats, noise_to_utilities: Floats) -> Floats:
-    """Return directions (T, gaps, n - 1) of utility gaps between neighbours in the mode's order.
+    """Return directions of the utility gaps between algorithms adjacent in the mode's order.
 
     If an algorithm always beats the next one, their gap has a long tail. With many algorithms only
     gaps at both ends of the order are returned.
@@ -167,6 +167,6 @@ def _log_sum_exp(mu: Floats, ones: Floats) -> Floats:
 
 
 def _log_softmax(mu: Floats) -> Floats:
-    """Return the logarithms of the ratings."""
+    """Return the logarithms of the ratings that utilities imply."""
     mu = mu - mu.max(axis=-1, keepdims=True)
     return mu - np.log(np.exp(mu).sum(axis=-1, keepdims=True))

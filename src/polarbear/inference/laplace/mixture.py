@@ -43,7 +43,7 @@ MAX_START_CORRELATION = 0.1
 
 
 class GridMixture(NamedTuple):
-    """A mixture of G Gaussian approximations, one for each grid point of the hyperparameters."""
+    """A mixture of Gaussian approximations, one for each grid point of the hyperparameters."""
 
     components: Sequence[ConditionalGaussian]
     probability: Floats  # (G,): unnormalised
@@ -53,7 +53,7 @@ class GridMixture(NamedTuple):
 
 
 class ImportanceSample(NamedTuple):
-    """Draws with an importance weight for each draw and block."""
+    """Draws of utilities with an importance weight for each draw and independent block of times."""
 
     component: Ints  # (D,): increasing
     noise: Singles  # (D, B, size)
@@ -64,7 +64,7 @@ class ImportanceSample(NamedTuple):
 
 
 def sample_mixture(mixture: GridMixture, draws: int, rng: np.random.Generator) -> ImportanceSample:
-    """Draw from the mixture and compute importance weights."""
+    """Draw utilities from the mixture and compute their importance weights."""
     components = mixture.components
     log_shift = compute_log_shifts(mixture, rng)
     component = allocate_draws(mixture.probability, draws)
@@ -78,7 +78,7 @@ def sample_mixture(mixture: GridMixture, draws: int, rng: np.random.Generator) -
 def importance_sample(
     mixture: GridMixture, component: Ints, noise: Singles, log_shift: Floats
 ) -> ImportanceSample:
-    """Map noise (D, B, size), sorted by component, to utilities with importance weights."""
+    """Map standardised variables, sorted by mixture component, to weighted draws of utilities."""
     components = mixture.components
     utilities = np.empty((len(noise), *components[0].mean.shape), dtype=np.float32)
     log_ratio = np.empty(noise.shape[:2])
@@ -95,7 +95,7 @@ def importance_sample(
 
 
 def resample_noise(mixture: GridMixture, component: Ints, rng: np.random.Generator) -> Singles:
-    """Return utilities (D, T, n) from fresh noise for draws that are sorted by component."""
+    """Return new utilities, from fresh random numbers, for draws sorted by mixture component."""
     mean = mixture.components[0].mean
     utilities = np.empty((len(component), *mean.shape), dtype=np.float32)
     for g, rows in _iterate_components(component):
@@ -109,7 +109,7 @@ def resample_noise(mixture: GridMixture, component: Ints, rng: np.random.Generat
 def _fill_noise(
     noise: NDArray[Any], mixture: GridMixture, g: int, rng: np.random.Generator
 ) -> None:
-    """Fill an array (D, B, size) with noise of component g, in antithetic pairs."""
+    """Fill an array (draws, blocks, size) with normal variables, each with its negative."""
     half = -(-len(noise) // 2)
     if mixture.noise_transforms:
         correlate = mixture.noise_transforms[g]
@@ -121,7 +121,7 @@ def _fill_noise(
 
 
 class _MappedNoise(NamedTuple):
-    """Utilities of draws, and their log-ratios of posterior to proposal."""
+    """Utilities of draws, and the log(posterior / proposal density) of each draw and block."""
 
     utilities: Floats  # (D, T, n)
     log_ratio: Floats  # (D, B)
@@ -129,7 +129,7 @@ class _MappedNoise(NamedTuple):
 
 
 def _map_noise(one: ConditionalGaussian, noise: Floats) -> _MappedNoise:
-    """Map standard normal noise to utilities, through the skew transformation if there is one."""
+    """Map standard normal variables to utilities, perhaps through the skew transformation."""
     if one.skew is None:
         noise = noise[..., : one.shape[1]]
         utilities = one.to_utilities(noise)
@@ -143,7 +143,7 @@ def _map_noise(one: ConditionalGaussian, noise: Floats) -> _MappedNoise:
 def _map_mixed_noise(
     components: Sequence[ConditionalGaussian], component: Ints, noise: Floats
 ) -> tuple[Floats, Floats]:
-    """Return utilities (D, T, n) and log-ratios (D, B) of draws from several components."""
+    """Return utilities and log(posterior / proposal) of draws from several mixture components."""
     utilities = np.empty((len(noise), *components[0].mean.shape))
     log_ratio = np.empty(noise.shape[:2])
     for g in np.unique(component):
@@ -153,7 +153,7 @@ def _map_mixed_noise(
 
 
 def allocate_draws(probability: Floats, draws: int) -> Ints:
-    """Allocate draws to components in proportion to their probability; return components (D,).
+    """Return a mixture component for each draw, in proportion to the components' probabilities.
 
     >>> allocate_draws(np.array([0.5, 0.25, 0.25]), 4)
     array([0, 0, 1, 2])
@@ -163,13 +163,13 @@ def allocate_draws(probability: Floats, draws: int) -> Ints:
 
 
 def evidence_correction(component: ConditionalGaussian, rng: np.random.Generator) -> Floats:
-    """Estimate log(exact evidence / Laplace evidence) of each block (B,) by importance sampling."""
+    """Estimate log(marginal likelihood / its Laplace approximation) by importance sampling."""
     noise = rng.standard_normal((PILOT_DRAWS, *component.shape))
     return logsumexp(_map_noise(component, noise).log_ratio, axis=0) - np.log(PILOT_DRAWS)
 
 
 def compute_log_shifts(mixture: GridMixture, rng: np.random.Generator) -> Floats:
-    """Return shifts (G, B) of log-ratios by which each block is weighted independently.
+    """Return shifts of log weights (components, blocks) with which blocks can be weighted alone.
 
     Given hyperparameters blocks are independent. A draw of one block should therefore not carry the
     ratios of the other blocks, only their evidence for its component. That evidence is corrected
@@ -187,7 +187,7 @@ def compute_log_shifts(mixture: GridMixture, rng: np.random.Generator) -> Floats
 
 
 def _iterate_components(component: Ints) -> Iterator[tuple[int, slice]]:
-    """Yield components and bounded slices of their draws, for draws sorted by component."""
+    """Yield each mixture component with slices of its draws, which are sorted by component."""
     ends = np.flatnonzero(np.diff(component, prepend=-1, append=-1))
     for start, stop in pairwise(ends):
         for begin in range(start, stop, MAX_DRAWS_AT_ONCE):
@@ -195,7 +195,7 @@ def _iterate_components(component: Ints) -> Iterator[tuple[int, slice]]:
 
 
 class CoupledBlocks(NamedTuple):
-    """Blocks that stay correlated while some of them are moved by HMC.
+    """Independent blocks of times whose draws stay correlated while HMC moves some blocks only.
 
     The others are standard normal. They rotate by the same angle with the same momentum, which
     leaves the normal distribution and the correlation with the moved blocks unchanged.
@@ -206,7 +206,7 @@ class CoupledBlocks(NamedTuple):
     noise_transforms: Sequence[NoiseTransform]
 
     def draw_momentum(self, component: Ints, rng: np.random.Generator) -> Floats:
-        """Draw a momentum (D, B, size) with the correlation of the noise between blocks."""
+        """Draw a momentum for HMC with the correlation that the standardised variables have."""
         momentum = np.empty((len(component), *self.sample.noise.shape[1:]))
         for g in np.unique(component):
             mine = np.flatnonzero(component == g)
@@ -216,7 +216,7 @@ class CoupledBlocks(NamedTuple):
         return momentum
 
     def select_draws(self, share: Floats, draws: int) -> tuple[Ints, Floats]:
-        """Return components and noise (draws, B, size) of whole draws, by component shares (G,)."""
+        """Select draws by component shares; return their components and standardised variables."""
         sample = self.sample
         available = np.bincount(sample.component, minlength=len(share))
         component = allocate_draws(share * (available > 0), draws)
@@ -273,7 +273,7 @@ def move_by_hmc(
 
 
 def _burn_in(chains: "_Chains") -> tuple[float, float]:
-    """Sweep until the chains are independent of their start; return step and start correlation."""
+    """Sweep until the chains are independent of their start; return step size and correlation."""
     start, step, correlation = chains.coordinates(), 1.2 * chains.noise.shape[-1] ** -0.25, 1.0
     least = MIN_BURN_IN_JUMPING if chains.jumps else MIN_BURN_IN
     for k in range(MAX_BURN_IN):
@@ -286,7 +286,7 @@ def _burn_in(chains: "_Chains") -> tuple[float, float]:
 
 
 class _Chains:
-    """The state of many HMC chains over the noise, and over components if they jump."""
+    """The states of many HMC chains: standardised variables and a mixture component each."""
 
     acceptance_range = (0.7, 0.9)
 
@@ -303,25 +303,25 @@ class _Chains:
         self.still_noise = np.empty((len(noise), 0, noise.shape[-1]))
 
     def sweep(self, step: float) -> float:
-        """Move all chains once; return the mean acceptance probability."""
+        """Move all chains once; return the mean acceptance probability of the proposals."""
         acceptance = self._move_noise(_build_target(self.mixture.components, self.component), step)
         for _ in range(JUMPS_PER_SWEEP if self.jumps else 0):
             self.component = _jump(self.mixture, self.component, self.noise, self.rng)
         return acceptance
 
     def coordinates(self) -> Floats:
-        """Return the noise, and the log-hyperparameters if chains jump: (chains, coordinates)."""
+        """Return each chain's variables, and its log-hyperparameters if these may change."""
         flat = self.noise.reshape(len(self.noise), -1)
         return np.hstack([flat, self.mixture.log_hyper[self.component]]) if self.jumps else flat
 
     def _move_noise(self, target: Target, step: float) -> float:
-        """Move the noise by one HMC sweep; return the mean acceptance probability."""
+        """Move the standardised variables by one HMC sweep; return the mean acceptance rate."""
         self.noise, acceptance, _ = hmc_sweep(target, self.noise, step, self.rng)
         return acceptance
 
 
 class _CoupledChains(_Chains):
-    """HMC chains over some blocks, coupled with standard normal blocks that only rotate."""
+    """HMC chains over some blocks of times; other blocks stay standard normal and only rotate."""
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ class _CoupledChains(_Chains):
             self.acceptance_range = (0.95, 0.99)
 
     def _move_noise(self, target: Target, step: float) -> float:
-        """Move the noise by one HMC sweep; rotate the coupled blocks by the same angle."""
+        """Move the chains' variables by one HMC sweep; rotate the coupled blocks likewise."""
         momentum = self.coupled.draw_momentum(self.component, self.rng)
         moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
         self.noise, acceptance, path = hmc_sweep(target, self.noise, step, self.rng, moved)
@@ -349,7 +349,7 @@ class _CoupledChains(_Chains):
 
 
 def _build_target(components: Sequence[ConditionalGaussian], component: Ints) -> Target:
-    """Return the posterior density of the noise of draws, given the component of each."""
+    """Return the posterior density of draws' standardised variables, given their components."""
 
     def log_density(noise: Floats) -> Floats:
         log_ratio = _map_mixed_noise(components, component, noise)[1]
@@ -359,14 +359,14 @@ def _build_target(components: Sequence[ConditionalGaussian], component: Ints) ->
 
 
 def component_shares(component: Ints, weight: Floats, n_components: int) -> Floats:
-    """Return the share of each component (G,) in draws with weights (D, B)."""
+    """Return the share of each mixture component in weighted draws."""
     return np.bincount(component, weight.mean(axis=1), minlength=n_components).astype(np.float64)
 
 
 def resample_blocks(
     sample: ImportanceSample, share: Floats, draws: int, rng: np.random.Generator
 ) -> tuple[Ints, Floats]:
-    """Resample each block separately by its weights, among the draws of a component.
+    """Resample each block of times alone by its weights, among the draws of the same component.
 
     Returns components (draws,) and noise (draws, B, size) of equal weight.
     """
@@ -385,7 +385,7 @@ def resample_blocks(
 def _compute_gradient(
     components: Sequence[ConditionalGaussian], component: Ints, noise: Floats
 ) -> Floats:
-    """Return the gradient (D, B, size) of the log-posterior by the noise of mixed draws."""
+    """Return the log-posterior's gradient by the standardised variables, for mixed components."""
     gradient = -noise  # coordinates that a component does not have are standard normal
     for g in np.unique(component):
         mine, one = component == g, components[g]
@@ -398,7 +398,7 @@ def _compute_gradient(
 
 
 def _jump(mixture: GridMixture, component: Ints, noise: Floats, rng: np.random.Generator) -> Ints:
-    """Return components (D,) after one Metropolis proposal each, with the noise unchanged."""
+    """Return each chain's component after a Metropolis proposal that keeps the other variables."""
     probability = mixture.probability / mixture.probability.sum()
     proposed = rng.choice(len(probability), size=len(component), p=probability)
     current_ratio, proposed_ratio = (
@@ -410,7 +410,7 @@ def _jump(mixture: GridMixture, component: Ints, noise: Floats, rng: np.random.G
 
 
 def _max_start_correlation(before: Floats, after: Floats) -> float:
-    """Return the largest correlation of a coordinate with its start, beyond that of pure noise.
+    """Return the largest correlation of a coordinate with its start, less that of pure chance.
 
     Of K noise correlations over D draws the largest is about sqrt(2 log(2 K) / D), which is
     subtracted. Coordinates that do not vary have the correlation 1.

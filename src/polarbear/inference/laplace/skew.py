@@ -30,14 +30,14 @@ MAX_SKEW_DIRECTIONS = 6
 
 
 class SkewTransform(NamedTuple):
-    """A map from normal to skewed noise along r orthonormal directions of each of B blocks."""
+    """A map from normal to skewed variables along orthonormal directions of each block of times."""
 
     direction: Floats  # (B, r, size)
     utility_direction: Floats  # (B, r, n): the same directions in utilities
     third_derivative: Floats  # (B, r): of the log-posterior; 0 leaves a direction Gaussian
 
     def transform(self, noise: Floats) -> "SkewedNoise":
-        """Map standard normal noise (D, B, size) to skewed noise."""
+        """Map standard normal variables (draws, blocks, size) to skewed ones."""
         mapped = self._map_coordinates(noise)
         log_ratio = (_log_normal_density(mapped.skewed) - mapped.log_density).sum(axis=-1)
         shift = mapped.skewed - mapped.normal
@@ -49,7 +49,7 @@ class SkewTransform(NamedTuple):
         )
 
     def pull_back_gradient(self, skewed: "SkewedNoise", gradient: Floats) -> Floats:
-        """Return the gradient by the normal noise, given that by the skewed noise (D, B, size)."""
+        """Convert gradients by the skewed variables to gradients by the normal variables."""
         mapped = skewed.mapped
         jacobian = np.exp(_log_normal_density(mapped.normal) - mapped.log_density)
         log_jacobian_slope = -mapped.normal - mapped.slope * jacobian
@@ -69,7 +69,7 @@ class SkewTransform(NamedTuple):
 
 
 class _MappedCoordinates(NamedTuple):
-    """Coordinates (D, B, r) along the directions, before and after the transformation."""
+    """Coordinates along the skewed directions, before and after the transformation."""
 
     normal: Floats
     skewed: Floats
@@ -78,7 +78,7 @@ class _MappedCoordinates(NamedTuple):
 
 
 class SkewedNoise(NamedTuple):
-    """Noise after the transformation, with its density."""
+    """Variables after the skew transformation, with their density."""
 
     noise: Floats  # (D, B, size)
     utility_shift: Floats  # (D, B, n): the change in utilities
@@ -89,7 +89,7 @@ class SkewedNoise(NamedTuple):
 def find_skew(
     third_derivative: Callable[[Floats], Floats], candidates: Floats, noise_to_utilities: Floats
 ) -> SkewTransform | None:
-    """Choose the most skewed of candidate directions (B, c, size); None if all are symmetric.
+    """Choose the most skewed of given directions in each block of times; None if none is skewed.
 
     ``third_derivative`` maps unit directions (B, c, size) to third derivatives (B, c) of the
     log-posterior along them. ``noise_to_utilities`` is (B, size, n). Chosen directions are made
@@ -115,7 +115,7 @@ def find_skew(
 
 
 def multiply_blocks(rows: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
-    """Multiply rows (D, B, i) by one matrix (B, i, j) for each block."""
+    """Multiply the rows of each block (draws, blocks, i) by the block's matrix (blocks, i, j)."""
     return (rows.swapaxes(0, 1) @ matrices).swapaxes(0, 1)
 
 
@@ -140,7 +140,7 @@ def _map_to_log_gamma(normal: Floats, third_derivative: float) -> tuple[Floats, 
 
 
 def _log_gamma_quantile(z: Floats, shape: float) -> Floats:
-    """Return the logarithm of the gamma quantile at the normal probability of z."""
+    """Return the log of the gamma quantile at the probability Phi(z) of a normal variate z."""
     lower = z < 0
     value = np.empty_like(z)
     value[lower] = gammaincinv(shape, ndtr(z[lower]))
@@ -154,14 +154,14 @@ def _log_gamma_quantile(z: Floats, shape: float) -> Floats:
 
 @lru_cache(4096)
 def _quantiles_at_nodes(shape: float) -> tuple[Floats, Floats]:
-    """Return log-gamma quantiles at the nodes, and their slopes; cached, as draws come in parts."""
+    """Return log-gamma quantiles and slopes at the interpolation nodes; results are cached."""
     quantile = _log_gamma_quantile(QUANTILE_NODES, shape)
     log_density = shape * quantile - np.exp(quantile) - gammaln(shape)
     return quantile, np.exp(_log_normal_density(QUANTILE_NODES) - log_density)
 
 
 def _interpolate_quantile(z: Floats, shape: float) -> Floats:
-    """Return log-gamma quantiles of many z to 1e-6, by cubic Hermite interpolation."""
+    """Return log-gamma quantiles of many normal variates, to 1e-6, by cubic interpolation."""
     quantile, slope = _quantiles_at_nodes(shape)
     step = QUANTILE_NODES[1] - QUANTILE_NODES[0]
     k = np.clip((z - QUANTILE_NODES[0]) // step, 0, len(QUANTILE_NODES) - 2).astype(np.intp)

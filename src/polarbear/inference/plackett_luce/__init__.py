@@ -8,8 +8,10 @@ All rankings at one time, full, partial, weighted or tied, therefore reduce to
 
 where count[S] is the total weight of the choices made from the set S.
 
-**Ties.** The paper replaces k tied algorithms by all k! orders with weight 1/k!. In the mean
-log-likelihood only the sets matter. Let G be a tied group and R the algorithms ranked behind it.
+**Ties.** By default the order of tied algorithms is not known, and ``unordered_ties`` adds the
+probability that all of a tied group precede those behind it. The paper replaces k tied algorithms
+by all k! orders with weight 1/k! (``ties="averaged"``). In the mean log-likelihood only the sets
+matter. Let G be a tied group and R the algorithms ranked behind it.
 Each m-subset U of G yields a choice from U + R with weight 1/C(k, m). That is 2^k sets instead of
 k! orders, and exact. Groups larger than ``EXACT_TIES`` use the sets of sampled orders, balanced so
 that no algorithm is favoured.

@@ -3,16 +3,21 @@
 from typing import Protocol, Self
 
 from polarbear.data.rankings import Rankings
-from polarbear.inference.plackett_luce.ordered_rankings import Floats
+from polarbear.inference.plackett_luce.ordered_rankings import Floats, Ints
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.inference.plackett_luce.unordered_ties import (
+    UnorderedLikelihood,
+    add_instance_gradients,
+    collect_tied_groups,
+)
 
 MAX_SUBSET_ALGORITHMS = 12
 """The most algorithms for which choices are counted by subset: at most 2^12 subsets."""
 
 
 class Likelihood(Protocol):
-    """The log-likelihood of rankings of n algorithms at T times."""
+    """The log-likelihood of rankings of algorithms at several times."""
 
     def to_single_precision(self) -> Self:
         """Return a single-precision copy if it is accurate enough, else the likelihood itself."""
@@ -24,20 +29,41 @@ class Likelihood(Protocol):
         ...
 
     def value(self, mu: Floats) -> Floats:
-        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
         ...
 
     def gradient(self, mu: Floats) -> Floats:
-        """Return the gradient of the log-likelihood, in the shape of mu."""
+        """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         ...
 
     def curvature(self, mu: Floats) -> Floats:
-        """Return minus the Hessian (T, n, n): positive semidefinite, with null vector 1."""
+        """Return minus the Hessian at each time: positive semidefinite, with null vector 1."""
         ...
 
 
-def build_likelihood(rankings: Rankings) -> SubsetLikelihood | RankingLikelihood:
+def build_likelihood(
+    rankings: Rankings,
+) -> SubsetLikelihood | RankingLikelihood | UnorderedLikelihood:
     """Return the likelihood of rankings, counted by subset for few algorithms."""
+    untied = RankingLikelihood.from_rankings
     if len(rankings.algorithms) <= MAX_SUBSET_ALGORITHMS:
-        return SubsetLikelihood.from_rankings(rankings)
-    return RankingLikelihood.from_rankings(rankings)
+        untied = SubsetLikelihood.from_rankings
+    if rankings.ties == "averaged":
+        return untied(rankings)
+    groups = collect_tied_groups(rankings, merge=True)
+    return UnorderedLikelihood(untied(rankings), groups) if groups else untied(rankings)
+
+
+def compute_instance_gradients(
+    rankings: Rankings, mu: Floats, instance: Ints, n_instances: int
+) -> Floats:
+    """Return the gradient (instances, T, n) of each instance's rankings at utilities (T, n).
+
+    ``instance`` holds the number of the instance of each comparison.
+    """
+    untied = RankingLikelihood.from_rankings(rankings)
+    gradients = untied.instance_gradients(mu, instance, n_instances)
+    if rankings.ties == "unordered":
+        groups = collect_tied_groups(rankings, merge=False)
+        add_instance_gradients(gradients, groups, mu, instance)
+    return gradients

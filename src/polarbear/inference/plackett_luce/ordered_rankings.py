@@ -26,7 +26,7 @@ _MAX_CELLS = 1 << 21
 
 
 class SortedRankings(NamedTuple):
-    """Rankings of one length, best first and unknown ones last: shapes (T, rankings, length)."""
+    """Rankings of equal length at each time (times, rankings, length), best first, unknown last."""
 
     algorithm: Ints
     known: NDArray[np.bool_]
@@ -37,7 +37,7 @@ class SortedRankings(NamedTuple):
 
 
 def iterate_sorted_rankings(rankings: Rankings) -> Iterator[SortedRankings]:
-    """Yield all rankings of at least two algorithms in parts of one length, sorted best first."""
+    """Yield rankings of two or more algorithms in parts of equal length, sorted best first."""
     lengths = np.diff(rankings.offset)
     for length in np.unique(lengths[lengths > 1]):
         of_length = np.flatnonzero(lengths == length)
@@ -63,7 +63,7 @@ def iterate_sorted_rankings(rankings: Rankings) -> Iterator[SortedRankings]:
 
 
 def _group_sizes(known: NDArray[np.bool_], starts_group: NDArray[np.bool_]) -> Ints:
-    """Return the size of the tied group that starts at each place (..., length), else 0."""
+    """Return at each place of rankings the size of the tied group that starts there, else 0."""
     size = np.zeros(known.shape, dtype=np.int64)
     group_end = known.sum(axis=-1)
     for place in range(known.shape[-1] - 1, -1, -1):
@@ -74,7 +74,7 @@ def _group_sizes(known: NDArray[np.bool_], starts_group: NDArray[np.bool_]) -> I
 
 
 class TieSubsets(NamedTuple):
-    """The nonempty subsets of a tied group and their weights (subsets,)."""
+    """The nonempty subsets of a tied group, each with its weight in the likelihood."""
 
     member: Floats  # (subsets, group size): 1 for members, else 0
     weight: Floats
@@ -82,7 +82,7 @@ class TieSubsets(NamedTuple):
 
 @cache
 def tie_subsets(size: int) -> TieSubsets:
-    """Return the subsets of a tied group from which choices are made, averaged over all orders.
+    """Return the subsets of a tied group, each weighted by its mean count over all orders.
 
     An m-subset of a group of size k has the weight 1 / C(k, m).
 
@@ -104,19 +104,19 @@ def tie_subsets(size: int) -> TieSubsets:
 
 
 def subtract_maximum(mu: Floats) -> Floats:
-    """Shift utilities to a maximum of 0, and clip at -300 so that exp(mu)^2 cannot underflow."""
+    """Shift utilities to a maximum of 0, and clip them at -300 so that exp(mu)^2 is above 0."""
     return np.maximum(mu - mu.max(axis=-1, keepdims=True), -300.0)
 
 
 def exponentiate_utilities(mu: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return utilities (draws, T, n), shifted if exp would overflow, and exp(mu) (T, n, draws)."""
+    """Return utilities, shifted if exp would overflow, and their exponentials with draws last."""
     if np.ptp(mu) > 80.0:  # a smaller range fits even into single precision
         mu = np.maximum(subtract_maximum(mu), -80.0) if mu.itemsize < 8 else subtract_maximum(mu)
     return mu, np.exp(np.ascontiguousarray(mu.transpose(1, 2, 0)))
 
 
 def suffix_sums(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums from each place to the end, followed by the empty sum 0."""
+    """Return the sums of values from each place to the end, and a final 0 for the empty sum."""
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=values.dtype)
     sums[..., :-1] = np.cumsum(values[..., ::-1], axis=-1)[..., ::-1]
     return sums

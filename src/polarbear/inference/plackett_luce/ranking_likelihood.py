@@ -43,14 +43,15 @@ class RankingLikelihood:
 
     @classmethod
     def from_rankings(cls, rankings: Rankings) -> "RankingLikelihood":
-        """Sort the rankings and group them by length."""
+        """Build the likelihood: sort the rankings best first, and group them by length."""
         n, n_times = len(rankings.algorithms), len(rankings.times)
         wins = np.zeros(n_times * n)
         blocks = []
         for part in iterate_sorted_rankings(rankings):
             times = np.arange(n_times)[:, None, None]
             item = np.where(part.known, times * n + part.algorithm, n_times * n)
-            weight = np.where(part.known, part.weight[None, :, None], 0.0)
+            is_choice = part.known if rankings.ties == "averaged" else part.group_size == 1
+            weight = np.where(is_choice, part.weight[None, :, None], 0.0)
             wins += np.bincount(item.ravel(), weight.ravel(), minlength=len(wins) + 1)[:-1]
             length = part.known.shape[-1]
             flat = (-1, length)
@@ -61,13 +62,14 @@ class RankingLikelihood:
                 part.group_size.reshape(flat),
                 np.tile(part.weight, n_times),
                 np.tile(part.comparison, n_times),
+                averaged=rankings.ties == "averaged",
             )
             blocks.append(block)
         return cls(n_times, n, wins.reshape(n_times, n), tuple(blocks))
 
     @property
     def n_terms(self) -> int:
-        """The number of logarithms in one evaluation."""
+        """The number of logarithms in one evaluation, a measure of its cost."""
         tied = sum(len(t.row) * len(t.subsets.weight) for block in self.blocks for t in block.ties)
         return tied + sum(block.item.size for block in self.blocks)
 
@@ -79,7 +81,7 @@ class RankingLikelihood:
         return replace(self, wins=wins)
 
     def value(self, mu: Floats) -> Floats:
-        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
         if mu.ndim > 2:
             starts = range(0, len(mu), _DRAWS_AT_ONCE)
             return np.concatenate(
@@ -88,14 +90,14 @@ class RankingLikelihood:
         return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
-        """Return the gradient of the log-likelihood, in the shape of mu."""
+        """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         if mu.ndim > 2:
             chunks = bounded_slices(len(mu), 4 * self.n_terms)
             return np.concatenate([self._gradient(mu[rows]) for rows in chunks])
         return self._gradient(mu)
 
     def curvature(self, mu: Floats) -> Floats:
-        """Return minus the Hessian of the log-likelihood (T, n, n).
+        """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms).
 
         Its entry for i != j is -theta_i theta_j times the sum of weight / total^2 over the sets
         that contain both. These sums are the ``both`` below.
@@ -119,7 +121,7 @@ class RankingLikelihood:
         return curvature
 
     def instance_gradients(self, mu: Floats, instance: Ints, n_instances: int) -> Floats:
-        """Return the gradient (instances, T, n) of each instance's rankings at utilities (T, n).
+        """Return each instance's gradient of the log-likelihood (instances, times, algorithms).
 
         ``instance`` holds the number of the instance of each comparison.
         """
@@ -127,7 +129,9 @@ class RankingLikelihood:
         flat = np.zeros(n_instances * width)
         for block in self.blocks:
             theta, suffix = self._suffix_sums(mu, block)
-            won = np.where(block.known, block.weight[:, None], 0.0)
+            won = block.untied_weight
+            if block.ties:
+                won = np.where(block.known, block.weight[:, None], 0.0)
             residual = won - theta * block.cumulative_rates(theta, suffix, 1)
             cell = instance[block.comparison].astype(np.int64)[:, None] * width + block.item
             flat += np.bincount(cell.ravel(), residual.ravel(), len(flat))
@@ -148,7 +152,7 @@ class RankingLikelihood:
         return value
 
     def _value_of_draws(self, mu: Floats) -> Floats:
-        """Return the log-likelihood (draws, T) of many draws, which are contiguous in memory."""
+        """Return the log-likelihood (draws, times) of draws that are contiguous in memory."""
         mu, theta = exponentiate_utilities(mu)
         unknown = np.zeros((1, len(mu)), dtype=theta.dtype)
         theta = np.concatenate([theta.reshape(-1, len(mu)), unknown])
@@ -167,7 +171,7 @@ class RankingLikelihood:
         return self.wins - self._expected_wins(subtract_maximum(mu))
 
     def _add_pairs_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add the smaller rate of each pair of algorithms to the matrix ``both``, densely."""
+        """Add to ``both`` the sums over choice sets that contain two algorithms, by matrices."""
         by_algorithm = np.zeros((len(rate), self.n + 1))  # the last column is for unknown ones
         column = np.where(block.known, block.item % self.n, self.n)
         np.put_along_axis(by_algorithm, column, rate, axis=1)
@@ -176,7 +180,7 @@ class RankingLikelihood:
                 both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
 
     def _add_pairs_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add the smaller rate of each pair of algorithms to ``both``; short rankings of many."""
+        """Add to ``both`` the sums over choice sets that contain two algorithms, pair by pair."""
         flat = both.reshape(-1)
         for some in bounded_slices(len(rate), rate.shape[1] ** 2):
             smaller = np.minimum(rate[some, :, None], rate[some, None, :])
@@ -185,7 +189,7 @@ class RankingLikelihood:
     def _correct_tied_pairs(
         self, both: Floats, block: "_Block", ties: "_Ties", theta: Floats, suffix: Floats
     ) -> None:
-        """Correct ``both`` for pairs in a tied group, which share fewer sets than either has."""
+        """Correct the sums ``both`` over choice sets that contain two algorithms, for tied ones."""
         member, flat = ties.subsets.member, both.reshape(-1)
         for some in bounded_slices(len(ties.row), member.size):
             part = _Ties(ties.row[some], ties.place[some], ties.weight[some], ties.subsets)
@@ -195,13 +199,13 @@ class RankingLikelihood:
             self._scatter_pairs(flat, block.item[part.row[:, None], part.columns], excess)
 
     def _scatter_pairs(self, flat: Floats, item: Ints, pairs: Floats) -> None:
-        """Add a value for each pair of items to a flat (T, n, n); unknown ones have the value 0."""
+        """Add values of pairs of ranked algorithms to the flat matrices of all times."""
         cell = np.minimum(item, self.n_times * self.n - 1)[:, :, None] * self.n
         cell = cell + (item % self.n)[:, None, :]
         flat += np.bincount(cell.ravel(), pairs.ravel(), minlength=len(flat))
 
     def _expected_wins(self, mu: Floats) -> Floats:
-        """Return the expected number of choices of each algorithm, in the shape of mu."""
+        """Return the expected number of times that each algorithm is chosen, in the shape of mu."""
         width, draws = self.n_times * self.n + 1, mu[..., 0, 0].size
         expected = np.zeros(draws * width)
         for block in self.blocks:
@@ -212,7 +216,7 @@ class RankingLikelihood:
         return expected.reshape(draws, width)[:, :-1].reshape(mu.shape)
 
     def _suffix_sums(self, mu: Floats, block: "_Block") -> tuple[Floats, Floats]:
-        """Return exp(mu) along each ranking of a block, and its suffix sums."""
+        """Return exp(utility) at each place of rankings, and the sum from each place to the end."""
         theta = np.zeros((*mu.shape[:-2], self.n_times * self.n + 1))
         theta[..., :-1] = np.exp(mu).reshape(*mu.shape[:-2], -1)
         theta = theta[..., block.item]
@@ -220,7 +224,7 @@ class RankingLikelihood:
 
 
 class _Ties(NamedTuple):
-    """All tied groups of one size in a block: arrays (groups,)."""
+    """All tied groups of one size, within rankings of equal length."""
 
     row: Ints  # the ranking of each group, increasing
     place: Ints  # its first place in the ranking
@@ -229,27 +233,27 @@ class _Ties(NamedTuple):
 
     @property
     def columns(self) -> Ints:
-        """The places of the members of each group (groups, size)."""
+        """The places in the ranking of each tied group's members (groups, size)."""
         return self.place[:, None] + np.arange(self.size)
 
     @property
     def size(self) -> int:
-        """The number of algorithms in each group."""
+        """The number of algorithms in each tied group."""
         return self.subsets.member.shape[1]
 
     def totals(self, theta: Floats, suffix: Floats) -> Floats:
-        """Return the sum of theta over each subset and all algorithms behind its group."""
+        """Return the sum of exp(utility) over each subset and all algorithms behind its group."""
         mine = theta[..., self.row[:, None], self.columns]
         behind = suffix[..., self.row, self.place + self.size][..., None]
         return mine @ self.subsets.member.T + behind
 
     def slice_rankings(self, start: int, stop: int) -> "_Ties":
-        """Return the tied groups of a range of rankings, numbered from its start."""
+        """Return the tied groups of a range of rankings, with row numbers from its start."""
         some = slice(*np.searchsorted(self.row, [start, stop]))
         return _Ties(self.row[some] - start, self.place[some], self.weight[some], self.subsets)
 
     def log_normaliser(self, theta: Floats, item: Ints, behind: Floats) -> Floats:
-        """Return the weighted sum of log totals over all subsets, for each draw (draws,).
+        """Return for each draw the weighted sum of log totals over all subsets of tied groups.
 
         ``theta`` is (items, draws). ``behind`` (groups, draws) is the sum behind each group.
         """
@@ -262,12 +266,12 @@ class _Ties(NamedTuple):
         return log_normaliser
 
     def inverse_totals(self, theta: Floats, suffix: Floats, power: int) -> Floats:
-        """Return weight / total^power for each group and subset."""
+        """Return weight / total^power for each tied group and each of its subsets."""
         return self.weight[:, None] * self.subsets.weight / self.totals(theta, suffix) ** power
 
 
 class _Block(NamedTuple):
-    """Rankings of one length, best first."""
+    """Rankings of equal length, sorted best first."""
 
     item: Ints  # (rankings, length): time * n + algorithm, or T * n for unknown ones
     known: NDArray[np.bool_]
@@ -277,7 +281,7 @@ class _Block(NamedTuple):
     comparison: Ints  # (rankings,): index of the comparison in the rankings
 
     def slice_rankings(self, start: int, stop: int) -> "_Block":
-        """Return a range of the rankings."""
+        """Return the same record for a range of these rankings."""
         rows = slice(start, stop)
         ties = [some for ties in self.ties if len((some := ties.slice_rankings(start, stop)).row)]
         return _Block(
@@ -290,7 +294,7 @@ class _Block(NamedTuple):
         )
 
     def log_normaliser(self, theta: Floats, n_factors: int) -> Floats:
-        """Return the weighted sum of log totals over all choices, for each draw (draws,).
+        """Return for each draw the weighted sum of log totals over all choices in the rankings.
 
         ``theta`` is (items, draws). Totals are multiplied over ``n_factors`` places before the
         logarithm is taken, because a product costs far less than a logarithm.
@@ -339,7 +343,7 @@ class _Block(NamedTuple):
 
 
 def _max_factors(theta: Floats, n: int) -> int:
-    """Return how many sums of up to n entries can be multiplied without over- or underflow."""
+    """Return how many sums of up to n exponentials can be multiplied without over- or underflow."""
     log_limit = 0.9 * np.log(float(np.finfo(theta.dtype).max))
     log_factor = max(np.log(n * float(theta.max())), -np.log(float(theta.min())), 1.0)
     return max(1, int(log_limit / log_factor))
@@ -352,11 +356,13 @@ def _build_block(
     group_size: Ints,
     weight: Floats,
     comparison: Ints,
+    *,
+    averaged: bool,
 ) -> _Block:
-    """Return a block of sorted rankings, with tied groups collected by size."""
+    """Return sorted rankings of equal length, with tied groups by size if orders are averaged."""
     untied_weight = np.where(starts_group & (group_size == 1), weight[:, None], 0.0)
     ties = []
-    for size in np.unique(group_size[group_size > 1]):
+    for size in np.unique(group_size[group_size > 1]) if averaged else ():
         row, place = np.nonzero(group_size == size)
         ties.append(_Ties(row, place, weight[row], tie_subsets(int(size))))
     return _Block(item, known, untied_weight, tuple(ties), weight, comparison)

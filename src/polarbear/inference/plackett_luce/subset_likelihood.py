@@ -22,7 +22,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
 
 @dataclass(frozen=True)
 class SubsetLikelihood:
-    """The likelihood of choices counted by subset; its cost does not depend on the rankings.
+    """The likelihood of rankings as choices from subsets of algorithms, counted by subset.
 
     ``member`` (S, n) is 1 where an algorithm belongs to a subset. ``count`` (T, S) is the weight of
     choices from each subset, ``wins`` (T, n) that of choices of each algorithm, both from subsets
@@ -35,18 +35,22 @@ class SubsetLikelihood:
 
     @classmethod
     def from_rankings(cls, rankings: Rankings) -> "SubsetLikelihood":
-        """Count the choices in rankings by subset."""
+        """Build the likelihood: count how often rankings choose from each subset of algorithms.
+
+        Choices within tied groups count only if ``rankings.ties`` is "averaged".
+        """
         n, n_times = len(rankings.algorithms), len(rankings.times)
         count, wins = np.zeros(n_times << n), np.zeros(n_times * n)
         for part in iterate_sorted_rankings(rankings):
             bit = np.where(part.known, 1 << part.algorithm, 0)
             suffix = suffix_sums(bit)  # the set of all algorithms from a place on, as a bit mask
-            t, row, place = np.nonzero(part.starts_group)
+            counts = part.group_size > 0 if rankings.ties == "averaged" else part.group_size == 1
+            t, row, place = np.nonzero(counts)
             weight, size = part.weight[row], part.group_size[t, row, place]
             behind = suffix[t, row, place + size]
             group = suffix[t, row, place] - behind
             _add_group_choices(count, n, t, behind, group, size, weight)
-            t, row, place = np.nonzero(part.known)
+            t, row, place = np.nonzero(part.known if rankings.ties == "averaged" else counts)
             winner = t * n + part.algorithm[t, row, place]
             wins += np.bincount(winner, part.weight[row], minlength=len(wins))
         count, wins = count.reshape(n_times, 1 << n), wins.reshape(n_times, n)
@@ -59,7 +63,7 @@ class SubsetLikelihood:
 
     @property
     def n_terms(self) -> int:
-        """The number of logarithms in one evaluation."""
+        """The number of logarithms in one evaluation, a measure of its cost."""
         return self.count.size
 
     def to_single_precision(self) -> "SubsetLikelihood":
@@ -72,19 +76,19 @@ class SubsetLikelihood:
         return SubsetLikelihood(*arrays)
 
     def value(self, mu: Floats) -> Floats:
-        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
         if mu.ndim > 2:
             return self._in_chunks(self._value_of_draws, mu)
         return self._value(mu)
 
     def gradient(self, mu: Floats) -> Floats:
-        """Return the gradient of the log-likelihood, in the shape of mu."""
+        """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         if mu.ndim > 2:
             return self._in_chunks(self._gradient, mu)
         return self._gradient(mu)
 
     def curvature(self, mu: Floats) -> Floats:
-        """Return minus the Hessian of the log-likelihood (T, n, n)."""
+        """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
         mu, total = self._subset_totals(mu)
         theta, n = np.exp(mu), mu.shape[-1]
         pairs = (self.member[:, :, None] * self.member[:, None, :]).reshape(-1, n * n)
@@ -99,7 +103,7 @@ class SubsetLikelihood:
         return chosen - np.einsum("ts,...ts->...t", self.count, np.log(total, out=total))
 
     def _value_of_draws(self, mu: Floats) -> Floats:
-        """Return the log-likelihood (draws, T) of many draws, with one array for each subset."""
+        """Return the log-likelihood (draws, times) of many draws, subset by subset."""
         n = mu.shape[-1]
         mu, theta = exponentiate_utilities(mu)
         theta_rows = theta.swapaxes(0, 1).reshape(n, -1)  # times and draws in one row: long loops
@@ -123,12 +127,12 @@ class SubsetLikelihood:
         return self.wins - np.exp(mu) * (np.divide(self.count, total, out=total) @ self.member)
 
     def _in_chunks(self, function: Callable[[Floats], Floats], mu: Floats) -> Floats:
-        """Apply a function to some draws at a time, to bound memory and to stay in the cache."""
+        """Apply a function to draws in chunks, to bound memory and to use the processor's cache."""
         chunks = bounded_slices(len(mu), 4 * self.count.size)
         return np.concatenate([function(mu[rows]) for rows in chunks])
 
     def _subset_totals(self, mu: Floats) -> tuple[Floats, Floats]:
-        """Return shifted utilities (..., T, n), and sums of exp(mu) over subsets (..., T, S)."""
+        """Return shifted utilities, and the sum of exp(utility) over each subset of algorithms."""
         mu = subtract_maximum(mu)
         # One flat product: a stack of small ones would be several times slower.
         flat = np.exp(mu).reshape(-1, mu.shape[-1]) @ self.member.T
@@ -138,7 +142,7 @@ class SubsetLikelihood:
 def _add_group_choices(
     count: Floats, n: int, time: Ints, behind: Ints, group: Ints, size: Ints, weight: Floats
 ) -> None:
-    """Add the choices made in groups to ``count``, a flat array over times and subsets.
+    """Add to ``count`` the choices that tied groups make, by time and subset of algorithms.
 
     ``group`` and ``behind`` are bit masks of a group and of the algorithms ranked behind it.
     """

@@ -1,4 +1,4 @@
-"""Posteriors from Markov chains, with the convergence limits of the paper."""
+"""Posteriors from Markov chains, diagnosed with the convergence limits of the PolarBear paper."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ MAX_RHAT, MIN_ESS = 1.01, 400
 
 
 def diagnose_chains(by_chain: Mapping[str, Floats], divergences: int) -> Diagnostics:
-    """Return R-hat, effective sample size and divergences of draws (chains, draws, ...)."""
+    """Return diagnostics of Markov chains: R-hat, effective sample size and divergences."""
     arviz, xarray = require("arviz", extra="arviz"), require("xarray", extra="arviz")
     data = xarray.Dataset(
         {
@@ -52,7 +52,7 @@ def posterior_from_chains(
     diagnostics: Diagnostics,
     method: str,
 ) -> Posterior:
-    """Return a posterior from utilities ``mu`` (chains, draws, T, n) and hyperparameters."""
+    """Return the posterior that consists of the draws of Markov chains."""
     utilities = by_chain["mu"]
     draws = utilities.reshape(-1, *utilities.shape[2:]).astype(np.float32)
     return Posterior(

@@ -25,7 +25,7 @@ def fit_nuts(
     cores: int | None = None,
     **sampler_options: Any,
 ) -> Posterior:
-    """Sample with NUTS; diagnose by R-hat, effective sample size and divergences.
+    """Fit by the No-U-Turn sampler, with R-hat, effective sample size and divergences.
 
     Parameters
     ----------

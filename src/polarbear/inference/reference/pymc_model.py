@@ -15,6 +15,12 @@ from polarbear.data.rankings import Rankings
 from polarbear.errors import require
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.inference.plackett_luce.unordered_ties import (
+    LOG_NODE_WEIGHTS,
+    NODES,
+    TiedGroups,
+    UnorderedLikelihood,
+)
 from polarbear.priors.base import GaussianPrior, helmert_basis, scale_times
 from polarbear.priors.dirichlet import IndependentPrior
 from polarbear.priors.hyper import Exponential, Hyper, InverseGamma, LogNormal
@@ -22,7 +28,7 @@ from polarbear.priors.prior import Prior
 
 
 def build_pymc_model(rankings: Rankings, prior: Prior) -> Any:
-    """Build the PyMC model, for instance for ``pm.sample(model=...)``.
+    """Build the PyMC model of rankings under a prior, for instance to sample it yourself.
 
     >>> import pytest
     >>> _ = pytest.importorskip("pymc")
@@ -51,21 +57,17 @@ def build_pymc_model(rankings: Rankings, prior: Prior) -> Any:
             factor = prior.factor(times, hyper, _PytensorAlgebra(pt))
             z = pm.Normal("z", shape=(_count_coefficients(prior, times), n - 1))
             mu = pm.Deterministic("mu", factor @ z @ basis.T, dims=("time", "algorithm"))
-        by_subset = isinstance(likelihood, SubsetLikelihood)
-        log_likelihood = (_subset_log_likelihood if by_subset else _ranking_log_likelihood)(
-            pt, likelihood, mu
-        )
-        pm.Potential("rankings", log_likelihood)
+        pm.Potential("rankings", _log_likelihood(pt, likelihood, mu))
     return model
 
 
 def extract_draws(trace: Any, prior: Prior) -> dict[str, NDArray[np.float64]]:
-    """Return utilities ``mu`` and hyperparameters (chains, draws, ...) from a trace."""
+    """Return the draws of utilities and hyperparameters from a PyMC trace."""
     return {name: np.asarray(trace["posterior"][name]) for name in ["mu", *prior.hypers()]}
 
 
 class _PytensorAlgebra:
-    """The operations of a prior on symbolic tensors."""
+    """The operations that a prior needs, on symbolic tensors of PyTensor."""
 
     def __init__(self, pt: Any) -> None:
         self._pt = pt
@@ -95,20 +97,39 @@ def _build_hyperparameter(pm: Any, name: str, prior: Hyper) -> Any:
 
 
 def _count_coefficients(prior: GaussianPrior, times: Any) -> int:
-    """Return the number of coefficients of a prior, which hyperparameters do not change."""
+    """Return the number of coefficients of a prior, which does not depend on hyperparameters."""
     medians = {name: hyper.quantile(0.5) for name, hyper in prior.hypers().items()}
     return prior.factor(times, medians).shape[1]
 
 
+def _log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
+    """Return the log-likelihood of rankings, of any representation."""
+    if isinstance(likelihood, SubsetLikelihood):
+        return _subset_log_likelihood(pt, likelihood, mu)
+    if isinstance(likelihood, UnorderedLikelihood):
+        tied = sum(_tied_log_likelihood(pt, groups, mu) for groups in likelihood.groups)
+        return _log_likelihood(pt, likelihood.untied, mu) + tied
+    return _ranking_log_likelihood(pt, likelihood, mu)
+
+
+def _tied_log_likelihood(pt: Any, groups: TiedGroups, mu: Any) -> Any:
+    """Return the log-probability that tied groups precede the algorithms behind them."""
+    own = pt.exp(mu - mu.max(axis=-1, keepdims=True))[groups.time]
+    rest = (own * groups.behind).sum(axis=1, keepdims=True)
+    rates = own[np.arange(len(groups.time))[:, None], groups.member] / rest
+    log_factor = pt.log(-pt.expm1(-rates[:, :, None] * NODES)).sum(axis=1)
+    return (groups.weight * pt.logsumexp(log_factor + LOG_NODE_WEIGHTS, axis=1)).sum()
+
+
 def _subset_log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
-    """Return the log-likelihood of choices counted by subset."""
+    """Return the log-likelihood as a PyTensor expression, with choices counted by subset."""
     top = mu.max(axis=-1, keepdims=True)
     total = pt.log(pt.exp(mu - top) @ likelihood.member.T) + top
     return (likelihood.wins * mu).sum() - (likelihood.count * total).sum()
 
 
 def _ranking_log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
-    """Return the log-likelihood ranking by ranking, with suffix sums."""
+    """Return the log-likelihood as a PyTensor expression, ranking by ranking with suffix sums."""
     mu = mu - mu.max(axis=-1, keepdims=True)
     value = (likelihood.wins * mu).sum()
     rate = pt.concatenate([pt.exp(mu).flatten(), np.zeros(1)])

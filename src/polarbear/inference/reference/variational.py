@@ -37,7 +37,7 @@ def fit_pathfinder(
     paths: int = 4,
     **options: Any,
 ) -> Posterior:
-    """Fit by multi-path Pathfinder of pymc-extras, with its ``options``."""
+    """Fit by multi-path Pathfinder of pymc-extras; ``options`` are passed to it."""
     extras = require("pymc_extras", extra="pymc")
     options = {"concurrent": None, **options}  # start no processes unless the user asks for them
     trace = extras.fit_pathfinder(
@@ -84,7 +84,7 @@ def fit_advi(
     family: Literal["mean-field", "full-rank"] = "mean-field",
     **options: Any,
 ) -> Posterior:
-    """Fit by automatic differentiation variational inference of PyMC, with its ELBO and k-hat."""
+    """Fit by automatic differentiation variational inference of PyMC, diagnosed by k-hat."""
     pm = require("pymc", extra="pymc")
     model = build_pymc_model(rankings, prior)
     method = {"mean-field": "advi", "full-rank": "fullrank_advi"}[family]
@@ -111,7 +111,7 @@ def fit_advi(
 
 
 def _diagnose(measured: dict[str, float], earlier: Sequence[str] = ()) -> Diagnostics:
-    """Return diagnostics with problems of k-hat and total variation after the earlier ones."""
+    """Return diagnostics with earlier problems, then those of k-hat and total variation."""
     problems = list(earlier)
     if not measured["k-hat"] <= MAX_K_HAT:
         problems.append(
@@ -129,7 +129,7 @@ def _diagnose(measured: dict[str, float], earlier: Sequence[str] = ()) -> Diagno
 def _measure_distance(
     model: Any, names: Sequence[str], mean: Floats, covariance: Floats, seed: int
 ) -> dict[str, float]:
-    """Measure the distance of a Gaussian, in unconstrained coordinates, from the posterior.
+    """Estimate the total variation distance between a Gaussian approximation and the posterior.
 
     k-hat diagnoses importance weights, but these draws have none. The total variation distance
     bounds the error of every probability.

@@ -34,5 +34,5 @@ function drawDiagnostics() {
 }
 
 function drawOrigin() {
-  drawFacts(byId("origin"), { ...model.provenance, made: model.made });
+  drawFacts(byId("origin"), { ...model.provenance, ...(model.made ? { made: model.made } : {}) });
 }

@@ -47,7 +47,8 @@ function keepingFocus(draw) {
 const POLL_MILLISECONDS = 2000;
 
 function heading(content) {
-  return content.ended ? `The race has ended (${content.ended}): as of ${content.made}.` : `Live: as of ${content.made}.`;
+  const last = content.last_event ? ` The race last wrote an event at ${content.last_event}.` : "";
+  return content.ended ? `The race has ended (${content.ended}): as of ${content.made}.${last}` : `Live: as of ${content.made}.${last}`;
 }
 
 async function listen() {

@@ -30,14 +30,14 @@ START_SECONDS = 1.0
 
 
 class CheckReport(NamedTuple):
-    """The setup of a race, with one short run of each solver; print it."""
+    """The result of ``check``: the setup of a race, with one short run of each solver."""
 
     setup: Setup
     outcomes: dict[str, RunOutcome | LostRun]
 
     @property
     def problems(self) -> dict[str, str]:
-        """The problems by the name of the solver; empty if all solvers work."""
+        """The problems found, by solver; empty if all solvers work."""
         problems = {name: _describe_problem(outcome) for name, outcome in self.outcomes.items()}
         return {name: problem for name, problem in problems.items() if problem}
 
@@ -84,7 +84,7 @@ def check(
     accept_changes: bool = False,
     seconds: float = 2.0,
 ) -> CheckReport:
-    """Run each solver once for a few seconds, and report problems.
+    """Run each solver once for a few seconds, and report problems before a race starts.
 
     Takes all arguments of :func:`polarbear.race`, so that one call can replace the other.
 
@@ -150,11 +150,11 @@ def _describe_outcome(outcome: RunOutcome | LostRun, clock: str) -> str:
 
 
 def _describe_problem(outcome: RunOutcome | LostRun) -> str:
-    """Return why a run failed or found no value; "" if there is no problem."""
+    """Return why a run failed or reported no value; "" if it is in order."""
     if isinstance(outcome, LostRun) or outcome.run.status in (Status.CRASHED, Status.KILLED):
         return outcome.why
     if outcome.run.status == Status.OUT_OF_MEMORY:
         return outcome.why
     if not np.size(outcome.run.time):
-        return f"it found nothing: {outcome.why or NO_VALUE_ADVICE}"
+        return f"it reported no value: {outcome.why or NO_VALUE_ADVICE}"
     return ""

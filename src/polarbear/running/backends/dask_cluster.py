@@ -32,7 +32,7 @@ _POLL_SECONDS = 1.0  # between questions to the scheduler about its workers
 
 @dataclass(frozen=True)
 class DaskCall:
-    """The argument of a task; Dask would search tuples and lists for futures, but not this."""
+    """The argument of a Dask task, in a class so that Dask does not search it for futures."""
 
     packed: PackedSetup
     jobs: tuple[Job, ...]
@@ -40,7 +40,7 @@ class DaskCall:
 
 
 def run_task(call: DaskCall) -> list[RunOutcome | LostRun]:
-    """Make the runs of a task, on a Dask worker."""
+    """Make the runs of a Dask task; called on a Dask worker."""
     tasks = require("distributed", extra="dask").get_worker().state.tasks
 
     def is_wanted() -> bool:
@@ -51,7 +51,7 @@ def run_task(call: DaskCall) -> list[RunOutcome | LostRun]:
 
 
 class DaskWorkerPool:
-    """The workers of a Dask cluster, through a client."""
+    """The workers of a Dask cluster, reached through a Dask client."""
 
     call_seconds = 0.5
 
@@ -63,7 +63,7 @@ class DaskWorkerPool:
 
     @property
     def n_workers(self) -> int:
-        """The number of threads of all workers, by the latest answer of the scheduler."""
+        """The number of threads of all Dask workers, as last reported by the scheduler."""
         is_due = time.monotonic() > self._asked_at + _POLL_SECONDS
         if is_due and self._client.status == "running":
             with suppress(OSError):  # the scheduler is ending; its tasks will be lost
@@ -72,7 +72,7 @@ class DaskWorkerPool:
         return self._n_threads
 
     def submit(self, jobs: Sequence[Job]) -> Any:
-        """Make these runs one after the other; return a future."""
+        """Submit runs to be made one after the other; return a future of their outcomes."""
         self._wait_for_scheduler()
         identity = blake2b(dumps([self._packed.key, jobs]).encode(), digest_size=16).hexdigest()
         key = f"polarbear-{identity}-{self._attempts[identity]}"
@@ -81,7 +81,7 @@ class DaskWorkerPool:
         return self._client.submit(run_task, call, key=key, retries=0, pure=False)
 
     def gather(self, futures: Sequence[Any]) -> list[list[RunOutcome | LostRun] | BaseException]:
-        """Fetch all results in one request; one by one if that fails."""
+        """Return the results of tasks, fetched in one request, or one by one if that fails."""
         done = [future for future in futures if future.status == "finished"]
         if len(done) == len(futures):
             try:
@@ -91,23 +91,23 @@ class DaskWorkerPool:
         return collect_results(futures)
 
     def withdraw(self, future: Any) -> bool:
-        """Cancel a task; if it runs, its worker ends it."""
+        """Cancel a task; if it is running, its worker ends it."""
         future.cancel()
         return True
 
     def close(self) -> None:
-        """End our idle worker processes on the cluster; the cluster itself stays open."""
+        """End the idle worker processes of PolarBear on the cluster; the cluster stays open."""
         if self._client.status == "running":
             with suppress(OSError):
                 self._client.run(close_idle_workers, on_error="ignore")
 
     def _wait_for_scheduler(self) -> None:
-        """Wait until the client is connected; an error after a minute."""
+        """Wait until the client is connected; raise an error after a minute."""
         end = time.monotonic() + RECONNECT_SECONDS
         while self._client.status != "running":
             if time.monotonic() > end or self._client.status == "closed":
                 raise SolverError(
-                    "the Dask scheduler cannot be reached: start it again, and the same call "
-                    "goes on where it was"
+                    "the Dask scheduler cannot be reached: start it again, then the same call "
+                    "continues the race"
                 )
             time.sleep(0.1)

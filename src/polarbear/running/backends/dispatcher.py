@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.5  # after which the number of workers is asked for again
 
 
 class WorkerPool(Protocol):
-    """A pool of workers to which calls are submitted.
+    """The interface of a pool of workers to which calls are submitted.
 
     ``call_seconds``: how long a call should take, so that its overhead is small; 0 if it has next
     to none.
@@ -35,28 +35,28 @@ class WorkerPool(Protocol):
 
     @property
     def n_workers(self) -> int:
-        """The number of runs that are made at once, now."""
+        """The number of runs that the pool can make at the same time now."""
         ...
 
     def submit(self, jobs: Sequence[Job]) -> Any:
-        """Make these runs one after the other; return a future with ``add_done_callback``."""
+        """Submit runs to be made one after the other; return a future of their outcomes."""
         ...
 
     def gather(self, futures: Sequence[Any]) -> list[list[RunOutcome | LostRun] | BaseException]:
-        """Return the results or exceptions of futures that are done."""
+        """Return the result or the exception of each future; all futures must be done."""
         ...
 
     def withdraw(self, future: Any) -> bool:
-        """Cancel a call if possible; its result is ignored then."""
+        """Cancel a call if possible, and return whether it was cancelled."""
         ...
 
     def close(self) -> None:
-        """End everything that was started."""
+        """End all processes that the pool has started."""
         ...
 
 
 class Dispatcher:
-    """A backend (see :mod:`polarbear.running.backends.interface`) over a pool of workers."""
+    """A backend that distributes jobs over a pool of workers."""
 
     def __init__(self, pool: WorkerPool, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
@@ -69,16 +69,16 @@ class Dispatcher:
 
     @property
     def pending(self) -> int:
-        """The number of jobs without an outcome."""
+        """The number of submitted jobs that have no outcome yet."""
         return len(self._queued) + sum(map(len, self._submitted.values()))
 
     def submit(self, jobs: Iterable[Job]) -> None:
-        """Queue jobs."""
+        """Queue jobs for the workers."""
         self._queued.extend(jobs)
         self._submit_calls()
 
     def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
-        """Wait for outcomes: at least one if a job is pending, none if the time is over."""
+        """Wait for outcomes until there is at least one, no job is pending, or time is up."""
         end = inf if timeout is None else self._clock() + timeout
         self._submit_calls()
         while self._submitted:
@@ -109,7 +109,7 @@ class Dispatcher:
         return cancelled
 
     def close(self) -> None:
-        """End all runs."""
+        """End all runs and the pool of workers."""
         self._queued.clear()
         for future in self._submitted:
             self._pool.withdraw(future)
@@ -117,7 +117,7 @@ class Dispatcher:
         self._pool.close()
 
     def _submit_calls(self) -> None:
-        """Submit calls until each worker has enough of them."""
+        """Submit calls to the pool until each worker has enough of them."""
         n_workers = max(self._pool.n_workers, 1) if self._queued else 0
         while self._queued and len(self._submitted) < CALLS_PER_WORKER * n_workers:
             jobs = self._take_jobs(self._choose_call_size(n_workers))
@@ -126,24 +126,26 @@ class Dispatcher:
             except PolarBearError:
                 raise
             except RuntimeError as error:  # broken, or shut down
-                raise SolverError(f"the executor takes no more jobs: {error}") from error
+                raise SolverError(
+                    f"the executor accepts no more jobs, pass one that is open: {error}"
+                ) from error
             self._submitted[future] = jobs
             future.add_done_callback(self._done.put)
 
     def _choose_call_size(self, n_workers: int) -> int:
-        """Choose the number of jobs of a call, such that no worker is left without one."""
+        """Choose how many jobs a call takes, so that every worker gets a call."""
         size = max(int(self._pool.call_seconds / max(self._run_seconds, 1e-3)), 1)
         return min(size, ceil(len(self._queued) / (CALLS_PER_WORKER * n_workers)))
 
     def _take_jobs(self, size: int) -> list[Job]:
-        """Take the jobs of the next call from the queue; a job that may kill workers goes alone."""
+        """Take the next call's jobs from the queue; a job that may kill workers is taken alone."""
         jobs = [self._queued.popleft()]
         while len(jobs) < size and self._suspected.isdisjoint((jobs[0].key, self._queued[0].key)):
             jobs.append(self._queued.popleft())
         return jobs
 
     def _gather(self, futures: list[Any]) -> list[RunOutcome | LostRun]:
-        """Return the outcomes of calls that are done, and learn from them."""
+        """Return the outcomes of finished calls, and update run durations and suspect jobs."""
         outcomes: list[RunOutcome | LostRun] = []
         for future, result in zip(futures, self._pool.gather(futures), strict=True):
             jobs = self._submitted.pop(future)
@@ -167,7 +169,7 @@ class Dispatcher:
 def collect_results(
     futures: Sequence[Any],
 ) -> list[list[RunOutcome | LostRun] | BaseException]:
-    """Return the result or the exception of each future; all have to be done."""
+    """Return the result or the exception of each future; all futures must be done."""
     return [_get_result(future) for future in futures]
 
 

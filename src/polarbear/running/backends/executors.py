@@ -23,7 +23,7 @@ _lock = threading.Lock()
 def run_jobs(
     packed: PackedSetup, jobs: Sequence[Job], is_wanted: Callable[[], bool] | None = None
 ) -> list[RunOutcome | LostRun]:
-    """Make runs in a worker process of this process, as long as they are wanted."""
+    """Make runs in a worker process that this process starts, until they are cancelled."""
     with _lock:
         worker = _idle.pop() if _idle else None
     worker = WorkerProcess() if worker is None or worker.is_gone else worker
@@ -36,14 +36,14 @@ def run_jobs(
 
 
 def close_idle_workers() -> None:
-    """End the idle worker processes of this process."""
+    """End the idle worker processes that this process has started."""
     with _lock:
         while _idle:
             _idle.pop().close()
 
 
 def _disown_inherited() -> None:
-    """After a fork: neither use the worker processes of the parent, nor close their handles."""
+    """After a fork, forget the parent's worker processes without closing their handles."""
     _inherited.extend(_idle)
     _idle.clear()
 
@@ -53,7 +53,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class ExecutorWorkerPool:
-    """The workers of an executor with ``submit(function, *arguments)`` that returns futures."""
+    """The workers of any executor whose ``submit(function, *arguments)`` returns futures."""
 
     call_seconds = 0.2
 
@@ -63,17 +63,17 @@ class ExecutorWorkerPool:
 
     @property
     def n_workers(self) -> int:
-        """The number of workers if the executor has such an attribute, else of cores."""
+        """The number of workers if the executor states it, else the number of cores."""
         return getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1
 
     def submit(self, jobs: Sequence[Job]) -> Any:
-        """Make these runs one after the other; return a future."""
+        """Submit runs to be made one after the other; return a future of their outcomes."""
         return self._executor.submit(run_jobs, self._packed, list(jobs))
 
     gather = staticmethod(collect_results)
 
     def withdraw(self, future: Any) -> bool:
-        """Cancel a call that has not started."""
+        """Cancel a call that has not started, and return whether that succeeded."""
         return future.cancel()
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ def run_folder_jobs(
     pause: float = 0.5,
     report: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Make runs until the race is closed, and return their number.
+    """Make the runs of a shared folder until its race is closed; return their number.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def run_folder_jobs(
 def _read_claim(
     folder: Path, claim: Path, ignored: set[str], report: Callable[[str], None]
 ) -> Job | None:
-    """Read the job of a claim; a file that is not a job is moved to ``refused`` and reported."""
+    """Read a claimed job; a file that is not a job is moved to ``refused`` and reported."""
     name = claim.name.partition(".")[0]
     try:
         return read_job(claim, name)
@@ -123,7 +123,7 @@ def _make_run(
     patience: float,
     report: Callable[[str], None],
 ) -> None:
-    """Make the run of a claim, and write its result file."""
+    """Make the run of a claimed job, and write its result file."""
     name = claim.name.partition(".")[0]
     result = folder / RESULTS / f"{name}.json"
     try:
@@ -145,7 +145,7 @@ def _make_run(
 
 
 def _claim_job(folder: Path, ignored: set[str]) -> Path | None:
-    """Claim any job of the folder; None if there is none."""
+    """Claim a job of the folder by renaming its file; None if there is no job."""
     paths = [path for path in (folder / JOBS).glob("*.json") if path.stem not in ignored]
     # In random order: otherwise all workers would try to claim the same job.
     Random(os.getpid() ^ time.time_ns()).shuffle(paths)  # noqa: S311
@@ -165,7 +165,7 @@ def _claim_job(folder: Path, ignored: set[str]) -> Path | None:
 
 @contextmanager
 def _keep_claim(claim: Path, pause: float) -> Iterator[None]:
-    """Touch a claim regularly during the ``with`` statement."""
+    """Update the time stamp of a claimed job regularly, during the ``with`` statement."""
     is_over = threading.Event()
 
     def touch() -> None:
@@ -187,14 +187,17 @@ def _keep_claim(claim: Path, pause: float) -> Iterator[None]:
 def _load_setup(
     folder: Path, solvers: str, idle_seconds: float, pause: float
 ) -> tuple[Setup, float]:
-    """Wait for the coordinator's description of the race, and combine it with our own code.
+    """Wait until the race's description is in the folder, and add this machine's solvers to it.
 
     Returns the setup, and the seconds after which an untouched claim is stale.
     """
     end = time.monotonic() + idle_seconds
     while not (folder / RACE).exists():
         if time.monotonic() > end:
-            raise SolverError(f"no race has come to {folder} within {idle_seconds:g} seconds")
+            raise SolverError(
+                f"no race was started in {folder} within {idle_seconds:g} seconds: start the race "
+                "with this folder first"
+            )
         time.sleep(pause)
     race = read_file(folder / RACE)
     code = load_code(solvers)
@@ -210,14 +213,19 @@ def _load_setup(
         patience = float(race["patience"])
         missing = [name for name in race["solvers"] if name not in setup.solvers]
     except (KeyError, TypeError) as error:
-        raise SolverError(f"{folder / RACE} and {solvers} do not go together: {error}") from None
+        raise SolverError(
+            f"the race in {folder / RACE} does not match {solvers}, pass the race's solvers: "
+            f"{error}"
+        ) from None
     if missing:
-        raise SolverError(f"{solvers} has no solver named {format_list(missing)}")
+        raise SolverError(
+            f"{solvers} does not define all solvers of the race: add {format_list(missing)}"
+        )
     return setup, patience
 
 
 def load_code(solvers: str) -> Mapping[str, Any]:
-    """Return what a Python file, a module or a race file defines, by name."""
+    """Return the objects that a Python file, a module or a race file defines, by name."""
     if solvers.endswith(".toml"):
         setup = load(solvers).setup
         return {"solvers": setup.solvers, "instances": setup.instances}
@@ -230,5 +238,5 @@ def load_code(solvers: str) -> Mapping[str, Any]:
         raise SolverError(f"{solvers} cannot be loaded: {describe_exception(error)}") from None
     for name in ("solvers", "instances"):
         if name not in code:
-            raise SolverError(f"{solvers} defines no {name!r}")
+            raise SolverError(f"{solvers} must define {name!r} at its top level")
     return code

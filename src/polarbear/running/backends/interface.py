@@ -1,4 +1,4 @@
-"""``Backend``: the interface of all places where runs are made; ``start_backend`` makes one.
+"""``Backend``: the interface of all ways to make runs; ``start_backend`` starts one.
 
 A coordinator uses it like this::
 
@@ -34,19 +34,19 @@ from polarbear.running.workers.outcomes import LostRun, RunOutcome
 
 
 class Backend(Protocol):
-    """A place where jobs are submitted and from which outcomes are fetched."""
+    """The interface of a backend, to which jobs are submitted and which returns their outcomes."""
 
     @property
     def pending(self) -> int:
-        """The number of jobs without an outcome."""
+        """The number of submitted jobs that have no outcome yet."""
         ...
 
     def submit(self, jobs: Iterable[Job]) -> None:
-        """Queue jobs."""
+        """Queue jobs to be run."""
         ...
 
     def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
-        """Wait for outcomes: at least one if a job is pending, none if the time is over."""
+        """Wait for outcomes until there is at least one, no job is pending, or time is up."""
         ...
 
     def cancel(self, algorithms: Collection[str]) -> list[Job]:
@@ -54,12 +54,12 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """End all runs."""
+        """End all runs and release what the backend uses."""
         ...
 
 
 def check_programs(setup: Setup, executor: Any, names: Collection[str]) -> None:
-    """Raise an error if a program is missing on this machine and would run here."""
+    """Raise an error if a solver's program is missing and its runs would be made here."""
     if not _is_local(executor):
         return
     solvers = {name: setup.solvers[name] for name in names if name in setup.solvers}

@@ -23,7 +23,7 @@ from polarbear.running.workers.worker_process import WorkerProcess
 
 @dataclass(frozen=True)
 class LocalProcesses:
-    """Make runs in processes on this machine.
+    """An executor that makes runs in processes on this machine.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class LocalWorkerPool:
             start_when_possible(thread.start, warns=True)
 
     def submit(self, jobs: Sequence[Job]) -> "Future[list[RunOutcome | LostRun]]":
-        """Make these runs one after the other; return a future."""
+        """Submit runs to be made one after the other; return a future of their outcomes."""
         future: Future[list[RunOutcome | LostRun]] = Future()
         self._queue.put((future, jobs))
         return future
@@ -95,11 +95,11 @@ class LocalWorkerPool:
     gather = staticmethod(collect_results)
 
     def withdraw(self, future: Any) -> bool:
-        """Cancel a call that has not started."""
+        """Cancel a call that has not started, and return whether that succeeded."""
         return future.cancel()
 
     def close(self) -> None:
-        """End all runs and workers."""
+        """End all runs and worker processes."""
         self._is_closed = True
         for _ in self._threads:
             self._queue.put(None)

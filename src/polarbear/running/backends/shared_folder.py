@@ -45,7 +45,7 @@ LOST = "lost"
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """Make runs wherever ``polarbear worker FOLDER`` runs.
+    """An executor that makes runs on every machine where ``polarbear worker FOLDER`` runs.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class SharedFolder:
 
 
 class SharedFolderBackend:
-    """A backend (see :mod:`polarbear.running.backends.interface`) over a folder."""
+    """A backend that exchanges jobs and results with workers through a folder."""
 
     def __init__(self, setup: Setup, options: SharedFolder) -> None:
         self._options = options
@@ -82,7 +82,7 @@ class SharedFolderBackend:
 
     @property
     def pending(self) -> int:
-        """The number of jobs without an outcome."""
+        """The number of submitted jobs that have no outcome yet."""
         return len(self._pending)
 
     def submit(self, jobs: Iterable[Job]) -> None:
@@ -95,7 +95,7 @@ class SharedFolderBackend:
                 write_file(self._path(JOBS, name), {"version": VERSION, "job": job._asdict()})
 
     def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
-        """Wait for outcomes, after deleting the results that were returned before."""
+        """Wait for outcomes, after deleting the result files that were returned before."""
         for name in self._returned:
             self._path(RESULTS, name).unlink(missing_ok=True)
         self._returned = []
@@ -109,7 +109,7 @@ class SharedFolderBackend:
         return []
 
     def cancel(self, algorithms: Collection[str]) -> list[Job]:
-        """Cancel the jobs of these algorithms that are not claimed, and return them."""
+        """Cancel the jobs of these algorithms that no worker has claimed, and return them."""
         cancelled = []
         for name, job in list(self._pending.items()):
             if job.algorithm in algorithms and delete_if_present(self._path(JOBS, name)):
@@ -117,19 +117,19 @@ class SharedFolderBackend:
         return cancelled
 
     def close(self) -> None:
-        """Cancel the jobs that are not claimed, and tell the workers to leave."""
+        """Cancel the jobs that no worker has claimed, and tell the workers to exit."""
         self.cancel({job.algorithm for job in self._pending.values()})
         (self._folder / CLOSED).touch()
 
     def _write_race(self, race: dict[str, Any]) -> None:
-        """Write the description of the race; refuse the folder of another race."""
+        """Write the description of the race; raise an error if the folder has another race."""
         path = self._folder / RACE
         before = read_file(path) if path.exists() else race
         for name in ("times", "direction", "clock"):
             if before.get(name) != race[name]:
                 raise SolverError(
                     f"{self._folder} is the folder of another race, with {name} "
-                    f"{before.get(name)!r}: take another folder"
+                    f"{before.get(name)!r}: pass another folder"
                 )
         write_file(path, race)
 
@@ -137,7 +137,7 @@ class SharedFolderBackend:
         return self._folder / kind / f"{name}.json"
 
     def _read_results(self) -> list[RunOutcome | LostRun]:
-        """Read the result files of pending jobs; a job whose file is damaged is lost."""
+        """Read the result files of pending jobs; a job with a damaged file counts as lost."""
         outcomes: list[RunOutcome | LostRun] = []
         for path in sorted((self._folder / RESULTS).glob("*.json")):
             if path.stem not in self._pending:
@@ -151,7 +151,7 @@ class SharedFolderBackend:
                     continue
                 outcome = from_plain(content)
                 if outcome.job != job:
-                    raise DataError("it is the result of another job")
+                    raise DataError("the file holds the result of another job")
                 outcomes.append(outcome)
                 self._returned.append(path.stem)
             except DataError as error:
@@ -160,7 +160,7 @@ class SharedFolderBackend:
         return outcomes
 
     def _release_stale_claims(self) -> None:
-        """Make jobs again of claims that their workers have not touched for long."""
+        """Release claimed jobs whose workers have not touched them for a long time."""
         if time.monotonic() < self._checked_claims_at + self._options.patience / 10:
             return
         self._checked_claims_at = time.monotonic()
@@ -179,12 +179,12 @@ class SharedFolderBackend:
 
 
 def hash_job(job: Job) -> str:
-    """Return the name of the files of a job, without ending."""
+    """Return the base name of a job's files, which is a hash of the job."""
     return blake2b(json.dumps(job).encode(), digest_size=16).hexdigest()
 
 
 def describe_race(setup: Setup) -> dict[str, Any]:
-    """Return what workers need besides the code of solvers and instances."""
+    """Return all that workers need to know of a race, except the code of solvers and instances."""
     return {
         "version": VERSION,
         "solvers": list(setup.solvers),
@@ -197,7 +197,7 @@ def describe_race(setup: Setup) -> dict[str, Any]:
 
 
 def rename_if_present(path: Path, target: Path) -> bool:
-    """Rename a file; false if another process has renamed or deleted it before."""
+    """Rename a file; return false if another process renamed or deleted it before."""
     try:
         path.rename(target)
     except FileNotFoundError:
@@ -206,7 +206,7 @@ def rename_if_present(path: Path, target: Path) -> bool:
 
 
 def delete_if_present(path: Path) -> bool:
-    """Delete a file; false if another process has renamed or deleted it before."""
+    """Delete a file; return false if another process renamed or deleted it before."""
     try:
         path.unlink()
     except FileNotFoundError:
@@ -225,38 +225,44 @@ def write_file(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_job(path: Path, name: str) -> Job:
-    """Read and check a job whose file was written under this name."""
+    """Read a job from a file and check it; ``name`` is the name under which it was written."""
     plain = read_file(path).get("job")
     types = get_type_hints(Job)
     if not isinstance(plain, dict) or not set(plain) <= set(types):
-        raise DataError("the file does not hold a job")
+        raise DataError("the file does not hold a valid job: its fields are not those of a job")
     try:
         job = Job(**plain)
     except TypeError as error:
         raise DataError(f"the file does not hold a valid job: {error}") from None
     for field, value in job._asdict().items():
         if not isinstance(value, types[field]) or isinstance(value, bool):
-            raise DataError(f"the file does not hold a valid job: {field} is {value!r}")
+            raise DataError(f"the file does not hold a valid job: its {field} is {value!r}")
     if hash_job(job) != name:
-        raise DataError("the name of the file does not match the job in it")
+        raise DataError(
+            "the name of the file does not match the job in it: it was renamed or changed"
+        )
     return job
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Read a JSON file of the folder, and check its size, kind and version."""
+    """Read a JSON file of a shared folder, and check its size, kind and version."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
-            raise DataError(f"{path.name} is not a file")
+            raise DataError(f"{path.name} is not a regular file")
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         if len(data) > MAX_FILE_BYTES:
-            raise DataError(f"{path.name} has more than {MAX_FILE_BYTES:,} bytes")
+            raise DataError(f"{path.name} is too large: it has more than {MAX_FILE_BYTES:,} bytes")
         content = json.loads(data)
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path.name} cannot be read: {error}") from None
     if not isinstance(content, dict):
-        raise DataError(f"{path.name} is not one of our files")
+        raise DataError(f"{path.name} was not written by PolarBear: it holds no JSON object")
     version = content.pop("version", VERSION)
     if version != VERSION:
-        raise SolverError(f"{path.name} is of version {version}, and this program of {VERSION}")
+        raise SolverError(
+            f"{path.name} has format {version}, but this program writes format {VERSION}: use the "
+            "same "
+            "version of PolarBear on all machines"
+        )
     return content

@@ -1,4 +1,4 @@
-"""What users write: solvers, commands, instances, limits, race files; and what a solver sees.
+"""What users define: solvers, commands, instances, limits and race files.
 
 May import racing and data.
 """

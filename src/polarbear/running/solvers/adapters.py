@@ -52,7 +52,7 @@ def from_budgeted_class(
 
 
 class BudgetedSolver:
-    """Solver that runs a class with a configured budget; see :func:`from_budgeted_class`."""
+    """A solver that runs a class with a fixed budget; see :func:`from_budgeted_class`."""
 
     def __init__(
         self, kind: Callable[..., Any], budget: int, dim: int | None, options: dict[str, Any]
@@ -65,14 +65,14 @@ class BudgetedSolver:
         self.__name__ = f"{name}_{self.budget}" if name else ""
 
     def __call__(self, job: RunningJob) -> None:
-        """Run the algorithm on the objective of a job."""
+        """Run the wrapped algorithm on the objective of a job."""
         dim = _get_dimension(job.instance) if self.dim is None else self.dim
         algorithm = self.kind(budget=self.budget, dim=dim, **self.options)
         algorithm(job.track(job.instance))
 
 
 def _get_dimension(instance: Any) -> int:
-    """Read the number of variables from an attribute of an instance or of its meta data."""
+    """Return the number of variables of an instance, from one of its attributes."""
     for owner in (instance, getattr(instance, "meta_data", None)):
         for name in ("dim", "dimension", "n_variables"):
             number = getattr(owner, name, None)

@@ -66,7 +66,7 @@ class Command:
     (('kissat', '--seed={seed}', '{instance}'), 'wall')
     >>> Command("solve {instnace}", pattern=r"(?P<value>\d+)")
     Traceback (most recent call last):
-    polarbear.errors.SolverError: 'solve {instnace}': no placeholder {instnace}; did you mean ...
+    polarbear.errors.SolverError: 'solve {instnace}': there is no placeholder {instnace}; did ...
     """
 
     arguments: Sequence[str] | str
@@ -91,7 +91,8 @@ class Command:
             for name in filter(None, _BRACES.findall(word)):
                 if name not in PLACEHOLDERS:
                     raise SolverError(
-                        f"{shown}: no placeholder {{{name}}}; {suggest_name(name, PLACEHOLDERS)}"
+                        f"{shown}: there is no placeholder {{{name}}}; "
+                        f"{suggest_name(name, PLACEHOLDERS)}"
                     )
         object.__setattr__(self, "arguments", tuple(words))
         object.__setattr__(self, "_regex", _compile_pattern(self.pattern))
@@ -132,7 +133,7 @@ class Command:
             raise SolverError(why)
 
     def make_argv(self, job: RunningJob) -> list[str]:
-        """Return the arguments of a run, with each placeholder replaced within its argument.
+        """Return the program and its arguments for a run, with all placeholders replaced.
 
         >>> from polarbear.running.solvers.job import make_trial_job
         >>> command = Command("solve --time={horizon} {instance}", pattern=r"(?P<value>.*)")
@@ -147,7 +148,9 @@ class Command:
             "horizon": f"{job.horizon:.15g}",
         }
         if "\0" in values["instance"]:
-            raise SolverError(f"instance {job.name!r} holds a null byte, which no program can take")
+            raise SolverError(
+                f"instance {job.name!r} holds a null byte, which no program accepts as an argument"
+            )
 
         def replace(match: re.Match[str]) -> str:
             return values[match[1]] if match[1] else match[0][0]
@@ -157,11 +160,11 @@ class Command:
 
     @property
     def start_folder(self) -> str | None:
-        """The working folder of the program; None is the current folder."""
+        """The working folder of the program; None stands for the current folder."""
         return self.folder if self.folder and Path(self.folder).is_dir() else None
 
     def explain_missing(self) -> str:
-        """Explain why the program cannot be started here; "" if it can.
+        """Return why the program cannot be started on this machine; "" if it can.
 
         >>> Command("no-such-solver {instance}", pattern=r"(?P<value>.*)").explain_missing()
         'no folder of PATH has a program of this name'
@@ -174,7 +177,7 @@ class Command:
         return f"the pattern '{self.pattern}' found no value in its output, which began: {lines}"
 
     def _read_time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
-        """Return the time of a value: from the line, or CPU time with that of the program."""
+        """Return the time of a value: from the output line, or the CPU time used so far."""
         if match.groupdict().get("time") is not None:
             return _parse(match["time"], "time", line)
         if job.clock == "cpu":
@@ -185,7 +188,7 @@ class Command:
     def _start(
         self, argv: list[str], job: RunningJob
     ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-        """Start the program and the clock; the program is killed at the end of the ``with``."""
+        """Start the program and the clock; the program is killed at the end of ``with``."""
         reading, writing = os.openpty() if self.use_pty else os.pipe()
         parent = os.getpid()
 
@@ -224,7 +227,7 @@ class Command:
 
 
 def explain_missing(program: str, folder: str | None) -> str:
-    """Explain why a program cannot be started from a folder; "" if it can.
+    """Return why a program cannot be started from a folder; "" if it can.
 
     >>> explain_missing("./no-such-solver", "/usr")
     'there is no file /usr/no-such-solver'
@@ -253,30 +256,32 @@ def _describe_signal(number: int) -> str:
 
 
 def _compile_pattern(pattern: str) -> Pattern[str]:
-    """Compile a pattern, and check that it has a group ``value``."""
+    """Compile a regular expression, and check that it has a group ``value``."""
     try:
         regex = re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise SolverError(f"pattern '{pattern}' is no regular expression: {error}") from None
+        raise SolverError(
+            f"pattern '{pattern}' is not a valid regular expression: {error}"
+        ) from None
     if "value" not in regex.groupindex:
-        raise SolverError(f"pattern '{pattern}' has no group (?P<value>...)")
+        raise SolverError(f"pattern '{pattern}' needs a group (?P<value>...) around the value")
     return regex
 
 
 def _protect(word: str, filled: str, folder: str) -> str:
-    """Keep a filled argument from becoming an option: a file named "-f" becomes "./-f"."""
+    """Keep a file name from being read as an option: "-f" becomes "./-f"."""
     if not filled.startswith("-") or word.startswith("-"):
         return filled
     if Path(folder, filled).exists():
         return f"./{filled}"
     raise SolverError(
-        f"{filled!r} in place of {word!r} would be taken for an option: "
-        f"write --name={word} if the program has such an option"
+        f"{word!r} becomes {filled!r}, which the program would read as an option: rename the "
+        f"instance, or pass it with an option of the program, as in --name={word}"
     )
 
 
 def _parse(text: str, group: str, line: str) -> float:
-    """Convert the text of a group of the pattern to a number."""
+    """Convert the text that a group of the pattern matched to a number."""
     try:
         return float(text)
     except ValueError:

@@ -82,7 +82,7 @@ _COMMAND_KEYS = ("command", "pattern", "clock", "ok_exit_codes", "include_stderr
 
 @dataclass(frozen=True)
 class Configuration:
-    """The content of a race file: setup of the runs, rules, store, seed and options of the fit."""
+    """The content of a race file: solvers, instances, rules, store, seed and options of the fit."""
 
     setup: Setup
     rules: Rules
@@ -92,7 +92,7 @@ class Configuration:
 
 
 class _FileError(SolverError):
-    """An error in a race file, with the path of the key or the line that it is about."""
+    """An error in a race file, with the key or the line at fault."""
 
     def __init__(self, message: str, *path: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ class _FileError(SolverError):
 
 
 def load(path: str | Path) -> Configuration:
-    """Read a race from a TOML file; errors name the line."""
+    """Read a race from a TOML file; error messages name the line."""
     path = Path(path)
     text = ""
     try:
@@ -115,7 +115,7 @@ def load(path: str | Path) -> Configuration:
 
 @contextmanager
 def _locate_errors(*path: str, keys: Mapping[str, Any]) -> Iterator[None]:
-    """Raise errors as errors about a table, and about the key that the message begins with."""
+    """Add the table and the key at fault to errors that are raised inside ``with``."""
     try:
         yield
     except _FileError:
@@ -130,41 +130,45 @@ def _locate_errors(*path: str, keys: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _read(path: Path) -> str:
-    """Read the text of a race file; refuse what the parser would take hours for."""
+    """Read the text of a race file; raise an error for texts that the parser cannot take."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise SolverError(f"cannot be read: {error.strerror}") from None
+        raise SolverError(f"the file cannot be read: {error.strerror}") from None
     if content.startswith(b"SQLite format"):
-        raise SolverError("is the store of a race: what is meant is the TOML file that names it")
+        raise SolverError("this is the store of a race: pass the TOML file of the race instead")
     if len(content) > MAX_FILE_BYTES:
-        raise SolverError(f"has more than {MAX_FILE_BYTES:,} bytes, which no race needs")
+        raise SolverError(
+            f"the file has more than {MAX_FILE_BYTES:,} bytes: pass the TOML file of a race"
+        )
     # One name of very many parts takes the parser very long, however small the file is.
     if any(line.partition(b"=")[0].count(b".") > 100 for line in content.splitlines()):
-        raise SolverError("a name has more than 100 parts")
+        raise SolverError("a key of the file has more than 100 parts between dots: shorten it")
     try:
         return content.decode()
     except ValueError as error:
-        raise SolverError(f"is not text: {error}") from None
+        raise SolverError(f"the file is not text: {error}") from None
 
 
 def _parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise SolverError("is not TOML: brackets in brackets without end") from None
+        raise SolverError("the file is not TOML: its brackets are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         match = ERROR_LINE.search(str(error))
-        raise _FileError(f"is not TOML: {error}", line=int(match[1]) if match else None) from None
+        raise _FileError(
+            f"the file is not TOML: {error}", line=int(match[1]) if match else None
+        ) from None
 
 
 def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
-    """Make the objects that a parsed race file describes; ``folder`` is that of the file."""
+    """Make the configuration that a parsed race file describes; ``folder`` holds the file."""
     _check_keys(plain, _TOP_KEYS)
     for name, advice in _REQUIRED_KEYS.items():
         if name not in plain:
-            raise SolverError(f"{name} is missing: {advice}")
+            raise SolverError(f"the key {name} is missing: {advice}")
     rules_table, limits_table = _get_table(plain, "rules"), _get_table(plain, "limits")
     _check_keys(rules_table, ["preset", *(field.name for field in fields(Rules))], "rules")
     _check_keys(limits_table, [field.name for field in fields(Limits)], "limits")
@@ -199,10 +203,12 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
 
 
 def _get_store(plain: Mapping[str, Any], folder: Path) -> str | None:
-    """Return the URL of the store, or its path, resolved from the folder of the race file."""
+    """Return the URL of the store, or its path relative to the folder of the race file."""
     store = plain.get("store")
     if store is not None and not isinstance(store, str):
-        raise _FileError(f"store = {store!r}: expected a path or an address", "store")
+        raise _FileError(
+            f"store = {store!r}: expected the path of a file, or the URL of a database", "store"
+        )
     return store if store is None or "://" in store else str(folder / store)
 
 
@@ -214,7 +220,7 @@ def _get_seed(plain: Mapping[str, Any]) -> int:
 
 
 def _make_solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
-    """Make a command from a table [solvers.name], or import the function that it names."""
+    """Make a solver from its table: a command, or a Python function to import."""
     path = ("solvers", name)
     if ("command" in table) == ("python" in table):
         raise _FileError(
@@ -234,7 +240,7 @@ def _make_solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
 
 
 def _make_instances(table: Mapping[str, Any], folder: Path) -> Any:
-    """Make instances of the files or names in a table, or import the object that it names."""
+    """Make instances from the files or names in a table, or import the object it names."""
     _check_keys(table, ("files", "names", "python"), "instances")
     if len(table) != 1:
         raise _FileError("[instances] needs one of files, names and python", "instances")
@@ -250,19 +256,22 @@ def _make_instances(table: Mapping[str, Any], folder: Path) -> Any:
 
 
 def _make_times(times: Any) -> Any:
-    """Make a grid of times from a table such as {from = 1, to = 100}; return a list as it is."""
+    """Make times from a table such as {from = 1, to = 100}; a list is returned unchanged."""
     if not isinstance(times, dict):
         return times
     _check_keys(times, ("from", "to", "n", "spacing"), "times")
     spacing = times.get("spacing", "log")
     if spacing not in ("log", "linear") or not {"from", "to"} <= set(times):
-        raise SolverError('times = {from = 1, to = 100, n = 30, spacing = "log" or "linear"}')
+        raise SolverError(
+            f"times = {times!r}: expected a table such as "
+            '{from = 1, to = 100, n = 30, spacing = "log"}, or a list'
+        )
     make_grid = grid.log if spacing == "log" else grid.linear
     return make_grid(times["from"], times["to"], times.get("n", 50))
 
 
 def _import_object(name: Any, folder: Path, *path: str) -> Any:
-    """Import "module:name"; modules in the folder of the file can be imported too."""
+    """Import an object given as "module:name", also from the folder of the race file."""
     module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not (module and colon and attribute):
         raise _FileError(f'python = {name!r}: expected "module:name"', *path, "python")
@@ -283,7 +292,7 @@ def _import_object(name: Any, folder: Path, *path: str) -> Any:
 
 
 def _explain_missing_module(error: Exception, module: str, folder: Path) -> str:
-    """Explain that this very module is missing; "" if an import within it failed."""
+    """Return a message if the module itself is missing; "" if an import inside it failed."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     if not name or not f"{module}.".startswith(f"{name}."):
         return ""
@@ -291,7 +300,7 @@ def _explain_missing_module(error: Exception, module: str, folder: Path) -> str:
 
 
 def _get_table(plain: Mapping[str, Any], name: str, *parents: str) -> Mapping[str, Any]:
-    """Return a table by name, an empty one if it is missing; an error if it is no table."""
+    """Return a table by name, empty if it is absent; raise an error for other types."""
     table = plain.get(name, {}) if isinstance(plain, dict) else None
     if not isinstance(table, dict):
         header = ".".join((*parents, name))
@@ -306,10 +315,10 @@ def _check_texts(texts: Any, name: str) -> list[str]:
 
 
 def _check_keys(table: Mapping[str, Any], allowed: Iterable[str], *path: str) -> None:
-    """Refuse a key that a table does not have, and suggest a similar one."""
+    """Raise an error for an unknown key of a table, and suggest a similar one."""
     for name in table:
         if name not in allowed:
             header = f"[{'.'.join(path)}] " if path else ""
             raise _FileError(
-                f"{header}there is no {name!r}; {suggest_name(name, list(allowed))}", *path, name
+                f"{header}unknown key {name!r}; {suggest_name(name, list(allowed))}", *path, name
             )

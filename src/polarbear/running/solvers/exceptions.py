@@ -11,12 +11,12 @@ _STANDARD_LIBRARY = str(Path(os.__file__).parent)
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
-    """Tell whether a frame of a traceback is in Python's standard library."""
+    """Return whether a frame of a traceback is in Python's standard library."""
     return frame.filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in frame.filename
 
 
 def describe_exception(error: BaseException) -> str:
-    """Describe an exception in one line: type, message, and where the solver raised it."""
+    """Describe an exception in one line: type, message, and the place where it was raised."""
     kind = type(error).__name__
     try:
         message = str(error)

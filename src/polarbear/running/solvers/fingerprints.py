@@ -26,7 +26,7 @@ _IGNORED_ATTRIBUTES = ("__module__", "__doc__", "__qualname__", "__firstlineno__
 
 
 def fingerprint(value: Any) -> str:
-    """Hash a value; "" if it cannot be hashed cheaply.
+    """Return a hash of a value's content; "" if it cannot be hashed cheaply.
 
     >>> fingerprint([1, "a"]) == fingerprint([1, "a"]), fingerprint(1) == fingerprint(2)
     (True, False)
@@ -44,7 +44,7 @@ def fingerprint(value: Any) -> str:
 
 
 def file_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Hash the content of a file; "" if there is no such file.
+    """Return a hash of a file's content; "" if there is no such file.
 
     >>> file_fingerprint("/no/such/file")
     ''
@@ -59,12 +59,12 @@ def file_fingerprint(path: str | os.PathLike[str]) -> str:
 
 
 def is_file_content(hashed: str) -> bool:
-    """Tell whether a fingerprint is that of the content of a file."""
+    """Return whether a fingerprint is the hash of a file's content."""
     return hashed.startswith(_FILE_PREFIX)
 
 
 def is_changed(before: str, now: str) -> bool:
-    """Tell whether two fingerprints are certainly those of different values.
+    """Return whether two fingerprints certainly belong to different values.
 
     Fingerprints of code can only be compared if the same version of Python made them.
 
@@ -79,11 +79,11 @@ def is_changed(before: str, now: str) -> bool:
 
 
 class _Unhashable(Exception):  # noqa: N818 (it is no error)
-    """Raised if a value cannot be hashed cheaply."""
+    """Raised for values that cannot be hashed cheaply."""
 
 
 class _Hasher:
-    """Hashes a value part by part."""
+    """Hashes a value by feeding its parts to SHA-256, one after another."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -118,7 +118,7 @@ class _Hasher:
             self._feed_parts(value)
 
     def _feed_parts(self, value: Any) -> None:
-        """Hash a value that consists of other values."""
+        """Feed the hash with each part of a value that consists of other values."""
         match value:
             case list() | tuple():
                 self._update(type(value).__name__, str(len(value)))
@@ -165,7 +165,7 @@ class _Hasher:
                 self.feed(used)
 
     def _feed_code(self, code: types.CodeType, docstring: str | None) -> set[str]:
-        """Hash bytecode and constants but the docstring; return the names that the code uses."""
+        """Feed the hash with bytecode and constants; return the names that the code uses."""
         self._has_code = True
         self._update("code", code.co_name)
         self._hash.update(code.co_code)
@@ -203,7 +203,7 @@ class _Hasher:
         self.feed(attributes)
 
     def _is_new(self, value: Any) -> bool:
-        """Return whether an object occurs for the first time; if not, hash its first position."""
+        """Return whether an object was not hashed before; if it was, hash its number instead."""
         if id(value) in self._seen:
             self._update("seen", str(self._seen[id(value)]))
             return False

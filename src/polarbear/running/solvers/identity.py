@@ -1,4 +1,4 @@
-"""``identify``: fingerprint the instances and solvers of a race, to compare a resume with it.
+"""``identify``: fingerprints of a race's instances and solvers, compared when the race resumes.
 
 A store has runs under names. If a resume used a name for another instance or solver, the runs of
 both would be mixed. So the first call records fingerprints of instances and solvers, and the limits
@@ -43,7 +43,7 @@ _STORED_OPTION_NAMES = {
 
 
 def identify(setup: Setup) -> Identified:
-    """Return fingerprints of all instances and solvers of a setup, and its limits.
+    """Return the fingerprints of all instances and solvers of a setup, and its limits.
 
     >>> def walk(job):
     ...     yield 1, 2.0
@@ -58,7 +58,7 @@ def identify(setup: Setup) -> Identified:
 
 
 def select_new_parts(recorded: Identified, current: Identified) -> Identified | None:
-    """Return the parts of ``current`` that ``recorded`` lacks; None if there are none."""
+    """Return the fingerprints in ``current`` that ``recorded`` lacks; None if it lacks none."""
     parts: dict[str, Any] = {}
     for name in ("instances", "solvers", "limits", "aliases"):
         before, now = getattr(recorded, name), getattr(current, name)
@@ -68,7 +68,7 @@ def select_new_parts(recorded: Identified, current: Identified) -> Identified | 
 
 
 def describe_differences(recorded: Identified, current: Identified) -> list[str]:
-    """Describe, each in a sentence, where a call differs from the race in the store.
+    """Return a sentence for each difference between the call and the race in the store.
 
     >>> recorded = Identified({"a": "1"}, {}, {"wall": 60})
     >>> describe_differences(recorded, Identified({"a": "2"}, {}, {"wall": 9}))
@@ -105,7 +105,7 @@ def describe_differences(recorded: Identified, current: Identified) -> list[str]
 
 
 def check_distinct_files(identity: Identified) -> None:
-    """Refuse a file under two names: its runs would count as those of two instances."""
+    """Raise an error if one file has two names, because it would count as two instances."""
     names: dict[str, str] = {}
     for name, hashed in identity.instances.items():
         if is_file_content(hashed) and names.setdefault(hashed, name) != name:
@@ -118,7 +118,7 @@ def check_distinct_files(identity: Identified) -> None:
 def find_renamed(
     names: set[str], setup: Setup, recorded: Identified, current: Identified
 ) -> dict[str, str]:
-    """Map new names of a call to the missing ``names`` of the race that are the same file.
+    """Return instances of the call that are files of the race under a new name: {new: old}.
 
     A file is recognised by its content. Stores of the first version have no contents: there it is
     recognised by its path, which was its name.
@@ -144,7 +144,7 @@ def find_renamed(
 
 
 def _is_same_path(old: str, name: str, path: Any) -> bool:
-    """Tell whether an old name is the path of a file; one that is gone is compared by its end."""
+    """Return whether an old name is the path of a file, judged by its end if it was moved."""
     if not isinstance(path, str | os.PathLike):
         return False
     if Path(old).exists():
@@ -154,7 +154,7 @@ def _is_same_path(old: str, name: str, path: Any) -> bool:
 
 
 def _fingerprint_instances(instances: Instances) -> dict[str, str]:
-    """Return the fingerprint of each given instance, or that of the function that makes them."""
+    """Return the fingerprint of each instance, or of the function that makes instances."""
     given = instances.given()
     if given is None:
         unknown = dict.fromkeys(instances.names or (), "")
@@ -163,13 +163,13 @@ def _fingerprint_instances(instances: Instances) -> dict[str, str]:
 
 
 def _fingerprint_instance(value: Any) -> str:
-    """Return the fingerprint of the file that an instance names, or else of the instance."""
+    """Return the fingerprint of the file that an instance names, else of the object itself."""
     content = file_fingerprint(value) if isinstance(value, str | os.PathLike) else ""
     return content or fingerprint(value)
 
 
 def _fingerprint_solver(solver: Any) -> dict[str, str]:
-    """Return the fingerprint of a solver, and for a program its command line without secrets."""
+    """Return the fingerprint of a solver, and a program's command line without secrets."""
     if not isinstance(solver, Command):
         return {"content": fingerprint(solver)}
     words = [str(word) for word in solver.arguments]
@@ -190,7 +190,7 @@ def _fingerprint_solver(solver: Any) -> dict[str, str]:
 
 
 def hide_secrets(words: Sequence[str]) -> list[str]:
-    """Replace the values of keys and passwords among the arguments of a program by ``***``.
+    """Return a program's arguments with the values of keys and passwords replaced by ``***``.
 
     >>> hide_secrets(["solve", "--api-key=abc", "--token", "abc", "--keep=1", "ftp://ann:abc@host"])
     ['solve', '--api-key=***', '--token', '***', '--keep=1', 'ftp://ann:***@host']

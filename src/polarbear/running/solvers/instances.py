@@ -26,7 +26,7 @@ from polarbear.racing.jobs import Job
 
 @dataclass(frozen=True)
 class Instances:
-    """Named instances, each of which is made in the process of a run when it starts.
+    """Named instances, each of which is made in the process of a run when the run starts.
 
     Attributes
     ----------
@@ -59,7 +59,11 @@ class Instances:
         object.__setattr__(self, "names", names)
         _check_distinct(names)
         if not names or "" in names:
-            raise DataError("there are no instances" if not names else "an instance has no name")
+            raise DataError(
+                "the list of instances is empty: pass at least one"
+                if not names
+                else "the name of an instance must not be empty"
+            )
 
     @classmethod
     def of(cls, instances: Any) -> "Instances":
@@ -85,7 +89,7 @@ class Instances:
     def from_files(
         cls, files: str | Iterable[str | PathLike[str]], folder: str | PathLike[str] = "."
     ) -> "Instances":
-        """Make instances of files, named relative to a folder; solvers get absolute paths.
+        """Make instances from files, named relative to a folder; solvers get absolute paths.
 
         Parameters
         ----------
@@ -110,7 +114,9 @@ class Instances:
             try:
                 matches = [path for path in root.glob(files) if path.is_file()]
             except (ValueError, NotImplementedError) as error:
-                raise SolverError(f"files = {files!r}: {error}") from None
+                raise SolverError(
+                    f"files = {files!r}: the pattern of file names is invalid, {error}"
+                ) from None
             names = sorted(path.relative_to(root).as_posix() for path in matches)
             if not names:
                 raise SolverError(f"files = {files!r}: there is no such file in {root}")
@@ -123,7 +129,7 @@ class Instances:
         return cls(tuple(names), _Lookup({name: str(root / name) for name in names}))
 
     def make(self, job: Job) -> Any:
-        """Make the instance of a job.
+        """Make the instance that a job names.
 
         >>> from polarbear.racing.jobs import RunId, job
         >>> Instances(["2", "3"], int).make(job(0, RunId("a", "3", 0), horizon=1))
@@ -142,7 +148,7 @@ class Instances:
         return self.build.named if isinstance(self.build, _Lookup) else None
 
     def rename(self, names: Mapping[str, str]) -> "Instances":
-        """Return the given instances, those in ``names`` under new names.
+        """Return the instances with some of them renamed, by a mapping of names.
 
         >>> Instances.of({"a": 1, "b": 2}).rename({"a": "c"}).names
         ('c', 'b')
@@ -164,7 +170,7 @@ class _Lookup:
 
 
 def _name_instances(instances: Sequence[Any]) -> dict[str, Any]:
-    """Name text, numbers and paths as they are written, and number other objects."""
+    """Name text, numbers and paths by how they are written; number other objects."""
     names = [
         to_name(fspath(item) if isinstance(item, PathLike) else item)
         if isinstance(item, str | int | float | PathLike)
@@ -176,7 +182,7 @@ def _name_instances(instances: Sequence[Any]) -> dict[str, Any]:
 
 
 def _check_distinct(names: Sequence[str]) -> None:
-    """Refuse two instances of one name."""
+    """Raise an error if two instances have the same name."""
     if len(set(names)) < len(names):
         duplicate = next(name for name in names if names.count(name) > 1)
         raise DataError(f"two instances are named {duplicate!r}: give each a name of its own")

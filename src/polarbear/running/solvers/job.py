@@ -40,14 +40,14 @@ MAX_IGNORED_STOPS = 1_000
 
 
 class HorizonReached(BaseException):
-    """Raised inside a solver when its run has reached the horizon.
+    """Raised inside a solver when its run has reached the time until which it is observed.
 
     Not an ``Exception``: optimisers that catch the errors of objectives have to let it pass.
     """
 
 
 class RunningJob:
-    """A run in progress, as its solver sees it.
+    """The run in progress that a solver is called with, and to which it reports values.
 
     Attributes
     ----------
@@ -112,20 +112,23 @@ class RunningJob:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """A numpy generator with the seed of the run."""
+        """A numpy random generator with the seed of the run."""
         return np.random.default_rng(self.seed)
 
     def report(self, value: Any, time: Any = None) -> None:
-        """Report a value that the solver has found; after the horizon this ends the run.
+        """Report a value that the solver has found; after the planned end, this ends the run.
 
         Only values better than all before are kept. The worst infinity stands for no value.
         """
         number = _to_float(value)
         if isnan(number):
-            raise SolverError("the value nan was reported: report only what was found")
+            raise SolverError("the value nan was reported: report only values that are numbers")
         now = self.now() if time is None else _to_time(time)
         if now < self._latest_time:
-            raise SolverError(f"time went backwards, from {self._latest_time:.15g} to {now:.15g}")
+            raise SolverError(
+                f"the solver reported time {now:.15g} after {self._latest_time:.15g}: times must "
+                "not decrease"
+            )
         self._latest_time = now
         if now > self.horizon:
             self.stop()
@@ -140,7 +143,7 @@ class RunningJob:
         evaluation after the horizon ends the run.
         """
         if not callable(objective):
-            raise SolverError(f"track takes a function, not {type(objective).__name__}")
+            raise SolverError(f"job.track takes a function, got {type(objective).__name__}")
         if self.clock == "reported":
             raise SolverError(
                 "the clock of this race is 'reported', so times come from the solver: "
@@ -169,17 +172,17 @@ class RunningJob:
     # For the process that runs the solver
 
     def set_remark(self, remark: str) -> None:
-        """Record a reason for the case that the run ends without a value; "" deletes it."""
+        """Set the reason to report if the run ends without a value; "" removes the reason."""
         self.remark = remark
         self._trajectory.write_remark(remark)
 
     @property
     def improvements(self) -> tuple[list[float], list[float]]:
-        """Times and values of the improvements so far."""
+        """The times and values of the improvements so far."""
         return self._trajectory.improvements()
 
     def start_clock(self) -> None:
-        """Start the clock of the run, and record this for its supervisor."""
+        """Start the clock of the run, and record the start for its supervisor."""
         self._set_start()
         self._trajectory.begin(self._started_at, self._started_cpu_seconds)
 
@@ -190,7 +193,7 @@ class RunningJob:
         self._ends_at = self._started_at + self.horizon if self.clock == "wall" else inf
 
     def call_solver(self, solver: Callable[["RunningJob"], Any]) -> None:
-        """Call a solver, and report what it yields."""
+        """Call a solver, and report the values that it yields."""
         items = solver(self)
         if items is None:
             return
@@ -206,14 +209,14 @@ class RunningJob:
             self.report(value, time)
 
     def observed_until(self) -> float:
-        """Return the time until which the run was observed, if it ends now."""
+        """Return until which time the run would be observed if it ended now."""
         now = self._latest_time
         if self.clock != "reported" and (self._is_tracking or self.clock != "evaluations"):
             now = max(now, self.now())
         return self.horizon if self.at_horizon else min(now, self.horizon)
 
     def stop(self) -> NoReturn:
-        """End the run at its horizon, by an exception."""
+        """End the run at its planned end by raising ``HorizonReached``."""
         self.at_horizon = True
         self._n_ignored_stops += 1
         if self._n_ignored_stops > MAX_IGNORED_STOPS and self._in_own_process:
@@ -222,13 +225,13 @@ class RunningJob:
         raise HorizonReached
 
     def _record(self, value: float, now: float) -> None:
-        """Record an improvement."""
+        """Record an improvement, given its value and time."""
         self._best_cost = self._sign * value
         self._trajectory.record(now, value)
 
 
 class TrackedObjective:
-    """An objective that counts its evaluations and records improvements."""
+    """An objective function that counts its evaluations and records improvements."""
 
     __slots__ = ("_job", "_objective", "_sign")
 
@@ -238,7 +241,7 @@ class TrackedObjective:
         self._sign = job._sign
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate the objective, and count it."""
+        """Evaluate the objective function, and count the evaluation."""
         # The fast path is short on purpose: benchmarks/track.py measures it.
         job = self._job
         if job._n_evaluations >= job._max_evaluations:
@@ -259,7 +262,7 @@ class TrackedObjective:
         self._job._record(value, float(self._job._n_evaluations))
 
     def _count_values(self, value: Any) -> None:
-        """Count an integer, or each value of an array, as an evaluation."""
+        """Count what an objective returned: 1 evaluation for a number, else an array's length."""
         job = self._job
         for number in _to_floats(value):
             if job._n_evaluations >= job._max_evaluations:
@@ -270,12 +273,12 @@ class TrackedObjective:
 
 
 class TimedObjective(TrackedObjective):
-    """An objective that records the time of each improvement in seconds."""
+    """An objective function that records each improvement with its time in seconds."""
 
     __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate the objective, unless the horizon is over."""
+        """Evaluate the objective function, unless the planned end of the run has passed."""
         job = self._job
         if monotonic() > job._ends_at:
             job.stop()
@@ -299,7 +302,7 @@ def make_trial_job(
     clock: Clock = "evaluations",
     seed: int = 0,
 ) -> RunningJob:
-    """Make a job on which a solver can be tried in this process, without limits.
+    """Make a job with which a solver can be tried in this process, without limits.
 
     >>> def half(job):
     ...     f, x = job.track(job.instance), 8.0
@@ -320,7 +323,7 @@ def make_trial_job(
 
 
 def _to_float(value: Any) -> float:
-    """Convert a value to a float; integers beyond its range become infinite."""
+    """Convert a value to a float; integers beyond the range of floats become infinite."""
     try:
         return float(value)
     except OverflowError:  # only the order of values counts
@@ -350,7 +353,7 @@ def _to_time(value: Any) -> float:
 
 
 def _shorten(value: Any) -> str:
-    """Write any value as text of at most 80 characters for an error message."""
+    """Return a value as text of at most 80 characters, for an error message."""
     try:
         return repr(value)[:80]
     except Exception:

@@ -36,7 +36,7 @@ class LineSplitter:
         self._skipping = False  # whether that line is too long
 
     def feed(self, chunk: bytes) -> list[str]:
-        """Return the lines that this chunk completes, without empty ones."""
+        """Add a chunk of bytes, and return the nonempty lines that it completes."""
         *whole, rest = chunk.replace(b"\r", b"\n").split(b"\n")
         if whole:
             whole[0] = b"" if self._skipping else self._rest + whole[0]
@@ -49,7 +49,7 @@ class LineSplitter:
 
 
 def _read_chunk(descriptor: int) -> bytes:
-    """Read some bytes; none at the end."""
+    """Read some bytes from a file descriptor; b"" at the end of the file."""
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except OSError:  # a terminal reports its closed other end as an error

@@ -1,4 +1,4 @@
-"""Processes of this machine: start, fork, find, measure and kill them, and choose their cores.
+"""Start, fork, find, measure and kill processes on this machine, and choose their cores.
 
 ``psutil`` measures them. Our own code does what it lacks: signals at the death of a parent, the
 adoption of orphans, memory limits of control groups, and cores that are hyperthreads of one.
@@ -48,14 +48,14 @@ _FORK_WARNING = r"os\.fork\(\) was called"
 
 
 class Usage(NamedTuple):
-    """CPU seconds, and the peak of resident memory in bytes."""
+    """The resources that processes used: CPU seconds, and peak resident memory in bytes."""
 
     cpu_seconds: float
     peak_bytes: int
 
 
 def detach_descriptors(keep: Collection[int] = ()) -> None:
-    """Detach this forked process from the files and connections of its parent.
+    """Close the inherited files and connections of a forked process, except those to keep.
 
     Standard streams, ``keep``, and files and folders that were opened for reading alone stay. Each
     other descriptor becomes one that cannot be written to. It is not closed: its number would be
@@ -78,13 +78,13 @@ def detach_descriptors(keep: Collection[int] = ()) -> None:
 
 
 def _list_descriptors() -> list[int]:
-    """List the open descriptors of this process; psutil lists regular files only."""
+    """List all open file descriptors of this process, not only regular files."""
     folder = "/proc/self/fd" if _LINUX else "/dev/fd"
     return [int(name) for name in os.listdir(folder)]  # noqa: PTH208 (twice as fast)
 
 
 def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Ask for a signal at the parent's end; end at once if it has ended already.
+    """Make the system send this process a signal when its parent ends.
 
     The signal is sent at the end of the *thread* that started this process, so that thread has to
     outlive it. Only Linux has such a signal.
@@ -102,7 +102,7 @@ def start_when_possible(
     *,
     warns: bool = False,
 ) -> Started:
-    """Start a process or a thread; while the system has no room for one, wait and try again.
+    """Start a process or a thread, and retry while the system has no room for one.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def start_when_possible(
 
 
 def fork() -> int:
-    """Fork without the warnings of Python and JAX about threads, here and in the child.
+    """Fork this process, without the warnings of Python and JAX about threads.
 
     The child has no threads, so that it may fork in its turn. Signals to end this process wait
     until the fork is over: an exception raised by a handler during it would be printed and lost.
@@ -156,7 +156,7 @@ def _defer_signals(*signals: signal.Signals) -> Iterator[None]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all descendants whose own parent ends, daemons among them."""
+    """Make this process the parent of descendants, also daemons, whose own parent ends."""
     if _prctl is not None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -179,7 +179,7 @@ def find_descendants(pid: int) -> list[int]:
 
 
 def kill_descendants(spared: Collection[int] = ()) -> Usage:
-    """Kill all descendants of this process but those ``spared``; return what they had used.
+    """Kill all descendants of this process except those ``spared``; return their usage.
 
     Descendants may start others while they are being killed, so this repeats until none is left.
     """
@@ -204,7 +204,7 @@ def kill_descendants(spared: Collection[int] = ()) -> Usage:
 
 
 def reap(pid: int) -> tuple[int, Usage]:
-    """Wait for a child; return its wait status, and what it and its reaped children have used."""
+    """Wait for a child to end; return its wait status, and the usage of it and its children."""
     _, status, usage = os.wait4(pid, 0)
     return status, Usage(usage.ru_utime + usage.ru_stime, _to_bytes(usage.ru_maxrss))
 
@@ -216,13 +216,13 @@ def kill(pid: int) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process group in one system call, so that no member can start another meanwhile."""
+    """Kill a process group in one system call, so that no member can fork meanwhile."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def kill_session(session: int) -> None:
-    """Kill every process of a session: the remains of a run whose supervisor was killed."""
+    """Kill every process of a session, such as the remains of a run without supervisor."""
     kill_group(session)
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError):
@@ -231,12 +231,12 @@ def kill_session(session: int) -> None:
 
 
 def measure_resident_bytes(pids: Iterable[int]) -> int:
-    """Sum the resident memory of processes; pages that several share count for each."""
+    """Return the summed resident memory of processes, in which shared pages count repeatedly."""
     return sum(_measure(pid, lambda process: process.memory_info().rss) for pid in pids)
 
 
 def measure_proportional_bytes(pids: Iterable[int]) -> int:
-    """Sum the memory of processes, each shared page once; slower than the resident memory.
+    """Return the memory of processes with each shared page counted once; a slow call.
 
     Where the system does not know this (it is Linux that does), resident memory is summed.
     """
@@ -249,7 +249,7 @@ def measure_proportional_bytes(pids: Iterable[int]) -> int:
 
 
 def measure_cpu_seconds(pids: Iterable[int]) -> float:
-    """Sum the CPU time of processes and of the children that they have waited for."""
+    """Return the summed CPU time of processes and of the children they have waited for."""
 
     def cpu_seconds(process: psutil.Process) -> float:
         times = process.cpu_times()
@@ -259,7 +259,7 @@ def measure_cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def _measure(pid: int, measure: Callable[[psutil.Process], float]) -> Any:
-    """Measure a process; 0 if it is gone, or another user's."""
+    """Measure a process; return 0 if it has ended or belongs to another user."""
     try:
         return measure(psutil.Process(pid))
     except psutil.Error:
@@ -268,7 +268,7 @@ def _measure(pid: int, measure: Callable[[psutil.Process], float]) -> Any:
 
 @cache
 def get_available_memory() -> int:
-    """Return the total memory in bytes that this process may use, within its control group."""
+    """Return the memory in bytes that this process may use, within its control groups."""
     return min([psutil.virtual_memory().total, *read_cgroup_limits()])
 
 
@@ -314,13 +314,13 @@ def list_cores() -> list[int]:
 
 
 def pin_to_core(core: int | None) -> None:
-    """Keep this process on a core, where the system can do so; None leaves it free."""
+    """Pin this process to a core, if the system supports it; None does nothing."""
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
 
 
 def _read_children(pid: int) -> list[int]:
-    """Read the children of each thread of a process; none if the process is gone."""
+    """Return the process ids of the children of all threads of a process."""
     children: list[int] = []
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 (twice as fast)
@@ -331,5 +331,5 @@ def _read_children(pid: int) -> list[int]:
 
 
 def _to_bytes(maxrss: int) -> int:
-    """Convert ``ru_maxrss``, which counts bytes on macOS and kilobytes elsewhere."""
+    """Convert ``ru_maxrss`` to bytes; it counts bytes on macOS and kilobytes elsewhere."""
     return maxrss if sys.platform == "darwin" else 1024 * maxrss

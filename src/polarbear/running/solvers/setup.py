@@ -1,4 +1,4 @@
-"""``Setup``: what all runs of a race have in common; ``Limits``: the resources of one run."""
+"""``Setup``: what all runs of a race share; ``Limits``: the resources that one run may use."""
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
@@ -72,7 +72,7 @@ class Limits:
                 raise SolverError(f"limits: {name}={value!r}, expected a number above 0")
 
     def to_stored(self) -> dict[str, float | None]:
-        """Return the limits under the names that stores and shared folders have always used.
+        """Return the limits as a dictionary, with the key names of stores and shared folders.
 
         >>> Limits(wall_seconds=60).to_stored()["wall"]
         60
@@ -81,7 +81,7 @@ class Limits:
 
     @classmethod
     def from_stored(cls, stored: Mapping[str, Any]) -> "Limits":
-        """Read what :meth:`to_stored` returned.
+        """Make limits from a dictionary that :meth:`to_stored` returned.
 
         >>> Limits.from_stored({"wall": 60}).wall_seconds
         60
@@ -116,7 +116,7 @@ class Setup:
     aliases: Mapping[str, str] = field(default_factory=dict)  # names in code: names in the race
 
     def rename_instances(self, names: Mapping[str, str]) -> "Setup":
-        """Return this setup with instances under the names that they have in the race."""
+        """Return this setup with instances renamed to the names that the race uses."""
         if not names:
             return self
         aliases = {**self.aliases, **names}
@@ -147,7 +147,8 @@ class Setup:
             _check_signature(name, solver)
             if isinstance(solver, Command) and solver.clock != clock and solver.clock != "wall":
                 raise SolverError(
-                    f"solver {name!r} has the clock {solver.clock!r}, but the race has {clock!r}"
+                    f"solver {name!r} has the clock {solver.clock!r}, but the race has {clock!r}: "
+                    "use one clock"
                 )
         if clock == "evaluations":
             untimed = [n for n, s in named.items() if isinstance(s, Command) and s.clock == "wall"]
@@ -161,14 +162,14 @@ class Setup:
 
 
 class PackedSetup(NamedTuple):
-    """A pickled setup, and a hash of its bytes as key."""
+    """A pickled setup, with a hash of its bytes as key."""
 
     key: str
     content: bytes
 
 
 def pack(setup: Setup) -> PackedSetup:
-    """Pickle a setup, to be sent to other processes of this user.
+    """Pickle a setup, to send it to other processes of the same user.
 
     Functions of a script or a notebook are pickled by value if cloudpickle is installed. The bytes
     are for live processes only and are never stored.
@@ -188,20 +189,20 @@ def pack(setup: Setup) -> PackedSetup:
 
 
 def unpack(packed: PackedSetup) -> Setup:
-    """Return the setup that :func:`pack` pickled."""
+    """Return the setup from what :func:`pack` returned."""
     return pickle.loads(packed.content)  # noqa: S301 (from our own coordinator, never from a file)
 
 
 def _pickle_plainly(setup: Setup) -> bytes:
-    """Pickle a setup without cloudpickle; functions defined in the script are an error."""
+    """Pickle a setup without cloudpickle; raise an error for functions of the main script."""
     try:
         content = pickle.dumps(setup)
     except Exception as error:
         raise SolverError(_describe_unpicklable(error) + ", or pip install cloudpickle") from None
     if b"__main__" in content:
         raise SolverError(
-            "a solver or an instance is defined in the script itself, where other processes do "
-            "not find it: move it to a module, or pip install cloudpickle"
+            "a solver or an instance is defined in the script itself, where other processes "
+            "cannot import it: move it to a module, or pip install cloudpickle"
         )
     return content
 
@@ -214,7 +215,7 @@ def _describe_unpicklable(error: Exception) -> str:
 
 
 def _check_signature(name: str, solver: Solver) -> None:
-    """Check that a solver can be called with a job as its only argument."""
+    """Raise an error unless a solver can be called with a job as its only argument."""
     try:
         signature(solver).bind(None)
     except TypeError:
@@ -227,17 +228,17 @@ def _check_signature(name: str, solver: Solver) -> None:
 
 
 def _get_name(solver: Any) -> str:
-    """Return the name of a function; an error for a lambda."""
+    """Return the name of a function; raise an error for a lambda."""
     if not callable(solver):
-        raise SolverError(f"{solver!r} among the solvers: expected a function of a job")
+        raise SolverError(f"{solver!r} is not a solver: expected a function that takes a job")
     name = getattr(solver, "__name__", "")
     if name in ("", "<lambda>"):
-        raise SolverError(f"{solver!r} has no name of its own: {MAPPING_ADVICE}")
+        raise SolverError(f"the solver {solver!r} has no name: {MAPPING_ADVICE}")
     return name
 
 
 def _name_solvers(solvers: Any) -> dict[str, Solver]:
-    """Return the solvers by name: as given, or by the names of the functions."""
+    """Return the solvers by name: the names given, or those of the functions."""
     if isinstance(solvers, Mapping):
         named = {check_name(to_name(name)): solver for name, solver in solvers.items()}
     elif isinstance(solvers, Iterable) and not isinstance(solvers, str | bytes):
@@ -250,20 +251,27 @@ def _name_solvers(solvers: Any) -> dict[str, Solver]:
     else:
         raise SolverError(f"solvers={solvers!r}: expected a list of functions; or {MAPPING_ADVICE}")
     if not named or "" in named:
-        raise SolverError("there are no solvers" if not named else "a solver has no name")
+        raise SolverError(
+            "the list of solvers is empty: pass at least one"
+            if not named
+            else "the name of a solver must not be empty"
+        )
     for name, solver in named.items():
         if not callable(solver):
-            raise SolverError(f"solver {name!r} is {solver!r}: expected a function of a job")
+            raise SolverError(
+                f"solver {name!r} is {solver!r}: expected a function that takes a job"
+            )
     return named
 
 
 def _infer_clock(solvers: Mapping[str, Solver]) -> Clock:
-    """Return the clock that all solvers have in common; an error if there are several."""
+    """Return the clock that all solvers share; raise an error if they have several."""
     clocks: set[Clock | None] = {
         s.clock if isinstance(s, Command) else "evaluations" for s in solvers.values()
     }
     if len(clocks) > 1:
         raise SolverError(
-            "what do times count? Set the clock of the race to one of " + ", ".join(CLOCKS)
+            "the solvers use different clocks: set the clock of the race to one of "
+            + ", ".join(CLOCKS)
         )
     return clocks.pop() or "evaluations"

@@ -32,7 +32,7 @@ _SECOND_BUFFER = 2**32  # added to the number of improvements if they are in the
 
 
 class Ending(NamedTuple):
-    """How a run ended, as the run itself recorded it: status, time and reason."""
+    """How a run ended by its own record: status, time and reason."""
 
     status: Status
     until: float
@@ -65,19 +65,19 @@ class SharedTrajectory:
 
     @staticmethod
     def size(times: tuple[float, ...]) -> int:
-        """Return the number of bytes of a trajectory for these times."""
+        """Return how many bytes the trajectory of a race with these times takes."""
         return 8 * (_HEADER + 4 * max(MIN_CAPACITY, 4 * len(times) + 8)) + MAX_REMARK_BYTES
 
     # Written by the run
 
     def begin(self, now: float, cpu_seconds: float = 0.0) -> None:
-        """Record when the solver started, and the CPU seconds spent on preparation before."""
+        """Record when the solver started, and the CPU seconds used before that."""
         self._cells[_STARTED] = now
         self._cells[_CPU] = cpu_seconds
         self._cells[_STATE] = _RUNNING
 
     def record(self, time: float, value: float) -> None:
-        """Record an improvement."""
+        """Record the time and value of an improvement."""
         if self._n_improvements == self._capacity:
             self._thin()
         cells = self._cells
@@ -88,14 +88,14 @@ class SharedTrajectory:
         cells[_FILL] = self._n_improvements + (_SECOND_BUFFER if self._in_second else 0)
 
     def write_remark(self, remark: str) -> None:
-        """Record a reason for the case that the run is killed before it can give one."""
+        """Record a reason to report if the run is killed before it can record one."""
         encoded = remark.encode(errors="backslashreplace")[:MAX_REMARK_BYTES]
         start = len(self._memory) - MAX_REMARK_BYTES
         self._memory[start : start + len(encoded)] = encoded
         self._cells[_REMARK] = float(len(encoded))
 
     def end(self, status: Status, until: float, why: str) -> None:
-        """Record how the run ended; a later call replaces an earlier one."""
+        """Record how the run ended; a later record replaces an earlier one."""
         self.write_remark(why)
         self._cells[_UNTIL] = until
         self._cells[_STATUS] = float(STATUSES.index(status))
@@ -105,16 +105,16 @@ class SharedTrajectory:
 
     @property
     def started_at(self) -> float | None:
-        """When the solver started, by the monotonic clock; None if it has not started."""
+        """The time by the monotonic clock at which the solver started; None before that."""
         return None if self._cells[_STATE] == _PREPARING else self._cells[_STARTED]
 
     @property
     def started_cpu_seconds(self) -> float:
-        """The CPU seconds that had been used when the solver started."""
+        """The CPU seconds that the process had used when the solver started."""
         return self._cells[_CPU]
 
     def improvements(self) -> tuple[list[float], list[float]]:
-        """Return times and values up to the first invalid pair.
+        """Return the times and values of improvements, up to the first invalid pair.
 
         A run that wrote outside of its own memory may have damaged them.
         """
@@ -134,30 +134,30 @@ class SharedTrajectory:
         return times, values
 
     def ending(self) -> Ending | None:
-        """Return how the run ended by its own record; None if it made none."""
+        """Return the record that the run made of its ending; None if it made none."""
         cells = self._cells
         if cells[_STATE] != _ENDED or cells[_STATUS] not in range(len(STATUSES)):
             return None
         return Ending(STATUSES[int(cells[_STATUS])], cells[_UNTIL], self.remark())
 
     def remark(self) -> str:
-        """Return the reason for its end that the run recorded; "" if it recorded none."""
+        """Return the reason that the run recorded in case it is killed; "" if none."""
         length = self._cells[_REMARK]
         length = int(length) if 0 <= length <= MAX_REMARK_BYTES else 0
         start = len(self._memory) - MAX_REMARK_BYTES
         return self._memory[start : start + length].decode(errors="replace")
 
     def close(self) -> None:
-        """Release the memory."""
+        """Release the shared memory."""
         self._cells.release()
         self._memory.close()
 
     def _buffer_start(self, second: bool) -> int:
-        """Return the first cell of a buffer."""
+        """Return the index of the first cell of the first or second buffer."""
         return _HEADER + (2 * self._capacity if second else 0)
 
     def _thin(self) -> None:
-        """Copy a selection of the improvements to the other buffer, then switch to it."""
+        """Copy a selection of the improvements to the other buffer, and use that from now on."""
         start = self._buffer_start(self._in_second)
         pairs = np.array(self._cells[start : start + 2 * self._n_improvements]).reshape(-1, 2)
         kept = pairs[select_improvements(pairs[:, 0], self._times)]
@@ -170,7 +170,7 @@ class SharedTrajectory:
 def select_improvements(
     improved: NDArray[np.float64], times: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Select the improvements that thinning keeps, as a mask [improvements].
+    """Return a mask of the improvements to keep when the memory is full.
 
     These are the latest one at each of ``times``, the last one, and every second one.
 

@@ -14,7 +14,7 @@ ERROR_LINE = re.compile(r"at line (\d+)")
 
 
 def find_line(text: str, path: Sequence[str]) -> int | None:
-    r"""Return the line of a key, or of the innermost table around it that has a line of its own.
+    r"""Return the line number of a key, or of the innermost table around it that has one.
 
     >>> text = 'n = 1\n[rules]\ncertainty = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
     >>> find_line(text, ["rules", "certainty"]), find_line(text, ["rules", "batch"])
@@ -41,7 +41,7 @@ def find_line(text: str, path: Sequence[str]) -> int | None:
 
 
 def _is_inside_table(lines: list[str], after: int, table: Sequence[str]) -> bool:
-    """Tell whether a key inserted after this line would belong to this very table."""
+    """Return whether a key inserted after a line would belong to the given table."""
     marker = "polarbear marker"
     try:
         inside: Any = tomllib.loads("\n".join([*lines[:after], f'"{marker}" = 0']))
@@ -53,7 +53,7 @@ def _is_inside_table(lines: list[str], after: int, table: Sequence[str]) -> bool
 
 
 def _find_conflict(lines: list[str], after: int, statement: str) -> int:
-    """Return the line of the parser's error if a statement is inserted after a line; 0 if none."""
+    """Return the line of the parser's error if TOML text is inserted after a line; 0 if none."""
     try:
         tomllib.loads("\n".join([*lines[:after], statement, *lines[after:]]))
     except tomllib.TOMLDecodeError as error:
@@ -63,7 +63,7 @@ def _find_conflict(lines: list[str], after: int, statement: str) -> int:
 
 
 def _find_statement_start(lines: list[str], last: int, name: str) -> int:
-    """Return the first line of the statement that ends in line ``last``, where errors point."""
+    """Return the first line of the TOML key or table header that ends in line ``last``."""
     for k in range(last, 0, -1):
         head = lines[k - 1].lstrip().removeprefix("[")
         if name in head.partition("=")[0]:
@@ -72,6 +72,6 @@ def _find_statement_start(lines: list[str], last: int, name: str) -> int:
 
 
 def _join_key(parts: Sequence[str]) -> str:
-    """Write the parts of a key as a quoted, dotted TOML key."""
+    """Join the parts of a key to a quoted, dotted TOML key."""
     quoted = (part.replace("\\", "\\\\").replace('"', '\\"') for part in parts)
     return ".".join(f'"{part}"' for part in quoted)

@@ -38,13 +38,13 @@ def prepare_process(parent: int, output: int, limits: Limits) -> None:
 
 
 def seed_generators(seed: int) -> None:
-    """Seed the global generators of Python and numpy, which solvers may use."""
+    """Seed the global random generators of Python and numpy, which solvers may use."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
 
 def run_job(setup: Setup, job: Job, trajectory: SharedTrajectory) -> NoReturn:
-    """Run a job to its end, record the ending in the trajectory, and exit the process."""
+    """Run a job to its end, record how it ended, and exit the process."""
     running = None
     status, why = Status.FINISHED, ""
     try:
@@ -89,7 +89,7 @@ def _record_ending(
 
 
 def _classify_exception(error: BaseException) -> tuple[Status, str]:
-    """Return the status of a run whose solver raised an exception, and why."""
+    """Return the status and the reason of a run whose solver raised an exception."""
     if isinstance(error, HorizonReached):
         return Status.CUT, ""
     if isinstance(error, MemoryError):
@@ -100,7 +100,7 @@ def _classify_exception(error: BaseException) -> tuple[Status, str]:
 
 
 def _apply_limits(limits: Limits) -> None:
-    """Let the system enforce limits on address space and CPU time, and write no core files."""
+    """Let the operating system limit address space and CPU time, and write no core files."""
     import resource  # not there on Windows
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -112,7 +112,7 @@ def _apply_limits(limits: Limits) -> None:
 
 
 def _set_limit(resource_number: int, limit: int) -> None:
-    """Set a limit of the system, at most the hard limit that is in force."""
+    """Set a limit of the operating system, or its hard limit if that is lower."""
     import resource
 
     hard_limit = resource.getrlimit(resource_number)[1]

@@ -1,4 +1,4 @@
-"""``Supervisor``: makes each run in a process of its own, and knows how it ended in every case.
+"""``Supervisor``: makes each run in a process of its own, and determines how it ended.
 
 1. A run is a child process in a session of its own. It ends with its supervisor.
 2. Its improvements are in shared memory, so they are known however the run ends.
@@ -57,11 +57,11 @@ MAX_OUTPUT_BYTES = 4_000
 
 
 class ParentGone(Exception):  # noqa: N818 (nothing is wrong here)
-    """Raised if the process that asked for the run has ended."""
+    """Raised if the process that requested the run has ended."""
 
 
 class Supervisor:
-    """Makes runs, one at a time.
+    """Makes runs one at a time, each in a process of its own.
 
     Parameters
     ----------
@@ -117,13 +117,13 @@ class Supervisor:
                     left.close()
 
     def prepare(self) -> None:
-        """Fork the process of the next run in advance: forking takes longer than waking it."""
+        """Fork the process of the next run in advance, to save time when its job comes."""
         if self._next is None:
             with suppress(OSError):  # no room for it now: it is forked when it is needed
                 self._next = _RunProcess(self._setup)
 
     def _start(self, job: Job) -> "_SupervisedRun":
-        """Start a run in the prepared process, or in a new one."""
+        """Start a run in the process forked in advance, or in a new one."""
         process, self._next = self._next or self._fork(), None
         try:
             process.start(job)
@@ -136,7 +136,7 @@ class Supervisor:
         return _SupervisedRun(self._setup, job, process, self._n_workers)
 
     def _fork(self) -> "_RunProcess":
-        """Fork a process for a run, as soon as the system has room for one."""
+        """Fork a process for a run; wait if the system has no room for another process."""
         try:
             return start_when_possible(
                 lambda: _RunProcess(self._setup), lambda: not self._is_parent_gone()
@@ -151,7 +151,7 @@ class Supervisor:
 
 
 class _RunProcess:
-    """A forked process that waits for its job."""
+    """A forked process that waits for a job to run."""
 
     def __init__(self, setup: Setup) -> None:
         self.trajectory = SharedTrajectory(setup.times)
@@ -183,13 +183,13 @@ class _RunProcess:
         self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
 
     def start(self, job: Job) -> None:
-        """Send the job to the process."""
+        """Send a job to the process, which then runs it."""
         descriptor, self._job_pipe = self._job_pipe, -1
         with open(descriptor, "w") as file:  # noqa: PTH123
             json.dump(job, file)
 
     def close(self) -> None:
-        """Release descriptors and memory; kill the process if it never got a job."""
+        """Release descriptors and memory; kill the process if it has not received a job."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -203,7 +203,7 @@ class _RunProcess:
 
 
 class _SupervisedRun:
-    """A run in progress, as its supervisor sees it.
+    """A run in progress that a supervisor watches.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class _SupervisedRun:
         self._memory_limit = setup.limits.memory or 0.9 * get_available_memory() / n_workers
 
     def wait(self, parent: int | None, prepared: _RunProcess | None) -> None:
-        """Wait until the run ends or exceeds a limit; the prepared process is not part of it."""
+        """Wait until the run ends or exceeds a limit, leaving out the process forked in advance."""
         self._spared = () if prepared is None else (prepared.pid,)
         poll = select.poll()
         output, pidfd = self._process.output, self._process.pidfd
@@ -289,20 +289,20 @@ class _SupervisedRun:
         self._process.close()
 
     def _check_only_exiting(self) -> bool:
-        """Tell whether a run whose output is closed has ended and has no other processes."""
+        """Return whether a run that has closed its output is ending, and has no other processes."""
         if self._setup.clock == "wall" or self._process.trajectory.ending() is None:
             return False
         return set(find_descendants(os.getpid())) <= {self._process.pid, *self._spared}
 
     def _seconds_to_wait(self) -> float:
-        """Return the seconds until the next measurement or the deadline."""
+        """Return the seconds until the next measurement of the run, or its deadline."""
         now = time.monotonic()
         if self._process.pidfd is None:
             return 0.005
         return max(min(self._measured_at + MEASURE_SECONDS, self._deadline()) - now, 0.0)
 
     def _deadline(self) -> float:
-        """Return when the run has to be ended: at its wall limit, or shortly after its horizon."""
+        """Return when to end the run: at its limit, or shortly after its planned end."""
         deadline = self._started_at + self._setup.limits.wall_seconds
         started_at = self._process.trajectory.started_at
         if started_at is not None and self._setup.clock == "wall":
@@ -310,7 +310,7 @@ class _SupervisedRun:
         return deadline
 
     def _read_output(self) -> bool:
-        """Read a part of the output; false if there is none, or at its end."""
+        """Read a part of the run's output; return false if there is none, or at its end."""
         try:
             chunk = os.read(self._process.output, 65_536)
         except BlockingIOError:
@@ -323,7 +323,7 @@ class _SupervisedRun:
         return os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def _find_exceeded_limit(self) -> Evidence | None:
-        """Return the limit or the horizon that the run has exceeded; None if it may go on."""
+        """Return the limit or planned end that the run has exceeded; None if it may go on."""
         now, limits = time.monotonic(), self._setup.limits
         if now >= self._started_at + limits.wall_seconds:
             return Evidence(Cause.WALL_LIMIT, limits.wall_seconds)
@@ -345,7 +345,7 @@ class _SupervisedRun:
         return self._find_exceeded_cpu_time(pids)
 
     def _find_exceeded_cpu_time(self, pids: list[int]) -> Evidence | None:
-        """Return the CPU limit, or the horizon of a race by CPU time, if it is exceeded."""
+        """Return the CPU limit, or planned end in CPU time, that the run has exceeded, or None."""
         limit, by_cpu = self._setup.limits.cpu_seconds, self._setup.clock == "cpu"
         if limit is None and not by_cpu:
             return None
@@ -359,7 +359,7 @@ class _SupervisedRun:
         return Evidence(Cause.HORIZON) if is_over else None
 
     def _elapsed(self, usage: Usage) -> float:
-        """Return the time of the run by the clock of the race; 0 if only the run can know it."""
+        """Return the run's time by the clock of the race; 0 if only the solver knows it."""
         started_at = self._process.trajectory.started_at
         if started_at is None:
             return 0.0
@@ -369,7 +369,7 @@ class _SupervisedRun:
 
 
 def _add_last_lines(outcome: RunOutcome, output: str) -> str:
-    """Return why a run failed or found no value, with the last lines of its output."""
+    """Return why a run failed or has no value, with the last lines of its output."""
     has_failed = outcome.run.status not in (Status.CUT, Status.FINISHED)
     lines = [line.strip()[:MAX_QUOTED_CHARACTERS] for line in output.splitlines() if line.strip()]
     if not ((has_failed or not np.size(outcome.run.time)) and outcome.why and lines):

@@ -1,4 +1,4 @@
-"""``conclude``: the outcome of a run, from its own record and the evidence of its supervisor.
+"""``conclude``: determine how a run ended, from its own record and its supervisor's evidence.
 
 A run records how it ended, if it can. If it cannot, its supervisor knows the cause: a limit at
 which it ended the run, or the signal or exit code that the system reports. ``STATUS_OF`` is the one
@@ -18,7 +18,7 @@ from polarbear.running.workers.outcomes import RunOutcome
 
 
 class Cause(Enum):
-    """Why a run ended that did not record its own ending."""
+    """The possible causes of the end of a run that did not record its own ending."""
 
     HORIZON = auto()
     WALL_LIMIT = auto()
@@ -53,14 +53,14 @@ STATUS_OF: dict[Cause, tuple[Status, str]] = {
 
 
 class Evidence(NamedTuple):
-    """The cause of the end of a run, and a detail: the limit, the signal or the exit code."""
+    """The observed cause of a run's end, with a detail: the limit, the signal or the exit code."""
 
     cause: Cause
     detail: object = None
 
 
 def read_wait_status(wait_status: int) -> Evidence:
-    """Translate the wait status of a process.
+    """Return the cause of a process's end from its wait status.
 
     >>> killed, exited = read_wait_status(9), read_wait_status(256)
     >>> killed.cause.name, killed.detail, exited.cause.name, exited.detail
@@ -77,7 +77,7 @@ def read_wait_status(wait_status: int) -> Evidence:
 def conclude(
     job: Job, trajectory: SharedTrajectory, evidence: Evidence, elapsed: float
 ) -> RunOutcome:
-    """Make the outcome of a run; its own record of its ending counts more than the evidence.
+    """Return the outcome of a run, by the run's own record, else by the observed cause.
 
     ``elapsed`` is the time of the run by the clock of the race, as far as the supervisor knows it.
 

@@ -13,7 +13,7 @@ NO_VALUE_ADVICE = "does it yield, report, or call what job.track returns?"
 
 
 class RunOutcome(NamedTuple):
-    """A run, with the reason of its ending, the resources that it used, and its machine.
+    """A run that was made, with why it ended, the resources it used, and its machine.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class RunOutcome(NamedTuple):
 
 
 class LostRun(NamedTuple):
-    """A job without an outcome, because its worker ended; the race asks for it again.
+    """A job without an outcome because its worker ended; the race requests it again.
 
     ``was_running``: whether this very job was running, so that it may be the cause. Jobs that
     waited behind it, or went in one call with others, are not suspected.
@@ -72,10 +72,10 @@ def to_plain(outcome: RunOutcome) -> dict[str, Any]:
 
 
 def from_plain(plain: Mapping[str, Any]) -> RunOutcome:
-    """Read and check what :func:`to_plain` returned."""
+    """Return the outcome from what :func:`to_plain` returned, after a check."""
     try:
         rest = {k: v for k, v in plain.items() if k not in ("job", "run")}
         rest["worker"] = tuple((str(k), str(v)[:200]) for k, v in rest.get("worker", ())[:40])
         return RunOutcome(Job(**plain["job"]), run_from_plain(plain["run"]), **rest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"this is not the outcome of a run: {error}") from None
+        raise DataError(f"the file does not hold the outcome of a run: {error}") from None

@@ -1,4 +1,4 @@
-"""``start_parent_watch``: end this process while it imports modules, if its parent has ended.
+"""``start_parent_watch``: end this process if its parent ends while modules are imported.
 
 Importing takes seconds on a busy machine, during which connections are not read. The signal of a
 parent's death is no help: it is sent at the end of the *thread* that started this process. So a
@@ -14,20 +14,20 @@ _POLL_SECONDS = 0.2
 
 
 def start_parent_watch(parent: int) -> None:
-    """From now on end this process if it gets another parent."""
+    """Start a timer that ends this process once its parent has ended."""
     signal.signal(signal.SIGALRM, lambda *_: None if os.getppid() == parent else os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _POLL_SECONDS, _POLL_SECONDS)
 
 
 def stop_parent_watch() -> None:
-    """Stop the timer, so that runs can use its signal."""
+    """Stop the timer that watches the parent, so that runs can use its signal."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 @contextmanager
 def watch_parent(parent: int) -> Iterator[None]:
-    """Watch the parent during the ``with`` statement."""
+    """End this process if its parent ends during the ``with`` statement."""
     start_parent_watch(parent)
     try:
         yield

@@ -1,4 +1,4 @@
-"""``describe_worker``: describe the machine and the software of the process that makes runs."""
+"""``describe_worker``: describe the machine and the software of a process that makes runs."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ def describe_worker(memory_limit: float | None = None) -> WorkerDetails:
 
 @lru_cache(maxsize=4)
 def _collect_details(process: int, memory_limit: float | None) -> WorkerDetails:
-    """Collect the details; cached by process id, because a fork inherits its parent's cache."""
+    """Return the details of this process; cached by process id, because a fork copies the cache."""
     parts = {
         "host": socket.gethostname(),
         "process": str(process),

@@ -1,4 +1,4 @@
-"""``SpawnedWorker``: makes runs where processes cannot be forked, which is on Windows.
+"""``SpawnedWorker``: makes runs on systems that cannot fork processes, such as Windows.
 
 Each run is a new Python process, which gets solvers and instances as bytes. Weaker than in a
 :class:`~polarbear.running.workers.worker_process.WorkerProcess`: it takes as long to start as
@@ -62,11 +62,11 @@ class SpawnedWorker:
         self._is_ended = threading.Event()
 
     def make_runs(self, jobs: Sequence[Job]) -> list[RunOutcome | LostRun]:
-        """Make runs one after the other."""
+        """Make runs one after the other, and return their outcomes."""
         return [self._make_run(job) for job in jobs]
 
     def end(self) -> None:
-        """Kill the current run, and make no more."""
+        """Kill the current run, and start no further runs."""
         self._is_ended.set()
 
     close = end
@@ -99,7 +99,7 @@ class SpawnedWorker:
         trajectory: SharedTrajectory,
         started_at: float,
     ) -> Evidence | None:
-        """Wait until the process ends, which returns None, or has to be ended."""
+        """Wait until the process ends, then return None; or return why it must be killed."""
         limit = self._setup.limits.wall_seconds
         while process.poll() is None:
             now = time.monotonic()
@@ -134,7 +134,7 @@ def main() -> NoReturn:
 
 
 def _start_process(packed: PackedSetup, job: Job, path: Path) -> subprocess.Popen[bytes]:
-    """Start the process of a run, and send it the setup, the job and the path of its memory."""
+    """Start the process of a run, and send it the setup, the job and the memory file's path."""
     process = start_when_possible(
         lambda: subprocess.Popen(
             [sys.executable, "-c", _MAIN.format(path=sys.path)],
@@ -152,7 +152,7 @@ def _start_process(packed: PackedSetup, job: Job, path: Path) -> subprocess.Pope
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its descendants."""
+    """Kill a process and all of its descendants."""
     if os.name == "nt":
         with suppress(psutil.Error):
             tree = psutil.Process(process.pid)

@@ -1,4 +1,4 @@
-"""``WorkerProcess``: the handle of a process that makes one run at a time, with its guard.
+"""``WorkerProcess``: a handle on a process that makes one run at a time, and on its guard.
 
 Below the process that holds the handle there are two for each worker. The *supervisor* is
 single-threaded and has no children but runs, as containment requires. Its parent, the *guard*, only
@@ -53,7 +53,7 @@ _CLOSE_TIMEOUT_SECONDS = 60.0
 
 
 class WorkerLost(Exception):  # noqa: N818 (nothing is wrong here)
-    """Raised if the worker ended during a run, so that there is no outcome."""
+    """Raised if the worker process ended during a run, so that the run has no outcome."""
 
 
 class WorkerProcess:
@@ -100,7 +100,7 @@ class WorkerProcess:
             theirs.close()
 
     def make_run(self, job: Job, packed: PackedSetup | None = None) -> RunOutcome:
-        """Make a run; an error if the worker ends before it."""
+        """Make a run, and return its outcome; raise ``WorkerLost`` if the worker ends before."""
         outcome = self.make_runs([job], packed)[0]
         if isinstance(outcome, LostRun):
             raise WorkerLost(outcome.why)
@@ -112,7 +112,7 @@ class WorkerProcess:
         packed: PackedSetup | None = None,
         is_wanted: Callable[[], bool] | None = None,
     ) -> list[RunOutcome | LostRun]:
-        """Make runs one after the other; if the worker ends, the remaining ones are lost.
+        """Make runs one after the other; if the worker ends, the remaining runs are lost.
 
         Parameters
         ----------
@@ -147,23 +147,23 @@ class WorkerProcess:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the worker has ended."""
+        """Whether the worker process has ended."""
         return not self.pid
 
     def _receive(self, is_wanted: Callable[[], bool] | None) -> Any:
-        """Receive a message of the supervisor; end the worker if its runs are not wanted."""
+        """Receive a message of the supervisor; end the worker if its runs are no longer wanted."""
         while is_wanted is not None and not self._connection.poll(0.5):
             if not is_wanted():
                 self.end()
         return self._connection.recv()
 
     def end(self) -> None:
-        """Ask the worker to kill its run and end; another thread may be waiting for that run."""
+        """Ask the worker to kill its run and end; safe while another thread waits for the run."""
         if self.pid:
             os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
-        """End the worker and its run, and wait until both are gone."""
+        """End the worker and its run, and wait until both have ended."""
         self.end()
         self._connection.close()
         try:
@@ -177,7 +177,7 @@ class WorkerProcess:
 
 
 def _fork_worker(connection: Connection, setup: Setup, core: int | None, n_workers: int) -> int:
-    """Fork a guard and its supervisor; return the process id of the guard."""
+    """Fork a guard, which forks a supervisor; return the process id of the guard."""
     parent = os.getpid()
     # Only this thread exists in the child. The child must not take a lock that another thread of
     # the parent may hold, and it forks runs once it is alone.
@@ -197,7 +197,7 @@ def _fork_worker(connection: Connection, setup: Setup, core: int | None, n_worke
 def _start_program(
     connection: Connection, core: int | None, n_workers: int
 ) -> subprocess.Popen[bytes]:
-    """Start a guard as a new Python program."""
+    """Start a guard process as a new Python program."""
     code = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "from polarbear.running.workers.parent_watch import start_parent_watch\n"
@@ -215,7 +215,7 @@ def _start_program(
 
 
 def main(descriptor: int, parent: int, core: int | None, n_workers: int) -> NoReturn:
-    """Entry point of a worker that was started as a program."""
+    """Entry point of a worker process that was started as a program."""
     stop_parent_watch()
     connection = Connection(descriptor)
     try:
@@ -225,7 +225,7 @@ def main(descriptor: int, parent: int, core: int | None, n_workers: int) -> NoRe
 
 
 def _fork_supervisor(connection: Connection, parent: int) -> int:
-    """Fork the supervisor, and return the guard's process id there; the guard never returns.
+    """Fork the supervisor; return the guard's process id there, while the guard never returns.
 
     The guard kills all descendants when the supervisor or the parent has ended.
     """
@@ -255,7 +255,7 @@ def _wait_for_end(connection: Connection, child: int, parent: int) -> None:
 
 
 def _begin_session() -> None:
-    """Begin a session without inherited signal handlers, and adopt orphaned descendants."""
+    """Begin a new session without inherited signal handlers, and adopt orphaned descendants."""
     with suppress(PermissionError):  # it is in a session of its own already
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process with the handle
@@ -269,7 +269,7 @@ def _begin_session() -> None:
 def _serve(
     connection: Connection, guard: int, core: int | None, n_workers: int, setup: Setup | None
 ) -> None:
-    """Make the runs that are requested, until the connection is closed or the guard has ended."""
+    """Make the requested runs until the connection is closed or the guard has ended."""
     pin_to_core(core)
     gc.collect()
     gc.freeze()  # objects that are never collected need not be copied for each run
@@ -295,7 +295,7 @@ def _serve(
 
 
 def _make_runs(connection: Connection, supervisor: Supervisor | str, jobs: Sequence[Job]) -> bool:
-    """Make runs, and send each outcome; false if there is no receiver any more."""
+    """Make runs and send each outcome; return false if the receiver is gone."""
     if isinstance(supervisor, str):
         connection.send(supervisor)
         return True
@@ -309,7 +309,7 @@ def _make_runs(connection: Connection, supervisor: Supervisor | str, jobs: Seque
 
 
 def _kill_descendants_and_exit(*_: object) -> NoReturn:
-    """Kill all descendants, and exit; also the handler of SIGTERM."""
+    """Kill all descendants and exit; also used as the handler of SIGTERM."""
     kill_descendants()
     os._exit(0)
 
@@ -326,7 +326,7 @@ def _receive_request(connection: Connection, parent: int) -> Any:
 
 
 def _load_setup(packed: PackedSetup, path: list[str]) -> Setup | str:
-    """Unpickle a setup; return the error as text if that fails here."""
+    """Unpickle a setup, or return the error as text if that fails on this machine."""
     sys.path[:] = path
     try:
         setup = unpack(packed)

@@ -30,7 +30,7 @@ FLAGS = (
 
 
 def compile_program(model: str) -> Path:
-    """Return the program of a model, such as "dirichlet"; compile it if it is not cached."""
+    """Return the path of a Stan model's program, such as "dirichlet"; compile it if needed."""
     httpstan = require("httpstan", extra="stan")
     stan = Path(httpstan.__file__).parent
     compiler = _find_compiler()
@@ -60,13 +60,13 @@ def compile_program(model: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder of compiled programs, which may be deleted at any time."""
+    """Return the folder of compiled Stan programs, which may be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "polarbear" / "stan"
 
 
 def _find_compiler() -> str:
-    """Return the path of the C++ compiler; MissingDependency if there is none."""
+    """Return the path of the C++ compiler; raise MissingDependency if none is installed."""
     wanted = os.environ.get("CXX") or "g++"
     path = shutil.which(wanted)
     if path is None:
@@ -94,7 +94,7 @@ def _transpile(stanc: Path, model: str, to: Path) -> None:
 
 
 def _run(command: Sequence[str], what: str) -> None:
-    """Run a compiler; FitError with its messages if it fails."""
+    """Run a compiler; raise FitError with its messages if it fails."""
     # No shell, and no word of the command comes from data.
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:

@@ -1,4 +1,4 @@
-"""Fit by Stan: NUTS as a reference, Pathfinder and Laplace as the baselines of the paper."""
+"""Fit by Stan: NUTS as a reference, Pathfinder and Laplace as approximations to compare with."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from polarbear.errors import DataError, FitError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.plackett_luce.likelihood import MAX_SUBSET_ALGORITHMS
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.inference.plackett_luce.unordered_ties import collect_tied_groups
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.psis import MAX_K_HAT, smooth_weights
 from polarbear.inference.reference.chains import diagnose_chains, posterior_from_chains
@@ -49,7 +50,7 @@ def fit_stan(
     tune: int = 1000,
     draws: int = 2000,
 ) -> Posterior:
-    """Fit by Stan; the first fit of a model compiles it for one or two minutes.
+    """Fit by Stan; the first fit of a model takes one or two minutes longer, to compile it.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def stan_log_density(rankings: Rankings, prior: Prior, points: Floats) -> Floats
 
 
 class _Settings(NamedTuple):
-    """Settings of a run of the program."""
+    """The settings of one run of a Stan program."""
 
     algorithm: str
     chains: int
@@ -110,7 +111,7 @@ class _Settings(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """The output of the program; arrays begin with (chain, draw)."""
+    """The output of one run of a Stan program; arrays start with the axes chain and draw."""
 
     utilities: Floats
     hyper: Mapping[str, Floats]
@@ -120,7 +121,7 @@ class _Run(NamedTuple):
 
 
 def _check_settings(algorithm: str, chains: int, tune: int, draws: int) -> _Settings:
-    """Return valid settings; DataError if one is not."""
+    """Return the settings of a Stan program; DataError if one of them is invalid."""
     if algorithm not in get_args(Algorithm):
         known = ", ".join(repr(name) for name in get_args(Algorithm))
         raise DataError(f"algorithm={algorithm!r}: expected one of {known}")
@@ -131,12 +132,12 @@ def _check_settings(algorithm: str, chains: int, tune: int, draws: int) -> _Sett
 
 
 def _describe_model(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, Any]]:
-    """Return the name of the Stan model for a prior, and its data."""
+    """Return the name of the Stan model for a prior, and the data that it is given."""
     n = len(rankings.algorithms)
     if not 2 <= n <= MAX_SUBSET_ALGORITHMS:
         raise DataError(
-            f"{n} algorithms: the models in Stan count choices by subset, which is for "
-            f"2 to {MAX_SUBSET_ALGORITHMS} algorithms; use the default engine"
+            f"method='stan' takes 2 to {MAX_SUBSET_ALGORITHMS} algorithms, got {n}: use the "
+            "default method"
         )
     if isinstance(prior, Dirichlet):
         model, special = "dirichlet", {"alpha": float(prior.alpha)}
@@ -151,6 +152,11 @@ def _describe_model(rankings: Rankings, prior: Prior) -> tuple[str, dict[str, An
         raise FitError(
             f"there is no model in Stan for the prior {prior!r}, only for Dirichlet, "
             "HierarchicalDirichlet and GP; use the default engine"
+        )
+    if rankings.ties == "unordered" and collect_tied_groups(rankings, merge=True):
+        raise DataError(
+            "the models in Stan average over the orders of tied algorithms: pass ties='averaged', "
+            "or use the default engine"
         )
     likelihood = SubsetLikelihood.from_rankings(rankings)
     member, count = likelihood.member, likelihood.count
@@ -180,13 +186,13 @@ def _encode_hyper(name: str, prior: Hyper) -> dict[str, Any]:
 
 
 def _select_time(data: Mapping[str, Any], time: int) -> dict[str, Any]:
-    """Return the data of a model at one time."""
+    """Return a Stan model's data restricted to one time."""
     one = {name: [data[name][time]] for name in ("wins", "count")}
     return {**data, "T": 1, **one}
 
 
 def _run_program(executable: Path, data: Mapping[str, Any], settings: _Settings, seed: int) -> _Run:
-    """Run the program and read its output files."""
+    """Run a Stan program and read its output files."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         done = _call_program(executable, data, folder, settings, seed)
@@ -199,7 +205,8 @@ def _run_program(executable: Path, data: Mapping[str, Any], settings: _Settings,
     utilities = utilities.reshape(*utilities.shape[:2], data["n"], data["T"]).swapaxes(2, 3)
     if not np.isfinite(utilities).all():
         raise FitError(
-            f"Stan's {settings.algorithm} gave draws that are no numbers: the approximation failed;"
+            f"Stan's {settings.algorithm} returned draws that are not numbers: the approximation "
+            "failed;"
             " try algorithm='nuts' or the default engine"
         )
     log_ratio = np.empty(0)
@@ -225,7 +232,7 @@ def _call_program(
     seed: int,
     values: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program in a folder; FitError if it fails."""
+    """Run a Stan program in a folder; raise FitError if it fails."""
     (folder / "data.json").write_text(json.dumps(data))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     numbers = [seed, *settings[1:], min(settings.chains, cores or 1)]
@@ -264,7 +271,7 @@ def _collect_warnings(output: str) -> tuple[str, ...]:
 
 
 def _diagnose(algorithm: str, runs: list[_Run], utilities: Floats) -> Diagnostics:
-    """Diagnose NUTS by its chains, approximations by k-hat."""
+    """Return diagnostics: by Markov chains for NUTS, by k-hat for approximations."""
     warnings = tuple(dict.fromkeys(line for run in runs for line in run.warnings))[:3]
     if algorithm == "nuts":
         (run,) = runs

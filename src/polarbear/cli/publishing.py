@@ -1,0 +1,83 @@
+"""Commands for a paper: cite, supplement."""
+
+import argparse
+
+import polarbear
+from polarbear.cli.answers import print_answer
+from polarbear.cli.inputs import load_race, refuse_race_file
+from polarbear.cli.options import STORE_HELP, add_command, add_file_argument, add_json_option
+from polarbear.cli.output import check_output_path
+from polarbear.errors import DataError
+
+EXIT_NOT_VERIFIED = 1
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the commands of this module to the parser."""
+    cite = add_command(
+        commands,
+        "cite",
+        "what a paper needs: BibTeX, and of a race the methods paragraph and a table",
+        "Without a store it prints the BibTeX entries of the method and of this software. With one "
+        "it also prints a paragraph with the numbers of the race, and a LaTeX table.",
+        positionals="[STORE]",
+        examples=("cite", "cite race.db"),
+        run=_run_cite,
+    )
+    add_file_argument(cite, "store", nargs="?", help=STORE_HELP)
+    add_json_option(cite)
+    supplement = add_command(
+        commands,
+        "supplement",
+        "write a race to one zip file that others can verify, or verify one",
+        "The file has the runs, requests and decisions, rules, model and versions, the report, and "
+        "texts for a paper. --verify makes all decisions again from the runs and compares; it ends "
+        "with code 1 if something differs, and says where. The same store gives the same bytes.",
+        positionals="STORE TARGET | --verify FILE",
+        examples=("supplement race.db supplement.zip", "supplement --verify supplement.zip"),
+        run=_run_supplement,
+    )
+    add_file_argument(supplement, "store", nargs="?", help=STORE_HELP)
+    add_file_argument(supplement, "target", nargs="?", help="the zip file to write")
+    add_file_argument(supplement, "--verify", metavar="FILE", help="a supplement to verify")
+    add_json_option(supplement)
+
+
+def _run_cite(arguments: argparse.Namespace) -> int:
+    from polarbear.reporting.citation import render_bibtex
+
+    bibtex = render_bibtex()
+    if arguments.store is None:
+        print_answer(arguments, bibtex, {"bibtex": bibtex})
+        return 0
+    refuse_race_file(arguments.store)
+    race = load_race(arguments.store)
+    methods, table = race.describe_methods(), race.to_latex()
+    plain = {"methods": methods, "table": table, "bibtex": bibtex}
+    print_answer(arguments, f"{methods}\n\n{table}\n{bibtex}", plain)
+    return 0
+
+
+def _run_supplement(arguments: argparse.Namespace) -> int:
+    from polarbear.reporting.supplement import verify_supplement, write_supplement
+
+    if arguments.verify is not None:
+        if arguments.store is not None:
+            raise DataError(f"--verify takes one file: leave out {arguments.store}")
+        check = verify_supplement(arguments.verify)
+        print_answer(arguments, check, {"verified": check.is_verified, **vars(check)})
+        return 0 if check.is_verified else EXIT_NOT_VERIFIED
+    if arguments.store is None or arguments.target is None:
+        raise DataError("pass a store and the zip file to write, or --verify and a file")
+    refuse_race_file(arguments.store)
+    check_output_path(arguments.target)
+    with polarbear.open_store(arguments.store, read_only=True) as store:
+        events = list(store.read(arrays=True))
+    path = write_supplement(events, arguments.target)
+    size = path.stat().st_size
+    text = (
+        f"{path}: {len(events):,} events, {size / 1e6:,.1f} MB\n"
+        f"  verify it with: polarbear supplement --verify {path}"
+    )
+    print_answer(arguments, text, {"target": str(path), "events": len(events), "bytes": size})
+    return 0

@@ -1,0 +1,163 @@
+"""The fitness of a candidate: log-odds of being ahead of a reference, from one fit of all runs.
+
+Of five definitions this one orders candidates best (``studies/judge/fitness.md``). A win rate
+against the reference saturates among good candidates, and depends on the times that were run to. A
+probability of being better moves with the number of runs.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from polarbear.data.rankings import rank
+from polarbear.data.run import Run
+from polarbear.data.runs import Runs
+from polarbear.errors import DataWarning
+from polarbear.racing.fitting import fit_posterior
+from polarbear.racing.model import Fit
+
+MAX_FITTED = 60
+"""The largest number of algorithms in a fit, which takes about a second at 20 times."""
+
+
+class Fitness(NamedTuple):
+    """Probabilities of being ahead of the reference algorithm: over all times, and at each time."""
+
+    overall: float
+    at_times: tuple[float, ...]
+
+
+def measure_fitness(
+    runs: Runs,
+    times: tuple[float, ...],
+    names: list[str],
+    reference: str,
+    fit: Fit,
+    preferred: tuple[str, ...] = (),
+) -> dict[str, Fitness]:
+    """Return the fitness of algorithms from one fit of all runs, eliminated algorithms included.
+
+    The overall value is the logistic function of the mean log-odds over times, so times that were
+    not run to count as far as the model knows them. Of more than ``MAX_FITTED`` algorithms the
+    ``preferred`` ones and those with the most runs are fitted.
+
+    >>> from polarbear import fit
+    >>> pairs = [Run(a, i, (1, 2), (3, x), 5) for a, x in (("a", 1), ("b", 2)) for i in "vwxyz"]
+    >>> runs = Runs.from_records(pairs, direction="minimize")
+    >>> measured = measure_fitness(runs, (1.0, 2.0), ["a"], "b", fit)["a"]
+    >>> measured.overall > 0.6, [round(p, 1) for p in measured.at_times]
+    (True, [0.5, 0.9])
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        rankings = rank(
+            runs.filter(algorithms=_choose(runs, [reference, *names, *preferred])), times
+        )
+    posterior = fit_posterior(fit, rankings, 0, 0)
+    known = () if posterior is None else posterior.algorithms
+    if posterior is None or reference not in known:
+        return {}
+    utilities = np.asarray(posterior.utilities, dtype=float).mean(axis=0)  # (times, algorithms)
+    odds = utilities - utilities[:, [known.index(reference)]]
+    return {
+        name: Fitness(
+            _logistic(float(odds[:, known.index(name)].mean())),
+            tuple(map(_logistic, odds[:, known.index(name)].tolist())),
+        )
+        for name in names
+        if name in known
+    }
+
+
+def _choose(runs: Runs, wanted: list[str]) -> list[str]:
+    """Return the algorithms to fit: the requested ones, then those with the most runs."""
+    counts = np.bincount(runs.algorithm, minlength=len(runs.algorithms))
+    others = [runs.algorithms[k] for k in np.argsort(-counts, kind="stable").tolist()]
+    ordered = [name for name in dict.fromkeys([*wanted, *others]) if name in runs.algorithms]
+    return ordered[:MAX_FITTED]
+
+
+def _logistic(log_odds: float) -> float:
+    return float(1 / (1 + np.exp(-log_odds)))
+
+
+def measure_win_rates(
+    runs: Runs, times: tuple[float, ...], name: str, rival: str
+) -> tuple[float | None, ...]:
+    """Return at each time how often an algorithm beats a rival; None where no runs tell.
+
+    >>> pairs = [Run(a, i, (1, 2), (3, x), 5) for a, x in (("a", 1), ("b", 2)) for i in "yz"]
+    >>> runs = Runs.from_records(pairs, direction="minimize")
+    >>> measure_win_rates(runs, (1.0, 2.0, 9.0), "a", "b")
+    (0.5, 1.0, None)
+    """
+    if name == rival or not {name, rival} <= {*runs.algorithms}:
+        return (None,) * len(times)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        rates = rank(runs.filter(algorithms=[name, rival]), times).win_rate(name, rival)
+    return tuple(None if np.isnan(rate) else round(float(rate), 4) for rate in rates)
+
+
+def measure_class_win_rates(
+    runs: Runs,
+    times: tuple[float, ...],
+    name: str,
+    rival: str,
+    classify: Callable[[str], str],
+) -> tuple[tuple[str, float], ...]:
+    """Return the share of wins of an algorithm over a rival in each class of instances.
+
+    >>> pairs = [Run(a, i, (1,), (worth,), 5) for a, worth in (("a", 1), ("b", 2)) for i in "xyz"]
+    >>> runs = Runs.from_records(pairs, direction="minimize")
+    >>> measure_class_win_rates(runs, (1.0,), "a", "b", lambda name: "z" if name == "z" else "xy")
+    (('xy', 1.0), ('z', 1.0))
+    """
+    if name == rival or not {name, rival} <= {*runs.algorithms}:
+        return ()
+    both = runs.filter(algorithms=[name, rival])
+    classes: dict[str, list[str]] = {}
+    for instance in both.instances:
+        classes.setdefault(str(classify(instance)), []).append(instance)
+    rates = {
+        label: measure_win_rates(both.filter(instances=instances), times, name, rival)
+        for label, instances in sorted(classes.items())
+    }
+    known = {label: [r for r in row if r is not None] for label, row in rates.items()}
+    return tuple((label, float(np.mean(row))) for label, row in known.items() if row)
+
+
+def find_identical(runs: Runs, name: str, min_runs: int) -> str | None:
+    """Return an algorithm with the same runs on all common instances; None if there is none.
+
+    The two need ``min_runs`` such instances, on which they found a value. Runs are compared as far
+    as both were observed.
+
+    >>> pairs = [Run(a, str(i), (1, 2), (i + 2, i), 5) for a in ("a", "b") for i in range(9)]
+    >>> runs = Runs.from_records(pairs, direction="minimize")
+    >>> find_identical(runs, "b", 8), find_identical(runs, "b", 10)
+    ('a', None)
+    """
+    own = {run.instance: run for run in runs if run.algorithm == name and np.size(run.time)}
+    n_same: dict[str, int] = {}
+    different: set[str] = {name}
+    for run in runs:
+        mine = own.get(run.instance)
+        if mine is None or run.algorithm in different:
+            continue
+        until = min(run.until, mine.until)
+        improvements = _improvements(mine, until)
+        if improvements and improvements == _improvements(run, until):
+            n_same[run.algorithm] = n_same.get(run.algorithm, 0) + 1
+        else:
+            different.add(run.algorithm)
+    same = [other for other, n in n_same.items() if other not in different and n >= min_runs]
+    return same[0] if same else None
+
+
+def _improvements(run: Run, until: float) -> list[tuple[float, float]]:
+    """Return the times and values of a run's improvements up to a time."""
+    times, values = np.asarray(run.time).tolist(), np.asarray(run.value).tolist()
+    return [pair for pair in zip(times, values, strict=True) if pair[0] <= until]

@@ -1,0 +1,181 @@
+"""``pb.frameworks``: let a judge evaluate the candidates of frameworks that design algorithms.
+
+Each function is what a framework calls for a candidate. A candidate is judged once, however often
+the framework asks. Only the function that needs a framework imports it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from polarbear.coordinator.candidates import Candidate
+from polarbear.coordinator.judgement import Judgement
+from polarbear.errors import DataError, require
+
+__all__ = [
+    "GepaAcceptance",
+    "GepaAdapter",
+    "evaluate_for_openevolve",
+    "judge_proposals",
+    "make_optuna_objective",
+]
+
+
+class JudgeFunction(Protocol):
+    """A :class:`polarbear.Judge`, or a function with the same arguments."""
+
+    def __call__(self, candidate: Candidate, *, label: str = "") -> Judgement:
+        """Judge a candidate, and return the judgement."""
+        ...
+
+
+def judge_proposals(
+    judge: JudgeFunction,
+    propose: Callable[[list[Judgement]], Candidate],
+    n_candidates: int,
+    *,
+    n_evaluators: int = 1,
+) -> list[Judgement]:
+    """Propose and judge candidates one after the other, and return all judgements.
+
+    ``propose`` is called with the judgements so far. With several evaluators this number of
+    candidates is proposed and judged at the same time.
+
+    >>> def judge(candidate, *, label=""):
+    ...     return Judgement(label, "member", 0.9, fitness=1 / (1 + (candidate - 3) ** 2))
+    >>> judgements = judge_proposals(judge, len, 4)
+    >>> [round(judgement.fitness, 2) for judgement in judgements]
+    [0.1, 0.2, 0.5, 1.0]
+    """
+    if n_evaluators < 1:
+        raise DataError(f"n_evaluators={n_evaluators}: expected a number of at least 1")
+    judgements: list[Judgement] = []
+    with ThreadPoolExecutor(n_evaluators) as pool:
+        while len(judgements) < n_candidates:
+            n_next = min(n_evaluators, n_candidates - len(judgements))
+            batch = [propose(list(judgements)) for _ in range(n_next)]
+            labels = [f"candidate {len(judgements) + k + 1}" for k in range(n_next)]
+            judgements += pool.map(lambda one, label: judge(one, label=label), batch, labels)
+    return judgements
+
+
+def make_optuna_objective(
+    judge: JudgeFunction, suggest: Callable[[Any], Candidate], *, at_times: bool = False
+) -> Callable[[Any], Any]:
+    """Return an objective function for a study of Optuna that maximises fitness.
+
+    ``suggest`` makes a configuration from a trial. The value is the fitness; with ``at_times`` the
+    values are the probabilities of being ahead of the reference at each time, for a study with as
+    many directions. A trial that is dominated or removed is pruned with its fitness; Optuna has no
+    pruning with several values. ``trial.user_attrs["judgement"]`` is the judgement as JSON.
+
+    >>> def judge(candidate, *, label=""):
+    ...     return Judgement(label, "member", 0.9, fitness=1 / (1 + candidate["x"] ** 2))
+    >>> def suggest(trial):
+    ...     return {"x": trial.suggest_float("x", -1, 1)}
+    >>> objective = make_optuna_objective(judge, suggest)
+    >>> import optuna                                               # doctest: +SKIP
+    >>> study = optuna.create_study(direction="maximize")           # doctest: +SKIP
+    >>> study.optimize(objective, n_trials=20)                      # doctest: +SKIP
+    """
+
+    def objective(trial: Any) -> float | list[float]:
+        judgement = judge(suggest(trial), label=f"trial {trial.number}")
+        trial.set_user_attr("judgement", judgement.to_dict())
+        if at_times:
+            return list(judgement.prob_ahead)
+        if not judgement.is_accepted:
+            optuna = require("optuna", extra="optuna")
+            trial.report(judgement.fitness, step=judgement.runs)
+            raise optuna.TrialPruned(str(judgement))
+        return judgement.fitness
+
+    return objective
+
+
+class GepaAdapter:
+    """An adapter for the framework GEPA, in which the times of a race take the place of examples.
+
+    Pass the times as ``trainset`` and ``valset``: GEPA's frontier over examples is then the anytime
+    Pareto set of its candidates. The score of a time is the probability of being ahead of the
+    reference then. ``component`` is the part of a candidate of GEPA that is judged.
+
+    >>> adapter = GepaAdapter(judge=None, component="code")
+    >>> adapter.component, adapter.propose_new_texts is None
+    ('code', True)
+    """
+
+    propose_new_texts = None  # GEPA proposes by its own reflection
+
+    def __init__(self, judge: JudgeFunction, component: str = "code") -> None:
+        self.judge, self.component = judge, component
+
+    def evaluate(
+        self, batch: Sequence[float], candidate: Mapping[str, str], capture_traces: bool = False
+    ) -> Any:
+        """Return the scores of a GEPA candidate at some times of the race."""
+        adapter = require("gepa.core.adapter", extra="gepa")
+        judgement = self.judge(candidate[self.component])
+        ahead = dict(zip(judgement.times, judgement.prob_ahead, strict=True))
+        scores = [0.0 if judgement.status == "removed" else ahead[float(time)] for time in batch]
+        traces = [judgement] * len(batch) if capture_traces else None
+        return adapter.EvaluationBatch(
+            outputs=[judgement.status] * len(batch), scores=scores, trajectories=traces
+        )
+
+    def make_reflective_dataset(
+        self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return the judgement of a candidate as feedback for GEPA's next prompt."""
+        del candidate
+        judgement: Judgement = eval_batch.trajectories[0]
+        record = {"Status": judgement.status, "Feedback": judgement.describe("long")}
+        return {name: [record] for name in components_to_update}
+
+
+class GepaAcceptance:
+    """GEPA's acceptance criterion: accept a proposal that is neither dominated nor removed.
+
+    >>> def judge(candidate, *, label=""):
+    ...     return Judgement("c1", "dominated", 0.01, 0.2, rival="reference")
+    >>> from types import SimpleNamespace
+    >>> proposal = SimpleNamespace(candidate={"code": "..."})
+    >>> GepaAcceptance(judge).should_accept(proposal, None)
+    False
+    """
+
+    def __init__(self, judge: JudgeFunction, component: str = "code") -> None:
+        self.judge, self.component = judge, component
+
+    def should_accept(self, proposal: Any, state: Any) -> bool:
+        """Return whether GEPA should accept a proposal."""
+        del state
+        return self.judge(proposal.candidate[self.component]).is_accepted
+
+    def reject_reason(self, proposal: Any, state: Any) -> str:
+        """Return why a proposal is rejected, for the log of GEPA."""
+        del state
+        return str(self.judge(proposal.candidate[self.component]))
+
+
+def evaluate_for_openevolve(judge: JudgeFunction, program_path: str | PathLike[str]) -> Any:
+    """Return the judgement of a program in the form that an OpenEvolve evaluation file returns.
+
+    ``combined_score`` is the fitness. The judgement is an artifact, which OpenEvolve shows in the
+    next prompt about this program. Set ``cascade_evaluation=False``: the race is the cascade.
+
+    >>> evaluate_for_openevolve(judge, "program.py").metrics          # doctest: +SKIP
+    {'combined_score': 0.61, 'runs': 40.0, 'accepted': 1.0}
+    """
+    results = require("openevolve.evaluation_result", extra="openevolve")
+    judgement = judge(Path(program_path).read_text("utf-8"))
+    metrics = {
+        "combined_score": judgement.fitness,
+        "runs": float(judgement.runs),
+        "accepted": float(judgement.is_accepted),
+    }
+    return results.EvaluationResult(
+        metrics=metrics, artifacts={"judgement": judgement.describe("long")}
+    )

@@ -1,0 +1,191 @@
+"""LaTeX tables for papers: one row per algorithm, for the packages booktabs and siunitx."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear._text import choose_precision, escape_text, format_time, format_unit
+from polarbear.errors import DataError
+from polarbear.inference.algorithm_status import AlgorithmStatus, format_probability
+from polarbear.inference.verdict import find_best_times
+
+Floats = NDArray[np.float64]
+
+ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",  # active in some languages of babel
+    "[": "{[}",  # after a line break it would begin an argument
+    "*": "{*}",  # and this would forbid a page break there
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+"""How LaTeX writes the characters that have a meaning in it, or another shape without T1 fonts."""
+
+NO_NUMBER = "{--}"
+"""The cell of a number that is not known; braces protect it from siunitx."""
+
+
+class RatedAlgorithms(NamedTuple):
+    """The ratings of algorithms over time that a LaTeX table shows."""
+
+    algorithms: tuple[str, ...]
+    times: Floats
+    clock: str
+    mean: Floats  # (T, n)
+    deviation: Floats  # (T, n): posterior standard deviation
+    best: Floats  # (T, n): P(has the highest rating)
+
+    @classmethod
+    def of(cls, posterior: "_Ratings") -> Self:
+        """Return the mean, standard deviation and P(best) of a posterior's ratings."""
+        ratings = posterior.ratings
+        deviation = ratings.std(axis=0, dtype=np.float64)
+        rated = (posterior.algorithms, posterior.times, posterior.clock)
+        return cls(*rated, posterior.mean(), deviation, posterior.prob_best())
+
+
+class _Ratings(Protocol):
+    """The methods of a posterior that a LaTeX table of ratings needs."""
+
+    @property
+    def algorithms(self) -> tuple[str, ...]: ...
+
+    @property
+    def times(self) -> Floats: ...
+
+    @property
+    def clock(self) -> str: ...
+
+    @property
+    def ratings(self) -> NDArray[np.float32]: ...
+
+    def mean(self) -> Floats: ...
+
+    def prob_best(self) -> Floats: ...
+
+
+def render_table(
+    statuses: Sequence[AlgorithmStatus],
+    rated: RatedAlgorithms | None,
+    at: ArrayLike | None = None,
+    note: str = "",
+) -> str:
+    """Return a LaTeX ``tabular`` with the status and the ratings of each algorithm.
+
+    Columns: the name, the status, P(in the Pareto set), when it is most likely the best, and the
+    rating at the times ``at``. Without ratings the table has the first three. ``note`` is a
+    comment in the first lines.
+    """
+    shown = [] if rated is None else _choose_times(rated, at)
+    unit = "" if rated is None else format_unit(rated.clock)
+    columns = ["l", "l", "S[table-format=>1.3]"] + ["l"] * (rated is not None)
+    if rated is not None:
+        digits = len(_format_rating(0.0, float(rated.deviation[shown].max()))) - len("0.000()")
+        columns += [f"S[table-format=1.3({digits})]"] * len(shown)
+    head = ["Algorithm", "Status", "{$P$(member)}"]
+    lines = [f"% {line}" for line in note.splitlines()]
+    lines += [
+        r"% \usepackage{booktabs,siunitx}   siunitx: version 3 or newer",
+        rf"\begin{{tabular}}{{{' '.join(columns)}}}",
+        r"\toprule",
+    ]
+    if rated is not None:
+        ratings = f"Rating at time{f' ({escape_latex(unit)})' if unit else ''}"
+        lines += [
+            rf"& & & & \multicolumn{{{len(shown)}}}{{c}}{{{ratings}}} \\",
+            rf"\cmidrule(lr){{5-{4 + len(shown)}}}",
+        ]
+        head += ["Most likely best", *(f"{{{_format_time(rated, t)}}}" for t in shown)]
+    ordered = sorted(statuses, key=lambda one: not one.is_candidate)
+    rows = [_make_row(status, rated, shown) for status in ordered]
+    lines += [_join_cells(head), r"\midrule", *map(_join_cells, rows)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def escape_latex(text: str) -> str:
+    r"""Escape the characters of a name that have a meaning in LaTeX.
+
+    >>> print(escape_latex("CMA_2 & 50 %"), escape_latex("a\\b"))
+    CMA\_2 \& 50 \% a\textbackslash{}b
+    """
+    return "".join(ESCAPES.get(character, character) for character in escape_text(text))
+
+
+def _choose_times(rated: RatedAlgorithms, at: ArrayLike | None) -> list[int]:
+    """Return the indices of the times to show: for each wanted time, the last time up to it."""
+    times = rated.times
+    if at is None:
+        return sorted({0, len(times) // 2, len(times) - 1})
+    try:
+        wanted = np.atleast_1d(np.asarray(at, dtype=np.float64))
+    except (TypeError, ValueError):
+        wanted = np.array([np.nan])
+    is_inside = (wanted >= times[0] * (1 - 1e-9)) & (wanted <= times[-1] * (1 + 1e-9))
+    if not len(wanted) or not is_inside.all():
+        raise DataError(
+            f"at={at!r}: expected times from {times[0]:g} to {times[-1]:g}, at which there are "
+            "ratings"
+        )
+    indices = np.searchsorted(times, wanted * (1 + 1e-9), side="right") - 1
+    return sorted({int(index) for index in indices})
+
+
+def _make_row(
+    status: AlgorithmStatus, rated: RatedAlgorithms | None, shown: Sequence[int]
+) -> list[str]:
+    """Return the cells of an algorithm's row in a LaTeX table."""
+    row = [escape_latex(status.algorithm), _describe_status(status), _format_prob(status)]
+    if rated is None:
+        return row
+    if status.algorithm not in rated.algorithms:
+        return [*row, "", *[NO_NUMBER] * len(shown)]
+    code = rated.algorithms.index(status.algorithm)
+    ranges = [
+        _format_time(rated, start)
+        if start == stop - 1
+        else f"{_format_time(rated, start)}--{_format_time(rated, stop - 1)}"
+        for start, stop in find_best_times(rated.best, code)
+    ]
+    ratings = [
+        _format_rating(float(rated.mean[t, code]), float(rated.deviation[t, code])) for t in shown
+    ]
+    return [*row, ", ".join(ranges), *ratings]
+
+
+def _join_cells(cells: Sequence[str]) -> str:
+    return f"{' & '.join(cells)} \\\\"
+
+
+def _describe_status(status: AlgorithmStatus) -> str:
+    """Return the status without its probability, such as "dominated by CSA"."""
+    bare = status._replace(prob_in_pareto=None, prob_dominated=None)
+    return escape_latex(bare.brief())
+
+
+def _format_prob(status: AlgorithmStatus) -> str:
+    """Format P(in the Pareto set) for a siunitx column, which accepts "<" and ">"."""
+    if status.prob_in_pareto is None:
+        return NO_NUMBER
+    return format_probability(status.prob_in_pareto).removeprefix("P ").removeprefix("= ")
+
+
+def _format_time(rated: RatedAlgorithms, index: int) -> str:
+    r"""Return a time for siunitx, which groups its digits: ``\num{10000}``."""
+    whole = choose_precision(rated.clock) != "all"
+    time = float(rated.times[index])
+    return rf"\num{{{format_time(time, rated.clock).replace(',', '') if whole else f'{time:g}'}}}"
+
+
+def _format_rating(mean: float, deviation: float) -> str:
+    """Return a rating and its standard deviation in units of the last digit, rounded up.
+
+    >>> _format_rating(0.5234, 0.0406)
+    '0.523(41)'
+    """
+    return f"{mean:.3f}({max(1, int(np.ceil(1000 * deviation)))})"

@@ -1,0 +1,107 @@
+"""Sentences for the methods section of a paper, with the numbers of an analysis."""
+
+from collections.abc import Sequence
+
+from polarbear._text import format_count, format_list, format_range
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdict import Facts, format_value
+from polarbear.inference.versions import software_versions
+
+MAX_NAMES = 50
+"""The most names of algorithms in a sentence."""
+
+
+def describe_comparison(
+    verb: str, n_algorithms: int, n_instances: int, times: Sequence[float], clock: str
+) -> str:
+    """Return a sentence on what was compared, at which times, and with which software.
+
+    >>> describe_comparison("compared", 3, 20, [1.0, 10.0], "wall")
+    'We compared 3 algorithms on 20 instances at 2 times from 1 to 10 seconds with PolarBear ...'
+    """
+    versions = software_versions()
+    software = ", ".join(f"{name} {number}" for name, number in [*versions.items()][1:])
+    span = format_range(times[0], times[-1], clock)
+    when = f"at {format_count(len(times), 'time')}{' from' if len(times) > 1 else ':'} {span}"
+    return (
+        f"We {verb} {format_count(n_algorithms, 'algorithm')} on "
+        f"{format_count(n_instances, 'instance')} {when} with PolarBear "
+        f"{versions['polarbear-race']} ({software})."
+    )
+
+
+def describe_model(prior: str, evidence: str, method: str) -> str:
+    """Return sentences on the model of the rankings and on its posterior."""
+    units = {
+        "instances": "Instances are the units of evidence.",
+        "rankings": "Every ranking at every time counts as independent evidence.",
+    }
+    return (
+        "A temporal Plackett-Luce model describes how the algorithms rank on an instance at each "
+        f"time, with the prior {prior}. {units.get(evidence, '')} The method of inference is "
+        f"{method}."
+    )
+
+
+def describe_equivalence(epsilon: float) -> str:
+    """Return a sentence that defines when algorithms are equivalent."""
+    return (
+        "Two algorithms are equivalent at a time if each beats the other with a probability within "
+        f"{epsilon:g} of one half."
+    )
+
+
+def describe_result(statuses: Sequence[AlgorithmStatus]) -> str:
+    """Return sentences that name the algorithms by their status."""
+    kept = [one.algorithm for one in statuses if one.is_candidate]
+    names = {
+        kind: [one.algorithm for one in statuses if one.status == kind]
+        for kind in ("dominated", "undecided", "removed")
+    }
+    members = f"{{{format_list(kept, MAX_NAMES)}}}"
+    sentences = [f"The anytime Pareto set is {members}."]
+    if names["undecided"]:
+        undecided = format_list(names["undecided"], MAX_NAMES)
+        which = "all of these are" if names["undecided"] == kept else f"of these, {undecided} are"
+        sentences = [f"The algorithms that are not dominated are {members}; {which} undecided."]
+    for kind in ("dominated", "removed"):
+        if names[kind]:
+            sentences.append(f"{kind.capitalize()}: {format_list(names[kind], MAX_NAMES)}.")
+    return " ".join(sentences)
+
+
+def describe_posterior_analysis(
+    facts: Facts,
+    *,
+    instances: int,
+    prior: str,
+    evidence: str,
+    method: str,
+    certainty: float,
+    epsilon: float,
+    problems: Sequence[str] = (),
+) -> str:
+    """Return a methods paragraph for an analysis of data by one posterior."""
+    n_dominated = sum(one.status == "dominated" for one in facts.statuses)
+    dominated = (
+        "An algorithm is dominated if another one has the higher rating at all times with "
+        f"posterior probability {certainty:g} or more."
+    )
+    sentences = [
+        describe_comparison(
+            "compared", len(facts.algorithms), instances, facts.times.tolist(), facts.clock
+        ),
+        describe_model(prior, evidence, method),
+        dominated,
+        describe_equivalence(epsilon),
+        "The data were analysed once.",
+        describe_result(facts.statuses),
+    ]
+    if n_dominated:
+        sentences.append(
+            "At least one algorithm is wrongly called dominated with posterior probability "
+            f"{format_value(facts.mistaken)}."
+        )
+    if problems:
+        sentences.append(f"The posterior is not trusted: {'; '.join(problems)}.")
+    return " ".join(sentences)

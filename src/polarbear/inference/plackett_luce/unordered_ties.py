@@ -1,0 +1,319 @@
+r"""The likelihood of tied groups whose order is not known.
+
+If k algorithms tie, each of their k! orders is possible, and the likelihood of the ranking is the
+sum over them. For a tied group G with the algorithms R ranked behind it, the sum is the probability
+that all of G precede all of R. With a_i = theta_i / sum of theta over R it is
+
+    P = integral over s > 0 of exp(-s) prod_{i in G} (1 - exp(-a_i s)) ds,
+
+since algorithms in the order of independent exponential times with the rates theta are ranked as by
+Plackett and Luce. It is 1 if R is empty: a last group says nothing about the order within it. P is
+log-concave in the utilities (Prekopa), as is every probability of an order.
+
+DeLong, Guirguis and So (1994) use the integral for ties in Cox's partial likelihood. It is computed
+by the trapezoidal rule in log s, and for groups of at most ``MAX_RECURSION_SIZE`` by the recursion
+h(U) = sum_{i in U} a_i h(U - i) / (1 + sum of a over U) over the subsets U of G.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from polarbear.data.rankings import Rankings
+from polarbear.inference.plackett_luce.ordered_rankings import (
+    Floats,
+    Ints,
+    bounded_slices,
+    exponentiate_utilities,
+    iterate_sorted_rankings,
+    subtract_maximum,
+)
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
+from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+
+MAX_RECURSION_SIZE = 4
+"""The largest group whose probability is computed by recursion over its subsets."""
+
+_FIRST_NODE, _N_DOUBLINGS, _STEPS_PER_DOUBLING = 2.0**-30, 38, 3
+NODES = _FIRST_NODE * 2.0 ** (np.arange(_N_DOUBLINGS * _STEPS_PER_DOUBLING) / _STEPS_PER_DOUBLING)
+LOG_NODE_WEIGHTS = np.log(NODES) - NODES + np.log(np.log(2.0) / _STEPS_PER_DOUBLING)
+"""Nodes s and log-weights of the integral, in equal steps of log s: relative error 1e-9."""
+
+
+@dataclass(frozen=True)
+class TiedGroups:
+    """K tied groups of one size that have algorithms behind them."""
+
+    n_times: int
+    time: Ints  # (K,)
+    member: Ints  # (K, size): the algorithms of each group
+    behind: Floats  # (K, n): 1 for the algorithms ranked behind the group, else 0
+    weight: Floats  # (K,)
+    comparison: Ints  # (K,): index of the comparison in the rankings; -1 for several
+
+    def value(self, theta: Floats) -> Floats:
+        """Return the weighted sum of log-probabilities (T, D) at exp(utilities) (T, n, D)."""
+        rates, _ = self._rates(theta)
+        return self._weight_at_times @ log_precede(rates)
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return the gradient (T, n, D) of the value with respect to utilities."""
+        rates, rest = self._rates(theta)
+        slopes = self.weight[:, None] * _mean_slopes(rates)  # (size, K, D)
+        gradient = self._is_behind.T @ (-slopes.sum(axis=0) / rest)
+        gradient *= theta.reshape(gradient.shape)
+        for item, slope in zip(self._items, slopes, strict=True):
+            np.add.at(gradient, item, slope)
+        return gradient.reshape(theta.shape)
+
+    def _rates(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the rates (size, K, D) relative to the rest, and the rest (K, D)."""
+        rows = theta.reshape(-1, theta.shape[-1])
+        rest = self._is_behind @ rows
+        return rows[self._items] / rest, rest
+
+    @cached_property
+    def _items(self) -> Ints:
+        """The members (size, K) as rows of exp(utilities) (T n, D)."""
+        return self.time * self.behind.shape[1] + self.member.T
+
+    @cached_property
+    def _is_behind(self) -> csr_array:
+        """The matrix (K, T n) that sums over the algorithms behind each group."""
+        n_groups, n = self.behind.shape
+        row, column = np.nonzero(self.behind)
+        cell = (row, self.time[row] * n + column)
+        return csr_array((np.ones(len(row)), cell), shape=(n_groups, self.n_times * n))
+
+    @cached_property
+    def _weight_at_times(self) -> csr_array:
+        """The matrix (T, K) that sums over the groups at each time, by weight."""
+        cell = (self.time, np.arange(len(self.time)))
+        return csr_array((self.weight, cell), shape=(self.n_times, len(self.time)))
+
+    def derivatives(self, mu: Floats) -> tuple[Floats, Floats]:
+        """Return gradient (K, n) and minus Hessian (K, n, n) of log-probabilities at mu (T, n)."""
+        theta = np.exp(mu)[self.time]
+        rest = np.sum(theta * self.behind, axis=1, keepdims=True)
+        rates = np.take_along_axis(theta, self.member, axis=1) / rest
+        slope, hessian = _differentiate(rates)
+        share = theta * self.behind / rest
+        # log a_i = mu_i - log sum over R of theta, so its derivative is e_i - share.
+        jacobian = np.zeros((*self.member.shape, theta.shape[1]))
+        np.put_along_axis(jacobian, self.member[:, :, None], 1.0, axis=2)
+        jacobian -= share[:, None, :]
+        gradient = np.einsum("ki,kin->kn", slope, jacobian)
+        curvature = -(jacobian.swapaxes(1, 2) @ hessian @ jacobian)
+        total = slope.sum(axis=1)[:, None, None]
+        diagonal = np.arange(theta.shape[1])
+        curvature[:, diagonal, diagonal] += total[:, 0] * share
+        curvature -= total * share[:, :, None] * share[:, None, :]
+        return gradient, curvature
+
+    @property
+    def cost(self) -> int:
+        """The cost of the log-probability of a group, in logarithms that cost the same."""
+        size = self.member.shape[1]
+        return 1 << size if size <= MAX_RECURSION_SIZE else size * len(NODES) // 5
+
+    def take(self, rows: slice) -> "TiedGroups":
+        """Return some of the groups."""
+        return TiedGroups(
+            self.n_times,
+            self.time[rows],
+            self.member[rows],
+            self.behind[rows],
+            self.weight[rows],
+            self.comparison[rows],
+        )
+
+
+def log_precede(rates: Floats) -> Floats:
+    """Return the log-probability (...) that all of a group (size, ...) precede the rest.
+
+    ``rates`` are the rates theta of the group, divided by the sum of theta over the rest.
+
+    >>> float(np.exp(log_precede(np.array([1.0]))).round(6))
+    0.5
+    >>> float(np.exp(log_precede(np.ones(6) / 2)).round(6))  # of six and two equal algorithms
+    0.035714
+    """
+    below_one = np.minimum(rates, 1.0)  # its product could underflow, so it is taken out
+    function = _scaled_by_recursion if len(rates) <= MAX_RECURSION_SIZE else _scaled_by_integral
+    return np.log(below_one).sum(axis=0) + np.log(function(rates, below_one))
+
+
+def _scaled_by_recursion(rates: Floats, scale: Floats) -> Floats:
+    """Return the probability divided by the product of ``scale``, by recursion over subsets."""
+    size, factor = len(rates), rates / scale
+    probability: list[Floats | float] = [1.0]
+    for subset in range(1, 1 << size):
+        members = [i for i in range(size) if subset >> i & 1]
+        total = 1.0 + sum(rates[i] for i in members)
+        ways = sum(factor[i] * probability[subset ^ 1 << i] for i in members)
+        probability.append(ways / total)
+    return np.asarray(probability[-1])
+
+
+def _scaled_by_integral(rates: Floats, scale: Floats) -> Floats:
+    """Return the probability divided by the product of ``scale``, by the trapezoidal rule.
+
+    From a node s to 2 s, y = 1 - exp(-a s) becomes y (2 - y): there is no further exponential.
+    """
+    total = np.zeros(rates.shape[1:])
+    for start in range(_STEPS_PER_DOUBLING):
+        y = -np.expm1(-rates * NODES[start]) / scale
+        for log_weight in LOG_NODE_WEIGHTS[start::_STEPS_PER_DOUBLING]:
+            total += np.exp(log_weight) * np.prod(y, axis=0)
+            y *= 2.0 - scale * y
+    return total
+
+
+def _differentiate(rates: Floats) -> tuple[Floats, Floats]:
+    """Return gradient (K, size) and Hessian (K, size, size) of log P by the logs of its rates.
+
+    With z = a s, the derivative of log(1 - exp(-z)) by log a is r = z / (exp(z) - 1), and that of r
+    is r (1 - z - r). The integral becomes a mean over its nodes.
+    """
+    z = np.clip(rates[..., None] * NODES, 1e-290, 700.0)  # (K, size, nodes)
+    slope = z / np.expm1(z)
+    log_integrand = LOG_NODE_WEIGHTS + np.log(-np.expm1(-z)).sum(axis=1)
+    weight = np.exp(log_integrand - log_integrand.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    mean = np.einsum("kin,kn->ki", slope, weight)
+    hessian = (slope * weight[:, None]) @ slope.swapaxes(1, 2) - mean[:, :, None] * mean[:, None]
+    own = np.einsum("kin,kn->ki", slope * (1.0 - z - slope), weight)
+    diagonal = np.arange(rates.shape[1])
+    hessian[:, diagonal, diagonal] += own
+    return mean, hessian
+
+
+def _mean_slopes(rates: Floats) -> Floats:
+    """Return the gradient (size, ...) of log P with respect to the logs of its rates."""
+    total, sums = np.zeros(rates.shape[1:]), np.zeros_like(rates)
+    scale = np.minimum(rates, 1.0)
+    for node, log_weight in zip(NODES, LOG_NODE_WEIGHTS, strict=True):
+        z = np.clip(rates * node, 1e-290, 700.0)
+        weight = np.exp(log_weight) * np.prod(-np.expm1(-z) / scale, axis=0)
+        total += weight
+        sums += weight * (z / np.expm1(z))
+    return sums / total
+
+
+@dataclass(frozen=True)
+class UnorderedLikelihood:
+    """The likelihood of rankings with ties: that of untied places, and that of tied groups."""
+
+    untied: SubsetLikelihood | RankingLikelihood
+    groups: tuple[TiedGroups, ...]
+
+    @property
+    def n_terms(self) -> int:
+        """The number of logarithms in one evaluation, or of operations of the same cost."""
+        tied = sum(len(groups.time) * groups.cost for groups in self.groups)
+        return self.untied.n_terms + tied
+
+    def to_single_precision(self) -> "UnorderedLikelihood":
+        """Return a copy with the untied places in single precision if it is accurate enough."""
+        return UnorderedLikelihood(self.untied.to_single_precision(), self.groups)
+
+    def value(self, mu: Floats) -> Floats:
+        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
+        value = np.asarray(self.untied.value(mu), dtype=np.float64)
+        for rows, theta in self._iterate_draws(mu):
+            tied = sum(groups.value(theta) for groups in self.groups)
+            value.reshape(-1, mu.shape[-2])[rows] += np.transpose(tied)
+        return value
+
+    def gradient(self, mu: Floats) -> Floats:
+        """Return the gradient of the log-likelihood, in the shape of mu."""
+        gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
+        if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
+            for part, slope, _ in _iterate_derivatives(self.groups, subtract_maximum(mu)):
+                np.add.at(gradient, part.time, part.weight[:, None] * slope)
+            return gradient
+        for rows, theta in self._iterate_draws(mu):
+            tied = sum(groups.gradient(theta) for groups in self.groups)
+            gradient.reshape(-1, *mu.shape[-2:])[rows] += np.transpose(tied, (2, 0, 1))
+        return gradient
+
+    def _iterate_draws(self, mu: Floats) -> Iterable[tuple[slice, Floats]]:
+        """Yield exp(utilities) (T, n, some draws) in parts of a bounded size."""
+        draws = mu.reshape(-1, *mu.shape[-2:])
+        n_members = sum(groups.member.size for groups in self.groups)
+        for rows in bounded_slices(len(draws), 16 * n_members):  # to stay in the cache
+            yield rows, exponentiate_utilities(draws[rows].astype(np.float64))[1]
+
+    def curvature(self, mu: Floats) -> Floats:
+        """Return minus the Hessian of the log-likelihood (T, n, n)."""
+        curvature = self.untied.curvature(mu)
+        for part, _, minus_hessian in _iterate_derivatives(self.groups, subtract_maximum(mu)):
+            np.add.at(curvature, part.time, part.weight[:, None, None] * minus_hessian)
+        return curvature
+
+
+def add_instance_gradients(
+    gradients: Floats, groups: Iterable[TiedGroups], mu: Floats, instance: Ints
+) -> None:
+    """Add the gradients at utilities (T, n) of tied groups to those of instances (P, T, n)."""
+    for part, slope, _ in _iterate_derivatives(groups, subtract_maximum(mu)):
+        own = (instance[part.comparison], part.time)
+        np.add.at(gradients, own, part.weight[:, None] * slope)
+
+
+def _iterate_derivatives(
+    groups: Iterable[TiedGroups], mu: Floats
+) -> Iterable[tuple[TiedGroups, Floats, Floats]]:
+    """Yield groups in parts, with gradients (K, n) and minus Hessians (K, n, n) at mu (T, n)."""
+    for some in groups:
+        cells = some.member.shape[1] * len(NODES) + mu.shape[1] ** 2
+        for rows in bounded_slices(len(some.time), cells):
+            part = some.take(rows)
+            yield part, *part.derivatives(mu)
+
+
+def collect_tied_groups(rankings: Rankings, *, merge: bool) -> tuple[TiedGroups, ...]:
+    """Return the tied groups with algorithms behind them, by size.
+
+    With ``merge``, equal groups with equal algorithms behind them are counted once by their weight.
+    """
+    n, n_times = len(rankings.algorithms), len(rankings.times)
+    parts: dict[int, list[tuple[Ints | Floats, ...]]] = {}
+    for sorted_part in iterate_sorted_rankings(rankings):
+        algorithm, size = sorted_part.algorithm, sorted_part.group_size
+        known_places = sorted_part.known.sum(axis=-1)
+        length = algorithm.shape[-1]
+        for k in np.unique(size[size > 1]):
+            time, row, place = np.nonzero(size == k)
+            has_rest = place + k < known_places[time, row]
+            time, row, place = time[has_rest], row[has_rest], place[has_rest]
+            if not len(time):
+                continue
+            order = algorithm[time, row]  # (K, length), best first
+            member = np.sort(
+                np.take_along_axis(order, place[:, None] + np.arange(k), axis=1), axis=1
+            )
+            column = np.arange(length)
+            is_behind = (column >= place[:, None] + k) & sorted_part.known[time, row]
+            behind = np.zeros((len(time), n))
+            np.put_along_axis(behind, order, is_behind.astype(np.float64), axis=1)
+            weight, comparison = sorted_part.weight[row], sorted_part.comparison[row]
+            parts.setdefault(int(k), []).append((time, member, behind, weight, comparison))
+    groups = (
+        TiedGroups(n_times, *map(np.concatenate, zip(*some, strict=True)))
+        for _, some in sorted(parts.items())
+    )
+    return tuple(_merge_equal(g) if merge else g for g in groups)
+
+
+def _merge_equal(groups: TiedGroups) -> TiedGroups:
+    """Count groups that are equal in time, members and algorithms behind them once."""
+    key = np.column_stack([groups.time, groups.member, groups.behind.astype(np.int64)])
+    _, first, same = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(same.ravel(), groups.weight, minlength=len(first)).astype(np.float64)
+    several = np.full(len(first), -1)
+    member, behind = groups.member[first], groups.behind[first]
+    return TiedGroups(groups.n_times, groups.time[first], member, behind, weight, several)

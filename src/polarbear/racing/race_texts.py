@@ -1,0 +1,152 @@
+"""``RaceTexts``: a race as text, as a LaTeX table, and as the methods paragraph of a paper."""
+
+from typing import Protocol
+
+from numpy.typing import ArrayLike
+
+from polarbear._text import escape_text, format_count, format_duration, format_list
+from polarbear.inference.latex import RatedAlgorithms, render_table
+from polarbear.inference.methods_text import (
+    MAX_NAMES,
+    describe_comparison,
+    describe_equivalence,
+    describe_model,
+    describe_result,
+)
+from polarbear.inference.posterior import Posterior
+from polarbear.racing.rules import Rules
+from polarbear.racing.status import RaceStatus, render_status_card
+
+
+class _RaceLike(Protocol):
+    """The interface of a race, or of the result of one."""
+
+    @property
+    def status(self) -> RaceStatus: ...
+
+    @property
+    def times(self) -> tuple[float, ...]: ...
+
+    @property
+    def posterior(self) -> Posterior | None: ...
+
+
+class RaceTexts:
+    """Methods of races and their results that return texts: status, table, methods paragraph."""
+
+    def __str__(self: _RaceLike) -> str:
+        return str(self.status)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self: _RaceLike) -> str:
+        return render_status_card(str(self), self.status.statuses)
+
+    def to_latex(self: _RaceLike, at: ArrayLike | None = None) -> str:
+        r"""Return a LaTeX table of the race: one row per algorithm, for booktabs and siunitx.
+
+        The columns are those of :meth:`Posterior.to_latex`. Ratings are of the last decision, so
+        eliminated algorithms have none. ``at``: the times of the ratings; by default the first,
+        the middle and the last.
+
+        >>> import numpy as np, polarbear as pb
+        >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60)
+        >>> table = pb.replay(runs).to_latex()
+        >>> "a2 & dominated by a1" in table, r"\toprule" in table
+        (True, True)
+        """
+        status, posterior = self.status, self.posterior
+        note = f"A race with PolarBear: {status.rules.error_bound}."
+        if posterior is None:
+            return render_table(status.statuses, None, None, note)
+        return render_table(status.statuses, RatedAlgorithms.of(posterior), at, note)
+
+    def describe_methods(self: _RaceLike) -> str:
+        """Return a paragraph for the methods section of a paper, with the numbers of the race.
+
+        >>> import numpy as np, polarbear as pb
+        >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60)
+        >>> print(pb.replay(runs).describe_methods())
+        We raced 3 algorithms on 24 instances at 3 times from 0 to 1 with PolarBear ...
+        """
+        status, posterior = self.status, self.posterior
+        rules = status.rules
+        model = ""
+        if posterior is not None:
+            described = describe_model(posterior.prior, posterior.evidence, posterior.method)
+            model = f"Ratings, probabilities and forecasts are those of a model. {described}"
+        sentences = [
+            describe_comparison(
+                "raced", len(status.statuses), status.n_instances, self.times, status.clock
+            ),
+            _describe_decisions(rules),
+            describe_equivalence(rules.epsilon),
+            rules.guarantee,
+            model,
+            _describe_course(status),
+            _describe_outcome(status),
+        ]
+        return " ".join(filter(None, sentences))
+
+
+def _describe_decisions(rules: Rules) -> str:
+    """Return a sentence on the test by which the race decides."""
+    if rules.baseline is not None:
+        return (
+            f"Each algorithm was tested against {escape_text(rules.baseline)} by e-values after "
+            "every round: it passes when it is at par at every time."
+        )
+    if rules.preference is not None:
+        return (
+            "The race was for the algorithm to choose at a known budget, and compared scores "
+            "averaged over that budget by e-values after every round."
+        )
+    if rules.error_control == "per_look":
+        when = "all times jointly" if rules.elimination == "joint" else "each time"
+        return (
+            "After every round an algorithm was eliminated if another one had the higher rating at "
+            f"{when} with posterior probability {rules.certainty:g} or more."
+        )
+    return (
+        "After every round an algorithm was eliminated if e-values showed with the required "
+        "certainty that another one is ahead of it at all times."
+    )
+
+
+def _describe_course(status: RaceStatus) -> str:
+    """Return sentences on the cost of the race and on why it ended."""
+    time = format_duration(status.spent.time, status.clock)
+    runs, rounds = format_count(status.n_runs, "run"), format_count(status.n_rounds, "round")
+    sentences = [f"The race made {runs} in {rounds} (total time {time})."]
+    if status.ended == "resolved":
+        sentences.append("It ended when the relation of every pair was known.")
+    elif status.ended:
+        sentences.append(
+            f"It ended before all pairs were settled ({escape_text(status.ended)}): "
+            f"{format_count(status.n_open_pairs, 'pair')} stayed open."
+        )
+    else:
+        sentences.append("It has not ended.")
+    if status.n_withdrawn:
+        sentences.append(f"{format_count(status.n_withdrawn, 'run')} were withdrawn.")
+    return " ".join(sentences)
+
+
+def _describe_outcome(status: RaceStatus) -> str:
+    """Return sentences on the result of the race, in the terms of its rules."""
+    if status.rules.preference is None and status.rules.baseline is None:
+        return describe_result(status.statuses)
+    kinds = ("chosen", "not chosen", "passed", "failed", "undecided", "removed")
+    named = {
+        kind: [one.algorithm for one in status.statuses if one.status == kind] for kind in kinds
+    }
+    sentences = [
+        f"{kind.capitalize()}: {format_list(names, MAX_NAMES)}."
+        for kind, names in named.items()
+        if names
+    ]
+    if status.chosen and not named["chosen"]:
+        chosen = format_list(status.chosen, MAX_NAMES)
+        sentences.insert(0, f"The choice so far, without the required certainty: {chosen}.")
+    return " ".join(sentences)

@@ -1,0 +1,229 @@
+"""Reader of Optuna: SQLite storages, journal files, storage URLs and ``Study`` objects.
+
+A study is a run, and each of its trials that ended is an evaluation. Optuna itself is needed for
+URLs of other databases alone.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polarbear._text import format_list
+from polarbear.data.run import Direction
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+from polarbear.readers.optuna_storages import (
+    ENDED_STATES,
+    JOURNAL_START,
+    StoredStudy,
+    StoredTrial,
+    copy_study,
+    load_database,
+    load_studies,
+    replay_journal,
+)
+from polarbear.readers.source import Refused, Source, prefix_errors
+from polarbear.readers.sqlite_files import SIGNATURE, read_start
+from polarbear.readers.trials import (
+    Experiment,
+    ExperimentNaming,
+    Trial,
+    check_clock,
+    check_curve,
+    make_runs,
+    measure_trials,
+    to_value,
+    warn_of_left_out,
+)
+
+OBJECTIVE = "objective"
+"""The name of the value that a study optimises, beside the user attributes of its trials."""
+
+_URL = re.compile(r"[a-z][a-z0-9+]*://")
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of ``read_optuna``, without those for names."""
+
+    direction: Direction | None
+    clock: str
+    value: str
+    chosen_by: str | None
+    curve: str
+    partial: bool
+
+
+def read_optuna(
+    source: Source | list[Any],
+    *,
+    direction: Direction | None = None,
+    clock: str = "evaluations",
+    names: str | None = None,
+    algorithm: str = "algorithm",
+    instance: str | Sequence[str] = "instance",
+    repetition: str | None = None,
+    value: str = OBJECTIVE,
+    chosen_by: str | None = None,
+    curve: str = "best",
+    partial: bool = False,
+) -> Runs:
+    """Read studies of Optuna from SQLite storages and journal files; a study is a run.
+
+    Parameters
+    ----------
+    source
+        The files, or a list of ``optuna.Study`` objects.
+    direction
+        Selects from studies of both directions.
+    clock
+        "evaluations" counts the trials that ended; "seconds" counts from the first trial's start.
+    names
+        The meaning of the names of studies: ``"{algorithm}-{instance}-{repetition}"``. By default
+        the user attributes algorithm, instance and seed, or names ``algorithm__instance__seed``.
+    algorithm, instance, repetition
+        Other names of these user attributes of studies.
+    value, chosen_by
+        The objective, or a user attribute of trials. See :func:`polarbear.read`.
+    curve
+        "best" and "last" are the same here, since a trial has one value. "final" is the trial that
+        ``chosen_by`` chooses, at the end of the study.
+    partial
+        Whether the last report of a pruned trial counts as its value.
+    """
+    if isinstance(source, list):
+        studies = [one if isinstance(one, StoredStudy) else copy_study(one) for one in source]
+        source = Source("the studies", {}, {})
+    else:
+        studies = _load_files(source)
+    options = _Options(direction, clock, value, chosen_by, curve, partial)
+    naming = ExperimentNaming(names, algorithm, instance, repetition)
+    return _make_runs(studies, naming, options, source)
+
+
+def find_studies(source: object) -> list[Any] | None:
+    """Return the studies in a source: an ``optuna.Study``, a list, or those of a storage URL.
+
+    ``None`` if the source is something else. Nothing is imported to tell, so objects count that
+    have trials, directions and the name of a study.
+
+    >>> find_studies("results.csv") is None
+    True
+    """
+    if isinstance(source, str):
+        is_url = _URL.match(source) and not source.startswith("sqlite")
+        return load_studies(source) if is_url else None
+    several = source if isinstance(source, list | tuple) else [source]
+    return list(several) if several and all(map(_is_study, several)) else None
+
+
+def find_sqlite_path(source: object) -> str | None:
+    """Return the path in an SQLAlchemy URL of SQLite; ``None`` for any other URL.
+
+    >>> find_sqlite_path("sqlite:///studies.db"), find_sqlite_path("studies.db")
+    ('studies.db', None)
+    """
+    match = (
+        re.fullmatch(r"sqlite(\+\w+)?:///([^?]+)(\?.*)?", source)
+        if isinstance(source, str)
+        else None
+    )
+    return None if match is None else match[2]
+
+
+def _make_runs(
+    studies: Sequence[StoredStudy], naming: ExperimentNaming, options: _Options, source: Source
+) -> Runs:
+    check_clock(options.clock)
+    check_curve(options.curve, options.chosen_by)
+    several = [study.name for study in studies if len(study.directions) != 1]
+    if len(several) == len(studies):
+        raise DataError(
+            f"{source.label}: every study has several objectives ({format_list(several, 4)}), "
+            "and runs are compared by one value; name a study with one objective"
+        )
+    single = [study for study in studies if len(study.directions) == 1]
+    warn_of_left_out("study", several, "since they have several objectives", source.label)
+    if options.direction is not None:  # others may lack the attributes that are asked for
+        single = [one for one in single if one.directions[0] in (None, options.direction)]
+    experiments = list[Experiment]()
+    for study in single:
+        with prefix_errors(study.place):
+            experiments.append(_make_experiment(study, options))
+    return make_runs(
+        experiments,
+        naming,
+        source,
+        direction=options.direction,
+        clock=options.clock,
+        curve=options.curve,
+    )
+
+
+def _make_experiment(study: StoredStudy, options: _Options) -> Experiment:
+    _check_attributes(study, [options.value, *([options.chosen_by] if options.chosen_by else [])])
+    trials = list[Trial]()
+    for trial in study.trials:
+        where = f"study {study.name!r}, trial {trial.number}"
+        if trial.state not in ENDED_STATES:
+            continue
+        if trial.end is None:
+            raise DataError(
+                f"{where}: has ended ({trial.state}), but the time of its end is not stored"
+            )
+        counts = trial.state == "COMPLETE" or (options.partial and trial.state == "PRUNED")
+        value = _get_value(trial, options.value, where) if counts else None
+        choice = None
+        if counts and options.chosen_by is not None:
+            choice = _get_value(trial, options.chosen_by, where)
+        trials.append(Trial(trial.number, trial.start, trial.end, value, choice))
+    reports, until = measure_trials(trials, options.clock)
+    return Experiment(
+        study.name,
+        study.place,
+        reports,
+        until,
+        study.directions[0],
+        attributes={"study": study.name, **study.attributes},
+    )
+
+
+def _check_attributes(study: StoredStudy, wanted: Sequence[str]) -> None:
+    """Raise ``DataError`` if no trial of a study has the requested user attribute."""
+    complete = [trial for trial in study.trials if trial.state == "COMPLETE"]
+    stored = {str(name) for trial in complete for name in trial.attributes}
+    for name in wanted:
+        if complete and name != OBJECTIVE and name not in stored:
+            known = [OBJECTIVE, *sorted(stored)]
+            raise DataError(
+                f"study {study.name!r}: no trial has a user attribute {name!r}; "
+                f"there are {format_list(known, 8)}"
+            )
+
+
+def _get_value(trial: StoredTrial, name: str, where: str) -> float | None:
+    if name != OBJECTIVE:
+        return to_value(trial.attributes.get(name), f"{where}, {name!r}")
+    return to_value(trial.values[0] if trial.values else None, where)
+
+
+# Files
+
+
+def _load_files(source: Source) -> list[StoredStudy]:
+    studies = list[StoredStudy]()
+    for file in source.ending(".db", ".sqlite", ".sqlite3", ".journal", ".log", ".jsonl"):
+        start = read_start(source, file, 256)
+        if start.startswith(SIGNATURE):
+            studies += load_database(source, file)
+        elif JOURNAL_START.match(start):
+            with prefix_errors(file):
+                studies += replay_journal(source.lines(file), file)
+    if not studies:
+        raise Refused("no file is a SQLite storage or a journal of Optuna with a study")
+    return studies
+
+
+def _is_study(source: object) -> bool:
+    return all(hasattr(source, name) for name in ("trials", "directions", "study_name"))

@@ -1,0 +1,185 @@
+"""Reader of SMAC3: ``runhistory.json`` with ``scenario.json`` beside it, one run each."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from polarbear.data.run import Direction
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+from polarbear.readers.source import Refused, Source, prefix_errors, resolve_direction
+from polarbear.readers.trials import (
+    Experiment,
+    ExperimentNaming,
+    Trial,
+    check_clock,
+    check_curve,
+    get_member,
+    make_runs,
+    measure_trials,
+    parse_json,
+    split_label,
+    to_seconds,
+    to_value,
+    warn_of_left_out,
+)
+
+COST = "cost"
+"""The name of the value that SMAC minimises, beside what trials store as additional_info."""
+
+_RUNNING, _SUCCESS = 0, 1
+_LIST_FIELDS = (
+    "config_id", "instance", "seed", "budget", "cost", "time", "status", "starttime", "endtime",
+    "additional_info",
+)  # fmt: skip
+"""The fields of a trial in SMAC 2.0, which stores lists."""
+
+
+class _SmacTrial(NamedTuple):
+    """A trial in a run history of SMAC3."""
+
+    number: int
+    instance: Any
+    budget: float | None
+    cost: Any
+    status: int
+    start: float
+    end: float
+    information: dict[str, Any]
+
+
+def read_smac(
+    source: Source,
+    *,
+    direction: Direction | None = None,
+    clock: str = "evaluations",
+    names: str | None = None,
+    algorithm: str = "algorithm",
+    instance: str | Sequence[str] = "instance",
+    repetition: str | None = None,
+    value: str = COST,
+    chosen_by: str | None = None,
+    curve: str = "best",
+    partial: bool = False,
+) -> Runs:
+    """Read run histories of SMAC3 2.x; a folder with ``runhistory.json`` is a run.
+
+    Parameters
+    ----------
+    clock
+        "evaluations" counts the trials that ended; "seconds" counts from the first trial's start.
+    names
+        The meaning of the names of scenarios: ``"{algorithm}-{instance}"``. By default the names
+        are ``algorithm__instance``; else the algorithm is the facade, and the name the instance.
+    algorithm, instance, repetition
+        What else names a run: "facade", "name", "seed", and other texts of ``scenario.json``.
+    value, chosen_by
+        The cost, or a number that trials store as ``additional_info``.
+    curve
+        "best" and "last" are the same here, since a trial has one cost. "final" is the trial that
+        ``chosen_by`` chooses, at the end of the run.
+    partial
+        Whether trials with less than the highest budget of the run count.
+    """
+    files = [file for file in source.files if file.rsplit("/", 1)[-1] == "runhistory.json"]
+    if not files:
+        raise Refused("no file is named runhistory.json")
+    check_clock(clock)
+    check_curve(curve, chosen_by)
+    resolve_direction(direction, "minimize")
+    experiments, several = list[Experiment](), list[str]()
+    for file in files:
+        with prefix_errors(file):
+            scenario = _load_scenario(source, file)
+            trials = _load_trials(source, file)
+            if any(isinstance(trial.cost, list) for trial in trials):
+                several.append(file)
+                continue
+            if len({str(trial.instance) for trial in trials}) > 1:
+                raise DataError(
+                    "its trials are on several instances, whose costs cannot be compared; "
+                    "let SMAC run on one instance, or read the costs of a validation"
+                )
+            ended = _select_trials(trials, value, chosen_by, partial)
+            reports, until = measure_trials(ended, clock)
+            name = str(get_member(scenario, "name", "scenario.json"))
+            experiments.append(
+                Experiment(name, file, reports, until, "minimize", attributes=scenario)
+            )
+    if not experiments:
+        raise DataError(
+            f"{several[0]}: has several objectives, and runs are compared by one value; "
+            "read only runs with one objective"
+        )
+    warn_of_left_out("run", several, "since they have several objectives", source.label)
+    naming = ExperimentNaming(names, algorithm, instance, repetition)
+    return make_runs(experiments, naming, source, direction=None, clock=clock, curve=curve)
+
+
+def _load_scenario(source: Source, file: str) -> dict[str, Any]:
+    """Return the values of a SMAC scenario that may name a run, and the name of its facade."""
+    other = source.beside(file, "scenario.json")
+    scenario = parse_json(source.text(other), "scenario.json")
+    name = str(get_member(scenario, "name", "scenario.json"))
+    facade = get_member(get_member(scenario, "_meta", "scenario.json"), "facade", "scenario.json")
+    plain = {key: text for key, text in scenario.items() if isinstance(text, str | int)}
+    plain["facade"] = str(get_member(facade, "name", "scenario.json"))
+    default = split_label(name) or {"algorithm": plain["facade"], "instance": name}
+    return {**plain, **default}
+
+
+def _load_trials(source: Source, file: str) -> list[_SmacTrial]:
+    rows = get_member(parse_json(source.text(file), "the run history"), "data", "the run history")
+    if not isinstance(rows, list):
+        raise DataError("expected a list of trials as 'data'")
+    return [_parse_trial(row, i) for i, row in enumerate(rows, start=1)]
+
+
+def _parse_trial(row: Any, number: int) -> _SmacTrial:
+    where = f"trial {number}"
+    if isinstance(row, list):
+        if len(row) != len(_LIST_FIELDS):
+            raise DataError(
+                f"{where}: the list has {len(row)} elements, expected {len(_LIST_FIELDS)}"
+            )
+        row = dict(zip(_LIST_FIELDS, row, strict=True))
+    status = get_member(row, "status", where)
+    if not isinstance(status, int):
+        raise DataError(f"{where}: the status {str(status)[:40]!r} is not a whole number")
+    cost = get_member(row, "cost", where)
+    if not isinstance(cost, list):
+        cost = to_value(cost, where)
+    information = row.get("additional_info")
+    return _SmacTrial(
+        number,
+        row.get("instance"),
+        to_value(row.get("budget"), f"{where}, budget"),
+        cost,
+        status,
+        to_seconds(get_member(row, "starttime", where), where),
+        to_seconds(get_member(row, "endtime", where), where),
+        information if isinstance(information, dict) else {},
+    )
+
+
+def _select_trials(
+    trials: Sequence[_SmacTrial], value: str, chosen_by: str | None, partial: bool
+) -> list[Trial]:
+    """Return the ended trials; those at lower budgets have no value, unless ``partial``."""
+    highest = max((trial.budget for trial in trials if trial.budget is not None), default=None)
+    selected = list[Trial]()
+    for trial in trials:
+        if trial.status == _RUNNING:
+            continue
+        counts = trial.status == _SUCCESS and (partial or trial.budget == highest)
+        shown = _get_value(trial, value) if counts else None
+        choice = _get_value(trial, chosen_by) if counts and chosen_by else None
+        selected.append(Trial(trial.number, trial.start, trial.end, shown, choice))
+    return selected
+
+
+def _get_value(trial: _SmacTrial, name: str) -> float | None:
+    if name == COST:
+        return trial.cost
+    if name not in trial.information:
+        raise DataError(f"trial {trial.number}: additional_info has no value {name!r}")
+    return to_value(trial.information[name], f"trial {trial.number}, {name!r}")

@@ -1,0 +1,139 @@
+"""Reader of DEBUG logs of Timefold Solver.
+
+A score such as ``0hard/-3717soft`` has levels, of which the first that differs decides. Runs have
+one value, so the value is the last level, once the solution is feasible. Until then a run has no
+value, and all infeasible solutions count the same.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from polarbear.data.run import Direction, Run
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError, warn
+from polarbear.readers.naming import RunNaming, StatedName
+from polarbear.readers.source import (
+    Refused,
+    Source,
+    parse_number,
+    parse_time,
+    prefix_errors,
+    resolve_direction,
+)
+
+MAX_LINE_CHARACTERS = 2_000
+"""Only this many characters of a line are searched; the score stands at the start."""
+
+_START = re.compile(r"Solving started: time spent \((\d+)\), best score \(")
+_SCORE = re.compile(
+    r"(?:step \(\d+\), time spent \((\d+)\), score \([^()]*\), +new best score"
+    r"|(?:phase \(\d+\)|Solving) ended: time spent \((\d+)\), best score) \(([^()]*)\)"
+)
+_TIME = re.compile(r"time spent \((\d+)\)")
+_SEED = re.compile(r"random \([^()]* with seed (\d{1,18})\)")
+_LEVEL = re.compile(r"([-+]?[\d.]+(?:E[-+]?\d+)?)(init|hard|medium|soft|)")
+
+
+def read_timefold(
+    source: Source,
+    *,
+    direction: Direction | None = None,
+    names: str | None = None,
+    until: float | None = None,
+    clock: str = "seconds",
+) -> Runs:
+    """Read DEBUG logs of Timefold, one run each; the value is the last level of the score.
+
+    Parameters
+    ----------
+    names
+        The meaning of the parts of a path, as for logs. The seed is the repetition, if the
+        pattern has none.
+    until
+        Until when each run was observed; by default until the last time in its log.
+    """
+    files = source.ending(".log", ".out", ".txt", ".stdout")
+    naming = RunNaming(source, files, names) if files else None
+    logs: list[_TimefoldLog] = []
+    for file in naming.files if naming else []:
+        lines = [line[:MAX_LINE_CHARACTERS] for line in source.lines(file)]
+        if any(_START.search(line) for line in lines):
+            with prefix_errors(file):
+                logs.append(_parse_lines(_TimefoldLog(file), lines))
+        else:
+            source.skip(file, "is not a log of Timefold")
+    if not naming or not logs:
+        raise Refused("no file is a log of Timefold")
+    stated = [
+        (log.file, StatedName(repetition=log.seed if names else None, solver="Timefold"))
+        for log in logs
+    ]
+    never = [log.file for log in logs if log.was_infeasible and not log.values]
+    if never:
+        warn(f"{never[0]}: no feasible solution, so the run has no value ({len(never)} such logs)")
+    records = [
+        Run(*name[:2], log.times, log.values, log.last if until is None else until, name[2])
+        for log, name in zip(logs, naming.name_runs(stated), strict=True)
+    ]
+    return Runs.from_records(
+        records, direction=resolve_direction(direction, "maximize"), clock=clock
+    )
+
+
+@dataclass
+class _TimefoldLog:
+    """What a Timefold log tells: times in seconds, and last levels of feasible best scores."""
+
+    file: str
+    times: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    last: float = 0.0
+    seed: int | None = None
+    was_infeasible: bool = False
+
+
+def _parse_lines(log: _TimefoldLog, lines: list[str]) -> _TimefoldLog:
+    upper: list[float] | None = None  # all levels but the last
+    n_starts = 0
+    for i, line in enumerate(lines, start=1):
+        where = f"line {i}"
+        n_starts += _START.search(line) is not None
+        if match := _SEED.search(line):
+            log.seed = int(match[1])
+        if match := _TIME.search(line):
+            log.last = max(log.last, parse_time(match[1], where) / 1000)
+        if not (match := _SCORE.search(line)):
+            continue
+        score = _parse_score(match[3], where)
+        if min(score.get("init", 0.0), score.get("hard", 0.0)) < 0:
+            log.was_infeasible = True
+            continue
+        *above, value = score.values()
+        if upper not in (None, above):
+            raise DataError(
+                f"{where}: score {match[3]}: more than the last level of the scores differs; runs "
+                "have one value, and orders by several values are not supported yet"
+            )
+        upper = above
+        log.times.append(parse_time(match[1] or match[2], where) / 1000)
+        log.values.append(value)
+    if n_starts > 1:
+        raise DataError(f"holds {n_starts} solves; write each to a log of its own")
+    return log
+
+
+def _parse_score(text: str, where: str) -> dict[str, float]:
+    """Return the levels of a score by name, the most important first.
+
+    >>> _parse_score("0hard/-3717soft", "line 1")
+    {'hard': 0.0, 'soft': -3717.0}
+    """
+    score: dict[str, float] = {}
+    for part in text.split("/"):
+        match = _LEVEL.fullmatch(part)
+        if match is None or match[2] in score:
+            raise DataError(
+                f"{where}: {text[:40]!r} is not a score with levels hard, medium and soft"
+            )
+        score[match[2]] = parse_number(match[1], where)
+    return score

@@ -1,0 +1,381 @@
+"""``Experiment``: a run of an optimiser that evaluates configurations, and ``Runs`` of many.
+
+Optuna, SMAC, Syne Tune, CARP-S and MLflow store trials with values. Their readers make an
+``Experiment`` of each study, and ``make_runs`` names them and makes trajectories of their values.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from polarbear._text import escape_text, format_count, format_list
+from polarbear.data.missing_columns import REPETITION_COLUMNS
+from polarbear.data.names import to_name
+from polarbear.data.run import NO_DIRECTION, Direction, Run, Status, sign_of
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError, warn
+from polarbear.readers.naming import RunName
+from polarbear.readers.paths import PathPattern, propose_pattern
+from polarbear.readers.source import RefusedIncomplete, Source, prefix_errors
+
+CURVES = ("best", "last", "final")
+CLOCKS = ("evaluations", "seconds")
+
+
+class Report(NamedTuple):
+    """A value that a trial reported, its time, and the value by which configurations are chosen."""
+
+    trial: object
+    time: float
+    value: float | None
+    choice: float | None = None
+
+
+class Trial(NamedTuple):
+    """A trial that ended: its start and end in seconds, and its value if it has one."""
+
+    trial: object
+    start: float | None
+    end: float
+    value: float | None
+    choice: float | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run of an optimiser: the values reported, and what identifies the run.
+
+    ``label`` is the text that ``names=`` describes, such as the name of a study. ``attributes``
+    are what else is stored about it, by name. ``place`` names it in messages.
+    """
+
+    label: str
+    place: str
+    reports: Sequence[Report]
+    until: float
+    direction: Direction | None = None
+    status: Status = Status.CUT
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExperimentNaming:
+    """How the caller names experiments: a pattern of their labels, and names of attributes."""
+
+    names: str | None = None
+    algorithm: str = "algorithm"
+    instance: str | Sequence[str] = "instance"
+    repetition: str | None = None
+
+
+def check_curve(curve: str, chosen_by: str | None) -> None:
+    """Raise ``DataError`` if ``curve`` is unknown, or does not fit together with ``chosen_by``.
+
+    >>> check_curve("best", "val_loss")
+    Traceback (most recent call last):
+    polarbear.errors.DataError: chosen_by='val_loss' with curve='best': ...
+    """
+    if curve not in CURVES:
+        raise DataError(f"curve={curve!r}: expected one of {', '.join(CURVES)}")
+    if chosen_by is not None and curve != "final":
+        raise DataError(
+            f"chosen_by={chosen_by!r} with curve={curve!r}: the value of the configuration that is "
+            "chosen so far may get worse, and Runs hold values that only improve; pass "
+            "curve='final' to compare the final choice, as one value at the end of each run"
+        )
+
+
+def check_clock(clock: str, clocks: Sequence[str] = CLOCKS) -> None:
+    """Raise ``DataError`` if a format does not have the requested clock."""
+    if clock not in clocks:
+        raise DataError(f"clock={clock!r}: expected {' or '.join(map(repr, clocks))}")
+
+
+def measure_trials(trials: Iterable[Trial], clock: str) -> tuple[list[Report], float]:
+    """Return one report for each ended trial, in order of ends, and the time of the last end.
+
+    By the clock "evaluations" the n-th trial that ends is at time n; by "seconds" the time counts
+    from the start of the first trial.
+
+    >>> trials = [Trial(0, 100.0, 107.5, 3.0), Trial(1, 100.0, 102.0, None)]
+    >>> measure_trials(trials, "seconds")[0]
+    [Report(trial=1, time=2.0, value=None, choice=None), \
+Report(trial=0, time=7.5, value=3.0, choice=None)]
+    >>> [report.time for report in measure_trials(trials, "evaluations")[0]]
+    [1.0, 2.0]
+    """
+    ended = sorted(trials, key=lambda trial: trial.end)
+    start = min((trial.start for trial in ended if trial.start is not None), default=0.0)
+    reports = list[Report]()
+    for number, trial in enumerate(ended, start=1):
+        time = float(number) if clock == "evaluations" else trial.end - start
+        if time < 0:
+            raise DataError(
+                f"trial {trial.trial} ended before the first trial started, so times are wrong: "
+                "pass clock='evaluations'"
+            )
+        reports.append(Report(trial.trial, time, trial.value, trial.choice))
+    return reports, max((report.time for report in reports), default=0.0)
+
+
+def make_runs(
+    experiments: Sequence[Experiment],
+    naming: ExperimentNaming,
+    source: Source,
+    *,
+    direction: Direction | None,
+    clock: str,
+    curve: str,
+) -> Runs:
+    """Make ``Runs`` from experiments: name them, choose a direction, and take their values.
+
+    Parameters
+    ----------
+    source
+        Where they come from, for messages and :func:`polarbear.readers.explain`.
+    direction
+        Selects from experiments of both directions, and is needed where none is stored.
+    curve
+        "best": every report counts. "last": the last report of each trial counts. "final": only
+        the report with the best ``choice`` (or value) counts, at the end of the experiment.
+    """
+    if direction is not None:
+        sign_of(direction)
+    directions: set[Direction] = {one.direction for one in experiments if one.direction}
+    if direction is None and len(directions) > 1:
+        raise DataError(
+            f"{source.label}: some experiments minimise and some maximise; "
+            "pass direction='minimize' or 'maximize'"
+        )
+    if direction is None and not directions:
+        raise RefusedIncomplete(NO_DIRECTION, {"direction": "minimize"})
+    chosen = direction or directions.pop()
+    selected = [one for one in experiments if one.direction in (None, chosen)]
+    if not selected:
+        raise DataError(
+            f"{source.label}: holds no experiments that {chosen}; pass the other direction"
+        )
+    records = list[Run]()
+    for one, name in name_experiments(selected, naming, source.guesses):
+        time, value = trace_values(one, curve, chosen)
+        records.append(
+            Run(name.algorithm, name.instance, time, value, one.until, name.repetition, one.status)
+        )
+    with prefix_errors(source.label):
+        return Runs.from_records(records, direction=chosen, clock=clock)
+
+
+def trace_values(
+    experiment: Experiment, curve: str, direction: Direction
+) -> tuple[list[float], list[float]]:
+    """Return the times and values to use: all, the last of each trial, or one at the end.
+
+    >>> reports = [Report("a", 1, 5.0), Report("b", 2, 2.0), Report("a", 3, 4.0)]
+    >>> experiment = Experiment("x", "x", reports, until=9)
+    >>> [trace_values(experiment, curve, "minimize") for curve in CURVES]
+    [([1, 2, 3], [5.0, 2.0, 4.0]), ([2, 3], [2.0, 4.0]), ([9], [2.0])]
+    """
+    counting = [report for report in experiment.reports if report.value is not None]
+    if curve == "last":
+        last = {report.trial: report for report in counting}
+        counting = [report for report in counting if last[report.trial] is report]
+    if curve == "final":
+        sign = sign_of(direction)
+        choices = [report for report in counting if report.choice is not None]
+        if not choices:  # nothing else is stored that could choose
+            choices = [report._replace(choice=report.value) for report in counting]
+        best = min(choices, key=lambda report: sign * float(report.choice or 0.0), default=None)
+        counting = [] if best is None else [best._replace(time=experiment.until)]
+    return [report.time for report in counting], [float(r.value or 0.0) for r in counting]
+
+
+# Names
+
+
+def name_experiments(
+    experiments: Sequence[Experiment],
+    naming: ExperimentNaming,
+    guesses: dict[str, list[str]] | None = None,
+) -> list[tuple[Experiment, RunName]]:
+    """Return the experiments whose algorithm, instance and repetition are known, with these.
+
+    ``names=`` gives the fields of a label; a label that does not fit is left out with a warning.
+    Without it, attributes named algorithm and instance count, and then a label of the form
+    ``algorithm__instance__seed``. Without a repetition, experiments of the same algorithm and
+    instance are numbered in their order. What was guessed is added to ``guesses``.
+
+    >>> experiments = [Experiment(label, "file", [], 0.0) for label in ("CMA__f1", "DE__f1__3")]
+    >>> [name for _, name in name_experiments(experiments, ExperimentNaming())]
+    [RunName(algorithm='CMA', instance='f1', repetition=0), \
+RunName(algorithm='DE', instance='f1', repetition=3)]
+    """
+    labels = [one.label for one in experiments]
+    pattern = None if naming.names is None else PathPattern(naming.names)
+    named, left_out = list[tuple[Experiment, RunName]](), list[str]()
+    seen: Counter[tuple[str, str]] = Counter()
+    for one in experiments:
+        with prefix_errors(one.place):
+            fields = split_label(one.label) if pattern is None else pattern.fields(*[one.label] * 2)
+            if fields is None:
+                left_out.append(one.label)
+                continue
+            known = {**one.attributes, **fields} if pattern else {**fields, **one.attributes}
+            columns = [naming.instance] if isinstance(naming.instance, str) else naming.instance
+            missing = [name for name in (naming.algorithm, *columns) if not _is_text(known, name)]
+            if missing:
+                raise RefusedIncomplete(*_describe_missing(one, missing, labels, naming))
+            texts = {name: to_name(known[name]) for name in (naming.algorithm, *columns)}
+            algorithm, instance = texts[naming.algorithm], texts[columns[0]]
+            if len(columns) > 1:
+                instance = ", ".join(f"{name}={texts[name]}" for name in columns)
+            number = _find_repetition(fields, known, naming)
+            if number is None:
+                number = seen[algorithm, instance]
+                seen[algorithm, instance] += 1
+        named.append((one, RunName(algorithm, instance, number)))
+        if guesses is not None and pattern is None:
+            origin = "what is stored" if naming.algorithm in one.attributes else "its name"
+            example = escape_text(f"{algorithm} on {instance} for {one.label}")
+            guesses.setdefault(f"algorithm and instance from {origin}", []).append(example)
+    if not named:
+        raise RefusedIncomplete(
+            f"nothing fits names={naming.names!r}: the first is {labels[0][:80]!r}"
+        )
+    if left_out:
+        warn(
+            f"{len(left_out):,} of {len(labels):,} experiments do not fit names={naming.names!r} "
+            f"and were left out: {format_list(left_out, 4)}"
+        )
+    return named
+
+
+def split_label(label: str) -> dict[str, str]:
+    """Split a label ``algorithm__instance__seed`` into its parts; {} if it has another form.
+
+    >>> split_label("tpe__sphere__3"), split_label("tpe-sphere-3")
+    ({'algorithm': 'tpe', 'instance': 'sphere', 'repetition': '3'}, {})
+    """
+    parts = label.split("__")
+    if len(parts) == 2 and all(parts):
+        return {"algorithm": parts[0], "instance": parts[1]}
+    if len(parts) == 3 and all(parts) and re.fullmatch("[0-9]{1,18}", parts[2]):
+        return {"algorithm": parts[0], "instance": parts[1], "repetition": parts[2]}
+    return {}
+
+
+def _is_text(known: Mapping[str, Any], name: str) -> bool:
+    return isinstance(known.get(name), str | int | float) and to_name(known[name]) != ""
+
+
+def _find_repetition(
+    fields: Mapping[str, str], known: Mapping[str, Any], naming: ExperimentNaming
+) -> int | None:
+    """Return the repetition number in the label, else in the attributes; ``None`` without one."""
+    candidates = (naming.repetition,) if naming.repetition else REPETITION_COLUMNS
+    name = next((name for where in (fields, known) for name in candidates if name in where), None)
+    if name is None:
+        if naming.repetition:
+            raise DataError(f"has no attribute {naming.repetition!r}, which repetition= names")
+        return None
+    text = to_name(known[name]) if isinstance(known[name], str | int | float) else ""
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise DataError(f"the {name} {str(known[name])[:40]!r} is not a whole number")
+    return int(text)
+
+
+def _describe_missing(
+    one: Experiment, missing: Sequence[str], labels: Sequence[str], naming: ExperimentNaming
+) -> tuple[str, dict[str, Any]]:
+    """Describe an experiment that cannot be named, and propose arguments that name it."""
+    stored = [
+        str(name)
+        for name, value in one.attributes.items()
+        if isinstance(value, str | int) and not str(name).startswith("mlflow.")
+    ]
+    attributes = f" (stored are {format_list(stored, 8)})" if stored else ""
+    proposed = _propose_names(labels)
+    example = proposed.get("names", "{algorithm}__{instance}__{repetition}")
+    if naming.names is None:
+        advice = f"pass names={example!r}, or another pattern of such names"
+    else:
+        advice, proposed = f"add {' and '.join(missing)} to names={naming.names!r}", {}
+    return (
+        f"{one.place}: {one.label[:80]!r} does not tell {' and '.join(missing)}; {advice}; or say "
+        f"what is stored, such as algorithm='...'{attributes}"
+    ), proposed
+
+
+def _propose_names(labels: Sequence[str]) -> dict[str, str]:
+    """Propose ``names=`` for the labels with the most frequent sequence of separators."""
+    separators = [re.sub(r"[^-_./]", "", label) for label in labels]
+    (most_frequent, _), *_ = Counter(separators).most_common(1)
+    alike = [name for name, own in zip(labels, separators, strict=True) if own == most_frequent]
+    pattern = propose_pattern(alike, ["algorithm", "instance"])
+    return {} if pattern is None else {"names": pattern}
+
+
+def warn_of_left_out(what: str, labels: Sequence[str], why: str, label: str) -> None:
+    """Warn that experiments are left out, with the names of some."""
+    if labels:
+        warn(
+            f"{label}: {format_count(len(labels), what)} left out, {why}: {format_list(labels, 4)}"
+        )
+
+
+# Stored values
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Parse JSON in which Infinity and NaN may occur; raise ``DataError`` with the place.
+
+    >>> parse_json("[1, Infinity]", "line 3")
+    [1, inf]
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = f", line {error.lineno}" if "\n" in text else ""
+        raise DataError(f"{where}{line}: not valid JSON: {error.msg}") from None
+    except (RecursionError, ValueError):  # a whole number of thousands of digits
+        raise DataError(
+            f"{where}: not valid JSON: nested too deeply, or a number is too long"
+        ) from None
+
+
+def get_member(record: Any, key: str, where: str) -> Any:
+    """Return the value of a JSON object's key; raise ``DataError`` if the key is missing."""
+    if not isinstance(record, dict) or key not in record:
+        raise DataError(f"{where}: expected an object with {key!r}")
+    return record[key]
+
+
+def to_number(value: Any, where: str) -> float:
+    """Return a stored number as a float, which may be infinite or nan.
+
+    >>> to_number(3, "line 1")
+    3.0
+    """
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float):
+            return float(value)
+    except OverflowError:
+        pass
+    raise DataError(f"{where}: {str(value)[:40]!r} is not a number")
+
+
+def to_value(value: Any, where: str) -> float | None:
+    """Return a stored value as a float; ``None`` if it is missing or nan."""
+    number = math.nan if value is None else to_number(value, where)
+    return None if math.isnan(number) else number
+
+
+def to_seconds(value: Any, where: str) -> float:
+    """Return a stored time in seconds, which must be finite."""
+    number = to_number(value, where)
+    if not math.isfinite(number):
+        raise DataError(f"{where}: the time is {number}, expected a finite number")
+    return number

@@ -1,0 +1,277 @@
+"""How often is a judge wrong, and what does it cost? 500 candidates with known effects.
+
+Writes errors.md, and a row for each rule to results/errors.jsonl.
+
+python studies/judge/errors.py                     # all rules that are installed; goes on
+python studies/judge/errors.py --rules shinka      # in an environment with that framework
+python studies/judge/errors.py --quick             # 20 candidates: does it run at all?
+python studies/judge/errors.py --table             # the table again from results/
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+from judge.frameworks import RULES, NotInstalledError
+from judge.in_process import InProcess
+from tools.options import parser
+from tools.records import Records
+
+import polarbear as pb
+from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.e_values import Evidence, Outcomes
+from polarbear.racing.deciding import log_thresholds
+from polarbear.racing.jobs import derive_seed
+
+CERTAINTY = 0.95
+
+MAX_RUNS = 100
+"""The limit of runs of a candidate, for the judge and for early stopping."""
+
+CLEAR = 0.2
+"""Effects of at least this size, in standard deviations, are counted as errors if missed."""
+
+
+class Answer(NamedTuple):
+    """What a rule says of a candidate: rejected, rated below the incumbent, and its runs."""
+
+    rejected: bool
+    below: bool
+    runs: int
+
+
+def score(effect: float, difficulty: float, rng: np.random.Generator) -> float:
+    """A score with standard deviation 1 over instances and runs, half of it of the instance.
+
+    The difference of two candidates on an instance has standard deviation 1, too.
+    """
+    return float(np.sqrt(0.5) * (difficulty + rng.normal()) + effect)
+
+
+def make_solver(candidate):
+    def solve(job):
+        rng = np.random.default_rng([job.seed, candidate["id"]])
+        yield 1, score(candidate["effect"], job.instance, rng)
+
+    return solve
+
+
+def make_instance(rng):
+    return rng.normal()
+
+
+def make_judge(folder: str | Path, rules: pb.Rules | None) -> pb.Judge:
+    return pb.Judge(
+        folder,
+        make_solver,
+        make_instance,
+        [1],
+        reference={"id": 0, "effect": 0.0},
+        direction="maximize",
+        clock="evaluations",
+        max_runs=MAX_RUNS,
+        rules=rules,
+        executor=InProcess(),
+    )
+
+
+def answer(judgement: pb.Judgement) -> Answer:
+    return Answer(not judgement.is_accepted, judgement.fitness < 0.5, judgement.runs)
+
+
+def judge_by_rule(effects: np.ndarray) -> tuple[list[Answer], int]:
+    """Every candidate in a race of its own against the incumbent, by the e-values of the package.
+
+    The scores are those that the judge would see, and so are the rounds of eight instances. The
+    fitness is the smoothed win rate, which orders two algorithms at one time as the judge does.
+    """
+    answers, n_runs = [], 0
+    for k, effect in enumerate(effects.tolist(), 1):
+        wins = n = 0
+        while True:
+            for _ in range(min(8, MAX_RUNS - n)):
+                n += 1
+                ours, theirs = (draw_score(e, i, n) for e, i in ((effect, k), (0.0, 0)))
+                wins += ours > theirs
+            status = decide(wins, n)
+            if status != "undecided" or n >= MAX_RUNS:
+                break
+        answers.append(Answer(status == "dominated", 2 * wins < n, n))
+        n_runs += 2 * n
+    return answers, n_runs
+
+
+def draw_score(effect: float, candidate: int, instance: int) -> float:
+    """The score of a candidate on an instance of the judge's race."""
+    rng = np.random.default_rng(derive_seed(0, ["instance", str(instance)]))
+    seed = derive_seed(0, ["candidate", str(instance)])
+    return score(effect, make_instance(rng), np.random.default_rng([seed, candidate]))
+
+
+def decide(wins: int, n: int) -> str:
+    """The status of a candidate after this number of wins against the incumbent."""
+    table = np.array([[[0.0, wins], [n - wins, 0.0]]])
+    evidence = Evidence.from_outcomes(Outcomes(table, np.zeros_like(table)), epsilon=0.05)
+    claims = Claims.from_e_values(
+        ["candidate", "incumbent"],
+        [1.0],
+        "evaluations",
+        evidence,
+        log_k=find_thresholds(),
+        certainty=CERTAINTY,
+        resolution="at_par",
+    )
+    return derive_statuses(claims, 0.05)[0].status
+
+
+@cache
+def find_thresholds() -> np.ndarray:
+    """The thresholds of e-values between a candidate that joined and the incumbent (2, 2)."""
+    race = pb.Race(["incumbent"], [1], direction="maximize", rules=pb.Rules(certainty=CERTAINTY))
+    race.add("candidate")
+    return log_thresholds(race.state, ["candidate", "incumbent"])
+
+
+def judge_alone(effects: np.ndarray) -> tuple[list[Answer], int]:
+    """The same by the judge itself."""
+    answers, n_runs = [], 0
+    for k, effect in enumerate(effects.tolist(), 1):
+        with tempfile.TemporaryDirectory() as folder:
+            judge = make_judge(folder, None)
+            answers.append(answer(judge({"id": k, "effect": effect})))
+            n_runs += judge.status().n_runs
+    return answers, n_runs
+
+
+def judge_in_one_race(
+    effects: np.ndarray, evaluators: int, rules: pb.Rules | None
+) -> tuple[list[Answer], int]:
+    """All candidates in one race, from this number of evaluators."""
+    candidates = [{"id": k, "effect": e} for k, e in enumerate(effects.tolist(), 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        judge = make_judge(folder, rules)
+        with ThreadPoolExecutor(evaluators) as pool:
+            answers = list(pool.map(lambda one: answer(judge(one)), candidates))
+        return answers, judge.status().n_runs
+
+
+AGAINST_REFERENCE = pb.Rules(baseline="reference", certainty=CERTAINTY, max_failures=3)
+
+JUDGES: dict[str, Callable[[np.ndarray], tuple[list[Answer], int]]] = {
+    "judge, a race each": judge_by_rule,
+    "pb.Judge, a race each": judge_alone,
+    "pb.Judge, against the reference": lambda e: judge_in_one_race(e, 1, AGAINST_REFERENCE),
+    "pb.Judge, against the reference, 4 evaluators": lambda e: judge_in_one_race(
+        e, 4, AGAINST_REFERENCE
+    ),
+}
+"""The first one takes seconds, so it has all candidates; the others have as many as asked for."""
+
+PAIRS = (
+    ("judge, a race each", "pb.Judge, a race each"),
+    ("pb.Judge, against the reference", "pb.Judge, against the reference, 4 evaluators"),
+)
+"""Rules that should decide the same."""
+
+
+def use_rule(name: str, effects: np.ndarray) -> tuple[list[Answer], int]:
+    """A rule of a framework, which sees scores one by one."""
+    rule = RULES[name]()
+    answers, n_runs = [], rule.incumbent_runs
+    for k, effect in enumerate(effects.tolist(), 1):
+        seen = 0
+
+        def draw(effect: float = effect, k: int = k) -> Iterator[tuple[float, float]]:
+            """Scores of the incumbent and of the candidate on the next instance."""
+            nonlocal seen
+            while True:
+                rng = np.random.default_rng([k, seen, 7])
+                difficulty, ours = rng.normal(), np.random.default_rng([k, seen])
+                incumbent = score(0.0, difficulty, np.random.default_rng([0, rng.integers(2**31)]))
+                seen += 1
+                yield incumbent, score(effect, difficulty, ours)
+
+        rejected = rule.rejects(draw())
+        answers.append(Answer(rejected, rejected, seen))
+        n_runs += seen * (1 + rule.runs_incumbent)
+    return answers, n_runs
+
+
+def measure(name: str, effects: np.ndarray) -> dict[str, Any]:
+    """A row of the results."""
+    start = time.process_time()
+    answers, n_runs = JUDGES[name](effects) if name in JUDGES else use_rule(name, effects)
+    rejected, below = (np.array([each[k] for each in answers]) for k in (0, 1))
+    better, worse = effects >= CLEAR, effects <= -CLEAR
+    return {
+        "rule": name,
+        "n": len(effects),
+        "better rejected": float(rejected[better].mean()),
+        "better below": float(below[better].mean()),
+        "worse accepted": float((~rejected)[worse].mean()),
+        "worse above": float((~below)[worse].mean()),
+        "runs": n_runs,
+        "seconds": round(time.process_time() - start, 1),
+        "rejected": "".join(map(str, rejected.astype(int).tolist())),
+    }
+
+
+def tabulate(rows: list[dict[str, Any]]) -> str:
+    head = (
+        "| rule | candidates | better, rejected | better, rated below | worse, not rejected "
+        "| worse, rated above | runs for each, incumbent included |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        shares = [row[k] for k in ("better rejected", "better below", "worse accepted")]
+        shares.append(row["worse above"])
+        text = " | ".join(f"{share:.1%}".replace("%", " %") for share in shares)
+        lines.append(f"| {row['rule']} | {row['n']} | {text} | {row['runs'] / row['n']:.1f} |")
+    known = {row["rule"]: row["rejected"] for row in rows}
+    for first, second in PAIRS:
+        if {first, second} <= known.keys():
+            pairs = list(zip(known[first], known[second], strict=False))
+            n_same = sum(a == b for a, b in pairs)
+            lines += ["", f"{first} and {second}: {n_same} of {len(pairs)} decisions are the same."]
+    n = max(row["n"] for row in rows)
+    said = (
+        f"{n} candidates with effects from -0.5 to 0.5 standard deviations. Better and worse: by "
+        f"at least {CLEAR} standard deviations. Certainty 0.95, at most {MAX_RUNS} runs each."
+    )
+    return "\n".join([said, "", *lines]) + "\n"
+
+
+def main() -> None:
+    asked = parser(__doc__)
+    asked.add_argument("--rules", nargs="*", default=[*JUDGES, *RULES])
+    asked.add_argument("--judged", type=int, default=500, help="candidates for pb.Judge itself")
+    wanted = asked.parse_args()
+    n = 16 if wanted.quick else 500
+    effects = np.random.default_rng(1).permutation(np.linspace(-0.5, 0.5, n))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) if wanted.quick else Path(__file__).parent
+        kept = Records(folder / "results" / "errors.jsonl", ("rule",))
+        for name in wanted.rules if not wanted.table else ():
+            if (name,) in kept:
+                continue
+            try:
+                few = name.startswith("pb.Judge")
+                kept.add(measure(name, effects[: wanted.judged] if few else effects))
+                print(name, flush=True)
+            except NotInstalledError as missing:
+                print(f"{name}: {missing}", flush=True)
+        text = tabulate(kept.rows)
+        (folder / "errors.md").write_text(f"# Errors and cost on known truth\n\n{text}")
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""A judge of candidates: evaluators share one race, and each candidate is judged once."""
+
+import json
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import polarbear as pb
+from judging import code, judge_one, make_judge
+from polarbear.coordinator.candidates import CandidateFolder, name_candidate
+from polarbear.errors import DataError, SolverError, StoreError
+from waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of a judge after four candidates."""
+    folder = tmp_path_factory.mktemp("judge")
+    judge = make_judge(folder)
+    judge(code(1, handicap=100), label="hopeless")
+    for step in ("3", "1 / 0"):
+        judge(code(step), label=f"step {step}")
+    judge(code("(1 + 2)"), label="the same steps")
+    return folder
+
+
+@pytest.mark.slow
+def test_candidates_get_their_verdicts(folder):
+    bad, good, broken, copy = make_judge(folder).judgements()
+    assert (bad.status, bad.rival, bad.runs) == ("dominated", "reference", 16)
+    assert bad.probability < 0.05
+    assert bad.fitness < 0.2
+    assert good.is_accepted
+    assert good.fitness > 0.6
+    assert good.win_rates[-1] > 0.5
+    assert (broken.status, broken.fitness, broken.n_failed) == ("removed", 0.0, 8)
+    assert "ZeroDivisionError" in broken.failure
+    assert broken.traceback.splitlines()[2].strip().startswith("trial = x + 1 / 0")
+    assert (copy.status, copy.copy_of) == ("equivalent", good.name)
+    assert copy.fitness == pytest.approx(good.fitness, abs=0.05)
+
+
+@pytest.mark.slow
+def test_texts_say_what_a_designer_needs_and_name_no_instance(folder):
+    bad, _, broken, copy = make_judge(folder).judgements()
+    assert str(bad).startswith("Dominated by reference (P in set < 0.001). Fitness 0.0")
+    assert "behind at 10, 30 evaluations. 16 runs of at most 24, 435 evaluations." in str(bad)
+    long = broken.describe("long")
+    assert "8 runs failed. Reason: ZeroDivisionError" in long
+    assert "trial = x + 1 / 0" in long
+    assert "Failed on" not in long
+    assert "Failed on 1, 2" in broken.describe("long", show_instances=True)
+    assert "step 3" in str(copy)
+    assert json.loads(json.dumps(broken.to_dict()))["failed_on"] == []
+    assert pb.Judgement.from_dict(broken.to_dict(show_instances=True)) == broken
+
+
+@pytest.mark.slow
+def test_a_later_judge_needs_no_earlier_code_and_judges_once(folder):
+    judge = make_judge(folder)
+    before = judge.status().spent
+    assert judge(f"\n\n{code(3)}# a remark").label == "step 3"  # the text is that of a candidate
+    assert judge(code(0.3)).status == "baseline"
+    assert judge.status().spent == before
+    again = judge(code(2.5))
+    assert again.runs > 0
+    assert judge.candidate(again.name) == code(2.5)
+    assert again.name in judge.members()
+
+
+@pytest.mark.slow
+def test_holdout_is_a_race_of_its_own(folder):
+    judge = make_judge(folder)
+    before = judge.status().spent
+    good = judge.judgements()[1].name
+    (compared,) = judge.compare_on_holdout([good], max_runs=16)
+    assert compared.runs <= 16
+    assert compared.fitness > 0.5
+    assert judge.status().spent == before
+    assert judge.compare_on_holdout([good], max_runs=16) == [compared]  # nothing runs again
+    named = make_judge(folder / "named", instances={"a": 1.0, "b": 2.0})
+    with pytest.raises(DataError, match="there are no hold-out instances"):
+        named.compare_on_holdout([good])
+    with pytest.raises(DataError, match="holdout has 'b'"):
+        make_judge(folder / "named", instances={"a": 1.0, "b": 2.0}, holdout={"b": 3.0})
+
+
+TEXTS = (
+    code(1, handicap=100),
+    code(3),
+    code(1, handicap=50),
+    code(2),
+    code("1 / 0"),
+    "raise NameError",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["threads", pytest.param("processes", marks=pytest.mark.long)])
+def test_evaluators_share_a_folder(tmp_path, kind):
+    if kind == "threads":
+        with ThreadPoolExecutor(4) as pool:
+            statuses = list(pool.map(judge_one, [tmp_path] * len(TEXTS), TEXTS))
+    else:
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            statuses = pool.starmap(judge_one, [(tmp_path, text) for text in TEXTS])
+    assert [statuses[k] for k in (0, 2, 4, 5)] == ["dominated", "dominated", "removed", "removed"]
+    judge = make_judge(tmp_path, executor=1, max_runs=16)
+    assert len(judge.judgements()) == len(TEXTS)
+    assert judge.status().n_runs <= 16 * (len(TEXTS) + 1)
+    assert not list((tmp_path / "requests").iterdir())
+
+
+@pytest.mark.slow
+def test_a_killed_holder_is_replaced(tmp_path):
+    process = multiprocessing.get_context("spawn").Process(
+        target=judge_one, args=(tmp_path, code("__import__('time').sleep(0.05)"))
+    )
+    process.start()
+    wait_until(lambda: (tmp_path / "race.db").exists())
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert judge_one(tmp_path, code(1, handicap=100)) == "dominated"
+    assert not list((tmp_path / "requests").iterdir())
+
+
+@pytest.mark.slow
+def test_a_reference_that_fails_is_an_error(tmp_path):
+    judge = make_judge(tmp_path, reference=code("1 / 0"))
+    with pytest.raises(SolverError, match="the reference was removed: ZeroDivisionError"):
+        judge(code(3))
+
+
+def test_arguments_are_checked(tmp_path):
+    with pytest.raises(SolverError, match="make_solver=3: expected a function"):
+        make_judge(tmp_path, make_solver=3)
+    with pytest.raises(DataError, match="expected a text or JSON values"):
+        name_candidate({"step": object()})
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="a folder cannot be made there"):
+        CandidateFolder(tmp_path / "file")
+    assert make_judge(tmp_path / "new").members() == ("reference",)
+
+
+def test_names_are_of_content():
+    assert name_candidate("# Be kind") != name_candidate("# Be brief")  # prose that is valid Python
+    assert name_candidate(' class A:\n  "text"\n') != name_candidate("class A: pass")
+    assert name_candidate('class A:\n  "text"\n') == name_candidate("class A: pass")
+    assert name_candidate("x = 1") != name_candidate("x = 2")
+    assert name_candidate('"a"') != name_candidate(["a"])
