@@ -1,9 +1,10 @@
-"""Sample names with the first line of their docstring, and error messages, for a reader to judge.
+"""Sample names with the first line of their docstring, messages, and sentences of the documents.
 
     python tests/support/sample_words.py --seed 1                 # 100 docstrings, 40 messages
-    python tests/support/sample_words.py --seed 1 --docstrings 20 --messages 0
+    python tests/support/sample_words.py --seed 1 --docstrings 0 --messages 0 --sentences 40
 
-A reader who has not seen the code judges each line: clear, needs a second reading, or unclear.
+A reader who has seen neither the code nor the documents judges each line: clear, needs a second
+reading, or unclear.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "polarbear"
+PROJECT = Path(__file__).parents[2]
+SOURCE = PROJECT / "src" / "polarbear"
 OTHER_EXCEPTIONS = ("MissingDependency", "WorkerLost")
 
 
@@ -43,6 +45,22 @@ def messages() -> Iterator[str]:
                 # Less than two words: only a place, before a message that is sampled elsewhere.
                 if len(re.findall(r"[a-z]{2,}", re.sub(r"{.*?}", "", text))) >= 2:
                     yield text
+
+
+def sentences() -> Iterator[str]:
+    """Yield "page: sentence" for the sentences of at least five words in README and docs."""
+    for path in [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]:
+        page = path.relative_to(PROJECT).as_posix()
+        if page.startswith(("docs/measured/", "docs/gallery/")):  # tables that commands write
+            continue
+        text = re.sub(r"(?ms)^(```|:::).*?^\1$|^\$\$.*?\$\$$", "", path.read_text())
+        for paragraph in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", text):
+            if paragraph.lstrip().startswith(("#", "|", "(", "<", "{", ">", "[")):
+                continue
+            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+            for sentence in re.split(r"(?<=[.!?]) (?=[A-Z*`])", plain):
+                if len(re.findall(r"[A-Za-z]{2,}", sentence)) >= 5:
+                    yield f"{page}: {sentence}"
 
 
 def _is_exception(function: ast.expr) -> bool:
@@ -96,9 +114,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--docstrings", type=int, default=100)
     parser.add_argument("--messages", type=int, default=40)
+    parser.add_argument("--sentences", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    for lines, number in ((docstrings(), options.docstrings), (messages(), options.messages)):
+    for lines, number in (
+        (docstrings(), options.docstrings),
+        (messages(), options.messages),
+        (sentences(), options.sentences),
+    ):
         all_lines = list(lines)
         for k, line in enumerate(rng.sample(all_lines, min(number, len(all_lines))), 1):
             print(f"{k}. {line}")
