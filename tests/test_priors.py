@@ -1,10 +1,15 @@
 """Priors against their definitions: kernels, chains, bases and hyperpriors."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
+from polarbear import simulation
+from polarbear.cli import options
 from polarbear.errors import DataError
 from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.bspline import BSpline
@@ -13,6 +18,9 @@ from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
 from polarbear.priors.kernels import kernel_covariance, spectral_density
 from polarbear.priors.random_walk import RandomWalk
+from polarbear.racing import model
+
+ROOT = Path(__file__).parents[1]
 
 TIMES = np.sort(np.r_[0.0, np.random.default_rng(4).random(9), 1.0])
 KERNELS = ("matern32", "matern52", "squared-exponential")
@@ -129,6 +137,14 @@ def test_splines_sum_to_one_and_have_half_as_many_functions_as_times():
 @pytest.mark.parametrize("prior", [GP(), SparseGP(), HSGP(), RandomWalk(), BSpline()])
 def test_a_single_time_is_enough(prior):
     assert prior.factor(np.zeros(1), HYPER).shape[0] == 1
+
+
+def test_all_lists_of_priors_have_the_same_names():
+    schema = json.loads((ROOT / "docs" / "reference" / "race.schema.json").read_text())
+    listed = schema["properties"]["fit"]["properties"]["prior"]["oneOf"][0]["enum"]
+    assert list(simulation.PRIORS) == list(model.PRIORS) == list(options.PRIORS) == listed
+    page = (ROOT / "docs" / "how-to" / "choose-a-prior.md").read_text()
+    assert all(f"`{name}()`" in page for name in listed)
 
 
 def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():

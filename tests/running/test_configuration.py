@@ -73,6 +73,8 @@ def test_a_file_says_what_to_run(race, capsys):
         ("direction =", "directoin =", "unknown key 'directoin'; did you mean 'direction'?"),
         ('direction = "minimize"', "", "direction is missing"),
         ("certainty", "certanty", "[rules] unknown key 'certanty'; did you mean 'certainty'?"),
+        ("seed = 7", 'deadline = "8h"', "unknown key 'deadline'; it belongs under [rules]"),
+        ("wall_seconds = 60", "seed = 9", "[limits] unknown key 'seed'; it belongs at the top of"),
         ("wall_seconds = 60", "wall_secondz = 60", "[limits] unknown key 'wall_secondz'"),
         ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1, expected a number above 0"),
         ("pattern", "pattren", "[solvers.program] unknown key 'pattren'"),

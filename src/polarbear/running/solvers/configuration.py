@@ -76,8 +76,20 @@ _REQUIRED_KEYS = {
     "solvers": "a table for each, as in [solvers.mine]",
     "instances": 'what to run on, as in [instances] with files = "*.cnf"',
 }
+_INSTANCE_KEYS = ("files", "names", "python")
 _FIRST_WORD, _PARAMETER = re.compile(r"\w+"), re.compile(r"^(\w+)=")
 _COMMAND_KEYS = ("command", "pattern", "clock", "ok_exit_codes", "include_stderr", "use_pty")
+_RULE_KEYS = ("preset", *(field.name for field in fields(Rules)))
+_LIMIT_KEYS = tuple(field.name for field in fields(Limits))
+_PLACES = {
+    "at the top of the file, before the first [table]": _TOP_KEYS,
+    "under [rules]": _RULE_KEYS,
+    "under [limits]": _LIMIT_KEYS,
+    "under [fit]": ("prior", "method", "evidence", "abs_tol", "rel_tol", "ties", "weights"),
+    "under [instances]": ("files", "names"),
+    "under [solvers.NAME]": _COMMAND_KEYS,
+}
+"""Where each key of a race file belongs, for the message about a key in another table."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +182,8 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
         if name not in plain:
             raise SolverError(f"the key {name} is missing: {advice}")
     rules_table, limits_table = _get_table(plain, "rules"), _get_table(plain, "limits")
-    _check_keys(rules_table, ["preset", *(field.name for field in fields(Rules))], "rules")
-    _check_keys(limits_table, [field.name for field in fields(Limits)], "limits")
+    _check_keys(rules_table, _RULE_KEYS, "rules")
+    _check_keys(limits_table, _LIMIT_KEYS, "limits")
     with _locate_errors("rules", keys=rules_table):
         if not isinstance(batch := rules_table.get("batch", []), list):
             raise SolverError(f"batch={batch!r}: expected two numbers, as in [8, 64]")
@@ -241,7 +253,7 @@ def _make_solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
 
 def _make_instances(table: Mapping[str, Any], folder: Path) -> Any:
     """Make instances from the files or names in a table, or import the object it names."""
-    _check_keys(table, ("files", "names", "python"), "instances")
+    _check_keys(table, _INSTANCE_KEYS, "instances")
     if len(table) != 1:
         raise _FileError("[instances] needs one of files, names and python", "instances")
     if "python" in table:
@@ -315,10 +327,12 @@ def _check_texts(texts: Any, name: str) -> list[str]:
 
 
 def _check_keys(table: Mapping[str, Any], allowed: Iterable[str], *path: str) -> None:
-    """Raise an error for an unknown key of a table, and suggest a similar one."""
+    """Raise an error for an unknown key, with the table it belongs to, or else a similar key."""
     for name in table:
         if name not in allowed:
             header = f"[{'.'.join(path)}] " if path else ""
-            raise _FileError(
-                f"{header}unknown key {name!r}; {suggest_name(name, list(allowed))}", *path, name
+            places = [place for place, keys in _PLACES.items() if name in keys]
+            advice = (
+                f"it belongs {' or '.join(places)}" if places else suggest_name(name, list(allowed))
             )
+            raise _FileError(f"{header}unknown key {name!r}; {advice}", *path, name)
