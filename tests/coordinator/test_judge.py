@@ -140,7 +140,7 @@ def test_arguments_are_checked(tmp_path):
     with pytest.raises(DataError, match="expected a text or JSON values"):
         name_candidate({"step": object()})
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="a folder cannot be made there"):
+    with pytest.raises(StoreError, match="the folder cannot be made"):
         CandidateFolder(tmp_path / "file")
     assert make_judge(tmp_path / "new").members() == ("reference",)
 

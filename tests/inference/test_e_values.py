@@ -282,3 +282,24 @@ def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
     assert "bad" in blind.eliminated
     assert blind.eliminated["bad"].probability is None
     assert pb.Race.from_events(blind.events, fit=doubtful).pareto == blind.pareto
+
+
+@pytest.mark.parametrize(
+    ("won", "of", "said"), [(500, 1000, "is equivalent to b within 0.05"), (114, 200, "at par")]
+)
+def test_a_tie_without_a_common_time_is_not_called_equivalence(won, of, said):
+    """At the first time a wins this often, at the second one b does, and no lead is certain."""
+    wins = np.array([[[0, won], [of - won, 0]], [[0, of - won], [won, 0]]], dtype=float)
+    claims = Claims.from_e_values(
+        ["a", "b"],
+        [1.0, 2.0],
+        "time",
+        Evidence.from_outcomes(Outcomes(wins, np.zeros_like(wins)), 0.05),
+        log_k=np.full((2, 2), np.log(20)),
+        certainty=0.95,
+        resolution="at_par",
+    )
+    status = derive_statuses(claims, 0.05)[0]
+    assert status.status == "equivalent"
+    assert said in str(status)
+    assert claims.ties.any() == (status.since is not None) == ("equivalent" in str(status))

@@ -123,6 +123,27 @@ def test_the_document_of_a_race_has_its_history(replay):
     assert make_document(again)["race"]["rounds"] == content["race"]["rounds"]
 
 
+def test_the_statuses_of_a_race_are_those_that_the_race_gave():
+    """A posterior at a lower certainty claims more than a race that tests after every round."""
+    truth = np.array([[0.6, 0.0, -0.4]] * 3)
+    replay = pb.replay(pb.simulation.simulate_runs(truth, 24, persistence=np.inf))
+    n_different = 0
+    for certainty in (0.55, 0.95):
+        content = make_document(replay, certainty=certainty)
+        sentences = {
+            content["algorithms"][one["algorithm"]]: one for one in content["verdict"]["sentences"]
+        }
+        assert list(sentences) == [one.algorithm for one in replay.statuses()]
+        by_posterior = {one.algorithm: one for one in replay.posterior.statuses(certainty)}
+        for name, one in sentences.items():
+            verdict = replay.verdict(name)
+            assert one["status"] == verdict.status
+            if name not in by_posterior or by_posterior[name].status != verdict.status:
+                assert one["text"] == f"{verdict}."
+                n_different += 1
+    assert n_different
+
+
 def test_the_runs_of_the_table_add_up_to_what_was_spent():
     names = [f"f{k}" for k in range(12)]  # so few that runs are made again for longer
     races = (drive(race_of(instances=names, seed=seed), fails=0.1) for seed in range(20))

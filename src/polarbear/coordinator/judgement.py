@@ -181,9 +181,10 @@ class Judgement:
         if self.probability is not None:
             belongs = f" ({format_probability(self.probability).replace('P', 'P in set', 1)})"
             belongs = belongs.replace(" = ", " ")
-        if self.status in ("dominated", "equivalent"):
-            word = "by" if self.status == "dominated" else "to"
-            return f"{self.status} {word} {self._name_rival()}{belongs}"
+        if self.status == "dominated":
+            return f"dominated by {self._name_rival()}{belongs}"
+        if self.status == "equivalent":
+            return f"at par with {self._name_rival()}, certain to be ahead at no time{belongs}"
         words = {"member": "a member of the Pareto set", "undecided": "undecided"}
         return f"{words.get(self.status, self.status)}{belongs}"
 

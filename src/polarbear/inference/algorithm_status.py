@@ -7,7 +7,9 @@ Certain claims (:class:`Claims`) come from e-values or from a posterior.
 - *dominated*: another algorithm is ahead at all times, with the certainty asked for.
 - *equivalent* to a rival: the pair is settled, the algorithm is certain to tie with the rival
   within epsilon at some time, and there is no time at which it is certain to be ahead. Of several
-  rivals, the one closest to dominating it is named.
+  rivals, the one closest to dominating it is named. E-values may show that each of the two is at
+  par (not behind by more than epsilon) somewhere, but a common time for neither: then there is no
+  time of the tie, and the text says "at par" instead of "equivalent".
 - *member*: every pair is settled; by a posterior also if P(not dominated) reaches the certainty.
 - *undecided*: neither.
 - *removed*: it left the race.
@@ -69,7 +71,8 @@ class AlgorithmStatus(NamedTuple):
     prob_dominated
         P(the rival is ahead at all times) when it was eliminated.
     epsilon, since, until, clock
-        It is equivalent within epsilon from ``since`` to ``until``, on this clock.
+        It is equivalent within epsilon from ``since`` to ``until``, on this clock. Both are None
+        if no time is known at which the two tie.
     why
         The reason for which it was removed, or runs no more although it is undecided.
     open
@@ -139,7 +142,8 @@ class AlgorithmStatus(NamedTuple):
             )
             return f"dominated by {escape_text(self.rival or '')}{belongs}"
         if self.status == "equivalent":
-            return f"equivalent to {escape_text(self.rival or '')}{belongs}"
+            same = "equivalent to" if self.since is not None else "at times at par with"
+            return f"{same} {escape_text(self.rival or '')}{belongs}"
         return f"{self.status}{belongs}"
 
     def claim(self) -> str:
@@ -158,6 +162,11 @@ class AlgorithmStatus(NamedTuple):
             belongs = belongs and f"{belongs}{self._describe_doubt()})"
             return f"{name} is a member of the Pareto set{belongs}"
         belongs = belongs and f"{belongs} that it is a member)"
+        if self.status == "equivalent" and self.since is None:
+            return (
+                f"{name} is at par with {rival} within {self.epsilon:g} at some times, and certain "
+                f"to be ahead at none{belongs}"
+            )
         if self.status == "equivalent":
             within = f"{self.epsilon:g}{self._describe_times()}"
             return f"{name} is equivalent to {rival} within {within}{belongs}"

@@ -13,6 +13,8 @@ from polarbear._text import choose_precision, format_count, format_range, format
 from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdict import (
+    Facts,
+    Sentence,
     count_members,
     describe_algorithms,
     describe_close_times,
@@ -135,29 +137,47 @@ def _collect_verdict(
 ) -> dict[str, Any]:
     """Return a sentence on each algorithm, from the posterior or the race."""
     facts = posterior.facts(certainty) if posterior else None
-    verdicts = describe_algorithms(facts) if facts else []
+    race = get_race(racing) if racing is not None else None
+    if race is not None:
+        sentences = _describe_race_statuses(race, facts)
+    else:
+        sentences = describe_algorithms(facts) if facts else []
     sentences_data = [
         {"algorithm": names.index(one.algorithm), "status": one.status, "text": one.text}
-        for one in verdicts
+        for one in sentences
     ]
     close_pairs = describe_close_times(facts) if facts else []
-    if racing is None:
+    if race is None:
         return {
             "sentences": sentences_data,
             "summary": describe_pareto_set(facts) if facts else "",
             "close": close_pairs,
         }
-    race = get_race(racing)
-    for name in names[len(sentences_data) :] if race.rounds else ():
-        verdict = race.verdict(name)
-        sentences_data.append(
-            {"algorithm": names.index(name), "status": verdict.status, "text": f"{verdict}."}
-        )
     state = describe_end(race.status)
     summary = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
         summary = f"{count_members(len(race.pareto), len(names))} {summary}"
     return {"sentences": sentences_data, "summary": summary, "close": close_pairs}
+
+
+def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
+    """Return a sentence with the status that a race gave each algorithm.
+
+    A posterior that is analysed once may make claims that the race, which tests after every round,
+    does not make. Where both agree the sentence is that of the posterior, which also says when the
+    algorithm is the best.
+    """
+    if not race.rounds:
+        return []
+    by_posterior = {one.algorithm: one for one in facts.statuses} if facts else {}
+    texts = {one.algorithm: one.text for one in describe_algorithms(facts)} if facts else {}
+    sentences: list[Sentence] = []
+    for status in race.statuses():
+        name = status.algorithm
+        other = by_posterior.get(name)
+        agree = other is not None and (other.status, other.rival) == (status.status, status.rival)
+        sentences.append(Sentence(name, status.status, texts[name] if agree else f"{status}."))
+    return sentences
 
 
 def _collect_styles(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:

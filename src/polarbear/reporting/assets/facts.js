@@ -16,7 +16,7 @@ function drawVerdict() {
   const said = verdict.sentences;
   const few = shortList(byId("all-sentences"), "verdict", said.length, FEW_SENTENCES, "algorithms", drawVerdict);
   byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, status, text }) => html("li", {},
-    swatch(algorithm), html("span", { class: `status ${status}` }, status), html("bdi", {}, text))));
+    swatch(algorithm), html("span", { class: `status ${status.replace(" ", "-")}` }, status), html("bdi", {}, text))));
 }
 
 function drawDiagnostics() {
