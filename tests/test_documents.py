@@ -132,7 +132,7 @@ def test_the_page_of_races_has_the_figures_of_the_committed_table():
     assert {wrong for wrong, _ in lost} == {"0"}
     assert f"of {sum(int(number) for _, number in lost)} eliminations none" in page
     order = [medians[name] for name in ("crossing", "winner", "near")]
-    assert "Instances {}, {} and {} (medians)".format(*order) in page
+    assert "The races took {}, {} and {} instances (medians)".format(*order) in page
 
 
 def test_the_package_does_not_claim_to_race_on_every_system():
