@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polarbear import DataError, Status, rank, read
+from polarbear import DataError, DataWarning, Status, rank, read
 from polarbear.readers import explain
 
 FILES = Path(__file__).parent / "files"
@@ -76,15 +76,31 @@ class TestAslib:
 
     def test_several_scenarios_and_their_other_files(self, tmp_path):
         shutil.copytree(FILES / "aslib", tmp_path / "data")
-        features = tmp_path / "data" / "CPMP-2015" / "feature_values.arff"
-        features.write_text("@RELATION x\n@ATTRIBUTE instance_id STRING\n@DATA\nx\n")
+        folds = tmp_path / "data" / "CPMP-2015" / "cv.arff"
+        folds.write_text("@RELATION x\n@ATTRIBUTE instance_id STRING\n@DATA\nx\n")
         runs = read(tmp_path)
         assert len(runs) == 84
         assert runs.instances[0].startswith("CPMP-2015: BF")
         explanation = explain(tmp_path)
-        assert "features" in explanation.left_out["data/CPMP-2015/feature_values.arff"]
+        assert "folds" in explanation.left_out["data/CPMP-2015/cv.arff"]
         assert [part.format for part in explanation.recognised] == ["aslib"]
         assert read(CPMP / "algorithm_runs.arff") == read(CPMP)
+
+    def test_features_come_along(self, tmp_path):
+        shutil.copytree(FILES / "aslib", tmp_path / "data")
+        first, second = read(CPMP).instances[:2]
+        (tmp_path / "data" / "CPMP-2015" / "feature_values.arff").write_text(
+            "@RELATION x\n@ATTRIBUTE instance_ID STRING\n@ATTRIBUTE repetition NUMERIC\n"
+            "@ATTRIBUTE nVars NUMERIC\n@ATTRIBUTE kind {a,b}\n@DATA\n"
+            f"{first},1,3,a\n{first},2,5,a\n{second},1,?,?\nunknown,1,7,b\n"
+        )
+        with pytest.warns(DataWarning, match="have no row"):
+            data = read(tmp_path / "data" / "CPMP-2015").instance_data
+        np.testing.assert_array_equal(data["nVars"][:3], [4, np.nan, np.nan])
+        assert data["kind"][:3].tolist() == ["a", "", ""]
+        with pytest.warns(DataWarning, match="have no row"):
+            runs = read(tmp_path)  # with a scenario that has no features
+        assert runs.instance_data["nVars"][runs.instances.index(f"CPMP-2015: {first}")] == 4
 
     def test_quoted_cells_and_lists_in_one_line(self, scenario):
         folder = scenario(

@@ -118,7 +118,7 @@ class ParquetColumns:
             raise DataError(f"damaged Parquet file, which cannot be read: {error}") from None
 
 
-def write_parquet(target: Any, columns: Mapping[str, Any], about: Mapping[str, str]) -> None:
+def write_parquet(target: Any, columns: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Write columns to a Parquet file, with ``about`` as its metadata."""
     arrow = require("pyarrow", extra="parquet")
     parquet = require("pyarrow.parquet", extra="parquet")

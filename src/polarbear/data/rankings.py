@@ -8,7 +8,7 @@ and its rankings at different times are not independent of each other.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import floor
 from typing import Literal, NamedTuple, get_args
 
@@ -17,7 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import grid
-from polarbear.data.frozen import FrozenRecord
+from polarbear.data.instance_data import (
+    InstanceData,
+    WithInstanceData,
+    join_parts,
+    take_instances,
+)
 from polarbear.data.long_table import number_pairs
 from polarbear.data.names import Codes, find_indices, natural_sort_key
 from polarbear.data.runs import Runs, check_runs
@@ -41,7 +46,7 @@ _CHUNK_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rankings(FrozenRecord):
+class Rankings(WithInstanceData):
     """The positions of runs within comparisons of the same instance, at each time of a grid.
 
     Made by :func:`rank`. Entries are runs, those of one comparison next to each other.
@@ -67,6 +72,8 @@ class Rankings(FrozenRecord):
         The unit of the times.
     ties
         What a tie says to the likelihood, as in :func:`rank`.
+    instance_data
+        Attributes of the instances by name, as in :class:`Runs`.
 
     Examples
     --------
@@ -88,6 +95,7 @@ class Rankings(FrozenRecord):
     weight: Floats
     clock: str = "time"
     ties: Ties = "unordered"
+    instance_data: InstanceData = field(default_factory=dict)
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """Return an instance's rankings at a time, best first: one for each of its comparisons.
@@ -175,6 +183,7 @@ class Rankings(FrozenRecord):
             offset=np.concatenate([[0], np.cumsum(size)]),
             instance=np.repeat(np.arange(len(chosen), dtype=np.int32), n_comparisons),
             weight=self.weight[comparison],
+            instance_data=take_instances(self.instance_data, chosen),
         )
 
     def among(self, algorithms: Collection[str]) -> "Rankings":
@@ -209,6 +218,7 @@ class Rankings(FrozenRecord):
             position=position[:, stays],
             algorithm=(np.cumsum(kept) - 1).astype(np.int32)[self.algorithm[stays]],
             offset=np.concatenate([[0], np.cumsum(size[size > 0])]),
+            instance_data=take_instances(self.instance_data, instance),
         )
 
     def join(self, other: "Rankings") -> "Rankings":
@@ -223,6 +233,7 @@ class Rankings(FrozenRecord):
         """
         names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural_sort_key))
         kind = np.promote_types(self.position.dtype, other.position.dtype)
+        n, n_both = len(self.instances), len(self.instances) + len(other.instances)
         parts = [
             (part, find_indices(part.algorithms, names, "algorithm")) for part in (self, other)
         ]
@@ -237,6 +248,10 @@ class Rankings(FrozenRecord):
             offset=np.concatenate([self.offset, self.offset[-1] + other.offset[1:]]),
             instance=np.concatenate([self.instance, len(self.instances) + other.instance]),
             weight=np.concatenate([self.weight, other.weight]),
+            instance_data=join_parts(
+                [(range(n), self.instance_data), (range(n, n_both), other.instance_data)],
+                range(n_both),
+            ),
         )
 
     def __str__(self) -> str:
@@ -347,7 +362,7 @@ def rank(
     times = grid.check_times(times)
     comparisons = _form_comparisons(runs, in_turn=unit == "instance")
     weight = _instance_weights(runs, weights)[comparisons.instance]
-    instances, instance = runs.instances, comparisons.instance
+    instances, instance, data = runs.instances, comparisons.instance, runs.instance_data
     if unit == "instance":
         weight = weight / np.bincount(instance)[instance]
     else:
@@ -355,6 +370,7 @@ def rank(
         instances = tuple(
             f"{name}, comparison {k}" for name, k in zip(names, comparisons.slot, strict=True)
         )
+        data = take_instances(data, instance)
         instance = np.arange(len(instance), dtype=np.int32)
     return Rankings(
         runs.algorithms,
@@ -367,6 +383,7 @@ def rank(
         weight,
         runs.clock,
         ties,
+        data,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any, Self, cast
 
@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import parquet
 from polarbear.data.columns import Columns, Labels, to_columns, write_csv
-from polarbear.data.frozen import FrozenRecord
+from polarbear.data.instance_data import (
+    InstanceData,
+    WithInstanceData,
+    describe_instance_data,
+    join_parts,
+    to_json,
+)
 from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
@@ -33,7 +39,7 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Runs(FrozenRecord):
+class Runs(WithInstanceData):
     """The best-so-far trajectories of runs of several algorithms on several instances.
 
     Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
@@ -62,6 +68,9 @@ class Runs(FrozenRecord):
         The bounds on the optimum that the runs proved, where known: ``Runs`` of the opposite
         direction with a trajectory for each of these runs, in the same order. Tables and files
         do not store them.
+    instance_data
+        Attributes of the instances by name, each of shape (instances,): classes as texts and
+        features as numbers. Added by :meth:`with_instance_data`.
 
     Examples
     --------
@@ -92,6 +101,7 @@ class Runs(FrozenRecord):
     direction: Direction
     clock: str = "time"
     bounds: "Runs | None" = None
+    instance_data: InstanceData = field(default_factory=dict)
 
     # Making
 
@@ -234,7 +244,7 @@ class Runs(FrozenRecord):
             np.concatenate([part.time for part in parts]),
             np.concatenate([part.value for part in parts]),
         )
-        runs = cls._assemble(columns, directions.pop(), clocks.pop())
+        runs = cls._assemble(columns, directions.pop(), clocks.pop())._with_data_of(parts)
         if all(part.bounds is None for part in parts):
             return runs
         bounds = [part._without_values() if part.bounds is None else part.bounds for part in parts]
@@ -373,7 +383,7 @@ class Runs(FrozenRecord):
             self.time[rows],
             self.value[rows],
         )
-        runs = self._assemble(columns, self.direction, self.clock)
+        runs = self._assemble(columns, self.direction, self.clock)._with_data_of([self])
         if self.bounds is None:
             return runs
         return replace(runs, bounds=self.bounds.filter(where=keep))
@@ -443,7 +453,7 @@ class Runs(FrozenRecord):
         return narwhals.from_dict(texts, backend=backend).to_native()
 
     def to_parquet(self, path: Any) -> None:
-        """Write the long table, its direction and its clock to a Parquet file.
+        """Write the long table, its direction, its clock and the instance data to a Parquet file.
 
         >>> import io
         >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
@@ -452,7 +462,9 @@ class Runs(FrozenRecord):
         >>> Runs.from_parquet(file) == runs
         True
         """
-        about = {"direction": self.direction, "clock": self.clock}
+        about: dict[str, Any] = {"direction": self.direction, "clock": self.clock}
+        if self.instance_data:
+            about["instance_data"] = to_json(self.instances, self.instance_data)
         parquet.write_parquet(path, self.columns(), about)
 
     def to_csv(self, path: Any) -> None:
@@ -492,7 +504,9 @@ class Runs(FrozenRecord):
         if direction is None:
             raise DataError(NO_DIRECTION)
         clock = clock or str(file.metadata.get("clock", "time"))
-        return cls.from_columns(file, ColumnNaming(**columns), direction=direction, clock=clock)
+        runs = cls.from_columns(file, ColumnNaming(**columns), direction=direction, clock=clock)
+        data = file.metadata.get("instance_data")
+        return runs.with_instance_data(data) if isinstance(data, dict) else runs
 
     def __str__(self) -> str:
         algorithms = format_count(len(self.algorithms), "algorithm")
@@ -505,6 +519,7 @@ class Runs(FrozenRecord):
         ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
         observed = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
+        known = describe_instance_data(self.instance_data)
         return (
             f"{head}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
@@ -512,6 +527,7 @@ class Runs(FrozenRecord):
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
             + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
+            + (f"\n  known of instances  {known}" if known else "")
         )
 
     __repr__ = __str__
@@ -528,6 +544,11 @@ class Runs(FrozenRecord):
 
     def _run_of_row(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
+
+    def _with_data_of(self, parts: Sequence["Runs"]) -> Self:
+        """Return these runs with the instance data of the runs that they were made of."""
+        data = join_parts([(p.instances, p.instance_data) for p in parts], self.instances)
+        return replace(self, instance_data=data)
 
     def _has_keys_of(self, other: "Runs") -> bool:
         """Whether two ``Runs`` have the same algorithms, instances and repetitions."""

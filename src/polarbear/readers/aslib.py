@@ -1,4 +1,4 @@
-"""Reader of ASlib scenarios: ``description.txt`` with ``algorithm_runs.arff``.
+"""Reader of ASlib scenarios: ``description.txt`` with ``algorithm_runs.arff``, and features.
 
 The format is that of Bischl et al., "ASlib: a benchmark library for algorithm selection",
 Artificial Intelligence 237 (2016).
@@ -6,9 +6,10 @@ Artificial Intelligence 237 (2016).
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
+from statistics import fmean
 
 from polarbear._text import format_list
 from polarbear.data.run import Direction, Run, Status, sign_of
@@ -26,9 +27,10 @@ from polarbear.readers.source import (
 )
 
 RUNS_FILE = "algorithm_runs.arff"
+FEATURES_FILE = "feature_values.arff"
 DESCRIPTION_FILE = "description.txt"
 
-MAX_LINE_CHARACTERS = 10_000
+MAX_LINE_CHARACTERS = 100_000
 """Longer lines are refused."""
 
 _STATUSES = {
@@ -73,6 +75,7 @@ def read_aslib(
     A solved run has the value 0 from its runtime on, and none before. A timeout is observed until
     the cut-off time; a run that is out of memory or crashed never has a value. The quality of a
     solution counts from the runtime of its run, or from the cut-off time if there is no runtime.
+    Features of the instances (``feature_values.arff``) become their ``instance_data``.
 
     Parameters
     ----------
@@ -95,22 +98,54 @@ def read_aslib(
             "pass direction='minimize' or 'maximize' to read one kind"
         )
     direction = direction or directions.pop()
-    records: list[Run] = []
+    records, features, tables = list[Run](), list[dict[str, str]](), list[str]()
     for file, scenario in scenarios.items():
         if scenario.direction != direction:
             continue
         prefix = f"{scenario.name}: " if len(scenarios) > 1 else ""
+        renamed: dict[str, str] = {}
         for run in _read_runs(source, file, scenario):
             stated = RunName(run.algorithm, prefix + run.instance, run.repetition)
-            records.append(run._replace(**naming.rename_run(file, stated)._asdict()))
+            name = naming.rename_run(file, stated)
+            renamed[run.instance] = name.instance
+            records.append(run._replace(**name._asdict()))
+        table = source.find(posixpath.join(posixpath.dirname(file), FEATURES_FILE))
+        if table is not None:
+            tables.append(table)
+            rows = _read_table(source, table, ("instance_id",), ("instance_id", "repetition"))
+            features += [
+                {**cells, "instance_id": renamed[cells["instance_id"]]}
+                for _, cells in rows
+                if cells["instance_id"] in renamed
+            ]
     if not records:
         raise DataError(
             f"{source.label} holds no runs that {direction}: check direction= and the files"
         )
     for name in source.ending(".arff"):
-        if name not in files:
+        if name not in (*files, *tables):
             source.skip(name, "holds no runs, but features or folds of a scenario")
-    return Runs.from_records(records, direction=direction, clock=clock)
+    runs = Runs.from_records(records, direction=direction, clock=clock)
+    return runs.with_instance_data(_tabulate_features(features)) if features else runs
+
+
+def _tabulate_features(rows: list[dict[str, str]]) -> dict[str, list[str] | list[float]]:
+    """Return a table with a row for each instance: the mean of each number over repetitions."""
+    rows_of: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        rows_of.setdefault(row["instance_id"], []).append(row)
+    table: dict[str, list[str] | list[float]] = {"instance": list(rows_of)}
+    names = dict.fromkeys(name for row in rows for name in row)
+    for name in [name for name in names if name not in ("instance_id", "repetition")]:
+        cells = [
+            [row[name] for row in own if row.get(name, _UNKNOWN) not in _NOT_STATED]
+            for own in rows_of.values()
+        ]
+        try:
+            table[name] = [fmean(map(float, own)) if own else nan for own in cells]
+        except ValueError:
+            table[name] = [own[0] if own else "" for own in cells]
+    return table
 
 
 def _has_base_name(name: str, base: str) -> bool:
@@ -173,6 +208,17 @@ def _get_list(entries: dict[str, list[str]], key: str) -> list[str]:
 
 def _read_runs(source: Source, file: str, scenario: _Scenario) -> Iterator[Run]:
     """Read the runs of a file in ARFF, one per row."""
+    for where, cells in _read_table(source, file, (*_COLUMNS, scenario.measure)):
+        yield _make_run(cells, scenario, where)
+
+
+def _read_table(
+    source: Source, file: str, needed: Sequence[str], lower: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the rows of a table in ARFF: where each is, and its cells by column.
+
+    The names of the columns ``lower``, by default of all, are converted to lower case.
+    """
     columns: list[str] = []
     in_data = False
     for i, line in enumerate(source.lines(file), start=1):
@@ -187,12 +233,13 @@ def _read_runs(source: Source, file: str, scenario: _Scenario) -> Iterator[Run]:
                 raise DataError(
                     f"{where}: has {len(cells)} cells, expected {len(columns)}, one per attribute"
                 )
-            yield _make_run(dict(zip(columns, cells, strict=True)), scenario, where)
+            yield where, dict(zip(columns, cells, strict=True))
         elif match := _ATTRIBUTE.fullmatch(line.strip()):
-            columns.append("".join(filter(None, match.groups())).lower())
+            name = "".join(filter(None, match.groups()))
+            columns.append(name.lower() if name.lower() in lower or not lower else name)
         elif line.strip().lower() == "@data":
             in_data = True
-            for name in (*_COLUMNS, scenario.measure):
+            for name in needed:
                 if name not in columns:
                     raise DataError(
                         f"{where}: the column {name!r} is missing; there are {format_list(columns)}"
