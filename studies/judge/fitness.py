@@ -29,6 +29,9 @@ from polarbear.racing.jobs import RunId, job
 TIMES = (10.0, 30.0, 100.0, 300.0)
 REFERENCE = {"step": 1.0, "shrink": 1.0}
 CERTAINTY = 0.95
+OURS = "log-odds, fit of all"
+"""The definition that ``pb.Judge`` uses."""
+
 N_TRUTH = 120
 """Instances on which every candidate runs in full, for the truth."""
 
@@ -178,7 +181,24 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
     for definition in definitions:
         columns = np.array([_summarise(row, definition) for row in rows]).mean(axis=0)
         lines.append(f"| {definition} | " + " | ".join(f"{v:.2f}" for v in columns) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_compare(rows, definitions)]) + "\n"
+
+
+def _compare(rows: list[dict[str, Any]], definitions: list[str]) -> list[str]:
+    """By how much tau is larger with the definition of the judge, with standard errors."""
+    taus = {name: np.array([_summarise(row, name)[:4] for row in rows]) for name in definitions}
+    head = (
+        "| tau of the judge's definition, above that of | when judged | of the best 8 "
+        "| at the end | of the best 8 |"
+    )
+    lines = [head, "|---|---|---|---|---|"]
+    for name in definitions:
+        if name != OURS and len(rows) > 1:
+            above = taus[OURS] - taus[name]
+            errors = above.std(axis=0, ddof=1) / np.sqrt(len(rows))
+            cells = [f"{m:.2f} ± {e:.2f}" for m, e in zip(above.mean(axis=0), errors, strict=True)]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, "", "Means over loops and their standard errors."]
 
 
 def _summarise(row: dict[str, Any], definition: str) -> list[float]:

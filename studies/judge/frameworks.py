@@ -47,9 +47,10 @@ class OpenEvolve:
     The evaluator takes the mean over instances: the same for all programs, or new ones each time.
     """
 
-    incumbent_runs, runs_incumbent = 20, 0
+    runs_incumbent = 0
 
     def __init__(self, n_instances: int = 20, *, same: bool = True) -> None:
+        self.incumbent_runs = n_instances
         database = load("openevolve.database")
         config = load("openevolve.config").DatabaseConfig(in_memory=True)
         self._database, self._program = database.ProgramDatabase(config), database.Program
@@ -102,7 +103,9 @@ class ShinkaEvolve:
 RULES = {
     "GEPA, minibatch of 3": Gepa,
     "GEPA, minibatch of 20": lambda: Gepa(20),
+    "GEPA, minibatch of 85": lambda: Gepa(85),
     "OpenEvolve, the same 20 instances": OpenEvolve,
+    "OpenEvolve, the same 85 instances": lambda: OpenEvolve(85),
     "OpenEvolve, 20 new instances": lambda: OpenEvolve(same=False),
     "ShinkaEvolve, Bayesian early stop": ShinkaEvolve,
     "ShinkaEvolve, hybrid early stop": lambda: ShinkaEvolve("HybridEarlyStop"),

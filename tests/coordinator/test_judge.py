@@ -4,13 +4,19 @@ import json
 import multiprocessing
 import os
 import signal
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import polarbear as pb
 from judging import code, judge_one, make_judge
-from polarbear.coordinator.candidates import CandidateFolder, name_candidate
+from polarbear.coordinator.candidates import (
+    CandidateFolder,
+    _trim_traceback,
+    load_code,
+    name_candidate,
+)
 from polarbear.errors import DataError, SolverError, StoreError
 from waiting import wait_until
 
@@ -63,6 +69,9 @@ def test_a_later_judge_needs_no_earlier_code_and_judges_once(folder):
     judge = make_judge(folder)
     before = judge.status().spent
     assert judge(f"\n\n{code(3)}# a remark").label == "step 3"  # the text is that of a candidate
+    assert judge(f"{code(3)}# a copy", label="again").label == "again"
+    assert [j.label for j in judge.judgements()].count("step 3") == 1  # the first one keeps its own
+    assert judge(code(0.3), label="seed") == judge(f"{code(0.3)}#", label="seed")
     assert judge(code(0.3)).status == "baseline"
     assert judge.status().spent == before
     again = judge(code(2.5))
@@ -132,6 +141,32 @@ def test_a_reference_that_fails_is_an_error(tmp_path):
     judge = make_judge(tmp_path, reference=code("1 / 0"))
     with pytest.raises(SolverError, match="the reference was removed: ZeroDivisionError"):
         judge(code(3))
+
+
+@pytest.mark.slow
+def test_a_failing_make_solver_shows_no_folder(tmp_path):
+    judge = make_judge(tmp_path, max_runs=8)
+    judgement = judge("def run(job): yield 1, 1")
+    text = judgement.describe("long")
+    assert "Reason: KeyError: 'walk'" in text
+    assert 'File "judging.py", line' in text  # where make_solver is
+    assert 'return pb.load_code(text)["walk"]' in text
+    assert "candidates.py" not in text
+    assert "/" not in text
+
+
+def test_tracebacks_begin_at_the_candidate_and_show_no_folder():
+    for text, shown in (
+        ("def f(): return 1 / 0", ['  File "<candidate>", line 1, in f']),
+        ("import json\ndef f(): json.loads('{')", ['  File "__init__.py", line', "JSONDecode"]),
+    ):
+        try:
+            load_code(text)["f"]()
+        except (ValueError, ArithmeticError):
+            trimmed = _trim_traceback(traceback.format_exc())
+        assert trimmed.splitlines()[1].startswith('  File "<candidate>"')
+        assert all(part in trimmed for part in shown)
+        assert "/json" not in trimmed
 
 
 def test_arguments_are_checked(tmp_path):

@@ -14,6 +14,7 @@ import ast
 import json
 import linecache
 import os
+import re
 import sys
 import threading
 import traceback
@@ -36,6 +37,8 @@ REFERENCE = "reference"
 
 CODE_NAME = "<candidate>"
 """The name that stands for the file of a candidate in tracebacks."""
+
+_FOLDER = re.compile(r'^(\s*)File "[^"]*[/\\]')
 
 _LOCKING = threading.Lock()  # a file lock is that of a process, so its threads take turns
 
@@ -129,10 +132,15 @@ class CandidateSolver:
 
 
 def _trim_traceback(text: str) -> str:
-    """Return a traceback that starts at the first frame of the candidate's own code."""
+    """Return a traceback for a designer: no folders, and no frames before the candidate's own.
+
+    If the candidate has no frame, because ``make_solver`` failed, the frames of that are kept.
+    """
     lines = text.splitlines()
-    first = next((k for k, line in enumerate(lines) if f'File "{CODE_NAME}"' in line), 1)
-    return "\n".join([lines[0], *lines[first:]])
+    frames = [k for k, line in enumerate(lines) if line.lstrip().startswith('File "')]
+    own = [k for k in frames if f'File "{CODE_NAME}"' in lines[k]]
+    first = (own or frames[1:] or [1])[0]  # the first frame is that of this module
+    return "\n".join([lines[0], *(_FOLDER.sub(r'\1File "', line) for line in lines[first:])])
 
 
 class CandidateFolder:

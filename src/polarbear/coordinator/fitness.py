@@ -1,8 +1,9 @@
 """The fitness of a candidate: log-odds of being ahead of a reference, from one fit of all runs.
 
-Of five definitions this one orders candidates best (``studies/judge/fitness.md``). A win rate
-against the reference saturates among good candidates, and depends on the times that were run to. A
-probability of being better moves with the number of runs.
+Of five definitions this one orders candidates best, by a small margin
+(``studies/judge/fitness.md``). A win rate against the reference saturates among good candidates,
+and depends on the times that were run to. A probability of being better moves with the number of
+runs.
 """
 
 import warnings

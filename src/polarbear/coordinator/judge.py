@@ -6,8 +6,10 @@ holder gives the lock back after a decision, when all runs of the round have arr
 is lost. If its process is killed, the system releases the lock, and the next one resumes.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -62,6 +64,8 @@ MAX_RUNS = 200
 
 COPY = "its runs are those of "
 """The reason for which a copy is removed from the race, before the name of the original."""
+
+_FOLDER = re.compile(r"\([^()\n]*[/\\](?=[^()/\\\n]+, line \d)")  # before the name of a file
 
 DEFAULT_RULES = Rules(certainty=0.95, max_failures=3)
 
@@ -166,10 +170,13 @@ class Judge:
         self._folder.keep(reference, name=REFERENCE)
 
     def __call__(self, candidate: Candidate, *, label: str = "") -> Judgement:
-        """Judge a candidate, which ``label`` describes in the judgements of other candidates."""
+        """Judge a candidate, which ``label`` describes in the judgements of other candidates.
+
+        A copy gets the judgement of the first one with its own label, if it has one.
+        """
         name = self._name(candidate)
         if name == REFERENCE:
-            return self._judge_reference()
+            return replace(self._judge_reference(), label=label)
         self._folder.keep(candidate, label)
         while (judgement := self._folder.judgement(name)) is None:
             self._folder.request(name)
@@ -181,7 +188,8 @@ class Judge:
                 self._run_until_judged(name)
             finally:
                 lock.release()
-        return Judgement.from_dict(judgement)
+        first = Judgement.from_dict(judgement)
+        return replace(first, label=label or first.label)
 
     def candidate(self, name: str) -> Candidate:
         """Return the candidate with the given name, as it was passed to the judge."""
@@ -526,9 +534,9 @@ def _get_probability(status: AlgorithmStatus) -> float | None:
 
 
 def _pick_reason(failures: Sequence[Failed]) -> str:
-    """Return the most frequent reason why runs failed; "" if no run failed."""
+    """Return the most frequent reason why runs failed, without folders; "" if no run failed."""
     reasons = [event.why.split("; it printed last:")[0] for event in failures]
-    return max(reasons, key=reasons.count, default="")
+    return _FOLDER.sub("(", max(reasons, key=reasons.count, default=""))
 
 
 def _pick_traceback(failures: Sequence[Failed]) -> str:
