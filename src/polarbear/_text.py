@@ -75,7 +75,7 @@ INTEGER_CLOCKS = (
 
 
 def choose_precision(clock: str) -> Literal["whole", "seconds", "all"]:
-    """Choose the precision for times of a clock: whole numbers, as seconds, or all digits.
+    """Return how to write times of a clock: "whole" numbers, "seconds", or with "all" digits.
 
     "whole": counts are rounded down, since the result after 30.9 evaluations is that after 30.
     "seconds": whole seconds from 100 on, three significant digits below. "all": all digits.

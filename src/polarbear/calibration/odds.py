@@ -125,7 +125,7 @@ class _UtilityFit(NamedTuple):
     def win_probabilities(
         self, row: NDArray[np.intp], column: NDArray[np.intp]
     ) -> tuple[Floats, Floats]:
-        """Return P(row beats column) (times, pairs), and each instance's influence on it."""
+        """Return P(``row`` beats ``column``) for pairs, and each instance's influence on it."""
         mu, influence = self.utilities, self.influence
         wins = 1 / (1 + np.exp(mu[:, column] - mu[:, row]))
         return wins, wins * (1 - wins) * (influence[..., row] - influence[..., column])
@@ -230,7 +230,7 @@ def _test_comparisons(
 
 
 def _keep_first_of_pairs(differences: list[OddsDifference], limit: int) -> list[OddsDifference]:
-    """Keep one difference for each pair of algorithms, and at most ``limit`` in total."""
+    """Keep the first difference of each pair of algorithms, and at most ``limit`` in total."""
     first: dict[tuple[str, str], OddsDifference] = {}
     for one in differences:
         first.setdefault((one.a, one.b), one)

@@ -83,7 +83,7 @@ class Calibration:
 
     @property
     def verdict(self) -> Literal["calibrated", "overconfident", "underconfident", "unknown"]:
-        """The verdict on the posteriors: calibrated unless they err by over two standard errors."""
+        """The verdict on the posteriors: whether they claim too much, too little, or neither."""
         coverage = self.tally.coverage
         claims = self.tally.claims(0.95)
         slack = 2 * np.nan_to_num(coverage.error)
@@ -101,7 +101,7 @@ class Calibration:
 
     @property
     def assumption_holds(self) -> bool | None:
-        """Whether the test keeps the independence of irrelevant alternatives, at the 1 % level.
+        """Whether tests at the 1 % level do not reject the independence of irrelevant alternatives.
 
         None if there is no third algorithm, or if there are too few instances to tell.
         """
@@ -237,7 +237,7 @@ def calibrate(
     direction: Literal["minimize", "maximize"] | None = None,
     **options: Any,
 ) -> Calibration:
-    """Check by resampling whether the posteriors of such data are calibrated.
+    """Check by resampling whether posteriors of data like these are calibrated.
 
     The instances of the data are treated as the population. Data sets are drawn from them with
     replacement and fitted, and the claims of the posteriors are counted against the truth: the

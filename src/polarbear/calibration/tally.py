@@ -89,7 +89,7 @@ class Tally(FrozenRecord):
         return float(self.intervals[:, 2].sum() / max(1.0, self.intervals[:, 1].sum()))
 
     def curve(self, kind: str = "ahead") -> list[ClaimBin]:
-        """Return the reliability curve: bins of the claims "ahead" (at a time) or "everywhere"."""
+        """Return the reliability curve of claims: "ahead" at one time, or "everywhere"."""
         counts, edges = (
             (self.ahead, AHEAD_EDGES) if kind == "ahead" else (self.everywhere, EVERYWHERE_EDGES)
         )

@@ -350,7 +350,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
 
 
 def _choose_report_path(arguments: argparse.Namespace) -> str:
-    """Return the path of the report: the named one, or the default if no such file exists."""
+    """Return the path of the report: the named one, or the default unless that file exists."""
     named = [path for path in (arguments.target, arguments.output) if path is not None]
     if len(named) > 1:
         raise DataError(f"two files to write are given, {named[0]} and {named[1]}: name only one")

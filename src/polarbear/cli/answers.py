@@ -61,7 +61,7 @@ def collect_provenance(
 
 
 def _describe_model(posterior: object) -> dict[str, str] | None:
-    """Return the prior, evidence and method of a posterior; None for ratings."""
+    """Return the prior, evidence and method of a posterior; None if the object is no posterior."""
     names = ("prior", "evidence", "method")
     if not all(hasattr(posterior, name) for name in names):
         return None

@@ -166,7 +166,7 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
 
 
 def _add_trial_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options that say which values of trials count."""
+    """Add the options that say which values of trials are used."""
     group.add_argument(
         "--curve",
         choices=("best", "last", "final"),

@@ -87,7 +87,7 @@ def _logistic(log_odds: float) -> float:
 def measure_win_rates(
     runs: Runs, times: tuple[float, ...], name: str, rival: str
 ) -> tuple[float | None, ...]:
-    """Return at each time how often an algorithm beats a rival; None where no runs tell.
+    """Return at each time how often an algorithm beats a rival; None where no run of both is known.
 
     >>> pairs = [Run(a, i, (1, 2), (3, x), 5) for a, x in (("a", 1), ("b", 2)) for i in "yz"]
     >>> runs = Runs.from_records(pairs, direction="minimize")

@@ -170,7 +170,7 @@ class Judge:
         self._folder.keep(reference, name=REFERENCE)
 
     def __call__(self, candidate: Candidate, *, label: str = "") -> Judgement:
-        """Judge a candidate, which ``label`` describes in the judgements of other candidates.
+        """Judge a candidate; other judgements mention it by ``label``.
 
         A copy gets the judgement of the first one with its own label, if it has one.
         """
@@ -424,7 +424,7 @@ class JudgedRace(Result):
 
     @property
     def runs(self) -> Runs:
-        """All runs in full length, including those of eliminated candidates."""
+        """All runs in full length, including the runs of eliminated candidates."""
         state = self.race.state
         kept = list(effective_runs(self.told, state.extends))
         return Runs.from_records(kept, direction=state.direction, clock=state.clock)
@@ -498,7 +498,7 @@ class JudgedRace(Result):
         return () if is_new or is_due else jobs
 
     def _remove_copies(self) -> bool:
-        """Remove undecided candidates whose runs equal another's; return whether there were any."""
+        """Remove undecided candidates with the same runs as another; return whether any was."""
         n_runs = self.race.state.n_runs
         open_ = [
             status.algorithm

@@ -33,7 +33,7 @@ def begin_or_resume(
     store: Store | None,
     accept_changes: bool,
 ) -> tuple[Race, Setup]:
-    """Begin a race, or resume that of the store; return it and the setup with the race's names."""
+    """Begin a race, or resume the one in the store; return it, and the setup with its names."""
     if store is None or not store.n_events:
         identity = identify(setup)
         check_distinct_files(identity)
@@ -128,7 +128,7 @@ def compare_identity(
     accept_changes: bool,
     changes: Sequence[str] = (),
 ) -> Identified | None:
-    """Return fingerprints that are new to the race; raise an error for changes not accepted."""
+    """Return fingerprints that are new to the race; raise an error for changes unless accepted."""
     changes = [*changes, *describe_differences(known, now)]
     if changes and not accept_changes:
         raise StoreError(

@@ -175,7 +175,7 @@ def run_race(
 
 
 class Result(RaceTexts):
-    """The result of :func:`race`: decisions, runs and posterior, with methods to continue it.
+    """The result of :func:`race`: decisions, runs and posterior, with methods to continue the race.
 
     Use it in a ``with`` statement or call :meth:`close`, so that others can open the store.
     """
@@ -348,7 +348,7 @@ class Result(RaceTexts):
     def withdraw(
         self, algorithm: str | None = None, instance: str | None = None, *, why: str = ""
     ) -> int:
-        """Withdraw the runs of an algorithm, on an instance, or both; see :meth:`Race.withdraw`.
+        """Withdraw runs by algorithm, by instance, or by both; see :meth:`Race.withdraw`.
 
         They stay in the store and do not count any more; :meth:`resume` replaces them. Returns the
         number of runs withdrawn.
@@ -497,7 +497,7 @@ class Result(RaceTexts):
     def _cancel_unwanted(
         self, backend: Backend, pending: dict[RunId, Job], jobs: tuple[Job, ...]
     ) -> None:
-        """Cancel queued jobs of algorithms from which the race no longer wants all runs."""
+        """Cancel queued jobs of algorithms with a pending run that the race no longer wants."""
         wanted = {job.key for job in jobs}
         algorithms = {key.algorithm for key in pending if key not in wanted}
         if algorithms:

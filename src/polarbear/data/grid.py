@@ -97,7 +97,7 @@ def from_runs(
 def _choose_range(
     runs: Runs, first_half: float, start: float | None, stop: float | None
 ) -> tuple[float, float]:
-    """Return the first and last time: those given, or where half of the runs have values."""
+    """Return first and last time: as given, or where half of the runs have values and are known."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
         raise DataError(f"start={start:g}: expected a time from 0 to {last:g}, where runs end")

@@ -66,7 +66,7 @@ MISSING_RULES = ("error", "drop")
 def check_frame_complete(
     frame: object, function: str, direction: str | None, options: Mapping[str, Any]
 ) -> None:
-    """Raise ``DataError`` that lists all that a data frame lacks: columns and the direction.
+    """Raise ``DataError`` with a list of what a data frame lacks: columns and the direction.
 
     ``options`` are those of :meth:`Runs.from_frame`. The message ends with a call of ``function``
     that supplies what is missing.
@@ -403,7 +403,7 @@ def _deduce_until(
 def _warn_if_wrong_direction(
     runs: _RunIdentities, flat: FlatTrajectories, time: Floats, cost: Floats, direction: str
 ) -> None:
-    """Warn if no row improves on its run's first, but most would in the other direction."""
+    """Warn if values only get worse within runs, so that the direction seems to be wrong."""
     n, rows = len(runs.algorithm), len(time)
     if rows < 3 * n or len(flat.time) > n:
         return

@@ -48,7 +48,7 @@ TIME_COLUMN = re.compile(
 
 
 def describe_missing_columns(columns: Columns, roles: Iterable[tuple[str, str]]) -> str:
-    """Return which columns (role, name) a table lacks and how to name them; "" if none.
+    """Return which columns a table lacks, and the arguments that name them; "" if none is missing.
 
     >>> from polarbear.data.columns import to_columns
     >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
@@ -96,7 +96,7 @@ def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[
 def describe_gaps(
     direction: str | None, missing: str, n_incomplete: int
 ) -> tuple[list[str], dict[str, str]]:
-    """Return messages on a missing direction or missing cells, and arguments that solve these.
+    """Return messages on a missing direction or missing cells, and arguments that repair both.
 
     >>> describe_gaps(None, "error", 2)[1]
     {'direction': 'minimize', 'missing': 'drop'}

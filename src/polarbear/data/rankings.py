@@ -466,7 +466,7 @@ def _find_pairs(runs: Runs) -> _Pairs:
 
 
 def _assign_slots(runs: Runs, pairs: _Pairs) -> tuple[Ints, Ints]:
-    """Return which comparison of its instance each run belongs to, and their number per instance.
+    """Return the comparison of its instance that each run is in, and the comparisons per instance.
 
     The slot is the run's repetition number, as counted within the instance. Where hardly any two
     algorithms share a number, as with seeds, it is the place of the run among those of its pair.
@@ -533,7 +533,7 @@ def _rank_entries(
 
 
 def _split_comparisons(offset: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of comparisons with at most ``entries`` runs each, or of one comparison."""
+    """Yield ranges of comparisons with at most ``entries`` runs, or of a single comparison."""
     first, n = 0, len(offset) - 1
     while first < n:
         last = int(np.searchsorted(offset, offset[first] + entries, side="right")) - 1

@@ -61,7 +61,7 @@ IMPROVEMENT_BYTES = 16
 
 
 class Run(NamedTuple):
-    """One run of an algorithm on an instance, with its improvements until a time.
+    """One run of an algorithm on an instance: its improvements, and until when it was observed.
 
     ``time`` and ``value`` hold the improvements in any order; ``repetition`` tells runs on the
     same instance apart, and may be a seed.
@@ -118,7 +118,7 @@ def sign_of(direction: str) -> float:
 
 
 def opposite_of(direction: Direction) -> Direction:
-    """Return the other direction: that of the bounds on what is optimised.
+    """Return the opposite direction, in which bounds on the objective improve.
 
     >>> opposite_of("minimize")
     'maximize'

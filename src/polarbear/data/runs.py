@@ -181,7 +181,7 @@ class Runs(WithInstanceData):
         clock: str = "time",
         bounds: Iterable[Run] | None = None,
     ) -> Self:
-        """Make runs from single :class:`Run` records, perhaps with a record of the bounds of each.
+        """Make runs from single :class:`Run` records, with a record of each run's bounds if given.
 
         >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
         >>> Runs.from_records([record], direction="minimize").at([8])
@@ -252,7 +252,7 @@ class Runs(WithInstanceData):
 
     @classmethod
     def _assemble(cls, columns: RunColumns, direction: Direction, clock: str) -> Self:
-        """Make runs from unsorted arrays of runs and rows, of which only improvements are kept."""
+        """Make runs from arrays of runs and rows in any order; keep only rows that improve."""
         sign = sign_of(direction)
         algorithm_codes, algorithms = renumber_names(*columns.algorithm)
         instance_codes, instances = renumber_names(*columns.instance)
@@ -412,7 +412,7 @@ class Runs(WithInstanceData):
     # Tables
 
     def columns(self) -> dict[str, Labels | NDArray[Any]]:
-        """Return the long table: one row per improvement, and one for a run without any.
+        """Return the long table: a row for each improvement, or one if a run has none.
 
         The row of a run without a value has the value :attr:`worst`, so that :meth:`from_frame`
         makes the same ``Runs`` of the table.
@@ -558,7 +558,7 @@ class Runs(WithInstanceData):
         )
 
     def _without_values(self) -> "Runs":
-        """Return empty runs of the opposite direction, which stand for unknown bounds."""
+        """Return runs without values in the opposite direction, which stand for unknown bounds."""
         none = np.zeros(0)
         offset = np.zeros(len(self) + 1, dtype=np.int64)
         direction = opposite_of(self.direction)

@@ -147,7 +147,7 @@ class AlgorithmStatus(NamedTuple):
         return f"{self.status}{belongs}"
 
     def claim(self) -> str:
-        """Return the status and its probability in words, without rivals and forecast.
+        """Return the name, status and probability in words, without rivals and forecast.
 
         >>> AlgorithmStatus("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
         'CSA is undecided (P = 0.600 that it is a member)'
@@ -173,7 +173,7 @@ class AlgorithmStatus(NamedTuple):
         return f"{name} is {self.status}{belongs}"
 
     def _describe_doubt(self) -> str:
-        """Return a note if the posterior contradicts the status by e-values, else ""."""
+        """Return a note if the posterior contradicts a status that e-values gave, else ""."""
         doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
         return ", so the posterior doubts it" if doubted else ""
 
@@ -246,7 +246,7 @@ class Claims(NamedTuple):
         certainty: float,
         resolution: Resolution,
     ) -> "Claims":
-        """Return claims about pairs that a posterior makes certain, if data are analysed only once.
+        """Return the claims that a posterior makes certain; valid if data are analysed only once.
 
         ``ahead`` and ``alike`` (T, n, n) are P(row ahead of column) and P(equivalent), ``beats``
         and ``sure`` (n, n) say whether row dominates column, and P of that.
@@ -316,7 +316,7 @@ class Claims(NamedTuple):
 def _certain_at_each_time(
     lead: Floats, ties: Bools, log_k: Floats, level: float
 ) -> tuple[Bools, Bools]:
-    """Return a mask of where row leads or ties with certainty, and of the pairs so decided."""
+    """Return where row certainly leads or ties, and the pairs that this decides at all times."""
     # A lead at every time is dominance, which takes more evidence than a lead at one time.
     certain = (lead >= np.where(np.all(lead >= level, axis=0), log_k, level)) | ties
     closed: Bools = np.all(certain | certain.swapaxes(1, 2), axis=0)
@@ -324,7 +324,7 @@ def _certain_at_each_time(
 
 
 def _open_times_of(certain: Bools, settled: Bools) -> Bools:
-    """Return a mask of times at which pairs are undecided; all times if each one is certain."""
+    """Return a mask of the undecided times of each undecided pair; all times if there are none."""
     open_pair = ~(settled | np.eye(len(settled), dtype=bool))
     open_at = ~certain & open_pair
     return open_at | (open_pair & ~open_at.any(axis=0))
@@ -419,7 +419,7 @@ def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:
 
 
 def pick_dominator(beats: Bools, sure: Floats, out: Bools, k: int) -> int:
-    """Return the index of the surest dominator of algorithm k, if possible a remaining one."""
+    """Return the index of an algorithm's surest dominator; prefer one that is not eliminated."""
     rivals = beats[:, k] & ~out if (beats[:, k] & ~out).any() else beats[:, k]
     return int(np.argmax(np.where(rivals, sure[:, k], -np.inf)))
 

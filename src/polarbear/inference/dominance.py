@@ -33,7 +33,7 @@ def equivalence_margin(epsilon: float) -> float:
 
 
 def prob_ahead_everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
-    """Return P(ahead at all times) per pair, from leads (D draws, T times, pairs) and P(ahead).
+    """Return P(ahead at all times) of each pair, from draws of leads and P(ahead) at each time.
 
     The leads provide the dependence between times, ``ahead`` the probability at each time: a draw
     counts as ahead at a time if it lies above the quantile 1 - P(ahead) of the draws. With
@@ -44,7 +44,7 @@ def prob_ahead_everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> 
 
 
 def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
-    """Return P(ahead at all times) for each pair, from leads (pairs, draws) at each time."""
+    """Return P(ahead at all times) of each pair; ``leads`` yields (pairs, draws) for each time."""
     won: Any = True
     for lead, at_time in zip(leads, ahead, strict=True):
         won = won & (lead > (0.0 if count else _lead_quantile(lead, at_time)[:, None]))
@@ -54,7 +54,7 @@ def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Fl
 
 
 def _lead_quantile(lead: NDArray[Any], ahead: Floats) -> Floats:
-    """Return for each pair the quantile 1 - P(ahead) of its leads (pairs, draws)."""
+    """Return the quantile of each pair's leads (pairs, draws) at probability 1 - P(ahead)."""
     n_behind = np.round((1 - ahead) * lead.shape[1]).astype(np.intp)
     quantile = np.full(len(lead), -np.inf)
     some = np.flatnonzero(n_behind > 0)
@@ -94,7 +94,7 @@ def dominates(
 
 
 def crosses(ahead: Floats, alike: Floats, certainty: float) -> Bools:
-    """Return a matrix of pairs that cross: each leads or ties at some time, and one leads.
+    """Return a matrix of pairs that cross: each leads or ties at some time, and at least one leads.
 
     Eq. 31 of the paper.
     """
@@ -105,7 +105,7 @@ def crosses(ahead: Floats, alike: Floats, certainty: float) -> Bools:
 
 
 def are_at_par(ahead: Floats, alike: Floats, certainty: float) -> Bools:
-    """Return the matrix of pairs in which each algorithm leads or ties at some time.
+    """Return a matrix of pairs in which each algorithm certainly leads or ties at some time.
 
     Then neither dominates the other by more than epsilon. Unlike :func:`crosses` this needs no
     strict lead, so that equal algorithms are settled as well.
@@ -205,7 +205,7 @@ def find_open_times(
 
 
 def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
-    """Return a mask (draws, algorithms): in that draw no rival is ahead at all times.
+    """Return a mask (draws, algorithms): true where no rival is ahead at all times in the draw.
 
     Pairs whose smallest P(ahead) over time is below half of 1 / D are not counted.
     """

@@ -45,7 +45,7 @@ def transpose_in_tiles(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def iterate_times(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield for each time the draws (draws, times, algorithms) as contiguous (algorithms, draws).
+    """Yield a contiguous array (algorithms, draws) for each time of draws.
 
     >>> [at_time.tolist() for at_time in iterate_times(np.arange(8).reshape(2, 2, 2))]
     [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]

@@ -31,7 +31,7 @@ from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
 
 
 class Outcomes(NamedTuple):
-    """How often row won against column, and how often they tied, in instances at each time."""
+    """The number of instances on which row beat column, and on which they tied, at each time."""
 
     wins: Floats  # (T, n, n)
     ties: Floats  # (T, n, n), 0 on the diagonal
@@ -133,7 +133,7 @@ def _log_score_above(
 def preference_evidence(
     rankings: Rankings, weights: Floats, epsilon: float, heaviest: float | None = None
 ) -> "Evidence":
-    """Return log e-values (1, n, n) of scores that are averaged over times by preference weights.
+    """Return log e-values of pairs, for scores averaged over time with preference weights.
 
     The score of a against b on an instance is sum_t weights_t score_t (win 1, tie 1/2, loss 0),
     one number between 0 and 1. The factor of a bet is 1 + 2 theta (2 score - 1) for lead, and
@@ -221,7 +221,7 @@ def _log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Float
 
 
 def log_mean_over_times(log_e: Floats) -> Floats:
-    """Return the logarithm of the mean e-value over times, for a claim about some time."""
+    """Return the log of the mean e-value over times, for a claim that holds at one time or more."""
     return logsumexp(log_e, axis=0) - np.log(len(log_e))
 
 

@@ -146,7 +146,7 @@ RANGE_STOPS = ("until", "stop", "end", "t_max", "max_time")
 
 
 def _reject_time_range(data: object, options: Mapping[str, Any]) -> None:
-    """Raise DataError for options start and stop of a time range, and name the alternative.
+    """Raise DataError for a time range given to ``fit``; the message names the argument to use.
 
     ``start`` may also be a posterior, and ``until`` a column.
     """

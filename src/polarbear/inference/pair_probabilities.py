@@ -70,7 +70,7 @@ class PairProbabilities:
         return probability
 
     def _iterate_times(self) -> Iterator[tuple[Singles, Singles | None]]:
-        """Yield at each time the draws (algorithms, draws), and their shift by the skewness."""
+        """Yield at each time the draws (algorithms, draws), and their shifts due to skewness."""
         if self.mixture is None or self.mixture.bent.size == 1:
             return zip(iterate_times(self.draws), repeat(None), strict=False)
         return zip(iterate_times(self.draws), iterate_times(self.mixture.bent), strict=True)
@@ -111,7 +111,7 @@ class PairProbabilities:
 
 
 def _weighted_share(above: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Return for each pair the weighted share of draws in which it is true (pairs, draws)."""
+    """Return for each pair the weighted share of draws in which ``above`` is true."""
     if np.ptp(weight) == 0:
         return np.count_nonzero(above, axis=1) / len(weight)
     return np.clip(above @ weight, 0.0, 1.0)

@@ -216,7 +216,7 @@ class Posterior(FrozenRecord):
     def dominators(
         self, algorithm: str, certainty: float = 0.99, elimination: Elimination = "joint"
     ) -> dict[str, float]:
-        """Return the algorithms that dominate one, surest first, with P(ahead at all times)."""
+        """Return the dominators of an algorithm, surest first, with P(ahead at all times)."""
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
         rivals = np.flatnonzero(self._dominates(certainty, elimination)[:, code])
         order = rivals[np.argsort(-self._everywhere[rivals, code], kind="stable")]
@@ -506,11 +506,11 @@ class Posterior(FrozenRecord):
 
     @cached_property
     def _is_undominated(self) -> NDArray[np.bool_]:
-        """A mask (draws, algorithms): in that draw no other algorithm is ahead at all times."""
+        """A mask (draws, algorithms): true where no rival is ahead at all times in the draw."""
         return is_undominated_in_draws(self.utilities, self._ahead)
 
     def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
-        """Return a mask (draws, algorithms): no other given algorithm is ahead of it at all times.
+        """Return a mask (draws, algorithms): true where no other given one is ahead at all times.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0, -3.0]]), 50))

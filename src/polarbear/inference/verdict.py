@@ -17,7 +17,7 @@ MIN_BEST_MARGIN = 0.1
 
 
 class Crossing(NamedTuple):
-    """A change of the lead: ``first`` leads until ``until``, then ``then`` leads from ``since``."""
+    """A change of the lead: one algorithm leads up to a time, the other from a later time on."""
 
     first: str
     then: str
@@ -53,7 +53,7 @@ def format_verdict(facts: Facts) -> str:
 
 
 def summarise(facts: Facts) -> str:
-    """Return the summary of a verdict: times without a clear best, Pareto set, and its error."""
+    """Return the summary of a verdict: times without a clear best, and the Pareto set's size."""
     return "\n".join([*describe_close_times(facts), describe_pareto_set(facts)])
 
 

@@ -60,7 +60,7 @@ class Connections:
             one.stop()
 
     def end_answer(self, client: Any) -> None:
-        """Restart the idle timer of a connection, whose client must now read and ask again."""
+        """Restart the idle timer of a connection, because the server waits for its client again."""
         if one := self._open.get(client and tuple(client)):
             one.start()
 

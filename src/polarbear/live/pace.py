@@ -11,7 +11,7 @@ WINDOW_SECONDS = 600.0
 
 
 class Remaining(NamedTuple):
-    """The expected number of remaining runs, its interval, and the seconds that they take.
+    """The forecast number of remaining runs with an interval, and the seconds that these runs take.
 
     ``limit``: the limit that will end the race before it is settled, if any.
     """

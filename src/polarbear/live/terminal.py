@@ -135,7 +135,7 @@ class Screen:
             self._drawing = False
 
     def picture(self, status: RaceStatus, height: int) -> Any:
-        """Return the text of a status with a number of lines: algorithms, facts and latest news."""
+        """Return a status as text of ``height`` lines: algorithms, facts and latest news."""
         rows = self._rows(status)
         n_lines = height - 3  # without the first line, the header of the table, and the last line
         facts = self._facts(status, n_lines)
@@ -213,7 +213,7 @@ class Screen:
         return [self._labelled(*fact) for fact in facts.items()][-max(n_lines - 2, 1) :]
 
     def _progress_bar(self, remaining: Remaining | None, status: RaceStatus) -> str:
-        """Return a bar of the runs made, out of those made and forecast, in the width left."""
+        """Return a bar that shows the share of runs made, of all runs made and forecast."""
         share = compute_progress(remaining, status)
         if share is None:
             return "unknown until the first forecast"
@@ -250,7 +250,7 @@ class Screen:
 
 
 def compute_progress(remaining: Remaining | None, status: RaceStatus) -> float | None:
-    """Return the share of runs made, out of those made and forecast; None without a forecast.
+    """Return the share of runs made, of all runs made and forecast; None without a forecast.
 
     >>> from polarbear import Race
     >>> status = Race(["a", "b"], [1], direction="minimize").status
@@ -305,7 +305,7 @@ def _describe_spent(status: RaceStatus) -> str:
 
 
 def _format_share(value: float, limit: float | None, unit: str) -> str:
-    """Format a value; if it has a limit, with the limit and the share of it."""
+    """Format a value; if there is a limit, add the limit and the percentage of it."""
     if limit is None:
         return f"{_format_number(value)}{unit}"
     share = f"{100 * value / limit if limit else 100:.0f} %"
@@ -313,7 +313,7 @@ def _format_share(value: float, limit: float | None, unit: str) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Format a number: with thousands separators from 1000 on, else with five digits.
+    """Format a number: without decimals from 1000 on, else with five significant digits.
 
     >>> _format_number(1e6), _format_number(12.3456), _format_number(0.0123)
     ('1,000,000', '12.346', '0.0123')

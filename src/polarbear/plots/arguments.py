@@ -76,7 +76,7 @@ def get_posterior(source: PosteriorSource) -> Posterior | None:
 
 
 def get_cast(source: PosteriorSource, certainty: float = 0.99) -> Cast:
-    """Return all algorithms with the Pareto set, including those eliminated or removed."""
+    """Return all algorithms, also eliminated and removed ones, and which are in the Pareto set."""
     if isinstance(source, Posterior):
         return Cast.of(source.algorithms, source.pareto(certainty))
     race = get_race(source)

@@ -179,7 +179,7 @@ def is_log_grid(times: Floats) -> bool:
 
 
 def set_log_ticks(axis: Any, first: float, last: float) -> None:
-    """Label a log axis with powers of ten, or with plain numbers below two decades.
+    """Label a log axis with powers of ten, or with plain numbers if it spans less than two decades.
 
     By default matplotlib labels minor ticks too, in another size, and the labels overlap.
     """

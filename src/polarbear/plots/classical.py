@@ -407,7 +407,7 @@ def _to_improvement_table(runs: Runs, scale: Scale) -> Any:
 def _compute_bootstrap_interval(
     resampled_mean: Floats, mean: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return bootstrap confidence limits of means; the mean replaces bootstrap means of nan."""
+    """Return bootstrap confidence limits of means; the mean replaces resampled means of nan."""
     without_gaps = np.where(np.isnan(resampled_mean), mean, resampled_mean)
     lower, upper = np.quantile(without_gaps, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return lower, upper

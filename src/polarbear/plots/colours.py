@@ -114,7 +114,7 @@ class Cast:
         return cls(names, members, (*first, *(name for name in names if name not in first)))
 
     def highlight(self, names: Iterable[str]) -> "Cast":
-        """Return this cast with only these algorithms in colour."""
+        """Return a copy of the record in which only these algorithms have colours."""
         chosen = [names] if isinstance(names, str) else list(names)
         codes = find_indices(chosen, self.names, "algorithm")
         return replace(self, highlighted=tuple(self.names[k] for k in codes))

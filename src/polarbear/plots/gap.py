@@ -201,7 +201,7 @@ def bounds(
     time: TimeScale = "auto",
     columns: Columns = 1,
 ) -> Axes:
-    """Draw the value and the bound of each algorithm on one instance, as steps that approach.
+    """Draw the value and the bound of each algorithm on one instance, as two step curves.
 
     The parameters are those of :func:`bounds_data`; the instance may be left out if there is only
     one. ``ax``, ``time`` and ``columns`` are those of :func:`ratings`.
@@ -239,7 +239,7 @@ def bounds(
 
 
 def _set_value_range(ax: Axes, data: Bounds) -> None:
-    """Limit the axis to the second half of the times: first values may be far off."""
+    """Limit the value axis to the later half of the times, because first values may be extreme."""
     later = np.concatenate([data.value, data.bound], axis=1)[len(data.times) // 2 :]
     known = later[np.isfinite(later)]
     if len(known) and np.ptp(known) > 0:

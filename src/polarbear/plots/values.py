@@ -180,7 +180,7 @@ def values(
 
 
 def _draw_densities(ax: Axes, data: Values) -> None:
-    """Draw the posterior density of each algorithm's value as a filled curve, one per line."""
+    """Draw the posterior density of each algorithm's value as a filled curve, one in each row."""
     styles = data.cast.styles()
     for row, name in enumerate(data.algorithms):
         colour, height = styles[name].colour, data.density[row] / data.density[row].max()

@@ -50,7 +50,7 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class InverseGamma:
-    """Inverse gamma distribution: 1/x is gamma with ``shape`` and rate ``scale``.
+    """Inverse gamma distribution: 1/x has a gamma distribution with ``shape`` and mean shape/scale.
 
     >>> round(InverseGamma(5, 2).quantile(0.5), 3)
     0.428

@@ -74,7 +74,7 @@ BASIS_RULES: dict[KernelName, BasisRule] = {
 def matern_chain(
     kernel: KernelName, times: Floats, scale: float, length: float
 ) -> MarkovChain | None:
-    """Return a Matern process as a Markov chain of value and derivatives; None for others.
+    """Return a Matern process as a Markov chain of value and derivatives; None for other kernels.
 
     None for other kernels, and on grids so fine that rounding exceeds the chain's noise. The form
     is that of Hartikainen and Sarkka (2010).

@@ -36,7 +36,7 @@ from polarbear.racing.rules import Rules
 
 
 class Horizons(NamedTuple):
-    """Until when each algorithm is run (0: not at all), and on how many instances."""
+    """How long each algorithm is run (0: not at all), and on how many instances."""
 
     until: Floats
     batch: int
@@ -54,7 +54,7 @@ def choose_horizons(
     required: RequiredZ,
     total: float = np.inf,
 ) -> Horizons | None:
-    """Return until when to run each algorithm to decide pairs at least cost; None if none can be.
+    """Return how long to run each algorithm to decide pairs at least cost; None if no pair can be.
 
     ``n``: the number of algorithms. ``total``: the number of instances, used or not.
     """
@@ -118,7 +118,7 @@ def find_cheapest_routes(
 
 
 def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Floats:
-    """Return infinity where no instance is needed, but none is available for a further test.
+    """Replace 0 instances needed by infinity where no unused instance is left for another test.
 
     The normal approximation calls such a pair settled and the draws disagree. It takes one more
     instance, which there is not.
@@ -130,7 +130,7 @@ def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Flo
 def _find_median_routes(
     leads: LeadDraws, available: Floats, times: Floats, rules: Rules, required: RequiredZ
 ) -> tuple[Floats, Floats]:
-    """Return for each pair the instances and run length of median cost, over posterior draws.
+    """Return for each pair the instances and run length of median cost over posterior draws.
 
     Its instances (K,) are infinite if too few draws can settle the pair.
     """
@@ -156,7 +156,7 @@ def _find_median_routes(
 
 
 def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
-    """Return per pair the instances, and until when to run, to make a claim certain at all times.
+    """Return for each pair the instances and run length that make a claim certain at all times.
 
     ``needed``: for each time (T, K). The time is an index.
     """
@@ -170,7 +170,7 @@ def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
 def _at_some_times(
     one: Floats, other: Floats, n_instances: Floats, times: Floats
 ) -> tuple[Floats, Ints]:
-    """Return per pair the instances and run length that make two claims certain at some time."""
+    """Return per pair the instances and run length until both claims are certain at some time."""
     # A run until a time adds to all times before it. A claim that is certain at any time stays so.
     fewest = [
         np.where(each.min(axis=0) > 0, np.minimum.accumulate(each, axis=0), 0.0)

@@ -252,7 +252,7 @@ def _forecast_and_plan(
 
 
 def _required_z(state: State, names: Sequence[str], leads: LeadDraws) -> RequiredZ:
-    """Return how many standard deviations of the lead each claim about a pair requires.
+    """Return the z-score of the lead that each claim about a pair requires.
 
     For an e-value that has to reach K these are about sqrt(2 (ln K + 1)).
     """

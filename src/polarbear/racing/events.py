@@ -143,7 +143,7 @@ class Identified:
     changes: tuple[str, ...] = ()
 
     def updated(self, later: "Identified") -> "Identified":
-        """Return both events as one; fingerprints of the later event replace earlier ones."""
+        """Return this event merged with a later one, whose fingerprints replace earlier ones."""
         return Identified(
             {**self.instances, **later.instances},
             {**self.solvers, **later.solvers},
@@ -436,7 +436,7 @@ def _text(value: Any) -> str:
 
 
 def _job(row: Any) -> Job:
-    """Make a job of its stored fields; raise an error if they are invalid."""
+    """Make a job from its stored fields; raise an error if they are invalid."""
     job = Job(*row)
     _check_repetition(job.repetition)
     if not (isinstance(job.algorithm, str) and isinstance(job.instance, str)):

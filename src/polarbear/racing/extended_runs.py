@@ -33,7 +33,7 @@ def map_extensions(jobs: Iterable[Job]) -> dict[RunId, int]:
 
 
 def join(earlier: R, later: R) -> R:
-    """Join a run and its extension: return the one that was observed for longer.
+    """Return a run and its extension as one run: the one of the two that was observed for longer.
 
     If the extension failed before the end of the earlier run, the earlier run keeps its values and
     takes the status of the extension.

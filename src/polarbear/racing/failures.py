@@ -15,7 +15,7 @@ MAX_REASONS = 3
 
 @dataclass
 class Reason:
-    """A reason why runs of an algorithm failed: its last wording, and failed runs by instance."""
+    """A reason why runs of an algorithm failed: its latest text, and failed runs by instance."""
 
     why: str = ""
     runs: Counter[str] = field(default_factory=Counter)

@@ -64,7 +64,7 @@ def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Pos
 
 
 def renumber_run(state: State, run: Run) -> Run | None:
-    """Return a run with its repetition number in rankings; None if another run replaces it.
+    """Return a run with the repetition number that rankings use; None if another run replaces it.
 
     An extension has the number of the run that it extends. A requested run has number 0, even
     if it replaces a failed one.

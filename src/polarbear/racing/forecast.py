@@ -86,7 +86,7 @@ def count_instances_needed(
 
 
 class RequiredZ(NamedTuple):
-    """The number of standard deviations that each claim about a pair requires.
+    """The z-score that each claim about a pair of algorithms requires to be certain.
 
     ``first_dominates``, ``second_dominates``: that one algorithm of the pair dominates the other
     (K,). ``at_one_time``: any claim about one time. ``margin``: the lead below which the two are
@@ -101,7 +101,7 @@ class RequiredZ(NamedTuple):
     one_sided: bool
 
     def select_pairs(self, selected: Bools) -> Self:
-        """Return the required standard deviations of the pairs for which a mask is true."""
+        """Return the required z-scores of the pairs for which a mask is true."""
         first, second = (
             each[selected] if isinstance(each, np.ndarray) else each
             for each in (self.first_dominates, self.second_dominates)

@@ -139,7 +139,7 @@ class IncrementalRankings:
 
 
 def _insert(others: list[EncodedRun], run: EncodedRun) -> None:
-    """Add a run to the others of its pair; an extension is joined with the run it extends."""
+    """Add a run to those of the same algorithm and instance; join extended runs."""
     for k, one in enumerate(others):
         if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):
             others[k] = join(one, run)

@@ -69,7 +69,7 @@ class Model:
 
     @classmethod
     def of(cls, fit: FitOptions) -> Self:
-        """Return the model of the argument ``fit``; raise an error for options it cannot have."""
+        """Make a model from the argument ``fit`` of a race; raise an error for invalid options."""
         if fit is None or fit is default_fit:
             return cls()
         if isinstance(fit, partial) and fit.func is default_fit and not fit.args:
@@ -150,7 +150,7 @@ class Model:
         )
 
     def fit_options(self) -> dict[str, Any]:
-        """Return the options for ``polarbear.fit``: its defaults if the race has a fit function."""
+        """Return options for ``polarbear.fit``: the defaults if the race has its own function."""
         model = Model() if self.function else self
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
         return {**named, **dict(model.options), **model.rank_options()}

@@ -228,7 +228,7 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
 
 
 def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> PlannedRun:
-    """Return an extension of an algorithm's latest run, or a new run if that was imported."""
+    """Return an extension of an algorithm's latest run; a new run if that one was imported."""
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
     if before not in state.arrived:

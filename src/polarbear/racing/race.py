@@ -152,7 +152,7 @@ class Race(RaceTexts):
 
     @classmethod
     def after_each_round(cls, events: Iterable[Event], *, fit: FitOptions = None) -> Iterator[Self]:
-        """Restore a race from its events, and yield it after each of its decisions.
+        """Restore a race from its events, and yield the race after the decision of each round.
 
         It is one race that changes: read from it what you need before you take the next one.
 

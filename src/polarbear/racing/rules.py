@@ -251,7 +251,7 @@ class Rules:
 
     @property
     def guarantee(self) -> str:
-        """One sentence on the error probability that the certainty bounds.
+        """One sentence on which error probability the certainty limits.
 
         >>> print(Rules().guarantee)
         A member of the Pareto set is ever eliminated with probability at most 0.05, however often
@@ -269,7 +269,7 @@ class Rules:
 
     @property
     def error_bound(self) -> str:
-        """Words on which error has at most the probability 1 - ``certainty``, without a full stop.
+        """A phrase that names the errors whose probability is at most 1 - ``certainty``.
 
         >>> Rules(certainty=0.9).error_bound
         'a member of the Pareto set is ever eliminated with probability at most 0.1'

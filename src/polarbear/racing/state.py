@@ -198,7 +198,7 @@ class State:
         return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
 
     def multiplicities(self, names: Sequence[str]) -> list[list[float]]:
-        """Return for all pairs the factor on the e-value with which row eliminates column.
+        """Return for all pairs the factor on the e-value that row needs to eliminate column.
 
         An elimination needs an e-value of at least factor / (1 - certainty). Over all rivals that
         an algorithm ever meets, the reciprocals of the factors sum to at most 1. With error
@@ -225,7 +225,7 @@ class State:
 
     @property
     def asked_times(self) -> int:
-        """The times that decisions use, one bit each: all, or those with a preference weight."""
+        """The times that decisions use, as bits: all times, or those with a preference weight."""
         preference = self.rules.preference
         if isinstance(preference, Weights):
             return sum(1 << t for t, weight in enumerate(preference.values) if weight > 0)

@@ -238,7 +238,7 @@ class RaceStatus:
             yield "failed", f"{escape_text(name)}: {escape_lines(why)}"
 
     def describe_spent(self) -> str:
-        """Return the runs made, requested runs if there are more, and their time, as text."""
+        """Return as text the runs made, the runs requested if more, and the time spent."""
         requested = (
             f" of {self.spent.runs:,} asked for" if self.n_answered < self.spent.runs else ""
         )

@@ -42,7 +42,7 @@ class Comparison:
 
     @property
     def is_same(self) -> bool:
-        """Whether both events decide and request the same, with close probabilities."""
+        """Whether both events have equal content, up to small differences of probabilities."""
         if isinstance(self.recorded, Decided) and isinstance(self.replayed, Decided):
             return _get_claims(self.recorded) == _get_claims(self.replayed) and (
                 self.difference <= MAX_PROBABILITY_DIFFERENCE

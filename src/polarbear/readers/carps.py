@@ -168,7 +168,7 @@ def _get_value(result: Any, name: str | None, where: str) -> Any:
 
 
 def _find_names(source: Source, file: str) -> dict[str, Any]:
-    """Return what names a run, from the configuration beside its log, else from its path."""
+    """Return the names that identify a run, from the settings beside its log, else its path."""
     folder = file.rpartition("/")[0]
     config = source.find(f"{folder}/.hydra/config.yaml" if folder else ".hydra/config.yaml")
     known = dict[str, Any]()

@@ -197,7 +197,7 @@ def _match_line(
 
 
 class _ProgressLine(NamedTuple):
-    """A time in a log, with the value and the bounds then; nan for those the line lacks."""
+    """A time in a log, with the value and bounds at that time; nan for numbers the line lacks."""
 
     time: float
     is_whole: bool  # whether the time is in whole seconds, rounded down
@@ -249,7 +249,7 @@ class _Solve:
         return self.last if self.asked_until is None else self.asked_until
 
     def trajectory(self, lines: Sequence[_ProgressLine], column: str) -> tuple[Floats, Floats]:
-        """Return times since the start and a column; times in whole seconds are rounded up."""
+        """Return times since the start, and a column's values; whole seconds are rounded up."""
         time = np.array([line.time for line in lines], dtype=np.float64) - self.zero
         late = np.array([line.is_whole for line in lines], dtype=bool)
         end = np.maximum(np.minimum(time + 1.0, self.until), time)
@@ -257,7 +257,7 @@ class _Solve:
         return np.where(late, end, time), value
 
     def state_name(self, *, use_head: bool) -> StatedName:
-        """Return the names that the log states; those in its head only with ``use_head``."""
+        """Return the names that the log states; include those in its head if ``use_head``."""
         seed = self.head.get("seed")
         repetition = int(seed) if seed and (use_head or self.uses_seed) else None
         file = _MODEL_FILE.fullmatch(self.head.get("instance", "")) if use_head else None
@@ -406,7 +406,7 @@ def _parse_progress(solve: _Solve, line: str, number: int) -> None:
 
 
 def _parse_end(solve: _Solve, groups: dict[str, str | None], where: str) -> None:
-    """Add the exact time in a line to a solve: wall or CPU time, as in its progress lines."""
+    """Record the exact total time in a line, by the clock of the solve's progress lines."""
     if solve.is_wall_clock and groups.get("wall"):
         groups = {"time": groups["wall"]}
     if groups.get("time") is not None:

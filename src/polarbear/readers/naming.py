@@ -145,7 +145,7 @@ def _name_by_fields(fields: Mapping[str, str], says: StatedName) -> RunName:
 
 
 def _name_by_file(file: str, says: StatedName) -> tuple[RunName, Origins]:
-    """Name a run by its path and by the names that its file states; also return from where."""
+    """Name a run by its path and its file's content; also return the source of each part."""
     *folders, name = file.split("/")
     stem = name[: find_ending(name)]
     explicit: list[str | None] = [*stem.split("__")]

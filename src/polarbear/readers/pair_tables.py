@@ -87,7 +87,7 @@ def _read_tables(source: Source) -> list[Columns]:
 def _find_columns(
     names: Sequence[str], first: str | None, second: str | None, winner: str
 ) -> tuple[str, str, str]:
-    """Return the columns of both names and of the winner; raise ``Refused`` if one is missing."""
+    """Return the columns of both names and the winner; raise ``Refused`` if one is missing."""
     if first is None or second is None:
         stems = [name[:-2] for name in names if name.endswith("_a") and f"{name[:-2]}_b" in names]
         stems.sort(key=lambda stem: stem not in _PREFERRED_STEMS)

@@ -49,7 +49,7 @@ class PathPattern:
             self._patterns = (_compile_template(plain, ""), _compile_template(plain, "?"))
 
     def fields(self, path: str, name: str) -> dict[str, str] | None:
-        """Return the text that each {field} of the pattern matches in a path; ``None`` if none."""
+        """Return the text that each {field} matches in a path; None if the pattern does not fit."""
         if len(name) > MAX_PATH_CHARACTERS:
             return None
         if self._is_regex:
@@ -89,7 +89,7 @@ def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, d
 
 
 def propose_pattern(files: Sequence[str], wanted: Sequence[str]) -> str | None:
-    """Propose a path pattern with the ``wanted`` {fields} for all files; ``None`` without one.
+    """Propose a path pattern with the ``wanted`` {fields} for all files; None if no pattern fits.
 
     The algorithm is guessed to be the first part that differs between files.
 
@@ -151,7 +151,7 @@ class _PathPart:
 def _fill_template(
     parts: Sequence[_PathPart], slots: Sequence[_PathPart], wanted: Sequence[str]
 ) -> str | None:
-    """Put a wanted {field} at each part that varies, or two at the last; None if this fails."""
+    """Make a path template with a wanted {field} for each part that varies; None if impossible."""
     fields = [f"{{{field}}}" for field in wanted]
     if slots and len(slots) == len(wanted) - 1 and (separator := slots[-1].separator()):
         fields[-2:] = [separator.join(fields[-2:])]

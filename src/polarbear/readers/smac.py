@@ -164,7 +164,7 @@ def _parse_trial(row: Any, number: int) -> _SmacTrial:
 def _select_trials(
     trials: Sequence[_SmacTrial], value: str, chosen_by: str | None, partial: bool
 ) -> list[Trial]:
-    """Return the ended trials; those at lower budgets have no value, unless ``partial``."""
+    """Return the ended trials; only ``partial`` keeps the values of trials at lower budgets."""
     highest = max((trial.budget for trial in trials if trial.budget is not None), default=None)
     selected = list[Trial]()
     for trial in trials:

@@ -113,7 +113,7 @@ class Source:
         return names
 
     def path(self, name: str) -> str:
-        """Return the whole path of a file, for patterns; an archive stands for a folder."""
+        """Return the whole path of a file, for patterns; an archive counts as a folder."""
         return f"{self.root}/{name}"
 
     def content(self, name: str) -> bytes:
@@ -340,7 +340,7 @@ def wrap_archive_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def prefix_errors(name: str) -> Iterator[None]:
-    """Put the name of the file before the message of a ``DataError``, unless it has it already."""
+    """Put the name of the file before the message of a ``DataError``, unless the message has it."""
     try:
         yield
     except DataError as error:

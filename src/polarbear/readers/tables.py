@@ -128,7 +128,7 @@ def read_wide_csv(
 
 
 def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
-    """Raise ``DataError`` if two rows have the same run's name, since each row is a run."""
+    """Raise ``DataError`` if two rows name the same run, since each row is a run."""
     repetition = find_repetition_column(table, parts)
     columns = [
         parts.algorithm,
@@ -289,7 +289,7 @@ _PATH_HINT = "; or say what a file's path means with names='{algorithm}/{instanc
 def _suggest_aliases(
     headers: Mapping[tuple[str, ...], str], gone: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Suggest the arguments that name the missing columns in every file."""
+    """Suggest arguments that tell in which column of each file a missing column may be found."""
     if not gone:
         return {}
     others: dict[str, dict[str, None]] = {name: {} for _, name in gone}
@@ -445,7 +445,7 @@ def _open_csv(source: Source, name: str) -> Any:
 def open_parquet_files(
     source: Source, names: str | None = None
 ) -> Iterator[tuple[str, ParquetColumns, dict[str, str]]]:
-    """Open the Parquet files of a source; yield each name, its columns, and names in its path."""
+    """Open the Parquet files of a source; yield file name, columns, and fields of the path."""
     files = source.ending(".parquet", ".pq")
     if not files:
         raise Refused("no file ends in .parquet or .pq")

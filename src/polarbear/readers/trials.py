@@ -172,7 +172,7 @@ def make_runs(
 def trace_values(
     experiment: Experiment, curve: str, direction: Direction
 ) -> tuple[list[float], list[float]]:
-    """Return the times and values to use: all, the last of each trial, or one at the end.
+    """Return the times and values to use: all, the last of each trial, or only one at the end.
 
     >>> reports = [Report("a", 1, 5.0), Report("b", 2, 2.0), Report("a", 3, 4.0)]
     >>> experiment = Experiment("x", "x", reports, until=9)
@@ -201,7 +201,7 @@ def name_experiments(
     naming: ExperimentNaming,
     guesses: dict[str, list[str]] | None = None,
 ) -> list[tuple[Experiment, RunName]]:
-    """Return the experiments whose algorithm, instance and repetition are known, with these.
+    """Return each experiment that can be named, with its algorithm, instance and repetition.
 
     ``names=`` gives the fields of a label; a label that does not fit is left out with a warning.
     Without it, attributes named algorithm and instance count, and then a label of the form
@@ -274,7 +274,7 @@ def _is_text(known: Mapping[str, Any], name: str) -> bool:
 def _find_repetition(
     fields: Mapping[str, str], known: Mapping[str, Any], naming: ExperimentNaming
 ) -> int | None:
-    """Return the repetition number in the label, else in the attributes; ``None`` without one."""
+    """Return the repetition number in the label, else in the attributes; None if there is none."""
     candidates = (naming.repetition,) if naming.repetition else REPETITION_COLUMNS
     name = next((name for where in (fields, known) for name in candidates if name in where), None)
     if name is None:
@@ -310,7 +310,7 @@ def _describe_missing(
 
 
 def _propose_names(labels: Sequence[str]) -> dict[str, str]:
-    """Propose ``names=`` for the labels with the most frequent sequence of separators."""
+    """Propose ``names=`` from the experiment labels that have the most frequent separators."""
     separators = [re.sub(r"[^-_./]", "", label) for label in labels]
     (most_frequent, _), *_ = Counter(separators).most_common(1)
     alike = [name for name, own in zip(labels, separators, strict=True) if own == most_frequent]

@@ -250,7 +250,7 @@ REQUIRED = ("events.jsonl", "runs.csv", "decisions.json", "race.json", "methods.
 
 
 def _read_events(data: bytes) -> list[Event]:
-    """Parse lines as events of a race; raise an error that names a line that is none."""
+    """Parse lines as events of a race; raise an error that names the first line that is not one."""
     events: list[Event] = []
     seed: int | None = None
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
@@ -264,7 +264,7 @@ def _read_events(data: bytes) -> list[Event]:
 
 
 def _derive_files(race: Race) -> dict[str, str]:
-    """Return the files that follow from the events without a computation that may round."""
+    """Return the files that follow from the events exactly, without rounding on this machine."""
     runs = io.StringIO()
     race.runs.to_csv(runs)
     state = race.state

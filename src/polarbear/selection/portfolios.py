@@ -72,7 +72,7 @@ class PortfolioTask:
         return values
 
     def extended(self, base: Floats | float, inside: Members | None = None) -> Floats:
-        """Return the value of a portfolio with each algorithm added (algorithms, draws)."""
+        """Return the values of a portfolio with one algorithm more, for each algorithm and draw."""
         values = np.empty(self.items.shape[:2])
         for chunk in self._chunks(len(values)):
             values[chunk] = self.value(base + self.items[chunk])
@@ -240,7 +240,7 @@ def _grow_per_draw(task: PortfolioTask, members: Members) -> Members:
 
 
 def _pick_items(task: PortfolioTask, members: Members) -> Floats:
-    """Return the transformed ratings of members that differ between draws."""
+    """Return the transformed ratings of one chosen member, which may differ in each draw."""
     return task.items[members, np.arange(task.items.shape[1])]
 
 
@@ -278,7 +278,7 @@ def _find_most_frequent(rows: Members) -> Members:
 
 
 def _sum_largest(items: Floats, task: PortfolioTask) -> Floats:
-    """Return the elementwise sum of the largest items, which no portfolio can exceed."""
+    """Return the sums of the largest transformed ratings, an upper bound for every portfolio."""
     if task.repeats:
         return task.size * items.max(axis=0)
     return np.partition(items, -task.size, axis=0)[-task.size :].sum(axis=0)

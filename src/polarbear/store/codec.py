@@ -70,7 +70,7 @@ class Head(NamedTuple):
 
     @classmethod
     def of(cls, epoch: int, last: int, holder: bytes) -> "Head":
-        """Return the row with the number of the last event and the writer, with its checksum."""
+        """Return the head row with its checksum, for a last event and a writing process."""
         return cls(epoch, last, holder, crc32(holder, crc32(_HEAD.pack(epoch, last))))
 
     @property

@@ -29,7 +29,7 @@ _UPDATE = (
 
 
 def read_counts(database: Database) -> tuple[Head, Counts]:
-    """Return the head row and the numbers of runs; raise an error if the two contradict."""
+    """Return the head row and the numbers of runs; raise an error if they contradict each other."""
     rows = database.query(_COUNTS)
     head = read_head(rows, database.name)
     count_rows = [row[4:] for row in rows if row[4] is not None]

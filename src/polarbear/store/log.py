@@ -71,7 +71,7 @@ CHUNK = 1024
 
 
 class ConflictingRun(NamedTuple):
-    """A duplicate run that differs from the stored one, which is kept.
+    """A duplicate run that differs from the stored run; the stored run is kept.
 
     ``event``: the number of the event that was kept. ``refused``: the event that was not.
 
@@ -298,7 +298,7 @@ class Store:
             return read_withdrawn(self._database)
 
     def pairs(self, since: int = 0, status: Status | None = None) -> set[tuple[str, str]]:
-        """Return the pairs (algorithm, instance) with runs since an event, of a status if given."""
+        """Return pairs (algorithm, instance) with runs since an event, of one status if given."""
         names = self._names()
         sql = "SELECT DISTINCT algorithm, instance FROM runs WHERE seq >= ?"
         rows = (
@@ -440,7 +440,7 @@ class Store:
     def _split_conflicts(
         self, batch: Sequence[StoredEvent | StoredRun]
     ) -> tuple[list[StoredEvent | StoredRun], list[tuple[Any, ...]]]:
-        """Split events into new ones, and rows for runs that differ from those stored already."""
+        """Return the new events, and rows for duplicate runs that differ from stored ones."""
         fresh: list[StoredEvent | StoredRun] = []
         seen: dict[RunId, tuple[int, StoredRun]] = {}
         conflicts: list[tuple[Any, ...]] = []

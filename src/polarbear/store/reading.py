@@ -29,7 +29,7 @@ def decode_rows(
     *,
     arrays: bool = False,
 ) -> tuple[dict[int, Event], dict[int, str]]:
-    """Return the events ``low`` to ``high`` by number, and texts on the defects of others.
+    """Return the intact events from ``low`` to ``high`` by number, and the defects of the others.
 
     ``seed`` is the seed of the race. ``arrays``: times and values of runs become arrays.
     """

@@ -227,7 +227,7 @@ def _read_start(like: str | PathLike[str]) -> Started:
 
 
 def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Event]:
-    """Return the events that stand for an event which comes after the first damaged one."""
+    """Return the events to store in place of an event that follows the first damaged one."""
     links = attempts.links(event)
     attempts.note(event)
     match event:
@@ -275,7 +275,7 @@ class _Attempts:
                 pass
 
     def links(self, event: Event) -> list[Event]:
-        """Return events that link a run to those it extends or replaces, if its job is lost."""
+        """Return events which state that a run extends or replaces others, if its job is lost."""
         if not isinstance(event, Told):
             return []
         key = key_of(event.run)

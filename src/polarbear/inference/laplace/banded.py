@@ -51,7 +51,7 @@ def fit_markov(
 def fit_local(
     likelihood: Likelihood, factor: Floats, n: int, start: Floats | None
 ) -> "BandedGaussian | None":
-    """Fit the Laplace approximation to coefficients that each affect few times, if they do.
+    """Fit the Laplace approximation if each coefficient affects few times; else return None.
 
     None if the rows of the factor (T, K) span too many columns. ``start`` (T, n - 1) is a mode for
     other hyperparameters.
@@ -194,16 +194,16 @@ class BandedGaussian(ConditionalGaussian):
         return self._remainder(utilities).sum(axis=-1, keepdims=True)
 
     def gradient(self, noise: Floats) -> Floats:
-        """Return the log-posterior's gradient by the standardised variables (draws, 1, size)."""
+        """Return the gradient of the log-posterior with respect to the standardised variables."""
         gradient = self._posterior.gradient(self._from_noise(noise))
         return self._solver.solve_transposed(gradient)[:, None]
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
+        """Convert gradients with respect to utilities to those for standardised variables."""
         return self._solver.solve_transposed(self._posterior.pull_back(gradient))[:, None]
 
     def prior_to_noise(self, normal: Floats) -> Floats:
-        """Map standard normal z to L^-1 Q^1/2 z: Q is the prior, L L' the posterior precision."""
+        """Map standard normal variables to the prior's part of noise with sandwich covariance."""
         scaled = _multiply_lower_band(self._prior_root, normal[:, 0])
         return self._solver.solve_transposed(scaled)[:, None]
 

@@ -61,7 +61,7 @@ def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Gener
 
 
 def shrinkage_at_times(rankings: Rankings) -> Floats:
-    """Return at each time the weight in [0, 1] of "rankings never change over time".
+    """Return at each time the weight of shrinkage towards "rankings never change over time".
 
     The assumption is that orders do not change over time. With m instances that compare at least
     two algorithms at a time, its weight is c / (c + m - 1), where c is ``PRIOR_INSTANCES``.
@@ -109,7 +109,7 @@ def copula_noise(
 def sandwich_noise(
     approximation: ConditionalGaussian, likelihood: Likelihood, scores: Floats, shrinkage: Floats
 ) -> NoiseTransform:
-    """Return the map by which draws get a sandwich covariance, for priors that correlate times.
+    """Return the map that gives draws a sandwich covariance, for priors that correlate times.
 
     J is shrunk, with the weights ``shrinkage`` (T,), towards the covariance of scores of runs whose
     order never changes: H_s^1/2 H_t^1/2 between times s and t, with H the curvature at each time.

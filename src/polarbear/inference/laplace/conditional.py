@@ -80,16 +80,16 @@ class ConditionalGaussian(ABC):
 
     @abstractmethod
     def gradient(self, noise: Floats) -> Floats:
-        """Return the log-posterior's gradient by the standardised variables, in their shape."""
+        """Return the gradient of the log-posterior with respect to the standardised variables."""
 
     @abstractmethod
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
+        """Convert gradients with respect to utilities to those for standardised variables."""
 
     def prior_to_noise(self, normal: Floats) -> Floats:  # noqa: ARG002
-        """Map standard normal z to L^-1 Q^1/2 z: Q is the prior precision, L L' the posterior's.
+        """Map standard normal variables to the prior's part of noise with sandwich covariance.
 
-        With prior precision Q it is L^-1 Q^1/2 z, which has the covariance L^-1 Q L^-T.
+        It is L^-1 Q^1/2 z with prior precision Q and posterior precision L L'.
         """
         raise FitError(
             "the sandwich covariance needs a prior that correlates times, but here times are "

@@ -74,16 +74,16 @@ class DenseGaussian(ConditionalGaussian):
         return self._remainder(utilities).sum(axis=-1, keepdims=True)
 
     def gradient(self, noise: Floats) -> Floats:
-        """Return the log-posterior's gradient by the standardised variables (draws, 1, size)."""
+        """Return the gradient of the log-posterior with respect to the standardised variables."""
         gradient = self._posterior.gradient(self._mode + noise[:, 0] @ self._inverse)
         return self.prior_to_noise(gradient[:, None])
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
+        """Convert gradients with respect to utilities to those for standardised variables."""
         return self.prior_to_noise(self._posterior.pull_back(gradient)[:, None])
 
     def prior_to_noise(self, normal: Floats) -> Floats:
-        """Map standard normal z to L^-1 z: the prior precision is 1, the posterior's L L'."""
+        """Map standard normal variables to the prior's part of noise with sandwich covariance."""
         return normal @ self._inverse.T
 
 

@@ -250,7 +250,7 @@ def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> M
 
 
 def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:
-    """Return the mean utilities of an earlier posterior at the algorithms and times of rankings."""
+    """Return an earlier posterior's mean utilities, for the algorithms and times of rankings."""
     mean = start.utilities.mean(axis=0, dtype=np.float64)
     row = np.minimum(np.searchsorted(start.times, rankings.times), len(start.times) - 1)
     column = {name: k for k, name in enumerate(start.algorithms)}
@@ -271,7 +271,7 @@ class _GridFit(NamedTuple):
 def _approximate(
     model: Model, start: Posterior | None, pilot_seed: int | None
 ) -> GridApproximation:
-    """Build the hyperparameters' grid by their marginal likelihood, perhaps with pilot draws.
+    """Build the grid of hyperparameters by their marginal likelihood, and fit at each point.
 
     ``pilot_seed`` is the seed of the draws that correct the evidence, the same for all points.
     """
@@ -320,7 +320,7 @@ def _scores_at_mean(
 def _correlate_times(
     rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
 ) -> GridApproximation:
-    """Give draws at independent times their autocorrelation by a copula; skip other priors."""
+    """Give draws their autocorrelation over time by a copula, if the prior has none."""
     if grid.components[0].shape[0] == 1:
         return grid
     scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)

@@ -40,7 +40,7 @@ class HyperGrid(NamedTuple, Generic[Fit]):
 def build_hypergrid(
     log_density: Callable[[Floats, Fit | None], tuple[float, Fit]], start: Sequence[float]
 ) -> HyperGrid[Fit]:
-    """Build a grid of hyperparameters from their log-density, which also returns a fit.
+    """Build a grid of hyperparameters; ``log_density`` returns a point's log-density and its fit.
 
     ``log_density`` takes a point and an earlier fit, from which it may start.
     """

@@ -89,7 +89,7 @@ class IndependentGaussian(ConditionalGaussian):
         return multiply_blocks(gradient, self._gradient_to_noise)
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
-        """Convert gradients by utilities to gradients by the standardised variables ("noise")."""
+        """Convert gradients with respect to utilities to those for standardised variables."""
         return multiply_blocks(gradient @ self._posterior.basis, self._gradient_to_noise)
 
 
@@ -146,7 +146,7 @@ def _find_mode(posterior: _DirichletPosterior, start: Floats) -> Mode:
 
 
 def _neighbour_gaps(mode: Floats, noise_to_utilities: Floats) -> Floats:
-    """Return directions of the utility gaps between algorithms adjacent in the mode's order.
+    """Return the directions of utility gaps between algorithms that are neighbours at the mode.
 
     If an algorithm always beats the next one, their gap has a long tail. With many algorithms only
     gaps at both ends of the order are returned.

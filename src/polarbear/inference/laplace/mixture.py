@@ -109,7 +109,7 @@ def resample_noise(mixture: GridMixture, component: Ints, rng: np.random.Generat
 def _fill_noise(
     noise: NDArray[Any], mixture: GridMixture, g: int, rng: np.random.Generator
 ) -> None:
-    """Fill an array (draws, blocks, size) with normal variables, each with its negative."""
+    """Fill an array (draws, blocks, size) with pairs of normal variables of opposite sign."""
     half = -(-len(noise) // 2)
     if mixture.noise_transforms:
         correlate = mixture.noise_transforms[g]
@@ -129,7 +129,7 @@ class _MappedNoise(NamedTuple):
 
 
 def _map_noise(one: ConditionalGaussian, noise: Floats) -> _MappedNoise:
-    """Map standard normal variables to utilities, perhaps through the skew transformation."""
+    """Map standard normal variables to utilities, with the skew transformation if there is one."""
     if one.skew is None:
         noise = noise[..., : one.shape[1]]
         utilities = one.to_utilities(noise)
@@ -169,7 +169,7 @@ def evidence_correction(component: ConditionalGaussian, rng: np.random.Generator
 
 
 def compute_log_shifts(mixture: GridMixture, rng: np.random.Generator) -> Floats:
-    """Return shifts of log weights (components, blocks) with which blocks can be weighted alone.
+    """Return shifts of log weights (components, blocks), so that each block has its own weights.
 
     Given hyperparameters blocks are independent. A draw of one block should therefore not carry the
     ratios of the other blocks, only their evidence for its component. That evidence is corrected
@@ -216,7 +216,7 @@ class CoupledBlocks(NamedTuple):
         return momentum
 
     def select_draws(self, share: Floats, draws: int) -> tuple[Ints, Floats]:
-        """Select draws by component shares; return their components and standardised variables."""
+        """Select draws by the components' shares; return their components and variables."""
         sample = self.sample
         available = np.bincount(sample.component, minlength=len(share))
         component = allocate_draws(share * (available > 0), draws)
@@ -321,7 +321,7 @@ class _Chains:
 
 
 class _CoupledChains(_Chains):
-    """HMC chains over some blocks of times; other blocks stay standard normal and only rotate."""
+    """HMC chains over some blocks of times; the other blocks stay standard normal."""
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ class _CoupledChains(_Chains):
             self.acceptance_range = (0.95, 0.99)
 
     def _move_noise(self, target: Target, step: float) -> float:
-        """Move the chains' variables by one HMC sweep; rotate the coupled blocks likewise."""
+        """Move the chains' variables by one HMC sweep, and other blocks by the same path."""
         momentum = self.coupled.draw_momentum(self.component, self.rng)
         moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
         self.noise, acceptance, path = hmc_sweep(target, self.noise, step, self.rng, moved)
@@ -366,7 +366,7 @@ def component_shares(component: Ints, weight: Floats, n_components: int) -> Floa
 def resample_blocks(
     sample: ImportanceSample, share: Floats, draws: int, rng: np.random.Generator
 ) -> tuple[Ints, Floats]:
-    """Resample each block of times alone by its weights, among the draws of the same component.
+    """Resample each block of times separately by its weights, within each mixture component.
 
     Returns components (draws,) and noise (draws, B, size) of equal weight.
     """
@@ -385,7 +385,7 @@ def resample_blocks(
 def _compute_gradient(
     components: Sequence[ConditionalGaussian], component: Ints, noise: Floats
 ) -> Floats:
-    """Return the log-posterior's gradient by the standardised variables, for mixed components."""
+    """Return the gradient of the log-posterior for draws from several mixture components."""
     gradient = -noise  # coordinates that a component does not have are standard normal
     for g in np.unique(component):
         mine, one = component == g, components[g]
@@ -398,7 +398,7 @@ def _compute_gradient(
 
 
 def _jump(mixture: GridMixture, component: Ints, noise: Floats, rng: np.random.Generator) -> Ints:
-    """Return each chain's component after a Metropolis proposal that keeps the other variables."""
+    """Return each chain's mixture component after a Metropolis proposal to change it."""
     probability = mixture.probability / mixture.probability.sum()
     proposed = rng.choice(len(probability), size=len(component), p=probability)
     current_ratio, proposed_ratio = (
@@ -410,7 +410,7 @@ def _jump(mixture: GridMixture, component: Ints, noise: Floats, rng: np.random.G
 
 
 def _max_start_correlation(before: Floats, after: Floats) -> float:
-    """Return the largest correlation of a coordinate with its start, less that of pure chance.
+    """Return the largest correlation of a coordinate with its start, minus the value by chance.
 
     Of K noise correlations over D draws the largest is about sqrt(2 log(2 K) / D), which is
     subtracted. Coordinates that do not vary have the correlation 1.

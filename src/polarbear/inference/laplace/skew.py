@@ -49,7 +49,7 @@ class SkewTransform(NamedTuple):
         )
 
     def pull_back_gradient(self, skewed: "SkewedNoise", gradient: Floats) -> Floats:
-        """Convert gradients by the skewed variables to gradients by the normal variables."""
+        """Convert gradients with respect to skewed variables to those for normal variables."""
         mapped = skewed.mapped
         jacobian = np.exp(_log_normal_density(mapped.normal) - mapped.log_density)
         log_jacobian_slope = -mapped.normal - mapped.slope * jacobian
@@ -125,7 +125,7 @@ def _log_normal_density(x: Floats) -> Floats:
 
 
 def _map_to_log_gamma(normal: Floats, third_derivative: float) -> tuple[Floats, Floats, Floats]:
-    """Map normal variates to a scaled log-gamma distribution by equal quantiles.
+    """Map normal variates to the quantiles of a scaled log-gamma distribution.
 
     Returns the mapped values, the log-density there, and its slope.
     """

@@ -37,7 +37,7 @@ class Likelihood(Protocol):
         ...
 
     def curvature(self, mu: Floats) -> Floats:
-        """Return minus the Hessian at each time: positive semidefinite, with null vector 1."""
+        """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
         ...
 
 
@@ -57,7 +57,7 @@ def build_likelihood(
 def compute_instance_gradients(
     rankings: Rankings, mu: Floats, instance: Ints, n_instances: int
 ) -> Floats:
-    """Return the gradient (instances, T, n) of each instance's rankings at utilities (T, n).
+    """Return each instance's gradient of the log-likelihood (instances, times, algorithms).
 
     ``instance`` holds the number of the instance of each comparison.
     """

@@ -26,7 +26,7 @@ _MAX_CELLS = 1 << 21
 
 
 class SortedRankings(NamedTuple):
-    """Rankings of equal length at each time (times, rankings, length), best first, unknown last."""
+    """Rankings of equal length, best first, unknown algorithms last (times, rankings, length)."""
 
     algorithm: Ints
     known: NDArray[np.bool_]
@@ -82,7 +82,7 @@ class TieSubsets(NamedTuple):
 
 @cache
 def tie_subsets(size: int) -> TieSubsets:
-    """Return the subsets of a tied group, each weighted by its mean count over all orders.
+    """Return the subsets of a tied group, with the mean number of orders that choose from each.
 
     An m-subset of a group of size k has the weight 1 / C(k, m).
 
@@ -104,12 +104,12 @@ def tie_subsets(size: int) -> TieSubsets:
 
 
 def subtract_maximum(mu: Floats) -> Floats:
-    """Shift utilities to a maximum of 0, and clip them at -300 so that exp(mu)^2 is above 0."""
+    """Shift utilities to a maximum of 0, and clip them at -300 so that exp(2 utility) is not 0."""
     return np.maximum(mu - mu.max(axis=-1, keepdims=True), -300.0)
 
 
 def exponentiate_utilities(mu: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return utilities, shifted if exp would overflow, and their exponentials with draws last."""
+    """Return utilities, shifted if exp would overflow, and exp of them with draws as last axis."""
     if np.ptp(mu) > 80.0:  # a smaller range fits even into single precision
         mu = np.maximum(subtract_maximum(mu), -80.0) if mu.itemsize < 8 else subtract_maximum(mu)
     return mu, np.exp(np.ascontiguousarray(mu.transpose(1, 2, 0)))

@@ -171,7 +171,7 @@ class RankingLikelihood:
         return self.wins - self._expected_wins(subtract_maximum(mu))
 
     def _add_pairs_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add to ``both`` the sums over choice sets that contain two algorithms, by matrices."""
+        """Add for each pair of algorithms the sum over choice sets with both, by matrices."""
         by_algorithm = np.zeros((len(rate), self.n + 1))  # the last column is for unknown ones
         column = np.where(block.known, block.item % self.n, self.n)
         np.put_along_axis(by_algorithm, column, rate, axis=1)
@@ -180,7 +180,7 @@ class RankingLikelihood:
                 both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
 
     def _add_pairs_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
-        """Add to ``both`` the sums over choice sets that contain two algorithms, pair by pair."""
+        """Add for each pair of algorithms the sum over choice sets with both, pair by pair."""
         flat = both.reshape(-1)
         for some in bounded_slices(len(rate), rate.shape[1] ** 2):
             smaller = np.minimum(rate[some, :, None], rate[some, None, :])
@@ -189,7 +189,7 @@ class RankingLikelihood:
     def _correct_tied_pairs(
         self, both: Floats, block: "_Block", ties: "_Ties", theta: Floats, suffix: Floats
     ) -> None:
-        """Correct the sums ``both`` over choice sets that contain two algorithms, for tied ones."""
+        """Correct the pair sums ``both`` for pairs of algorithms that are tied with each other."""
         member, flat = ties.subsets.member, both.reshape(-1)
         for some in bounded_slices(len(ties.row), member.size):
             part = _Ties(ties.row[some], ties.place[some], ties.weight[some], ties.subsets)
@@ -205,7 +205,7 @@ class RankingLikelihood:
         flat += np.bincount(cell.ravel(), pairs.ravel(), minlength=len(flat))
 
     def _expected_wins(self, mu: Floats) -> Floats:
-        """Return the expected number of times that each algorithm is chosen, in the shape of mu."""
+        """Return the expected number of times that each algorithm is chosen, at each time."""
         width, draws = self.n_times * self.n + 1, mu[..., 0, 0].size
         expected = np.zeros(draws * width)
         for block in self.blocks:
@@ -248,12 +248,12 @@ class _Ties(NamedTuple):
         return mine @ self.subsets.member.T + behind
 
     def slice_rankings(self, start: int, stop: int) -> "_Ties":
-        """Return the tied groups of a range of rankings, with row numbers from its start."""
+        """Return the tied groups of a range of rankings, with rows counted from its start."""
         some = slice(*np.searchsorted(self.row, [start, stop]))
         return _Ties(self.row[some] - start, self.place[some], self.weight[some], self.subsets)
 
     def log_normaliser(self, theta: Floats, item: Ints, behind: Floats) -> Floats:
-        """Return for each draw the weighted sum of log totals over all subsets of tied groups.
+        """Return for each draw the weighted sum of log(total) over subsets; see :meth:`totals`.
 
         ``theta`` is (items, draws). ``behind`` (groups, draws) is the sum behind each group.
         """
@@ -266,7 +266,7 @@ class _Ties(NamedTuple):
         return log_normaliser
 
     def inverse_totals(self, theta: Floats, suffix: Floats, power: int) -> Floats:
-        """Return weight / total^power for each tied group and each of its subsets."""
+        """Return weight / total^power for each subset of a tied group; see :meth:`totals`."""
         return self.weight[:, None] * self.subsets.weight / self.totals(theta, suffix) ** power
 
 
@@ -294,7 +294,7 @@ class _Block(NamedTuple):
         )
 
     def log_normaliser(self, theta: Floats, n_factors: int) -> Floats:
-        """Return for each draw the weighted sum of log totals over all choices in the rankings.
+        """Return for each draw the weighted sum over choice sets of log(sum of exp(utility)).
 
         ``theta`` is (items, draws). Totals are multiplied over ``n_factors`` places before the
         logarithm is taken, because a product costs far less than a logarithm.
@@ -324,7 +324,7 @@ class _Block(NamedTuple):
         return log_normaliser
 
     def cumulative_rates(self, theta: Floats, suffix: Floats, power: int) -> Floats:
-        """Return the sum of weight / total^power over the choice sets that contain each place."""
+        """Return at each place the sum of weight / total^power over choice sets with that place."""
         rate = np.zeros(theta.shape)
         has_choice = self.untied_weight > 0
         np.divide(self.untied_weight, suffix[..., :-1] ** power, out=rate, where=has_choice)
@@ -359,7 +359,7 @@ def _build_block(
     *,
     averaged: bool,
 ) -> _Block:
-    """Return sorted rankings of equal length, with tied groups by size if orders are averaged."""
+    """Return the record of sorted rankings, with tied groups by size if orders are averaged."""
     untied_weight = np.where(starts_group & (group_size == 1), weight[:, None], 0.0)
     ties = []
     for size in np.unique(group_size[group_size > 1]) if averaged else ():

@@ -45,7 +45,11 @@ LOG_NODE_WEIGHTS = np.log(NODES) - NODES + np.log(np.log(2.0) / _STEPS_PER_DOUBL
 
 @dataclass(frozen=True)
 class TiedGroups:
-    """K tied groups of one size that have algorithms behind them."""
+    """Tied groups of equal size, each ranked ahead of at least one other algorithm.
+
+    In shapes there are K groups, T times, n algorithms and D draws. ``theta`` is exp(utilities)
+    (T, n, D), and ``mu`` is utilities (T, n).
+    """
 
     n_times: int
     time: Ints  # (K,)
@@ -55,12 +59,12 @@ class TiedGroups:
     comparison: Ints  # (K,): index of the comparison in the rankings; -1 for several
 
     def value(self, theta: Floats) -> Floats:
-        """Return the weighted sum of log-probabilities (T, D) at exp(utilities) (T, n, D)."""
+        """Return for each draw and time the weighted sum of the groups' log-probabilities."""
         rates, _ = self._rates(theta)
         return self._weight_at_times @ log_precede(rates)
 
     def gradient(self, theta: Floats) -> Floats:
-        """Return the gradient (T, n, D) of the value with respect to utilities."""
+        """Return the gradient of ``value`` with respect to utilities (times, algorithms, draws)."""
         rates, rest = self._rates(theta)
         slopes = self.weight[:, None] * _mean_slopes(rates)  # (size, K, D)
         gradient = self._is_behind.T @ (-slopes.sum(axis=0) / rest)
@@ -70,19 +74,19 @@ class TiedGroups:
         return gradient.reshape(theta.shape)
 
     def _rates(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return the rates (size, K, D) relative to the rest, and the rest (K, D)."""
+        """Return exp(utility) of members divided by the sum behind their group, and the sums."""
         rows = theta.reshape(-1, theta.shape[-1])
         rest = self._is_behind @ rows
         return rows[self._items] / rest, rest
 
     @cached_property
     def _items(self) -> Ints:
-        """The members (size, K) as rows of exp(utilities) (T n, D)."""
+        """The row indices of the groups' members in exp(utilities) (times * algorithms, draws)."""
         return self.time * self.behind.shape[1] + self.member.T
 
     @cached_property
     def _is_behind(self) -> csr_array:
-        """The matrix (K, T n) that sums over the algorithms behind each group."""
+        """A 0/1 matrix whose product with exp(utilities) sums over algorithms behind each group."""
         n_groups, n = self.behind.shape
         row, column = np.nonzero(self.behind)
         cell = (row, self.time[row] * n + column)
@@ -90,12 +94,12 @@ class TiedGroups:
 
     @cached_property
     def _weight_at_times(self) -> csr_array:
-        """The matrix (T, K) that sums over the groups at each time, by weight."""
+        """The matrix (times, groups) that maps group values to their weighted sums at each time."""
         cell = (self.time, np.arange(len(self.time)))
         return csr_array((self.weight, cell), shape=(self.n_times, len(self.time)))
 
     def derivatives(self, mu: Floats) -> tuple[Floats, Floats]:
-        """Return gradient (K, n) and minus Hessian (K, n, n) of log-probabilities at mu (T, n)."""
+        """Return the gradient and minus the Hessian of each group's log-probability, at ``mu``."""
         theta = np.exp(mu)[self.time]
         rest = np.sum(theta * self.behind, axis=1, keepdims=True)
         rates = np.take_along_axis(theta, self.member, axis=1) / rest
@@ -115,12 +119,12 @@ class TiedGroups:
 
     @property
     def cost(self) -> int:
-        """The cost of the log-probability of a group, in logarithms that cost the same."""
+        """The cost of one group's log-probability, in units of the cost of a logarithm."""
         size = self.member.shape[1]
         return 1 << size if size <= MAX_RECURSION_SIZE else size * len(NODES) // 5
 
     def take(self, rows: slice) -> "TiedGroups":
-        """Return some of the groups."""
+        """Return the tied groups in a slice of rows."""
         return TiedGroups(
             self.n_times,
             self.time[rows],
@@ -132,7 +136,7 @@ class TiedGroups:
 
 
 def log_precede(rates: Floats) -> Floats:
-    """Return the log-probability (...) that all of a group (size, ...) precede the rest.
+    """Return the log-probability that all members of a tied group precede all algorithms behind it.
 
     ``rates`` are the rates theta of the group, divided by the sum of theta over the rest.
 
@@ -147,7 +151,7 @@ def log_precede(rates: Floats) -> Floats:
 
 
 def _scaled_by_recursion(rates: Floats, scale: Floats) -> Floats:
-    """Return the probability divided by the product of ``scale``, by recursion over subsets."""
+    """Return P(group precedes the rest) / product of ``scale``, by recursion over subsets."""
     size, factor = len(rates), rates / scale
     probability: list[Floats | float] = [1.0]
     for subset in range(1, 1 << size):
@@ -159,7 +163,7 @@ def _scaled_by_recursion(rates: Floats, scale: Floats) -> Floats:
 
 
 def _scaled_by_integral(rates: Floats, scale: Floats) -> Floats:
-    """Return the probability divided by the product of ``scale``, by the trapezoidal rule.
+    """Return P(group precedes the rest) / product of ``scale``, by the trapezoidal rule.
 
     From a node s to 2 s, y = 1 - exp(-a s) becomes y (2 - y): there is no further exponential.
     """
@@ -173,7 +177,7 @@ def _scaled_by_integral(rates: Floats, scale: Floats) -> Floats:
 
 
 def _differentiate(rates: Floats) -> tuple[Floats, Floats]:
-    """Return gradient (K, size) and Hessian (K, size, size) of log P by the logs of its rates.
+    """Return gradient and Hessian of ``log_precede`` with respect to log(rates), for each group.
 
     With z = a s, the derivative of log(1 - exp(-z)) by log a is r = z / (exp(z) - 1), and that of r
     is r (1 - z - r). The integral becomes a mean over its nodes.
@@ -192,7 +196,7 @@ def _differentiate(rates: Floats) -> tuple[Floats, Floats]:
 
 
 def _mean_slopes(rates: Floats) -> Floats:
-    """Return the gradient (size, ...) of log P with respect to the logs of its rates."""
+    """Return the gradient of ``log_precede`` with respect to log(rates), in the shape of rates."""
     total, sums = np.zeros(rates.shape[1:]), np.zeros_like(rates)
     scale = np.minimum(rates, 1.0)
     for node, log_weight in zip(NODES, LOG_NODE_WEIGHTS, strict=True):
@@ -205,14 +209,14 @@ def _mean_slopes(rates: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class UnorderedLikelihood:
-    """The likelihood of rankings with ties: that of untied places, and that of tied groups."""
+    """The likelihood of rankings with ties: a part for untied places, and one for tied groups."""
 
     untied: SubsetLikelihood | RankingLikelihood
     groups: tuple[TiedGroups, ...]
 
     @property
     def n_terms(self) -> int:
-        """The number of logarithms in one evaluation, or of operations of the same cost."""
+        """The number of logarithms in one evaluation, counting other operations by their cost."""
         tied = sum(len(groups.time) * groups.cost for groups in self.groups)
         return self.untied.n_terms + tied
 
@@ -221,7 +225,7 @@ class UnorderedLikelihood:
         return UnorderedLikelihood(self.untied.to_single_precision(), self.groups)
 
     def value(self, mu: Floats) -> Floats:
-        """Return the log-likelihood at each time, for utilities (T, n) or (draws, T, n)."""
+        """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
         value = np.asarray(self.untied.value(mu), dtype=np.float64)
         for rows, theta in self._iterate_draws(mu):
             tied = sum(groups.value(theta) for groups in self.groups)
@@ -229,7 +233,7 @@ class UnorderedLikelihood:
         return value
 
     def gradient(self, mu: Floats) -> Floats:
-        """Return the gradient of the log-likelihood, in the shape of mu."""
+        """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
         if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
             for part, slope, _ in _iterate_derivatives(self.groups, subtract_maximum(mu)):
@@ -241,14 +245,14 @@ class UnorderedLikelihood:
         return gradient
 
     def _iterate_draws(self, mu: Floats) -> Iterable[tuple[slice, Floats]]:
-        """Yield exp(utilities) (T, n, some draws) in parts of a bounded size."""
+        """Yield exp(utilities) (times, algorithms, draws) in parts of a bounded size."""
         draws = mu.reshape(-1, *mu.shape[-2:])
         n_members = sum(groups.member.size for groups in self.groups)
         for rows in bounded_slices(len(draws), 16 * n_members):  # to stay in the cache
             yield rows, exponentiate_utilities(draws[rows].astype(np.float64))[1]
 
     def curvature(self, mu: Floats) -> Floats:
-        """Return minus the Hessian of the log-likelihood (T, n, n)."""
+        """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
         curvature = self.untied.curvature(mu)
         for part, _, minus_hessian in _iterate_derivatives(self.groups, subtract_maximum(mu)):
             np.add.at(curvature, part.time, part.weight[:, None, None] * minus_hessian)
@@ -258,7 +262,7 @@ class UnorderedLikelihood:
 def add_instance_gradients(
     gradients: Floats, groups: Iterable[TiedGroups], mu: Floats, instance: Ints
 ) -> None:
-    """Add the gradients at utilities (T, n) of tied groups to those of instances (P, T, n)."""
+    """Add the gradients of tied groups to the gradients (instances, times, algorithms)."""
     for part, slope, _ in _iterate_derivatives(groups, subtract_maximum(mu)):
         own = (instance[part.comparison], part.time)
         np.add.at(gradients, own, part.weight[:, None] * slope)
@@ -267,7 +271,7 @@ def add_instance_gradients(
 def _iterate_derivatives(
     groups: Iterable[TiedGroups], mu: Floats
 ) -> Iterable[tuple[TiedGroups, Floats, Floats]]:
-    """Yield groups in parts, with gradients (K, n) and minus Hessians (K, n, n) at mu (T, n)."""
+    """Yield parts of the tied groups, each with its gradients and minus its Hessians at ``mu``."""
     for some in groups:
         cells = some.member.shape[1] * len(NODES) + mu.shape[1] ** 2
         for rows in bounded_slices(len(some.time), cells):
@@ -276,7 +280,7 @@ def _iterate_derivatives(
 
 
 def collect_tied_groups(rankings: Rankings, *, merge: bool) -> tuple[TiedGroups, ...]:
-    """Return the tied groups with algorithms behind them, by size.
+    """Return the tied groups that are ranked ahead of other algorithms, one record for each size.
 
     With ``merge``, equal groups with equal algorithms behind them are counted once by their weight.
     """
@@ -310,7 +314,7 @@ def collect_tied_groups(rankings: Rankings, *, merge: bool) -> tuple[TiedGroups,
 
 
 def _merge_equal(groups: TiedGroups) -> TiedGroups:
-    """Count groups that are equal in time, members and algorithms behind them once."""
+    """Merge groups with equal time, members and algorithms behind them, and add their weights."""
     key = np.column_stack([groups.time, groups.member, groups.behind.astype(np.int64)])
     _, first, same = np.unique(key, axis=0, return_index=True, return_inverse=True)
     weight = np.bincount(same.ravel(), groups.weight, minlength=len(first)).astype(np.float64)

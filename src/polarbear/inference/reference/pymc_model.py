@@ -103,7 +103,7 @@ def _count_coefficients(prior: GaussianPrior, times: Any) -> int:
 
 
 def _log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
-    """Return the log-likelihood of rankings, of any representation."""
+    """Return the log-likelihood of rankings as a PyTensor expression, for any representation."""
     if isinstance(likelihood, SubsetLikelihood):
         return _subset_log_likelihood(pt, likelihood, mu)
     if isinstance(likelihood, UnorderedLikelihood):
@@ -113,7 +113,7 @@ def _log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
 
 
 def _tied_log_likelihood(pt: Any, groups: TiedGroups, mu: Any) -> Any:
-    """Return the log-probability that tied groups precede the algorithms behind them."""
+    """Return the log-probability that tied groups precede algorithms behind them, symbolically."""
     own = pt.exp(mu - mu.max(axis=-1, keepdims=True))[groups.time]
     rest = (own * groups.behind).sum(axis=1, keepdims=True)
     rates = own[np.arange(len(groups.time))[:, None], groups.member] / rest

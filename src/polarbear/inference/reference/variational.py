@@ -59,7 +59,7 @@ def fit_pathfinder(
 def fit_pymc_laplace(
     rankings: Rankings, prior: Prior, *, seed: int = 0, draws: int = 2000, **options: Any
 ) -> Posterior:
-    """Fit by the Laplace approximation of pymc-extras, at the joint mode with hyperparameters."""
+    """Fit by the Laplace approximation of pymc-extras, at the joint mode of all parameters."""
     extras = require("pymc_extras", extra="pymc")
     model = build_pymc_model(rankings, prior)
     trace = extras.fit_laplace(
@@ -111,7 +111,7 @@ def fit_advi(
 
 
 def _diagnose(measured: dict[str, float], earlier: Sequence[str] = ()) -> Diagnostics:
-    """Return diagnostics with earlier problems, then those of k-hat and total variation."""
+    """Return diagnostics: the problems given, and those that k-hat or total variation show."""
     problems = list(earlier)
     if not measured["k-hat"] <= MAX_K_HAT:
         problems.append(

@@ -59,7 +59,7 @@ class Backend(Protocol):
 
 
 def check_programs(setup: Setup, executor: Any, names: Collection[str]) -> None:
-    """Raise an error if a solver's program is missing and its runs would be made here."""
+    """Raise an error if runs are made on this machine and a solver's program is missing here."""
     if not _is_local(executor):
         return
     solvers = {name: setup.solvers[name] for name in names if name in setup.solvers}

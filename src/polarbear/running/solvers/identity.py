@@ -144,7 +144,7 @@ def find_renamed(
 
 
 def _is_same_path(old: str, name: str, path: Any) -> bool:
-    """Return whether an old name is the path of a file, judged by its end if it was moved."""
+    """Return whether an old instance name is a file's path, or its end if the file was moved."""
     if not isinstance(path, str | os.PathLike):
         return False
     if Path(old).exists():

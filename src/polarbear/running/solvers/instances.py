@@ -140,7 +140,7 @@ class Instances:
         return self.build(job.instance)
 
     def given(self) -> Mapping[str, Any] | None:
-        """Return the instances by name if they were passed as objects; None if they are built.
+        """Return the instances by name if passed as objects; None if a function makes them.
 
         >>> Instances.of({"small": 1}).given(), Instances(["1"], int).given()
         ({'small': 1}, None)

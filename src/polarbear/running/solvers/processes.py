@@ -314,7 +314,7 @@ def list_cores() -> list[int]:
 
 
 def pin_to_core(core: int | None) -> None:
-    """Pin this process to a core, if the system supports it; None does nothing."""
+    """Pin this process to a core, if the system supports it; do nothing if the core is None."""
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
 

@@ -32,7 +32,7 @@ _SECOND_BUFFER = 2**32  # added to the number of improvements if they are in the
 
 
 class Ending(NamedTuple):
-    """How a run ended by its own record: status, time and reason."""
+    """The end of a run as the run itself recorded it: status, time and reason."""
 
     status: Status
     until: float
@@ -65,7 +65,7 @@ class SharedTrajectory:
 
     @staticmethod
     def size(times: tuple[float, ...]) -> int:
-        """Return how many bytes the trajectory of a race with these times takes."""
+        """Return the size in bytes of a run's trajectory in a race with these times."""
         return 8 * (_HEADER + 4 * max(MIN_CAPACITY, 4 * len(times) + 8)) + MAX_REMARK_BYTES
 
     # Written by the run

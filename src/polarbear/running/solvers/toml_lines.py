@@ -14,7 +14,7 @@ ERROR_LINE = re.compile(r"at line (\d+)")
 
 
 def find_line(text: str, path: Sequence[str]) -> int | None:
-    r"""Return the line number of a key, or of the innermost table around it that has one.
+    r"""Return the line number of a key or, if the key is missing, of the innermost table around it.
 
     >>> text = 'n = 1\n[rules]\ncertainty = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
     >>> find_line(text, ["rules", "certainty"]), find_line(text, ["rules", "batch"])
@@ -53,7 +53,7 @@ def _is_inside_table(lines: list[str], after: int, table: Sequence[str]) -> bool
 
 
 def _find_conflict(lines: list[str], after: int, statement: str) -> int:
-    """Return the line of the parser's error if TOML text is inserted after a line; 0 if none."""
+    """Return the line of the parser's error if a text is inserted into TOML lines; 0 if none."""
     try:
         tomllib.loads("\n".join([*lines[:after], statement, *lines[after:]]))
     except tomllib.TOMLDecodeError as error:

@@ -224,7 +224,7 @@ class _SupervisedRun:
         self._memory_limit = setup.limits.memory or 0.9 * get_available_memory() / n_workers
 
     def wait(self, parent: int | None, prepared: _RunProcess | None) -> None:
-        """Wait until the run ends or exceeds a limit, leaving out the process forked in advance."""
+        """Wait until the run ends or exceeds a limit; ignore the process forked in advance."""
         self._spared = () if prepared is None else (prepared.pid,)
         poll = select.poll()
         output, pidfd = self._process.output, self._process.pidfd

@@ -225,7 +225,7 @@ def main(descriptor: int, parent: int, core: int | None, n_workers: int) -> NoRe
 
 
 def _fork_supervisor(connection: Connection, parent: int) -> int:
-    """Fork the supervisor; return the guard's process id there, while the guard never returns.
+    """Fork the supervisor, and return only there, with the guard's process id; the guard waits.
 
     The guard kills all descendants when the supervisor or the parent has ended.
     """
@@ -269,7 +269,7 @@ def _begin_session() -> None:
 def _serve(
     connection: Connection, guard: int, core: int | None, n_workers: int, setup: Setup | None
 ) -> None:
-    """Make the requested runs until the connection is closed or the guard has ended."""
+    """Make the requested runs until the connection is closed or the guard process has ended."""
     pin_to_core(core)
     gc.collect()
     gc.freeze()  # objects that are never collected need not be copied for each run
