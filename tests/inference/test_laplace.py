@@ -59,7 +59,7 @@ def test_it_agrees_with_an_exact_sampler(instances):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["middle", "sweep"])
+@pytest.mark.parametrize("scenario", ["middle", pytest.param("sweep", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", PRIORS)
 def test_it_agrees_with_long_nuts(scenario, name, monkeypatch):
     """The larger scenario is in the table of studies/accuracy."""
@@ -176,7 +176,9 @@ def beta_binomial(kappa, wins, losses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_times", "instances"), [(20, 2), (60, 2), (60, 4)])
+@pytest.mark.parametrize(
+    ("n_times", "instances"), [(20, 2), (60, 2), pytest.param(60, 4, marks=pytest.mark.long)]
+)
 def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
     """Two algorithms: everything is known in closed form, given kappa. Two rankings at each of
     many times are where Laplace's evidence is at its worst."""
@@ -202,7 +204,7 @@ def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
     assert_allclose(np.log(ours), np.log(quantile), atol=0.35)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
     """One ranking at each time and a coefficient for each: the data do not know the scale."""
     prior = priors.BSpline(number=30, degree=1, scale=priors.LogNormal(0.0, 1.0))

@@ -129,6 +129,6 @@ def test_what_makes_no_sense_is_refused():
 @pytest.mark.slow
 def test_a_replay_for_a_budget_by_command(capsys):
     command = ["replay", "--example", "--between", "200", "1000", "--regret", "0.01"]
-    assert main([*command, "--times", "6"]) == 0
+    assert main([*command, "--times", "3"]) == 0
     said = capsys.readouterr().out
     assert "chosen      CSA" in said

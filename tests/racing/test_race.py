@@ -29,7 +29,9 @@ from racers import SKILL, check_invariants, drive, history, per_look, quick_fit,
 SEEDS = st.integers(0, 10_000)
 POOLS = st.sampled_from([None, [f"f{k}" for k in range(12)]])
 """Instances without end, or so few that runs are made again for longer."""
-FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(
+    max_examples=settings.default.max_examples // 5, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 # Nothing depends on order, interruptions or how often one asks
@@ -590,7 +592,7 @@ TestAccidents.settings = settings(stateful_step_count=30)
 def test_finished_runs_take_little_memory_however_long_they_were():
     """What a race still needs of a run is how it stood at the times of the race."""
 
-    def grown(improvements, runs=(100, 240)):
+    def grown(improvements, runs=(60, 140)):
         rules = per_look(certainty=0.999, batch=(8, 8), max_runs=runs[-1])
         race = race_of(["good", "twin", "early", "late"], rules=rules)
         at = [0]

@@ -20,7 +20,7 @@ def mabbob():
     return pb.read(MABBOB, direction="minimize", clock="evaluations")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     found = pb.replay(mabbob, per_look(certainty=0.95))
     assert found.pareto == pb.fit(mabbob).pareto(0.95)
