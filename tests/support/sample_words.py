@@ -55,7 +55,9 @@ def sentences() -> Iterator[str]:
             continue
         text = re.sub(r"(?ms)^(```|:::).*?^\1$|^\$\$.*?\$\$$", "", path.read_text())
         for paragraph in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", text):
-            if paragraph.lstrip().startswith(("#", "|", "(", "<", "{", ">", "[")):
+            start = paragraph.lstrip(" -*")
+            is_source = re.search(r"\(\d{4}\)\.", paragraph)  # an entry of a list of references
+            if start.startswith(("#", "|", "(", "<", "{", ">", "[", "!")) or is_source:
                 continue
             plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
             for sentence in re.split(r"(?<=[.!?]) (?=[A-Z*`])", plain):
