@@ -178,10 +178,10 @@ def test_what_makes_no_sense_is_refused(ask, message):
     ("make", "message"),
     [
         (lambda: pb.preferences.between(5, 2), "range is empty; swap its ends"),
-        (lambda: pb.preferences.between(5, np.inf), "None leaves one open"),
+        (lambda: pb.preferences.between(5, np.inf), "for an open end pass None"),
         (lambda: pb.preferences.between(scale="sqrt"), "expected 'linear' or 'log'"),
         (lambda: pb.preferences.weighted([1, 2]), r"preferences.distribution\(times, weights\)"),
-        (lambda: pb.preferences.increasing(3), "expected a function of rating curves"),
+        (lambda: pb.preferences.increasing(3), "expected a function from rating curves to values"),
         (lambda: pb.preferences.distribution([]), "at least one time"),
         (
             lambda: pb.preferences.distribution([1, np.nan]),

@@ -179,7 +179,7 @@ def test_times_may_be_listed(capsys):
         ([MABBOB], "pass --direction minimize or --direction maximize"),
         ([MABBOB, *READ, "--certainty", "0.3"], "--certainty 0.3: expected a probability"),
         ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
-        ([MABBOB, *READ, "--format", "cvs"], "no format 'cvs'"),
+        ([MABBOB, *READ, "--format", "cvs"], "--format cvs: expected one of"),
         (["{kept}/race.toml"], "describes a race and holds no results: run `polarbear race"),
         (["{kept}/posterior.pb", *READ], "--direction is for files of results, but "),
         (["{kept}/race.db", "--clock", "s"], "--clock is for files of results, but "),
@@ -430,11 +430,11 @@ def test_times_may_have_units_where_the_clock_counts_seconds(tmp_path, capsys):
     words = ["select", file, "--direction", "maximize", "--until", "7200"]
     found = answer(capsys, *words, "--clock", "seconds", "--between", "1h", "100m")
     assert found["preference"].startswith("from 3,600 to 6,000")
-    assert "counts seconds: pass --clock seconds, or give a number" in refusal(
+    assert "counts seconds: pass --clock seconds, or give the time" in refusal(
         capsys, *words, "--at", "1h"
     )
     said = refusal(capsys, "select", "--example", "--at", "1h")
-    assert "this one counts evaluations: give a number in the clock of the data" in said
+    assert "this clock counts evaluations: give the time without a unit" in said
 
 
 def test_analyse_is_spelled_either_way(kept, capsys):
@@ -501,7 +501,7 @@ def test_one_file_per_run_and_where_times_start(tmp_path, capsys):
     said = refusal(capsys, *analyse, *names, *columns, "--times", "1,10", "--from", "50")
     assert "none of --times is between --from 50 and --to inf" in said
     said = refusal(capsys, *analyse, *names, *columns, "--to", "2h")
-    assert "times with ms, s, m, h or d need a clock that counts seconds" in said
+    assert "a time with a unit (ms, s, m, h or d) needs a clock that counts seconds" in said
 
 
 def test_race_refuses_a_store_in_place_of_a_file(kept, capsys):

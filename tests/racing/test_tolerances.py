@@ -106,4 +106,4 @@ def test_options_of_commands(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["algorithms"] == ["a"]
     with pytest.raises(SystemExit):
         main(["select", *data, "--weight", "f1"])
-    assert "expected the name of an instance, =, and a number" in capsys.readouterr().err
+    assert "expected an instance and its weight" in capsys.readouterr().err

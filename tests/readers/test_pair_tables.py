@@ -56,7 +56,7 @@ def test_parquet_and_frames_are_read_alike(tmp_path):
         ({"a": ["x"], "b": ["y"], "winner": ["x"]}, "no columns such as model_a and model_b"),
         ({"m_a": ["x"], "m_b": ["y"]}, "no column 'winner' among m_a, m_b; name the columns"),
         ({"m_a": ["x"], "m_b": ["x"], "winner": ["x"]}, "row 0: 'x' is compared with itself"),
-        ({"m_a": ["x"], "m_b": ["y"], "winner": ["z"]}, "row 0: the winner 'z' is neither"),
+        ({"m_a": ["x"], "m_b": ["y"], "winner": ["z"]}, "row 0: the winner is 'z', expected"),
         ({"m_a": [], "m_b": [], "winner": []}, "has no rows"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_format_can_be_chosen_and_must_exist(long_csv):
     assert len(read(long_csv, format="csv", direction="minimize")) == 2
     with pytest.raises(DataError, match="coco +long.csv does not begin with"):
         read(long_csv, format="coco")
-    with pytest.raises(DataError, match="no format 'excel'; there are ioh, coco"):
+    with pytest.raises(DataError, match="format='excel': expected one of ioh, coco"):
         read(long_csv, format="excel")
     with pytest.raises(DataError, match="is for files, not for a dict"):
         read({}, format="csv")

@@ -118,7 +118,9 @@ class TestWide:
         with pytest.raises(DataError, match="no column 'nope' among"):
             read(file(tmp_path, text), direction="minimize", format="wide", repetition="nope")
         text = "algorithm,instance,100,t=1e2\nA,f1,5,4\n"
-        with pytest.raises(DataError, match="two columns have one time, remove one: 100, t=1e2"):
+        with pytest.raises(
+            DataError, match="two columns are for the same time, remove one: 100, t=1e2"
+        ):
             read(file(tmp_path, text), direction="minimize")
 
     def test_damage_is_named_by_line_and_column(self, tmp_path):

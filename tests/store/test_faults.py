@@ -75,7 +75,7 @@ def test_whoever_gets_around_the_lock_fences_the_other(tmp_path):
         with pytest.raises(StoreError, match="another coordinator has taken over"):
             old.append([Added("a")])
         new.append([Added("b")])
-        with pytest.raises(StoreError, match=r"nothing of this was stored; stop this one"):
+        with pytest.raises(StoreError, match=r"were not stored; stop this one"):
             old.append([Added("a")])
         assert list(new.read()) == [BEGIN, Added("b")]
     old.close()
@@ -160,7 +160,7 @@ def test_a_full_disk_is_said_and_the_same_call_later_goes_on(tmp_path):
                 except StoreError as error:
                     said = str(error)
                     break
-            assert "the disk is full, and nothing of this was stored; free some space" in said
+            assert "the disk is full, and the last events were not stored; free some space" in said
             assert store.n_events == 1 + 20 * k
             assert sum(1 for _ in store.read()) == 1 + 20 * k
             (tmp_path / "ballast").unlink()
@@ -201,7 +201,9 @@ def test_a_file_that_may_not_grow_is_said_and_the_same_call_later_goes_on(tmp_pa
         pages = limit("PRAGMA page_count").fetchone()[0]
         limit(f"PRAGMA max_page_count = {pages + 2}")
         batch = [told(k) for k in range(100)]
-        with pytest.raises(StoreError, match="the disk is full, and nothing of this was stored"):
+        with pytest.raises(
+            StoreError, match="the disk is full, and the last events were not stored"
+        ):
             store.append(batch)
         assert list(store.read()) == [BEGIN]
         limit("PRAGMA max_page_count = 1000000")

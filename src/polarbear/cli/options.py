@@ -222,7 +222,7 @@ def _parse_column_names(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, others = text.partition("=")
     if not (name and equals and all(others.split(","))):
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected a column, =, and its other names: time=evals,fe"
+            f"{text!r}: expected a column and other names for it, such as time=evals,fe"
         )
     return name, tuple(others.split(","))
 
@@ -330,7 +330,7 @@ def _parse_weight(text: str) -> tuple[str, float]:
         weight = float(number if name else "")
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected the name of an instance, =, and a number: sphere=2"
+            f"{text!r}: expected an instance and its weight, such as sphere=2"
         ) from None
     return name, weight
 
@@ -379,10 +379,10 @@ def check_clock(clock: str, *times: float | None) -> None:
     has_unit = any(isinstance(time, Seconds) for time in times)
     if has_unit and choose_precision(clock) != "seconds":
         unit = format_unit(clock)
-        hint = f", and this one counts {unit}:" if unit else ": pass --clock seconds, or"
+        hint = f", and this clock counts {unit}:" if unit else ": pass --clock seconds, or"
         raise DataError(
-            f"times with ms, s, m, h or d need a clock that counts seconds{hint} give a number in "
-            "the clock of the data"
+            f"a time with a unit (ms, s, m, h or d) needs a clock that counts seconds{hint} give "
+            "the time without a unit"
         )
 
 

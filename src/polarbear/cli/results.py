@@ -61,7 +61,9 @@ def _run_read(arguments: argparse.Namespace) -> int:
             "`polarbear report` for a posterior and `polarbear select` for ratings"
         )
     if arguments.write_format and not arguments.output:
-        raise DataError(f"--as {arguments.write_format} is the format of --output: pass both")
+        raise DataError(
+            f"--as {arguments.write_format} is the format of the file to write: pass --output FILE"
+        )
     if arguments.explain and arguments.output:
         raise DataError("--explain is a dry run, which writes nothing: leave out --output")
     if arguments.explain:

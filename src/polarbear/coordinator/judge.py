@@ -226,8 +226,8 @@ class Judge:
         """
         if self._holdout is None:
             raise DataError(
-                "there are no hold-out instances: pass holdout=... to Judge, other instances than "
-                "those of the race"
+                "there are no hold-out instances: pass instances that are not in the race, as "
+                "holdout=... to Judge"
             )
         names = [name for name in (self.members() if names is None else names) if name != REFERENCE]
         if not names:

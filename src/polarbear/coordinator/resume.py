@@ -86,7 +86,7 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
 def _compare_names(
     race: Race, setup: Setup, where: str, accept_changes: bool
 ) -> tuple[Setup, Identified | None]:
-    """Raise an error if a name stands for other content in the call than in the race.
+    """Raise an error if solvers or instances of the call differ from those of the race.
 
     Returns the setup with the names of the race, and the new parts of the identity to record.
     """
@@ -132,13 +132,11 @@ def compare_identity(
     changes = [*changes, *describe_differences(known, now)]
     if changes and not accept_changes:
         raise StoreError(
-            f"a name stands for other content in {where} than in this call, or the same content "
-            "has "
-            f"another name: {'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
-            "Their runs would be mixed up. Pass the original solvers and instances, give changed "
-            "ones "
-            "new names, withdraw their runs (polarbear forget, result.withdraw), or pass "
-            "accept_changes=True to resume and record the changes"
+            f"the solvers or instances of this call differ from those of the race in {where}: "
+            f"{'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
+            "To keep their runs apart, pass the original solvers and instances, give changed ones "
+            "new names, or withdraw their runs (polarbear forget, result.withdraw). Pass "
+            "accept_changes=True to resume all the same and record the changes"
         )
     identity = select_new_parts(known, now)
     return None if identity is None else replace(identity, changes=tuple(changes))

@@ -79,11 +79,12 @@ class RoundHealth:
         self._failed, self._any_success = set(), False
         if len(failed) > 1 and not any_success and self._is_suspicious(failed):
             raise SolverError(
-                "every run of this round failed before it reported a value, so there is nothing to "
-                f"compare ({_describe_reasons(failed, why)}); polarbear.check with the same "
-                "arguments runs each solver once for a moment. None of these runs is kept: the "
-                "same call makes them again. To go on without instances on which every solver "
-                "fails, use polarbear forget STORE --instance NAME and leave them out of the call"
+                "every run of this round failed before it reported a value "
+                f"({_describe_reasons(failed, why)}). To find the cause, call polarbear.check with "
+                "the same arguments: it runs each solver once, for a few seconds. Failed runs of "
+                "this round are not kept, and the same call makes them again. If every solver "
+                "fails on some instance, leave it out of the call, after "
+                "polarbear forget STORE --instance NAME"
             )
 
 

@@ -100,9 +100,11 @@ def _choose_range(
     """Return first and last time: as given, or where half of the runs have values and are known."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
-        raise DataError(f"start={start:g}: expected a time from 0 to {last:g}, where runs end")
+        raise DataError(
+            f"start={start:g}: expected a time from 0 to {last:g}, the last end of a run"
+        )
     if stop is not None and not 0 <= stop <= last:
-        raise DataError(f"stop={stop:g}: expected a time from 0 to {last:g}, where runs end")
+        raise DataError(f"stop={stop:g}: expected a time from 0 to {last:g}, the last end of a run")
     begin = first_half if start is None else float(start)
     end = max(begin, _find_half_known(runs)) if stop is None else float(stop)
     if end < begin:

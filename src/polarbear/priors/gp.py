@@ -140,8 +140,9 @@ class HSGP(_StationaryProcess):
         number = self.number or int(np.ceil(rule.number * boundary * half / short))
         if boundary < 1 or number > MAX_BASIS_FUNCTIONS:
             raise DataError(
-                f"lengths from {short:.2g} to {long:.2g} take {number:,} basis functions and a "
-                f"boundary of {boundary:.3g}: at most {MAX_BASIS_FUNCTIONS} and at least 1 are "
-                "allowed; choose a narrower distribution of the length, or another prior"
+                f"length scales from {short:.2g} to {long:.2g} need {number:,} basis functions "
+                f"(at most {MAX_BASIS_FUNCTIONS} are allowed) and a boundary factor of "
+                f"{boundary:.3g} (at least 1): choose a narrower distribution of the length scale, "
+                "or another prior"
             )
         return boundary, number

@@ -30,7 +30,8 @@ def assess_candidates(
     if per_look:
         if posterior is None:
             raise ValueError(
-                "error_control='per_look' needs a posterior, but no algorithms are compared"
+                "error_control='per_look' needs a posterior, but fewer than 2 algorithms have "
+                "rankings: add runs, or use error_control='per_member'"
             )
         claims = _claims_of_posterior(state, posterior)
     else:

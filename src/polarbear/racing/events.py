@@ -400,8 +400,8 @@ def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
         _check_repetition(repetition)
         if repetition and seed is None:
             raise DataError(
-                "an event of version 1 requests a run again, and can be read only with the seed of "
-                "the race: pass it as seed=..."
+                "this event has version 1 and requests a run again: to read it, pass the seed of "
+                "the race as seed=..."
             )
         names = (["run", algorithm, instance, k] for k in range(repetition))
         same = (k for k, name in enumerate(names) if derive_seed(seed or 0, name) == rest[1])

@@ -177,8 +177,8 @@ class Race(RaceTexts):
             raise DataError("the rules have a deadline: pass the present time, ask(now=...)")
         if not isinstance(deadline, Real | None):
             raise DataError(
-                f"deadline={deadline!r}: a Race has no clock, so expected a number to compare now "
-                "with; Rules.resolve_deadline(time.time()) returns rules with such a number"
+                f"deadline={deadline!r}: a Race has no clock, so expected a number in the unit of "
+                "ask(now=...); Rules.resolve_deadline(time.time()) returns rules with such a number"
             )
         baseline = self.rules.baseline
         if baseline is not None and baseline not in self._state.racing:
@@ -297,7 +297,9 @@ class Race(RaceTexts):
         They cost nothing, and their instances count as used.
         """
         if not isinstance(runs, Runs) or runs.direction != self._state.direction:
-            raise DataError(f"expected Runs to {self._state.direction}, as the race does")
+            raise DataError(
+                f"expected Runs with direction={self._state.direction!r}, which the race has"
+            )
         for name in runs.algorithms:
             self._check_algorithm(name)
         for run in map(normalise_run, runs):

@@ -527,7 +527,7 @@ def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
     """Charge a run of a decided round for its actual time, and count it if it failed."""
     if run.until is None or run.status is None:
         raise ValueError(
-            "this round cannot be decided: some of its runs have not arrived; tell them first"
+            "this round cannot be decided: some of its runs have not arrived; pass them to tell()"
         )
     state.spent_time += run.until - run.horizon
     state.failures[key.algorithm] += run.failed

@@ -286,7 +286,9 @@ def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, .
     matching = tuple(row for row in FORMATS if row.name == wanted)
     if not matching:
         known = ", ".join(row.name for row in FORMATS)
-        raise DataError(f"no format {wanted!r}; there are {known}, or pass a function that reads")
+        raise DataError(
+            f"format={wanted!r}: expected one of {known}, or a function that reads a source"
+        )
     return matching
 
 

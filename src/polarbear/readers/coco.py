@@ -76,7 +76,7 @@ def _read_block(source: Source, index: str, block: Block) -> list[Run]:
     if not len(block.runs) == len(by_target) == len(by_time):
         raise DataError(
             f"line {block.line}: lists {len(block.runs)} runs, but {data} holds {len(by_target)}"
-            + (f" and {other} {len(by_time)}" if other else "")
+            + (f" and {other} holds {len(by_time)}" if other else "")
         )
     records = []
     for listed, *parts in zip(block.runs, by_target, by_time, strict=True):
@@ -106,7 +106,8 @@ def _read_tables(source: Source, name: str) -> list[Rows]:
             cells = line.split()
             if not tables or len(cells) < 3:
                 raise DataError(
-                    f"{where}: expected evaluations and two or more numbers, got {line[:40]!r}"
+                    f"{where}: expected a number of evaluations and at least 2 further numbers, "
+                    f"got {line[:40]!r}"
                 )
             # In all versions the first column counts evaluations and the third is the best so far.
             tables[-1].append((parse_time(cells[0], where), parse_number(cells[2], where)))

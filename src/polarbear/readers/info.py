@@ -36,7 +36,10 @@ class Block(NamedTuple):
     def need(self, key: str) -> str:
         """Return an attribute of the data file; raise ``DataError`` if the index lacks it."""
         if key not in self.about:
-            raise DataError(f"line {self.line}: the line above lacks the attribute {key!r}")
+            raise DataError(
+                f"line {self.line}: this data file has no attribute {key!r}; add it to the nearest "
+                "line of attributes above"
+            )
         return self.about[key]
 
 

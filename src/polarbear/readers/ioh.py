@@ -165,7 +165,7 @@ def _pair_with_tables(
     if len(tables) != len(runs):
         raise DataError(
             f"{file} holds {len(tables)} runs, its index lists {len(runs)}: "
-            "perhaps the logger was not closed, or logs no first evaluation"
+            "perhaps the logger was not closed, or did not log the first evaluation"
         )
     yield from zip(runs, tables, strict=True)
 

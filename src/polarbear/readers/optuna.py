@@ -141,7 +141,7 @@ def _make_runs(
     if len(several) == len(studies):
         raise DataError(
             f"{source.label}: every study has several objectives ({format_list(several, 4)}), "
-            "and runs are compared by one value; name a study with one objective"
+            "but runs are compared by one value; pass a study with a single objective"
         )
     single = [study for study in studies if len(study.directions) == 1]
     warn_of_left_out("study", several, "since they have several objectives", source.label)

@@ -314,7 +314,7 @@ def load_studies(url: str) -> list[StoredStudy]:
         optuna = require("optuna")
     except MissingDependency as error:
         raise MissingDependency(
-            f"{shown}: studies in such a database are read by Optuna: {error}"
+            f"{shown}: to read this database, the package optuna is needed: {error}"
         ) from None
     try:
         if url.startswith("redis"):

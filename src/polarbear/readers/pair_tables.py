@@ -164,6 +164,6 @@ def _find_positions(
     if won.lower().startswith(_TIES):
         return 0, 0
     raise DataError(
-        f"{where}: the winner {won[:40]!r} is neither {names[0]!r} nor {names[1]!r}, "
+        f"{where}: the winner is {won[:40]!r}, expected {names[0]!r}, {names[1]!r}, "
         f"{columns[0]!r}, {columns[1]!r} or 'tie'"
     )

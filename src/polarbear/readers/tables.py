@@ -96,7 +96,8 @@ def read_wide_csv(
             raise Refused(f"{file} has a column {partial!r} that not all files have")
     if len(set(times.values())) < len(times):
         raise DataError(
-            f"{source.label}: two columns have one time, remove one: {format_list(list(times))}"
+            f"{source.label}: two columns are for the same time, remove one: "
+            f"{format_list(list(times))}"
         )
     never = "inf" if direction == "minimize" else "-inf"
     labels = {name: [] for name in table.names if name not in times}
@@ -403,7 +404,8 @@ def _check_fields(fields: dict[str, str], header: Sequence[str]) -> dict[str, st
     for field in fields:
         if field in header:
             raise DataError(
-                f"{field!r} is a column of the file, and names= has {{{field}}} too: write * there"
+                f"{field!r} is a column of the file, and also a field of names=: replace "
+                f"{{{field}}} by * in names="
             )
     return fields
 

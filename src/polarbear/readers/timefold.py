@@ -111,8 +111,8 @@ def _parse_lines(log: _TimefoldLog, lines: list[str]) -> _TimefoldLog:
         *above, value = score.values()
         if upper not in (None, above):
             raise DataError(
-                f"{where}: score {match[3]}: more than the last level of the scores differs; runs "
-                "have one value, and orders by several values are not supported yet"
+                f"{where}: score {match[3]}: more than the last level of the scores differs, but "
+                "runs can be compared only by the last level"
             )
         upper = above
         log.times.append(parse_time(match[1] or match[2], where) / 1000)

@@ -192,7 +192,7 @@ def _check_arguments(risk: Risk, size: int, n: int, repeats: bool | None) -> Non
     if isinstance(risk, str):
         if risk not in ("expected", "best"):
             raise DataError(
-                f"risk={risk!r}: expected 'expected', 'best', or the level of a quantile, as 0.05"
+                f"risk={risk!r}: expected 'expected', 'best', or the level of a quantile (0.05)"
             )
     elif not 0 < risk < 1:
         raise DataError(

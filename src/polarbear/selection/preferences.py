@@ -113,7 +113,9 @@ def between(
     ends = [end for end in (start, stop) if end is not None]
     _check_numbers("between", *ends)
     if not np.all(np.isfinite(ends)):
-        raise DataError(f"between({start}, {stop}): the ends must be finite; None leaves one open")
+        raise DataError(
+            f"between({start}, {stop}): the ends must be finite; for an open end pass None"
+        )
     if len(ends) == 2 and ends[0] > ends[1]:
         raise DataError(f"between({start:g}, {stop:g}): the range is empty; swap its ends")
 
@@ -297,7 +299,9 @@ def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
     >>> worst = increasing(lambda curves: curves.min(axis=-1))    # be good at all times
     """
     if not callable(function):
-        raise DataError(f"increasing({function!r}): expected a function of rating curves")
+        raise DataError(
+            f"increasing({function!r}): expected a function from rating curves to values"
+        )
     return Increasing("an increasing function of ratings", function)
 
 
@@ -395,7 +399,7 @@ def _weights_from_cdf(cdf: Callable[[Floats], ArrayLike], times: Floats, clock: 
     edges = _refine_grid(times) if len(times) > 1 else times
     below = np.asarray(cdf(edges), dtype=np.float64)
     if below.shape != edges.shape or not np.all(np.diff(below, prepend=0, append=1) >= -1e-12):
-        raise DataError("the cdf must rise from 0 to 1, with a value for each time it is asked for")
+        raise DataError("the function cdf must return a value for each time, and rise from 0 to 1")
     _check_share_outside(below[0] + 1 - below[-1], times, clock)
     points = np.concatenate([times[:1], (edges[1:] + edges[:-1]) / 2, times[-1:]])
     return _distribute_mass(points, np.diff(below, prepend=0, append=1).clip(0), times)
@@ -446,7 +450,7 @@ def _check_share_outside(share: float, times: Floats, clock: str) -> None:
         raise _outside_grid_error("every stopping time", times, clock)
     if share > MAX_SILENT_SHARE:
         warn(
-            f"{share:.0%} of the stopping times lie outside of what the posterior covers, "
+            f"{share:.0%} of the stopping times lie outside of the times of the posterior, "
             f"{format_range(times[0], times[-1], clock)}: the rating at the nearer end stands for "
             "them"
         )
@@ -461,7 +465,7 @@ def _outside_grid_error(what: str, times: Floats, clock: str, *asked: float) -> 
             meant = format_range(seconds * min(asked), seconds * max(asked), clock)
             hint = f"; did you mean {unit}? These are {meant}"
     return DataError(
-        f"{what} lies outside of what the posterior covers, "
+        f"{what} lies outside of the times of the posterior, "
         f"{format_range(times[0], times[-1], clock)}{hint}"
     )
 

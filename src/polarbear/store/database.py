@@ -107,15 +107,15 @@ def replaced_writer_error(name: str, head: Head) -> StoreError:
     """Return the error for a writer whose place another process has taken."""
     return StoreError(
         f"{name}: another coordinator has taken over ({describe_holder(head.holder)}), "
-        "and nothing of this was stored; stop this one"
+        "and the last events of this one were not stored; stop this one"
     )
 
 
 def second_writer_error(name: str, holder: bytes) -> StoreError:
     """Return the error for a process that opens a store which has a writer already."""
     return StoreError(
-        f"{name} is being written to by {describe_holder(holder)}; there can be one coordinator at "
-        "a time (read_only=True reads meanwhile)"
+        f"{name} is being written to by {describe_holder(holder)}; only one process can write at "
+        "a time; to read meanwhile, pass read_only=True"
     )
 
 

@@ -244,8 +244,8 @@ class PostgreSQL:
             raise Conflict(str(error)) from None
         except self._psycopg.errors.DiskFull:
             raise StoreError(
-                f"{self.name}: the disk of the server is full, and nothing of this was stored; "
-                "free some space and do the same again"
+                f"{self.name}: the disk of the server is full, and the last events were not "
+                "stored; free some space and repeat the call"
             ) from None
         except self._psycopg.Error as error:
             message = " ".join(str(error).split())

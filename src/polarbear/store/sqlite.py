@@ -39,10 +39,10 @@ APPLICATION = 0x504F4C42
 MEMORY = ":memory:"
 _TYPES = {"integer": "INTEGER", "blob": "BLOB", "text": "TEXT", "real": "REAL"}
 _EXPLANATIONS = {
-    sqlite3.SQLITE_FULL: "the disk is full, and nothing of this was stored; free some space and do "
-    "the same again",
+    sqlite3.SQLITE_FULL: "the disk is full, and the last events were not stored; free some space "
+    "and repeat the call",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make sure that there is space left, "
-    "and do the same again",
+    "and repeat the call",
     sqlite3.SQLITE_READONLY: "the file or its folder may not be written to",
     sqlite3.SQLITE_CANTOPEN: "the file, or its folder, cannot be opened",
     sqlite3.SQLITE_BUSY: "another program keeps the file locked",
@@ -130,8 +130,8 @@ class SQLite:
         """Raise an error if the file was deleted or replaced, because writes would be lost."""
         if self._identity() != self._file:
             raise StoreError(
-                f"{self.name} was deleted or replaced while it was in use, and nothing of this was "
-                "stored; put the file back, or begin with another store"
+                f"{self.name} was deleted or replaced while it was in use, and the last events "
+                "were not stored; put the file back, or begin with another store"
             )
 
     def _prepare(self, path: Path) -> None:

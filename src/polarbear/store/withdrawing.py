@@ -6,7 +6,7 @@ from polarbear.errors import StoreError
 from polarbear.racing.events import Withdrawn
 from polarbear.store.codec import decode_event, decode_name
 from polarbear.store.database import Database
-from polarbear.store.reading import EVENTS_OF_KIND
+from polarbear.store.reading import EVENTS_OF_KIND, advise_repair
 
 
 def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
@@ -15,7 +15,10 @@ def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
     for row in database.query(f"{EVENTS_OF_KIND} ORDER BY seq", "withdrawn"):
         event = decode_event(row, None)
         if not isinstance(event, Withdrawn):
-            raise StoreError(f"{database.name}: the withdrawal in event {row[0]} {event}")
+            raise StoreError(
+                f"{database.name}: event {row[0]}, which withdraws runs, is damaged; "
+                f"{advise_repair(database.name)}"
+            )
         last.update((pair, int(row[0])) for pair in event.pairs)
     return last
 

@@ -66,7 +66,7 @@ class Command:
     (('kissat', '--seed={seed}', '{instance}'), 'wall')
     >>> Command("solve {instnace}", pattern=r"(?P<value>\d+)")
     Traceback (most recent call last):
-    polarbear.errors.SolverError: 'solve {instnace}': there is no placeholder {instnace}; did ...
+    polarbear.errors.SolverError: 'solve {instnace}': {instnace} is not a known placeholder; did ...
     """
 
     arguments: Sequence[str] | str
@@ -91,7 +91,7 @@ class Command:
             for name in filter(None, _BRACES.findall(word)):
                 if name not in PLACEHOLDERS:
                     raise SolverError(
-                        f"{shown}: there is no placeholder {{{name}}}; "
+                        f"{shown}: {{{name}}} is not a known placeholder; "
                         f"{suggest_name(name, PLACEHOLDERS)}"
                     )
         object.__setattr__(self, "arguments", tuple(words))
@@ -102,7 +102,8 @@ class Command:
             raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
         if clock in ("reported", "evaluations") and not has_times:
             raise SolverError(
-                f"clock={clock!r} takes times from the output, but the pattern has no group 'time'"
+                f"clock={clock!r} takes times from the output, but the pattern has no group "
+                "'time': add (?P<time>...), or use clock='wall'"
             )
         object.__setattr__(self, "clock", clock)
 

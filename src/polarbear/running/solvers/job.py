@@ -200,7 +200,7 @@ class RunningJob:
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
             raise SolverError(
                 f"the solver returned {_shorten(items)}: it should yield (time, value), call "
-                "job.report(value), or let job.track(objective) be called"
+                "job.report(value), or evaluate job.track(objective)"
             )
         for item in items:
             time, value = (
