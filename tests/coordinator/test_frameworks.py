@@ -1,31 +1,25 @@
 """Frameworks that design algorithms let a judge evaluate, with models that propose from a list.
 
 ``pytest -m long tests/coordinator/test_frameworks.py`` runs the loops of 30 candidates through
-each framework that is installed: ``pip install gepa openevolve``.
+each framework that is installed: ``pip install gepa openevolve``, ``pip install shinka-evolve``,
+``pip install llamea``, or ``pip install iohblade codebleu tree-sitter-python``, each in an
+environment of its own.
 """
 
+import copy
+import json
 import sys
 from collections import Counter
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import polarbear as pb
+from design_loops import LOOPS, QuietLogger
 from judging import PROPOSALS, code, make_judge, make_loop_judge
 from polarbear.errors import DataError
-from stub_model import serve_answers
-
-
-def check_loop(judge):
-    """The judgements of a loop of all proposals: every kind has come up, at a small cost."""
-    judgements = judge.judgements()
-    kinds = Counter(judgement.status for judgement in judgements)
-    assert kinds["dominated"] >= 5
-    assert kinds["removed"] >= 3
-    assert len(judgements) < len(PROPOSALS)  # the copy with another comment is not judged again
-    assert sum(judgement.copy_of is not None for judgement in judgements) >= 1
-    assert any("ZeroDivisionError" in judgement.failure for judgement in judgements)
-    assert judge.status().n_runs <= 16 * (len(judgements) + 1)
-    return judgements
 
 
 @pytest.mark.slow
@@ -70,83 +64,108 @@ def test_proposals_know_the_judgements_before():
         pb.frameworks.judge_proposals(judge, propose, 5, n_evaluators=0)
 
 
-@pytest.mark.long
-def test_gepa_runs_a_loop(tmp_path):
-    gepa = pytest.importorskip("gepa")
-    judge, prompts = make_loop_judge(tmp_path), []
+def test_shinka_gets_the_two_files(tmp_path):
+    def judge(candidate):
+        assert "EVOLVE" not in candidate
+        return pb.Judgement("c1", "removed", None, 0.0, failure="ZeroDivisionError")
 
-    def propose(prompt):
-        prompts.append(str(prompt))
-        return f"```python\n{PROPOSALS[len(prompts) - 1]}\n```"
-
-    class Quiet:
-        def __init__(self):
-            self.lines = []
-
-        def log(self, message):
-            self.lines.append(message)
-
-    times, logger = [10.0, 30.0], Quiet()
-    result = gepa.optimize(
-        {"code": code(0.3)},
-        trainset=times,
-        valset=times,
-        adapter=pb.frameworks.GepaAdapter(judge),
-        acceptance_criterion=pb.frameworks.GepaAcceptance(judge),
-        reflection_lm=propose,
-        reflection_prompt_template="Improve <curr_param>. Feedback: <side_info>",
-        reflection_minibatch_size=len(times),
-        skip_perfect_score=False,
-        stop_callbacks=lambda _: len(prompts) >= len(PROPOSALS),
-        logger=logger,
-        raise_on_exception=True,
+    (tmp_path / "main.py").write_text("# EVOLVE-BLOCK-START\nsolve = 3\n# EVOLVE-BLOCK-END\n")
+    pb.frameworks.evaluate_for_shinka(judge, tmp_path / "main.py", tmp_path / "results")
+    metrics, correct = (
+        json.loads((tmp_path / "results" / f"{name}.json").read_text())
+        for name in ("metrics", "correct")
     )
-    check_loop(judge)
-    assert sum("Fitness: 0." in prompt for prompt in prompts) >= len(prompts) // 2
-    assert result.best_candidate["code"].strip() in {p.strip() for p in PROPOSALS}
-    assert any("Dominated by" in line for line in logger.lines)
+    assert metrics["combined_score"] == 0.0
+    assert metrics["public"]["status"] == "removed"
+    assert "Reason: ZeroDivisionError" in metrics["text_feedback"]
+    assert correct["correct"] is False
+    assert "ZeroDivisionError" in correct["error"]
 
 
-OPENEVOLVE_EVALUATION = """
-import sys
-sys.path[:0] = {paths!r}
-import polarbear as pb
-from judging import make_loop_judge
+class Solution:
+    """What LLaMEA and BLADE know about a solution."""
 
-judge = make_loop_judge({folder!r})
+    def __init__(self, code, name="Walk"):
+        self.code, self.name, self.metadata, self.fitness = code, name, {}, None
 
-def evaluate(program_path):
-    return pb.frameworks.evaluate_for_openevolve(judge, program_path)
-"""
+    def set_scores(self, fitness, feedback="", error=None):
+        self.fitness, self.feedback, self.error = fitness, feedback, error
+
+    def add_metadata(self, key, value):
+        self.metadata[key] = value
+
+
+def judge_by_length(candidate, *, label=""):
+    return pb.Judgement("c1", "member", 0.9, len(candidate) / 10, label=label)
+
+
+def test_llamea_evaluates_populations_and_single_solutions():
+    evaluate = pb.frameworks.make_llamea_evaluator(judge_by_length)
+    solutions, parents = [Solution("abc"), Solution("")], [Solution("parent")]
+    assert evaluate(solutions, parents, "logger") == (solutions, parents)
+    assert [solution.fitness for solution in solutions] == [0.3, None]  # no code, no judgement
+    assert "Fitness: 0.300" in solutions[0].feedback
+    assert solutions[0].metadata["judgement"]["label"] == "Walk"
+    assert parents[0].fitness is None
+    assert evaluate(Solution("ab"), "logger").fitness == 0.2
+
+
+def test_blade_has_a_judge_for_each_run(tmp_path, monkeypatch):
+    class Problem:
+        def __init__(self, name, **options):
+            self.name, self.options, self.logger, self.logger_dir = name, options, None, None
+
+    class Logger:
+        rows, budget = (), 2
+
+        def budget_exhausted(self):
+            return len(self.rows) >= self.budget
+
+        def log_individual(self, solution):
+            self.rows += (solution,)
+
+    monkeypatch.setitem(sys.modules, "iohblade", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "iohblade.problem", SimpleNamespace(Problem=Problem))
+    folders = []
+
+    def make_judge(folder):
+        folders.append(folder)
+        return judge_by_length
+
+    problem = pb.frameworks.make_blade_problem(make_judge, "Write a search.", eval_timeout=9)
+    assert (problem.task_prompt, problem.options) == ("Write a search.", {"eval_timeout": 9})
+    assert problem(Solution("abcd")).fitness == 0.4
+    copied, logger = copy.deepcopy(problem), Logger()
+    copied.logger, copied.logger_dir = logger, tmp_path
+    assert [copied(Solution(text)).fitness for text in ("a", "ab", "abc")] == [0.1, 0.2, -inf]
+    assert len(logger.rows) == 2
+    assert folders == [Path("judge"), tmp_path / "judge", tmp_path / "judge"]
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
-def test_openevolve_runs_a_loop(tmp_path):
-    openevolve = pytest.importorskip("openevolve")
-    from openevolve.config import Config, LLMModelConfig
+@pytest.mark.parametrize("framework", [name for name in LOOPS if name != "optuna"])
+def test_frameworks_run_a_loop(tmp_path, framework):
+    pytest.importorskip({"blade": "iohblade"}.get(framework, framework))
+    loop = LOOPS[framework](tmp_path)
+    (store,) = tmp_path.rglob("race.db")
+    judge = make_loop_judge(store.parent)
+    judgements = judge.judgements()
+    kinds = Counter(judgement.status for judgement in judgements)
+    assert kinds["dominated"] >= 5
+    assert kinds["removed"] >= 3
+    assert len(judgements) < len(PROPOSALS)  # the copy with another comment is not judged again
+    assert sum(judgement.copy_of is not None for judgement in judgements) >= 1
+    assert any("ZeroDivisionError" in judgement.failure for judgement in judgements)
+    assert judge.status().n_runs <= 16 * (len(judgements) + 1)
+    # The judgement is found in the next prompt about a program.
+    assert sum("Fitness: 0." in prompt for prompt in loop.prompts) >= len(loop.prompts) // 2
+    assert loop.best.strip() in {text.strip() for text in PROPOSALS}
 
-    folder = str(tmp_path / "judge")
-    evaluation = tmp_path / "evaluation.py"
-    evaluation.write_text(OPENEVOLVE_EVALUATION.format(paths=sys.path, folder=folder))
-    with serve_answers([f"```python\n{text}\n```" for text in PROPOSALS]) as (url, prompts):
-        config = Config()
-        config.llm.models = [
-            LLMModelConfig(
-                name="stub", api_base=url, api_key="x", timeout=60, retries=0, retry_delay=0,
-                temperature=0.7, max_tokens=1000,
-            )
-        ]  # fmt: skip
-        config.llm.evaluator_models = config.llm.models
-        config.diff_based_evolution = False
-        config.database.num_islands = 1
-        config.evaluator.parallel_evaluations = 2
-        config.evaluator.cascade_evaluation = False
-        config.log_level = "ERROR"
-        result = openevolve.run_evolution(
-            code(0.3), str(evaluation), config, iterations=len(PROPOSALS),
-            output_dir=str(tmp_path / "out"), cleanup=False,
-        )  # fmt: skip
-    check_loop(make_loop_judge(folder))
-    assert sum("Fitness: 0." in prompt for prompt in prompts) >= len(prompts) // 2
-    assert result.best_score > 0.5
+
+@pytest.mark.long
+def test_gepa_logs_why_it_rejects(tmp_path):
+    pytest.importorskip("gepa")
+    logger = QuietLogger()
+    LOOPS["gepa"](tmp_path, logger=logger)
+    assert any("Dominated by" in line for line in logger.lines)

@@ -4,6 +4,7 @@ Each function is what a framework calls for a candidate. A candidate is judged o
 the framework asks. Only the function that needs a framework imports it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
@@ -18,7 +19,10 @@ __all__ = [
     "GepaAcceptance",
     "GepaAdapter",
     "evaluate_for_openevolve",
+    "evaluate_for_shinka",
     "judge_proposals",
+    "make_blade_problem",
+    "make_llamea_evaluator",
     "make_optuna_objective",
 ]
 
@@ -179,3 +183,133 @@ def evaluate_for_openevolve(judge: JudgeFunction, program_path: str | PathLike[s
     return results.EvaluationResult(
         metrics=metrics, artifacts={"judgement": judgement.describe("long")}
     )
+
+
+def evaluate_for_shinka(
+    judge: JudgeFunction, program_path: str | PathLike[str], results_dir: str | PathLike[str]
+) -> Judgement:
+    r"""Judge a program, and write the two files that ShinkaEvolve expects of an evaluation.
+
+    ``metrics.json`` has the fitness as ``combined_score`` and the judgement as ``text_feedback``,
+    which ShinkaEvolve shows with ``EvolutionConfig(use_text_feedback=True)``. In ``correct.json`` a
+    program is incorrect if it was removed, because its runs failed. ShinkaEvolve is not imported.
+
+    >>> import json, tempfile
+    >>> def judge(candidate, *, label=""):
+    ...     return Judgement("c1", "member", 0.9, fitness=len(candidate) / 100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     program, results = Path(folder, "main.py"), Path(folder, "results")
+    ...     _ = program.write_text("# EVOLVE-BLOCK-START\nsolve = 3\n# EVOLVE-BLOCK-END\n")
+    ...     judgement = evaluate_for_shinka(judge, program, results)
+    ...     metrics = json.loads((results / "metrics.json").read_text())
+    ...     correct = json.loads((results / "correct.json").read_text())
+    >>> metrics["combined_score"], correct
+    (0.09, {'correct': True, 'error': None})
+    """
+    lines = Path(program_path).read_text("utf-8").splitlines()
+    judgement = judge("\n".join(line for line in lines if "EVOLVE-BLOCK" not in line))
+    is_correct = judgement.status != "removed"
+    files = {
+        "metrics": {
+            "combined_score": judgement.fitness,
+            "public": {"status": judgement.status, "fitness": round(judgement.fitness, 3)},
+            "private": {"name": judgement.name, "runs": judgement.runs},
+            "text_feedback": judgement.describe("long"),
+        },
+        "correct": {"correct": is_correct, "error": None if is_correct else str(judgement)},
+    }
+    folder = Path(results_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=1), "utf-8")
+    return judgement
+
+
+def make_llamea_evaluator(judge: JudgeFunction) -> Callable[..., Any]:
+    """Return the evaluation function of LLaMEA, which maximises fitness.
+
+    Use it as ``LLaMEA(f, llm, evaluate_population=True)``: LLaMEA then calls it in its own process.
+    It also evaluates single solutions. The long text of the judgement is the feedback in the next
+    prompt about a solution.
+
+    >>> from types import SimpleNamespace
+    >>> def judge(candidate, *, label=""):
+    ...     return Judgement("c1", "member", 0.9, fitness=0.7, label=label)
+    >>> solution = SimpleNamespace(code="...", name="Walk", add_metadata=lambda *_: None)
+    >>> solution.set_scores = lambda fitness, feedback: print(fitness, feedback.splitlines()[0])
+    >>> evaluate = make_llamea_evaluator(judge)
+    >>> _ = evaluate([solution], [])
+    0.7 Status: a member of the Pareto set (P in set 0.900).
+    """
+
+    def evaluate(solutions: Any, *rest: Any) -> Any:
+        if not isinstance(solutions, list):
+            return _score_solution(judge, solutions)
+        for solution in solutions:
+            _score_solution(judge, solution)
+        return solutions, list(rest[0] or []) if rest else []
+
+    return evaluate
+
+
+def _score_solution(judge: JudgeFunction, solution: Any) -> Any:
+    """Give a solution of LLaMEA or BLADE the judgement of its code, and return it."""
+    if solution.code:  # else the answer of the model had none, which the framework has noted
+        judgement = judge(solution.code, label=solution.name)
+        solution.set_scores(judgement.fitness, judgement.describe("long"))
+        solution.add_metadata("judgement", judgement.to_dict())
+    return solution
+
+
+def make_blade_problem(
+    make_judge: Callable[[Path], JudgeFunction],
+    task_prompt: str,
+    *,
+    name: str = "judge",
+    **options: Any,
+) -> Any:
+    """Return a problem of BLADE (iohblade) whose solutions are evaluated by a judge.
+
+    BLADE copies a problem for each method and seed, so ``make_judge`` makes a judge from the folder
+    of such a run. Solutions are judged in the process of the method: the judge has processes of
+    its own, and no virtual environment is made. ``options`` are those of BLADE's ``Problem``.
+
+    >>> problem = make_blade_problem(make_judge, "Write a search.")             # doctest: +SKIP
+    """
+    base: Any = require("iohblade.problem", extra="blade").Problem
+
+    class JudgedProblem(base):
+        def __init__(self) -> None:
+            super().__init__(name=name, **options)
+            self.task_prompt, self.example_prompt, self.format_prompt = task_prompt, "", ""
+            self.minimisation, self.dependencies = False, []
+
+        def __call__(self, solution: Any, logger: Any = None) -> Any:
+            """Evaluate a solution in this process, and write it to the log of the run."""
+            if logger is not None:
+                self.logger = logger
+            if self.logger is not None and self.logger.budget_exhausted():
+                solution.set_scores(-float("inf"), feedback="The budget is exhausted.")
+                return solution
+            solution = self.evaluate(solution)
+            if self.logger is not None:
+                self.logger.log_individual(solution)  # its lines are counted against the budget
+            return solution
+
+        def _ensure_env(self) -> None:
+            """Make no virtual environment."""
+
+        def evaluate(self, solution: Any) -> Any:
+            return _score_solution(make_judge(Path(self.logger_dir or ".") / "judge"), solution)
+
+        def test(self, solution: Any) -> Any:
+            return self.evaluate(solution)
+
+        def to_dict(self) -> dict[str, Any]:
+            return {"name": self.name}
+
+        def get_config(self) -> dict[str, Any]:
+            config = {"name": self.name, "prompt": self.get_prompt(), "minimisation": False}
+            return {**config, "tags": [], "evaluator": "polarbear", "config": {}}
+
+    return JudgedProblem()
