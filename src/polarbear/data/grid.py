@@ -97,7 +97,7 @@ def from_runs(
 def _choose_range(
     runs: Runs, first_half: float, start: float | None, stop: float | None
 ) -> tuple[float, float]:
-    """Return first and last time: as given, or where half of the runs have values and are known."""
+    """Return the first and last time: as given, or chosen so that half of the runs are known."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
         raise DataError(

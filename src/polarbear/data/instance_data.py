@@ -25,7 +25,7 @@ class WithInstanceData(FrozenRecord):
     """A base of records that have instances and a field ``instance_data``."""
 
     def with_instance_data(self, table: object, *, instance: str = "instance") -> Self:
-        """Return the same with attributes of its instances, such as classes and features.
+        """Return a copy with attributes of its instances, such as classes and features.
 
         Parameters
         ----------

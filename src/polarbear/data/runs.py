@@ -412,7 +412,7 @@ class Runs(WithInstanceData):
     # Tables
 
     def columns(self) -> dict[str, Labels | NDArray[Any]]:
-        """Return the long table: a row for each improvement, or one if a run has none.
+        """Return the long table: a row per improvement, and one per run without improvements.
 
         The row of a run without a value has the value :attr:`worst`, so that :meth:`from_frame`
         makes the same ``Runs`` of the table.

@@ -45,7 +45,7 @@ def transpose_in_tiles(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def iterate_times(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield a contiguous array (algorithms, draws) for each time of draws.
+    """Yield the draws of each time as a contiguous array (algorithms, draws).
 
     >>> [at_time.tolist() for at_time in iterate_times(np.arange(8).reshape(2, 2, 2))]
     [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]

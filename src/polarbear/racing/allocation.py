@@ -54,7 +54,7 @@ def choose_horizons(
     required: RequiredZ,
     total: float = np.inf,
 ) -> Horizons | None:
-    """Return how long to run each algorithm to decide pairs at least cost; None if no pair can be.
+    """Return how long to run each algorithm to decide pairs cheaply; None if no pair is decidable.
 
     ``n``: the number of algorithms. ``total``: the number of instances, used or not.
     """

@@ -251,7 +251,7 @@ class Rules:
 
     @property
     def guarantee(self) -> str:
-        """One sentence on which error probability the certainty limits.
+        """One sentence on the error probability that follows from the certainty.
 
         >>> print(Rules().guarantee)
         A member of the Pareto set is ever eliminated with probability at most 0.05, however often

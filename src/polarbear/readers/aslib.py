@@ -215,7 +215,7 @@ def _read_runs(source: Source, file: str, scenario: _Scenario) -> Iterator[Run]:
 def _read_table(
     source: Source, file: str, needed: Sequence[str], lower: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the rows of a table in ARFF: where each is, and its cells by column.
+    """Yield the place of each row of an ARFF table, and its cells by column.
 
     The names of the columns ``lower``, by default of all, are converted to lower case.
     """

@@ -77,7 +77,7 @@ class Selection:
 
     @property
     def met(self) -> bool | None:
-        """Whether the choice is best with the probability ``sure``; None if that is not given."""
+        """Whether the choice is best with the probability ``sure``; None if ``sure`` is None."""
         return None if self.sure is None else self.choice.best >= self.sure
 
     @property

@@ -82,7 +82,7 @@ class TieSubsets(NamedTuple):
 
 @cache
 def tie_subsets(size: int) -> TieSubsets:
-    """Return the subsets of a tied group, with the mean number of orders that choose from each.
+    """Return the subsets of a tied group, each with the share of orders that choose from it.
 
     An m-subset of a group of size k has the weight 1 / C(k, m).
 
