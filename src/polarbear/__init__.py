@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from polarbear.coordinator.judge import Judge
     from polarbear.coordinator.judgement import Judgement
     from polarbear.coordinator.run_race import race
-    from polarbear.data import grid
+    from polarbear.data import grid, targets
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
     from polarbear.data.runs import Runs
@@ -72,6 +72,7 @@ _HOME = {
     "assess": "polarbear.inference.algorithm_status",
     "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
+    "targets": "polarbear.data.targets",
     "rank": "polarbear.data.rankings",
     "Rankings": "polarbear.data.rankings",
     "Run": "polarbear.data.run",
@@ -131,6 +132,7 @@ _PUBLIC_MODULES = (
     "readers",
     "simulation",
     "store",
+    "targets",
 )
 
 __all__ = [
@@ -186,6 +188,7 @@ __all__ = [
     "select",
     "simulation",
     "store",
+    "targets",
     "write",
 ]
 

@@ -61,6 +61,15 @@ def format_unit(clock: str, otherwise: str = "") -> str:
     return units[clock] if clock in units else escape_text(clock)
 
 
+def name_point(clock: str) -> str:
+    """Return what a point of the grid is: a "target" if difficulties take the place of times.
+
+    >>> name_point("evaluations"), name_point("% targets")
+    ('time', 'target')
+    """
+    return "target" if clock.endswith("targets") else "time"
+
+
 INTEGER_CLOCKS = (
     "evaluations",
     "evals",
@@ -121,6 +130,8 @@ def format_range(start: float, stop: float, clock: str) -> str:
     ('100 to 20,000 evaluations', '1 to 2')
     >>> format_range(5, 5, "wall"), format_range(1, 1, "evaluations")
     ('5 seconds', '1 evaluation')
+    >>> format_range(5, 98, "% targets"), format_range(5, 5, "% targets")
+    ('5 to 98 % targets', '5 % target')
     """
     first, last = format_time(start, clock), format_time(stop, clock)
     return _append_unit(first if first == last else f"{first} to {last}", clock)
@@ -128,7 +139,8 @@ def format_range(start: float, stop: float, clock: str) -> str:
 
 def _append_unit(number: str, clock: str) -> str:
     unit = format_unit(clock)
-    if number == "1" and (unit in INTEGER_CLOCKS or unit.endswith("seconds")):
+    is_one = number == "1" and (unit in INTEGER_CLOCKS or unit.endswith("seconds"))
+    if is_one or (name_point(clock) == "target" and " to " not in number):
         unit = unit[:-1]
     return f"{number} {unit}".rstrip()
 

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import format_count, format_list, format_range, render_card
+from polarbear._text import format_count, format_list, format_range, name_point, render_card
 from polarbear.data import grid
 from polarbear.data.instance_data import (
     InstanceData,
@@ -26,6 +26,7 @@ from polarbear.data.instance_data import (
 from polarbear.data.long_table import number_pairs
 from polarbear.data.names import Codes, find_indices, natural_sort_key
 from polarbear.data.runs import Runs, check_runs
+from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
 from polarbear.errors import DataError
 
@@ -258,7 +259,7 @@ class Rankings(WithInstanceData):
         known = self.position != UNKNOWN
         grid = f"at {format_range(self.times[0], self.times[-1], self.clock)}"
         if len(self.times) > 1:
-            grid = grid.replace("at", f"at {len(self.times)} times from", 1)
+            grid = grid.replace("at", f"at {len(self.times)} {name_point(self.clock)}s from", 1)
         return (
             f"{format_count(len(self.instance), 'comparison')} of "
             f"{format_count(len(self.algorithms), 'algorithm')} on "
@@ -302,13 +303,14 @@ def rank(
     runs: Runs,
     times: ArrayLike | None = None,
     *,
+    targets: Targets | None = None,
     abs_tol: float = 0.0,
     rel_tol: float = 0.0,
     weights: Mapping[str, float] | None = None,
     ties: Ties = "unordered",
     unit: Literal["instance", "run"] = "instance",
 ) -> Rankings:
-    """Rank the runs of each instance at each time of a grid.
+    """Rank the runs of each instance at each time of a grid, or at each target.
 
     Parameters
     ----------
@@ -317,6 +319,9 @@ def rank(
     times
         The grid; by default :func:`polarbear.grid.from_runs` chooses one. Two numbers are two
         times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
+    targets
+        Rank runs by when they reach targets, such as those of :func:`polarbear.targets.from_runs`;
+        runs that do not reach one tie for its last place. Difficulties take the place of times.
     abs_tol, rel_tol
         A run is tied with the best of its group if their values differ by no more than
         ``max(abs_tol, rel_tol * the larger magnitude)``. By default only equal values tie.
@@ -353,7 +358,11 @@ def rank(
     if unit not in ("instance", "run"):
         raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
     check_runs(runs, "rank")
-    if times is None:
+    if targets is not None:
+        if times is not None:
+            raise DataError("runs are ranked at times or at targets: leave out one")
+        times = targets.difficulty
+    elif times is None:
         times = grid.from_runs(runs)
     elif np.ndim(times) == 0:
         raise DataError(
@@ -376,12 +385,12 @@ def rank(
         runs.algorithms,
         instances,
         times,
-        _rank_entries(runs, comparisons, times, abs_tol, rel_tol),
+        _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol)),
         runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
         weight,
-        runs.clock,
+        runs.clock if targets is None else targets.unit,
         ties,
         data,
     )
@@ -511,24 +520,34 @@ def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats
 
 
 def _rank_entries(
-    runs: Runs, comparisons: _Comparisons, times: Floats, abs_tol: float, rel_tol: float
+    runs: Runs,
+    comparisons: _Comparisons,
+    times: Floats,
+    targets: Targets | None,
+    tolerances: tuple[float, float],
 ) -> Positions:
-    """Return the position of each run in its comparison, at all times (times, runs)."""
+    """Return the position of each run in its comparison, at all times or targets (times, runs)."""
     entry_run, offset = comparisons.run, comparisons.offset
     sizes = np.diff(offset)
-    largest = int(sizes.max(initial=0))
-    kind = np.int8 if largest < 128 else np.int16 if largest < 1 << 15 else np.int32
+    kind = np.min_scalar_type(-int(sizes.max(initial=1)))  # the smallest signed integers
     position = np.empty((len(times), len(entry_run)), dtype=kind)
     cost, cut = runs.cost, runs.cut
+    hits = None if targets is None else find_hitting_times(runs, targets)
     for first, last in _split_comparisons(offset, _CHUNK_CELLS // len(times)):
         chosen = entry_run[offset[first] : offset[last]]
-        costs = evaluate_costs(*gather_trajectories(runs.offset, runs.time, cost, chosen), times)
-        costs[(times[:, None] > runs.until[chosen]) & cut[chosen]] = np.nan
+        if hits is not None:
+            costs = hits[:, chosen]
+        else:
+            rows = gather_trajectories(runs.offset, runs.time, cost, chosen)
+            costs = evaluate_costs(*rows, times)
+            costs[(times[:, None] > runs.until[chosen]) & cut[chosen]] = np.nan
         for size in np.unique(sizes[first:last]):
             starts = offset[first:last][sizes[first:last] == size]
             cells = starts[:, None] + np.arange(size)
-            ranked = compute_positions(costs[:, cells - offset[first]], abs_tol, rel_tol)
-            position[:, cells] = ranked
+            compared, run = costs[:, cells - offset[first]], entry_run[cells]
+            if hits is not None:
+                compared = censor(compared, runs.until[run], cut[run])
+            position[:, cells] = compute_positions(compared, *tolerances)
     return position
 
 

@@ -36,7 +36,7 @@ ENGINES: Mapping[str, tuple[str, str]] = {
 
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
-RANKING_OPTIONS = ("abs_tol", "rel_tol", "ties", "weights")
+RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "weights")
 """Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
 
 START_TEST_LEVEL = 0.01
@@ -91,8 +91,8 @@ def fit(
         Whether small or large values are good; for data frames.
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
-        ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``, ``ties``
-        and ``weights`` as in :func:`rank`. All others are options of the engine: ``draws`` of all;
+        ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``,
+        ``targets``, ``ties`` and ``weights`` as in :func:`rank`. All others are options of the engine: ``draws`` of all;
         ``start``, an earlier posterior to start from, of "laplace"; ``sampler``, ``chains``,
         ``tune`` and more of "nuts".
 
@@ -235,6 +235,8 @@ def as_rankings(
 def _rank_runs(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> Rankings:
     """Rank runs, and warn if all are tied because no run has a value yet at these times."""
     rankings = rank(runs, times, **ranking)
+    if ranking.get("targets") is not None:
+        return rankings
     if len(runs.time) and rankings.times[-1] < runs.time.min():
         when = format_range(float(rankings.times[0]), float(rankings.times[-1]), runs.clock)
         warn(f"no run has a value yet at any time asked for, {when}: {PRIOR_ONLY}")

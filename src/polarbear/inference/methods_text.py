@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from polarbear._text import format_count, format_list, format_range
+from polarbear._text import format_count, format_list, format_range, name_point
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.verdict import Facts, format_value
 from polarbear.inference.versions import software_versions
@@ -22,7 +22,8 @@ def describe_comparison(
     versions = software_versions()
     software = ", ".join(f"{name} {number}" for name, number in [*versions.items()][1:])
     span = format_range(times[0], times[-1], clock)
-    when = f"at {format_count(len(times), 'time')}{' from' if len(times) > 1 else ':'} {span}"
+    points = format_count(len(times), name_point(clock))
+    when = f"at {points}{' from' if len(times) > 1 else ':'} {span}"
     return (
         f"We {verb} {format_count(n_algorithms, 'algorithm')} on "
         f"{format_count(n_instances, 'instance')} {when} with PolarBear "

@@ -10,7 +10,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import escape_text, format_count, format_list, format_range, render_card
+from polarbear._text import (
+    escape_text,
+    format_count,
+    format_list,
+    format_range,
+    name_point,
+    render_card,
+)
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError, require
@@ -466,7 +473,8 @@ class Posterior(FrozenRecord):
         final = self.mean()[-1]
         k = int(np.argmax(final))
         leader = escape_text(self.algorithms[k])
-        where = f"{len(self.times)} times" if len(self.times) > 1 else "one time"
+        point = name_point(self.clock)
+        where = f"{len(self.times)} {point}s" if len(self.times) > 1 else f"one {point}"
         return (
             f"posterior of {len(self.algorithms)} algorithms at {where}, "
             f"{format_range(self.times[0], self.times[-1], self.clock)}, "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import escape_text, format_list, format_range, format_time
+from polarbear._text import escape_text, format_list, format_range, format_time, name_point
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind, format_probability
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def describe_pareto_set(facts: Facts) -> str:
     n = len(facts.algorithms)
     n_dominated = sum(one.status == "dominated" for one in facts.statuses)
     wrong = f" Probability that any exclusion is wrong: {format_value(facts.mistaken)}."
-    return count_members(n - n_dominated, n) + (wrong if n_dominated else "")
+    return count_members(n - n_dominated, n, facts.clock) + (wrong if n_dominated else "")
 
 
 def format_value(probability: float) -> str:
@@ -74,7 +74,7 @@ def format_value(probability: float) -> str:
     return format_probability(probability).removeprefix("P = ").removeprefix("P ")
 
 
-def count_members(members: int, n: int) -> str:
+def count_members(members: int, n: int, clock: str = "time") -> str:
     """Return a sentence with the number of algorithms in the anytime Pareto set.
 
     >>> count_members(2, 2)
@@ -84,7 +84,8 @@ def count_members(members: int, n: int) -> str:
     """
     all_of_them = {1: "The only algorithm", 2: "Both algorithms"}.get(n, f"All {n} algorithms")
     subject = all_of_them if members == n else f"{members} of {n} algorithms"
-    return f"{subject} {'stays' if members == 1 else 'stay'} in the anytime Pareto set."
+    kind = "any-target" if name_point(clock) == "target" else "anytime"
+    return f"{subject} {'stays' if members == 1 else 'stay'} in the {kind} Pareto set."
 
 
 def describe_close_times(facts: Facts) -> list[str]:
@@ -169,8 +170,10 @@ def _format_times(facts: Facts, first: int, last: int) -> str:
         return when
     if len(times) == 2:
         second = format_range(times[1], times[1], facts.clock)
-        return f"at both times, {format_time(times[0], facts.clock)} and {second}"
-    return f"at all {len(times):,} times {when}"
+        return (
+            f"at both {name_point(facts.clock)}s, {format_time(times[0], facts.clock)} and {second}"
+        )
+    return f"at all {len(times):,} {name_point(facts.clock)}s {when}"
 
 
 def tabulate_pairs(

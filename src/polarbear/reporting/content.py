@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import choose_precision, format_count, format_range, format_unit
+from polarbear._text import (
+    choose_precision,
+    format_count,
+    format_range,
+    format_unit,
+    name_point,
+)
 from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdict import (
@@ -128,7 +134,7 @@ def _describe_comparison(
         if posterior
         else "to be compared"
     )
-    where = f"at {format_count(len(times), 'time')}: {format_range(times[0], times[-1], clock)}"
+    where = f"at {format_count(len(times), name_point(clock))}: {format_range(times[0], times[-1], clock)}"
     return f"{format_count(len(names), 'algorithm')} {on} {where}."
 
 

@@ -1,0 +1,176 @@
+"""Targets: values to reach on each instance, from the easiest to the hardest.
+
+Runs can be compared at times (which has the better value?) or at targets (which reaches it first?).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear.data import grid
+from polarbear.data.run import Floats, sign_of
+from polarbear.data.runs import Runs
+from polarbear.errors import DataError
+
+SHARES = (5, 20, 35, 50, 65, 80, 90, 95, 98)
+"""The default difficulties of :func:`from_runs`, in percent."""
+
+SPACED_TIMES = 50
+"""The number of times at which runs are observed to choose targets."""
+
+UNIT = "% targets"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Values to reach on each instance, from the easiest to the hardest.
+
+    Pass it to :func:`polarbear.rank` or :func:`polarbear.fit` as ``targets=``.
+
+    Parameters
+    ----------
+    difficulty
+        A number for each target, increasing; results show it in place of a time.
+    values
+        The values of the targets on each instance, by name, the easiest first.
+    unit
+        The unit of ``difficulty``, for texts and axes.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> runs = pb.Runs.from_frame(
+    ...     {"algorithm": ["a", "a", "b", "b"], "instance": ["i"] * 4, "time": [1, 9, 2, 4],
+    ...      "value": [5.0, 1.0, 3.0, 2.0]}, direction="minimize", until=10)
+    >>> rankings = pb.rank(runs, targets=pb.targets.Targets([1, 2, 3], {"i": [5, 2, 0]}))
+    >>> [rankings.order("i", target) for target in (1, 2, 3)]
+    [[[('a',), ('b',)]], [[('b',), ('a',)]], [[('a', 'b')]]]
+    """
+
+    difficulty: ArrayLike
+    values: Mapping[str, ArrayLike]
+    unit: str = "targets"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "difficulty", grid.check_times(self.difficulty))
+        shape = np.shape(self.difficulty)
+        for instance, values in self.values.items():
+            if np.shape(values) != shape or np.isnan(np.asarray(values, dtype=np.float64)).any():
+                raise DataError(
+                    f"targets of instance {instance!r}: expected {shape[0]} numbers, one for each "
+                    "difficulty"
+                )
+
+    def costs(self, runs: Runs) -> Floats:
+        """Return the targets of all instances of ``runs`` (targets, instances); less is harder."""
+        missing = [name for name in runs.instances if name not in self.values]
+        if missing:
+            raise DataError(
+                f"no targets for instance {missing[0]!r}: give values for all "
+                f"{len(runs.instances)} instances"
+            )
+        sign = sign_of(runs.direction)
+        costs = [sign * np.asarray(self.values[name], np.float64) for name in runs.instances]
+        result = np.stack(costs, axis=1)
+        if (np.diff(result, axis=0) > 0).any():
+            at = int(np.argmax((np.diff(result, axis=0) > 0).any(axis=0)))
+            raise DataError(
+                f"targets of instance {runs.instances[at]!r}: expected the easiest first, and each "
+                "later one at least as hard"
+            )
+        return result
+
+
+def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
+    """Choose targets on each instance from the values that its runs attained over time.
+
+    The target of difficulty 80 is missed by 80 % of the best-so-far values of the instance, over
+    all its runs and 50 times on the scale of :func:`polarbear.grid.from_runs`. The same difficulty
+    therefore means the same on every instance, and no optimum has to be known. Targets depend on
+    the runs that take part: keep them to compare new runs at the same ones.
+
+    >>> import polarbear as pb
+    >>> targets = from_runs(pb.example(), shares=[50, 90])
+    >>> targets.difficulty, len(targets.values)
+    (array([50., 90.]), 60)
+    """
+    levels = grid.check_times(shares)
+    if levels[-1] > 100:
+        raise DataError(f"shares={levels[-1]:g}: expected percentages from 0 to 100")
+    times = grid.from_runs(runs, SPACED_TIMES)
+    sign = sign_of(runs.direction)
+    all_costs = sign * runs.at(times)
+    values: dict[str, ArrayLike] = {}
+    for code, name in enumerate(runs.instances):
+        costs = np.sort(all_costs[runs.instance == code], axis=None)
+        costs = costs[~np.isnan(costs)]
+        attained = costs[np.isfinite(costs)]
+        if not len(attained):
+            raise DataError(f"no run on instance {name!r} has a value: leave the instance out")
+        # The smallest cost that at least this share of all costs are not below.
+        place = np.ceil((1 - levels / 100) * len(costs)).astype(int) - 1
+        values[name] = sign * np.minimum(costs[np.maximum(place, 0)], attained[-1])
+    return Targets(levels, values, UNIT)
+
+
+def from_optima(
+    optima: Mapping[str, float] | float, runs: Runs, gaps: ArrayLike | None = None
+) -> Targets:
+    """Return targets at stated distances from the known optimum of each instance.
+
+    ``gaps`` are absolute differences from the optimum, by default 10, 1, ..., 1e-8, as in COCO. The
+    difficulty is the precision 1 / gap. ``optima`` is a number for each instance, or one for all:
+    0 for COCO data, whose values are differences already.
+
+    >>> import polarbear as pb
+    >>> targets = from_optima(0.0, pb.example(), gaps=[1, 0.1])
+    >>> targets.difficulty, targets.unit
+    (array([ 1., 10.]), 'precision targets')
+    """
+    distances = 10.0 ** -np.arange(-1, 9) if gaps is None else np.asarray(gaps, dtype=np.float64)
+    if not (np.isfinite(distances).all() and (distances > 0).all()):
+        raise DataError("gaps: expected positive numbers, the largest first")
+    known = optima if isinstance(optima, Mapping) else dict.fromkeys(runs.instances, optima)
+    values = {
+        name: known[name] + sign_of(runs.direction) * distances
+        for name in runs.instances
+        if name in known
+    }
+    return Targets(1 / distances, values, "precision targets")
+
+
+def find_hitting_times(runs: Runs, targets: Targets) -> Floats:
+    """Return when each run first reaches each target (targets, runs); infinity if it does not.
+
+    >>> from polarbear.data.run import Run
+    >>> runs = Runs.from_records([Run("a", "1", [1, 40], [3, 2], 50)], direction="minimize")
+    >>> find_hitting_times(runs, Targets([1, 2, 3], {"1": [9, 2.5, 1]})).ravel()
+    array([ 1., 40., inf])
+    """
+    costs = targets.costs(runs)
+    length = np.diff(runs.offset)
+    run = np.repeat(np.arange(len(runs)), length)
+    goal = costs[:, runs.instance]
+    hits = np.full((len(costs), len(runs)), np.inf)
+    for level, hit in zip(goal, hits, strict=True):
+        # Costs of a run decrease, so the number of those that miss is the place of the first hit.
+        n_missed = np.bincount(run[runs.cost > level[run]], minlength=len(runs))
+        reached = n_missed < length
+        hit[reached] = runs.time[(runs.offset[:-1] + n_missed)[reached]]
+    return hits
+
+
+def censor(hits: Floats, until: Floats, is_cut: NDArray[np.bool_]) -> Floats:
+    """Return hitting times (..., runs) of comparisons, infinity where an order is not known.
+
+    A run that was cut before it reached a target may have reached it at any time after. Runs that
+    reached it later than that are tied with it, behind those that reached it before.
+
+    >>> censor(np.array([3.0, 7.0, np.inf]), np.array([9.0, 9.0, 5.0]), np.array([True] * 3))
+    array([ 3., inf, inf])
+    """
+    is_censored = np.isinf(hits) & is_cut
+    limit = np.min(np.where(is_censored, until, np.inf), axis=-1, keepdims=True)
+    return np.where(hits > limit, np.inf, hits)

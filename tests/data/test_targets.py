@@ -1,0 +1,136 @@
+"""Targets: which run reaches a value first, compared with a literal twin."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polarbear as pb
+from polarbear.data.targets import find_hitting_times
+from polarbear.errors import DataError
+
+VALUES = st.integers(0, 6)
+
+
+@st.composite
+def runs_and_targets(draw):
+    """One instance, up to four runs with few distinct values and times, and three targets."""
+    records = []
+    for k in range(draw(st.integers(2, 4))):
+        until = draw(st.integers(1, 8))
+        time = draw(st.lists(st.integers(0, until), unique=True, max_size=4))
+        value = [float(draw(VALUES)) for _ in time]
+        status = draw(st.sampled_from([pb.Status.CUT, pb.Status.FINISHED]))
+        records.append(pb.Run(f"a{k}", "i", sorted(time), value, until, status=status))
+    goals = sorted(draw(st.lists(VALUES, min_size=3, max_size=3)), reverse=True)
+    return records, [float(goal) for goal in goals]
+
+
+def first_hit(run, goal):
+    for time, value in zip(run.time, run.value, strict=True):
+        if value <= goal:
+            return float(time)
+    return math.inf
+
+
+@given(runs_and_targets())
+def test_runs_are_ordered_as_by_the_literal_rule(case):
+    """One is ahead if it reached the target, before the other did and before any run was cut."""
+    records, goals = case
+    runs = pb.Runs.from_records(records, direction="minimize")
+    rankings = pb.rank(runs, targets=pb.targets.Targets([1, 2, 3], {"i": goals}))
+    for level, goal in enumerate(goals):
+        hits = [first_hit(run, goal) for run in records]
+        cuts = [
+            run.until
+            for run, hit in zip(records, hits, strict=True)
+            if math.isinf(hit) and run.status == pb.Status.CUT
+        ]
+        known = [hit if hit <= min(cuts, default=math.inf) else math.inf for hit in hits]
+        for a, one in enumerate(known):
+            for b, other in enumerate(known):
+                ours = rankings.position[level]
+                assert (ours[a] < ours[b]) == (one < other)
+                assert (ours[a] == ours[b]) == (one == other)
+
+
+@given(runs_and_targets(), st.sampled_from([np.exp, np.sqrt, lambda x: 3 * x - 7]))
+def test_a_monotone_transformation_of_values_changes_nothing(case, transform):
+    records, _ = case
+    if not any(len(run.time) for run in records):
+        return
+    plain = pb.Runs.from_records(records, direction="minimize")
+    changed = pb.Runs.from_records(
+        [
+            pb.Run(
+                r.algorithm,
+                r.instance,
+                r.time,
+                transform(np.array(r.value)),
+                r.until,
+                status=r.status,
+            )
+            for r in records
+        ],
+        direction="minimize",
+    )
+    first, second = (pb.rank(runs, targets=pb.targets.from_runs(runs)) for runs in (plain, changed))
+    assert np.array_equal(first.position, second.position)
+
+
+def test_both_directions_agree():
+    rng = np.random.default_rng(1)
+    value = rng.random((8, 5)).cumsum(axis=1)[:, ::-1]
+    time = np.arange(5)
+    names = [("a" if k % 2 else "b", str(k // 2)) for k in range(8)]
+    down = pb.Runs.from_records(
+        [pb.Run(*name, time, v, 9) for name, v in zip(names, value, strict=True)],
+        direction="minimize",
+    )
+    up = pb.Runs.from_records(
+        [pb.Run(*name, time, -v, 9) for name, v in zip(names, value, strict=True)],
+        direction="maximize",
+    )
+    by_runs = [pb.rank(runs, targets=pb.targets.from_runs(runs)).position for runs in (down, up)]
+    assert np.array_equal(*by_runs)
+    low = pb.targets.from_optima(0.0, down, gaps=[3, 1, 0.3])
+    high = pb.targets.from_optima(0.0, up, gaps=[3, 1, 0.3])
+    assert np.array_equal(find_hitting_times(down, low), find_hitting_times(up, high))
+
+
+def test_shares_are_missed_by_that_share():
+    """Of the values at all times, the stated share is worse than the target."""
+    runs = pb.example()
+    targets = pb.targets.from_runs(runs, shares=[20, 50, 90])
+    times = pb.grid.from_runs(runs, 50)
+    for code, name in enumerate(runs.instances[:5]):
+        values = runs.at(times)[runs.instance == code]
+        for share, goal in zip([0.2, 0.5, 0.9], targets.values[name], strict=True):
+            assert np.mean(values > goal) <= share <= np.mean(values >= goal)
+
+
+def test_a_fit_at_targets_says_so():
+    posterior = pb.fit(pb.example(), targets=pb.targets.from_runs(pb.example()))
+    said = str(posterior.verdict(0.95))
+    assert "at all 9 targets from 5 to 98 % targets" in said
+    assert "in the any-target Pareto set" in said
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda _: pb.targets.Targets([1, 2], {"i": [3.0]}), "expected 2 numbers"),
+        (lambda _: pb.targets.Targets([1], {"j": [3.0]}), "no targets for instance 'i'"),
+        (lambda _: pb.targets.Targets([1, 2], {"i": [1.0, 2.0]}), "the easiest first"),
+        (lambda runs: pb.targets.from_runs(runs, shares=[120]), "percentages from 0 to 100"),
+        (lambda runs: pb.targets.from_optima(0.0, runs, gaps=[0]), "positive numbers"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    runs = pb.Runs.from_records([pb.Run("a", "i", [1], [2.0], 3)], direction="minimize")
+    with pytest.raises(DataError, match=message):
+        pb.rank(runs, targets=make(runs))
+    with pytest.raises(DataError, match="at times or at targets"):
+        pb.rank(runs, [1], targets=pb.targets.Targets([1], {"i": [2.0]}))
