@@ -92,9 +92,9 @@ def fit(
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
         ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``,
-        ``targets``, ``ties`` and ``weights`` as in :func:`rank`. All others are options of the engine: ``draws`` of all;
-        ``start``, an earlier posterior to start from, of "laplace"; ``sampler``, ``chains``,
-        ``tune`` and more of "nuts".
+        ``targets``, ``ties`` and ``weights`` as in :func:`rank`. All others are options of the
+        engine: ``draws`` of all; ``start``, an earlier posterior to start from, of "laplace";
+        ``sampler``, ``chains``, ``tune`` and more of "nuts".
 
     Examples
     --------

@@ -134,7 +134,8 @@ def _describe_comparison(
         if posterior
         else "to be compared"
     )
-    where = f"at {format_count(len(times), name_point(clock))}: {format_range(times[0], times[-1], clock)}"
+    points = format_count(len(times), name_point(clock))
+    where = f"at {points}: {format_range(times[0], times[-1], clock)}"
     return f"{format_count(len(names), 'algorithm')} {on} {where}."
 
 
