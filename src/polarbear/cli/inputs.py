@@ -263,7 +263,7 @@ def load_race(source: str) -> "Race":
 
 
 def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
-    """Raise an error for options that only apply to results, if the source is something else."""
+    """Raise an error if options for files of results were given, for the reason stated."""
     given = [name for name in names if name in getattr(arguments, "given_options", ())]
     if given:
         raise DataError(

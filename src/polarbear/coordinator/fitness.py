@@ -131,7 +131,7 @@ def measure_class_win_rates(
 
 
 def find_identical(runs: Runs, name: str, min_runs: int) -> str | None:
-    """Return an algorithm with the same runs on all common instances; None if there is none.
+    """Return another algorithm with the same runs on all common instances, or None.
 
     The two need ``min_runs`` such instances, on which they found a value. Runs are compared as far
     as both were observed.

@@ -134,9 +134,9 @@ def compare_identity(
         raise StoreError(
             f"the solvers or instances of this call differ from those of the race in {where}: "
             f"{'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
-            "To keep their runs apart, pass the original solvers and instances, give changed ones "
-            "new names, or withdraw their runs (polarbear forget, result.withdraw). Pass "
-            "accept_changes=True to resume all the same and record the changes"
+            "Old and new runs must not be mixed: pass the original solvers and instances, give "
+            "changed ones new names, or withdraw the old runs (polarbear forget, result.withdraw). "
+            "To resume all the same and record the changes, pass accept_changes=True"
         )
     identity = select_new_parts(known, now)
     return None if identity is None else replace(identity, changes=tuple(changes))

@@ -546,7 +546,7 @@ class Runs(WithInstanceData):
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
 
     def _with_data_of(self, parts: Sequence["Runs"]) -> Self:
-        """Return these runs with the instance data of the runs that they were made of."""
+        """Return these runs with the instance data of the runs that they were copied from."""
         data = join_parts([(p.instances, p.instance_data) for p in parts], self.instances)
         return replace(self, instance_data=data)
 

@@ -329,7 +329,7 @@ def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
 
 
 def _describe_groups(rankings: Rankings, groups: list[tuple[str, ...]]) -> str:
-    """Return a message that names the groups of algorithms that no instance compares."""
+    """Return a message with the groups of algorithms between which nothing is compared."""
     if len(groups) == len(rankings.algorithms):
         when = format_range(float(rankings.times[0]), float(rankings.times[-1]), rankings.clock)
         return f"no two algorithms are compared at any time asked for, {when}: {PRIOR_ONLY}"

@@ -518,7 +518,7 @@ class Posterior(FrozenRecord):
         return is_undominated_in_draws(self.utilities, self._ahead)
 
     def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
-        """Return a mask (draws, algorithms): true where no other given one is ahead at all times.
+        """Return a mask (draws, algorithms): true where no given algorithm is ahead at all times.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0, -3.0]]), 50))

@@ -90,7 +90,7 @@ class Ecdf(FrozenRecord):
 
 @dataclass(frozen=True, eq=False)
 class Aocc(FrozenRecord):
-    """The area over the convergence curve of runs: the mean attained share until the last time.
+    """The area over the convergence curve of runs: the share attained, averaged over time.
 
     Attributes
     ----------

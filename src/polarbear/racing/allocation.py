@@ -118,7 +118,7 @@ def find_cheapest_routes(
 
 
 def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Floats:
-    """Replace 0 instances needed by infinity where no unused instance is left for another test.
+    """Change 0 needed instances to infinity where no instance is left for another test.
 
     The normal approximation calls such a pair settled and the draws disagree. It takes one more
     instance, which there is not.
@@ -156,7 +156,7 @@ def _find_median_routes(
 
 
 def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
-    """Return for each pair the instances and run length that make a claim certain at all times.
+    """Return the number of instances and the run length that settle each pair at all times.
 
     ``needed``: for each time (T, K). The time is an index.
     """

@@ -150,7 +150,7 @@ class Model:
         )
 
     def fit_options(self) -> dict[str, Any]:
-        """Return options for ``polarbear.fit``: the defaults if the race has its own function."""
+        """Return options for ``polarbear.fit``; the defaults if the race has a custom function."""
         model = Model() if self.function else self
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
         return {**named, **dict(model.options), **model.rank_options()}

@@ -266,7 +266,7 @@ def _unused(state: State, key: RunId) -> RunId:
 def _cut_to_limits(
     state: State, planned: list[PlannedRun], round_: int
 ) -> "Asked | str | _Exhausted":
-    """Return planned runs on as many whole instances as the limits allow, or the limit reached.
+    """Keep planned runs of as many complete instances as fit; if none fits, return the limit.
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """

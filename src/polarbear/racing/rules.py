@@ -269,7 +269,7 @@ class Rules:
 
     @property
     def error_bound(self) -> str:
-        """A phrase that names the errors whose probability is at most 1 - ``certainty``.
+        """The text that names the errors whose probability is at most 1 - ``certainty``.
 
         >>> Rules(certainty=0.9).error_bound
         'a member of the Pareto set is ever eliminated with probability at most 0.1'

@@ -34,7 +34,7 @@ class Block(NamedTuple):
     line: int
 
     def need(self, key: str) -> str:
-        """Return an attribute of the data file; raise ``DataError`` if the index lacks it."""
+        """Return an attribute of a data file from the index; raise ``DataError`` if missing."""
         if key not in self.about:
             raise DataError(
                 f"line {self.line}: this data file has no attribute {key!r}; add it to the nearest "

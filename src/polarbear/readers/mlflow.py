@@ -209,8 +209,8 @@ def _load_databases(source: Source) -> list[_LoggedRun]:
                 continue
             if missing := find_missing_columns(tables, _COLUMNS):
                 raise DataError(
-                    f"a database of MLflow without {missing[0]}: copy the file, and run "
-                    "`mlflow db upgrade sqlite:///COPY` on the copy"
+                    f"this MLflow database has no {missing[0]}, so an older version wrote it: copy "
+                    "the file, run `mlflow db upgrade sqlite:///COPY`, and read the copy"
                 )
             runs += _load_database(connection, file)
     return runs

@@ -121,8 +121,10 @@ def _check_version(connection: Any, tables: Mapping[str, set[str]]) -> None:
 def _parse_row(row: Sequence[Any], where: str) -> StoredTrial:
     """Make a trial from a database row: number, state, start, end, value and type of value."""
     number, state, start, end, value, kind = row
-    if not isinstance(number, int) or state not in _STATES:
-        raise DataError(f"{where}: the number {number!r} or the state {state!r} is not valid")
+    if not isinstance(number, int):
+        raise DataError(f"{where}: the trial number {number!r} is not a whole number")
+    if state not in _STATES:
+        raise DataError(f"{where}: unknown state {state!r} of trial {number}")
     # SQLite has local times without a zone. Only differences count, so any zone will do.
     start, end = (None if t is None else _parse_time(t, where, zone=UTC) for t in (start, end))
     return StoredTrial(number, state, start, end, [_INFINITIES.get(kind, value)])

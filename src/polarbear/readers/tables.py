@@ -141,8 +141,8 @@ def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
         if key in seen:
             raise DataError(
                 f"{table.describe_row(seen[key])} and {table.describe_row(row)} are both "
-                f"{', '.join(key)}: name "
-                "the column that tells them apart with repetition='...' or instance=('...', '...')"
+                f"{', '.join(key)}: if a column tells them apart, pass its name as "
+                "repetition='...', or add it to instance=('...', '...')"
             )
         seen[key] = row
 
@@ -194,7 +194,7 @@ class CsvTable(NamedTuple):
     def require_complete(
         self, naming: ColumnNaming, direction: Direction | None, *others: tuple[str, str]
     ) -> Direction:
-        """Return the direction; raise ``RefusedIncomplete`` with a list of all that is missing.
+        """Return the direction; raise ``RefusedIncomplete`` if any argument or column is missing.
 
         Columns that matter must be in all files or in none.
         """

@@ -290,7 +290,7 @@ def _find_repetition(
 def _describe_missing(
     one: Experiment, missing: Sequence[str], labels: Sequence[str], naming: ExperimentNaming
 ) -> tuple[str, dict[str, Any]]:
-    """Describe an experiment that cannot be named, and propose arguments that name it."""
+    """Describe an experiment without a known name, and propose arguments that give one."""
     stored = [
         str(name)
         for name, value in one.attributes.items()

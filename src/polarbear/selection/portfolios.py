@@ -257,7 +257,7 @@ def _repeat_leader(score: Floats, task: PortfolioTask) -> Members:
 
 
 def _find_neighbours(task: PortfolioTask, members: Members, alone: Floats) -> Members:
-    """Return a portfolio, and the best of those that differ from it in one member."""
+    """Return the best among a portfolio and those that differ from it in one member."""
     neighbours = {tuple(np.sort(members).tolist())}
     candidates = np.argsort(-alone, kind="stable")[: MAX_KEPT + task.size].tolist()
     for slot in np.unique(members, return_index=True)[1].tolist():
@@ -278,7 +278,7 @@ def _find_most_frequent(rows: Members) -> Members:
 
 
 def _sum_largest(items: Floats, task: PortfolioTask) -> Floats:
-    """Return the sums of the largest transformed ratings, an upper bound for every portfolio."""
+    """Return the sum of the ``size`` largest transformed ratings: no portfolio exceeds it."""
     if task.repeats:
         return task.size * items.max(axis=0)
     return np.partition(items, -task.size, axis=0)[-task.size :].sum(axis=0)

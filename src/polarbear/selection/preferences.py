@@ -284,8 +284,8 @@ def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
         case {"final": True}:
             return final()
     raise DataError(
-        f'preference={dict(plain)!r}: expected {{"between": [60, 300]}}, with "scale": "log" if '
-        'wanted, {"at": 60} or {"final": true}'
+        f'preference={dict(plain)!r}: expected {{"at": 60}}, {{"final": true}} or '
+        '{"between": [60, 300]}, which may also have "scale": "log"'
     )
 
 

@@ -38,7 +38,7 @@ FIRST_FORMAT = {"status": 2}
 
 
 def tables_of(format_: int, *, after: int = 0) -> dict[str, str]:
-    """Return the tables that a format of the store has, and format ``after`` did not have."""
+    """Return the tables of a store format that the earlier format ``after`` lacks."""
     return {
         name: columns
         for name, columns in TABLES.items()

@@ -196,7 +196,7 @@ class Store:
             event = from_json(body.decode(errors="replace"))
             if not isinstance(event, Told | Imported):
                 raise StoreError(
-                    f"{self.name}: the entry that conflicts with event {seq} is not a run"
+                    f"{self.name} is damaged: an entry stored as a run is not a run (event {seq})"
                 )
             conflicts.append(ConflictingRun(seq, event))
         return conflicts
@@ -292,7 +292,7 @@ class Store:
         yield from effective_runs(runs, self.extends())
 
     def withdrawn(self) -> dict[tuple[str, str], int]:
-        """Map each pair (algorithm, instance) to the event before which its runs are withdrawn."""
+        """Map (algorithm, instance) to an event number; runs before this event are withdrawn."""
         with self._lock:
             self._check_usable()
             return read_withdrawn(self._database)

@@ -51,7 +51,7 @@ class Origins(NamedTuple):
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """Return the limits that hold for each run."""
+        """Return the limits of time and memory for each run."""
         return self.identity.limits
 
     def plain(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class _Coordinates(Protocol):
     prior_log_det: float  # of that precision
 
     def values(self, x: Floats) -> Floats:
-        """Map x to utilities, expressed in n - 1 orthonormal contrasts of n algorithms."""
+        """Map coordinates x to n - 1 orthonormal contrasts of the utilities of n algorithms."""
         ...
 
     def pull_back(self, gradient: Floats) -> Floats:

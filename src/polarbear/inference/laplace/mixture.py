@@ -195,7 +195,7 @@ def _iterate_components(component: Ints) -> Iterator[tuple[int, slice]]:
 
 
 class CoupledBlocks(NamedTuple):
-    """Independent blocks of times whose draws stay correlated while HMC moves some blocks only.
+    """Blocks of times fitted apart; their draws stay correlated if HMC moves only some of them.
 
     The others are standard normal. They rotate by the same angle with the same momentum, which
     leaves the normal distribution and the correlation with the moved blocks unchanged.
@@ -216,7 +216,7 @@ class CoupledBlocks(NamedTuple):
         return momentum
 
     def select_draws(self, share: Floats, draws: int) -> tuple[Ints, Floats]:
-        """Select draws by the components' shares; return their components and variables."""
+        """Select draws from each component by its share; return their components and noise."""
         sample = self.sample
         available = np.bincount(sample.component, minlength=len(share))
         component = allocate_draws(share * (available > 0), draws)

@@ -44,7 +44,7 @@ class Likelihood(Protocol):
 def build_likelihood(
     rankings: Rankings,
 ) -> SubsetLikelihood | RankingLikelihood | UnorderedLikelihood:
-    """Return the likelihood of rankings, counted by subset for few algorithms."""
+    """Return the likelihood of rankings; for few algorithms, the one that counts by subset."""
     untied = RankingLikelihood.from_rankings
     if len(rankings.algorithms) <= MAX_SUBSET_ALGORITHMS:
         untied = SubsetLikelihood.from_rankings

@@ -216,7 +216,7 @@ class UnorderedLikelihood:
 
     @property
     def n_terms(self) -> int:
-        """The number of logarithms in one evaluation, counting other operations by their cost."""
+        """The cost of one evaluation, in units of the cost of one logarithm."""
         tied = sum(len(groups.time) * groups.cost for groups in self.groups)
         return self.untied.n_terms + tied
 

@@ -103,7 +103,7 @@ def _count_coefficients(prior: GaussianPrior, times: Any) -> int:
 
 
 def _log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
-    """Return the log-likelihood of rankings as a PyTensor expression, for any representation."""
+    """Return the log-likelihood as a PyTensor expression, however rankings are represented."""
     if isinstance(likelihood, SubsetLikelihood):
         return _subset_log_likelihood(pt, likelihood, mu)
     if isinstance(likelihood, UnorderedLikelihood):

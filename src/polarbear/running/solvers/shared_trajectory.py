@@ -141,7 +141,7 @@ class SharedTrajectory:
         return Ending(STATUSES[int(cells[_STATUS])], cells[_UNTIL], self.remark())
 
     def remark(self) -> str:
-        """Return the reason that the run recorded in case it is killed; "" if none."""
+        """Return the reason that the run left to be reported if it is killed; "" if none."""
         length = self._cells[_REMARK]
         length = int(length) if 0 <= length <= MAX_REMARK_BYTES else 0
         start = len(self._memory) - MAX_REMARK_BYTES

@@ -302,7 +302,7 @@ class _SupervisedRun:
         return max(min(self._measured_at + MEASURE_SECONDS, self._deadline()) - now, 0.0)
 
     def _deadline(self) -> float:
-        """Return when to end the run: at its limit, or shortly after its planned end."""
+        """Return when to end the run: at its limit or after its planned end, if that is earlier."""
         deadline = self._started_at + self._setup.limits.wall_seconds
         started_at = self._process.trajectory.started_at
         if started_at is not None and self._setup.clock == "wall":
