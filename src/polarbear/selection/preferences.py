@@ -270,7 +270,7 @@ def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
     'at 60'
     >>> parse_preference({"around": 60})
     Traceback (most recent call last):
-    polarbear.errors.DataError: preference={'around': 60}: expected {"between": [60, 300]}, ...
+    polarbear.errors.DataError: preference={'around': 60}: expected {"at": 60}, ...
     """
     given = dict(plain)
     scale = given.pop("scale", "linear")
