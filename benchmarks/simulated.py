@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from polarbear.data.rankings import Rankings, compute_positions
+from polarbear.data.positions import compute_positions
+from polarbear.data.rankings import Rankings
 from polarbear.simulation import simulate_rankings
 
 

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from polarbear import DataError, Run, Runs, rank
 from polarbear.data import rankings as module
-from polarbear.data.rankings import _form_comparisons, compute_positions
+from polarbear.data.positions import compute_positions, keep_top
+from polarbear.data.rankings import _form_comparisons
 from strategies import DIRECTIONS, GRIDS, VALUES, records
 
 TOLERANCES = st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1e-6), (0.5, 0.5)])
@@ -253,3 +254,27 @@ def test_what_it_says_of_itself():
         "  rankings    at 1\n"
         "  known       100% of positions"
     )
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=7), st.integers(1, 8))
+def test_only_the_first_are_ordered(costs, top):
+    """One is ahead if it was ahead before, and fewer than ``top`` are ahead of it."""
+    plain = compute_positions(np.array(costs, dtype=float))
+    kept = keep_top(plain, top)
+    for a, before in enumerate(plain):
+        for b, other in enumerate(plain):
+            assert (kept[a] < kept[b]) == (before < other and before < top)
+    assert (kept == [np.count_nonzero(kept < place) for place in kept]).all()
+
+
+def test_rank_takes_the_first_only():
+    rows = {
+        "algorithm": list("abcd"),
+        "instance": ["i"] * 4,
+        "time": [1] * 4,
+        "value": [4, 3, 2, 1],
+    }
+    runs = Runs.from_frame(rows, direction="minimize", until=2)
+    assert rank(runs, [1], top=2).order("i", 1) == [[("d",), ("c",), ("a", "b")]]
+    with pytest.raises(DataError, match="top=0: expected a whole number of at least 1"):
+        rank(runs, [1], top=0)

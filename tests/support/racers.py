@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from polarbear.data.rankings import UNKNOWN
+from polarbear.data.positions import UNKNOWN
 from polarbear.data.run import Status
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.race import Race

@@ -19,7 +19,8 @@ from polarbear.calibration.population import (
     select_algorithms,
     to_dense_positions,
 )
-from polarbear.data.rankings import UNKNOWN, Rankings
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
 from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.plackett_luce.likelihood import (
     build_likelihood,

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear.data.rankings import UNKNOWN, Rankings, compute_positions
+from polarbear.data.positions import UNKNOWN, compute_positions
+from polarbear.data.rankings import Rankings
 from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 

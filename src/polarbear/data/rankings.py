@@ -25,22 +25,19 @@ from polarbear.data.instance_data import (
 )
 from polarbear.data.long_table import number_pairs
 from polarbear.data.names import Codes, find_indices, natural_sort_key
+from polarbear.data.positions import (
+    UNKNOWN,
+    Positions,
+    check_tolerances,
+    compute_positions,
+    keep_top,
+)
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
 from polarbear.errors import DataError
 
-Positions = NDArray[np.signedinteger]
 Ties = Literal["unordered", "averaged"]
-
-UNKNOWN = -1
-"""The position of a run that is not known at a time."""
-
-MAX_COUNTED_RUNS = 16
-"""Up to this number of runs, positions are found by counting, which is faster than sorting."""
-
-TOLERANCE_SLACK = 1e-9
-"""Tolerances are widened by this factor, so that 1.1 and 1.0 tie at 0.1 despite rounding."""
 
 _CHUNK_CELLS = 1 << 21
 """The number of (time, run) cells in memory at once."""
@@ -308,6 +305,7 @@ def rank(
     rel_tol: float = 0.0,
     weights: Mapping[str, float] | None = None,
     ties: Ties = "unordered",
+    top: int | None = None,
     unit: Literal["instance", "run"] = "instance",
 ) -> Rankings:
     """Rank the runs of each instance at each time of a grid, or at each target.
@@ -331,6 +329,8 @@ def rank(
         What a tie says about the order of the tied algorithms. "unordered": nothing, as any order
         is possible. "averaged", as in the paper: the mean log-likelihood of all orders, which
         draws tied algorithms together and makes the posterior too cautious about them.
+    top
+        Use only the order of the first ``top`` algorithms; all others tie for the next place.
     unit
         The independent unit of evidence. "instance": the repetitions of an instance share its
         weight, and conclusions are about instances like these. "run": every repetition counts in
@@ -369,6 +369,8 @@ def rank(
             f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n times"
         )
     times = grid.check_times(times)
+    if top is not None and not (isinstance(top, int) and top >= 1):
+        raise DataError(f"top={top!r}: expected a whole number of at least 1")
     comparisons = _form_comparisons(runs, in_turn=unit == "instance")
     weight = _instance_weights(runs, weights)[comparisons.instance]
     instances, instance, data = runs.instances, comparisons.instance, runs.instance_data
@@ -385,7 +387,7 @@ def rank(
         runs.algorithms,
         instances,
         times,
-        _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol)),
+        _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol), top),
         runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
@@ -394,15 +396,6 @@ def rank(
         ties,
         data,
     )
-
-
-def check_tolerances(abs_tol: float, rel_tol: float) -> None:
-    """Raise ``DataError`` unless 0 <= ``abs_tol`` < inf and 0 <= ``rel_tol`` < 1."""
-    if not (0 <= abs_tol < np.inf and 0 <= rel_tol < 1):
-        raise DataError(
-            "tolerances must be 0 <= abs_tol < inf and 0 <= rel_tol < 1, "
-            f"got abs_tol={abs_tol!r} and rel_tol={rel_tol!r}"
-        )
 
 
 def check_ties(ties: str) -> None:
@@ -525,6 +518,7 @@ def _rank_entries(
     times: Floats,
     targets: Targets | None,
     tolerances: tuple[float, float],
+    top: int | None,
 ) -> Positions:
     """Return the position of each run in its comparison, at all times or targets (times, runs)."""
     entry_run, offset = comparisons.run, comparisons.offset
@@ -547,7 +541,8 @@ def _rank_entries(
             compared, run = costs[:, cells - offset[first]], entry_run[cells]
             if hits is not None:
                 compared = censor(compared, runs.until[run], cut[run])
-            position[:, cells] = compute_positions(compared, *tolerances)
+            ranked = compute_positions(compared, *tolerances)
+            position[:, cells] = ranked if top is None else keep_top(ranked, top)
     return position
 
 
@@ -559,42 +554,3 @@ def _split_comparisons(offset: NDArray[np.int64], entries: int) -> Iterator[tupl
         last = min(max(last, first + 1), n)
         yield first, last
         first = last
-
-
-def compute_positions(costs: Floats, abs_tol: float = 0.0, rel_tol: float = 0.0) -> Positions:
-    """Return positions along the last axis, 0 for the smallest cost; equal if tied, -1 for nan.
-
-    >>> compute_positions(np.array([3.0, 1.0, np.nan, 3.0, np.inf]))
-    array([ 1,  0, -1,  1,  3], dtype=int8)
-    >>> compute_positions(np.array([1.0, 1.4, 1.8]), abs_tol=0.5)
-    array([0, 0, 2])
-    """
-    size = costs.shape[-1]
-    if size <= MAX_COUNTED_RUNS and abs_tol == 0 and rel_tol == 0:
-        ahead = np.zeros(costs.shape, dtype=np.int8)
-        for place in range(size):
-            ahead += costs[..., place, None] < costs
-        return np.where(np.isnan(costs), np.int8(UNKNOWN), ahead)
-    order = np.argsort(costs, axis=-1)
-    ranked = np.take_along_axis(costs, order, axis=-1)
-    leads = np.ones(costs.shape, dtype=bool)  # whether a cost is the first of a group of ties
-    if abs_tol == 0 and rel_tol == 0:
-        leads[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
-    else:
-        leader = ranked[..., 0].copy()
-        for place in range(1, size):
-            follower = ranked[..., place]
-            leads[..., place] = ~_is_tied(leader, follower, abs_tol, rel_tol)
-            leader = np.where(leads[..., place], follower, leader)
-    ahead = np.maximum.accumulate(np.where(leads, np.arange(size), 0), axis=-1)
-    ahead[np.isnan(ranked)] = UNKNOWN
-    position = np.empty_like(ahead)
-    np.put_along_axis(position, order, ahead, axis=-1)
-    return position
-
-
-def _is_tied(a: Floats, b: Floats, abs_tol: float, rel_tol: float) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore", over="ignore"):
-        tolerance = np.maximum(abs_tol, rel_tol * np.maximum(np.abs(a), np.abs(b)))
-        tolerance = tolerance * (1 + TOLERANCE_SLACK)
-        return (a == b) | ((np.abs(a - b) <= tolerance) & np.isfinite(a) & np.isfinite(b))

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp
 
-from polarbear.data.rankings import UNKNOWN, Rankings
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
 
 

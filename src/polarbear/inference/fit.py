@@ -15,7 +15,8 @@ from scipy.sparse.csgraph import connected_components
 
 from polarbear._text import format_count, format_list, format_range
 from polarbear.data.long_table import ColumnNaming, check_frame_complete
-from polarbear.data.rankings import UNKNOWN, Rankings, rank
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.posterior import Evidence, Posterior
@@ -36,7 +37,7 @@ ENGINES: Mapping[str, tuple[str, str]] = {
 
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
-RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "weights")
+RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
 """Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
 
 START_TEST_LEVEL = 0.01
@@ -92,9 +93,9 @@ def fit(
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
         ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``,
-        ``targets``, ``ties`` and ``weights`` as in :func:`rank`. All others are options of the
-        engine: ``draws`` of all; ``start``, an earlier posterior to start from, of "laplace";
-        ``sampler``, ``chains``, ``tune`` and more of "nuts".
+        ``targets``, ``ties``, ``top`` and ``weights`` as in :func:`rank`. All others are options
+        of the engine: ``draws`` of all; ``start``, an earlier posterior to start from, of
+        "laplace"; ``sampler``, ``chains``, ``tune`` and more of "nuts".
 
     Examples
     --------

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import UNKNOWN, Rankings
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, Resolution
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Forecast

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from polarbear.data.names import suggest_name
-from polarbear.data.rankings import Rankings, check_ties, check_tolerances
+from polarbear.data.positions import check_tolerances
+from polarbear.data.rankings import Rankings, check_ties
 from polarbear.errors import DataError
 from polarbear.inference.fit import RANKING_OPTIONS, check_prior, load_engine
 from polarbear.inference.fit import fit as default_fit

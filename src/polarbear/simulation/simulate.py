@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from polarbear.data.rankings import Rankings, Ties, compute_positions
+from polarbear.data.positions import compute_positions
+from polarbear.data.rankings import Rankings, Ties
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError

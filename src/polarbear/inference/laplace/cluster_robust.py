@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import UNKNOWN, Rankings
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
 from polarbear.inference.laplace.conditional import ConditionalGaussian
 from polarbear.inference.laplace.skew import multiply_blocks
 from polarbear.inference.plackett_luce.likelihood import Likelihood, compute_instance_gradients

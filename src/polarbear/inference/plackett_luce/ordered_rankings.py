@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import UNKNOWN, Rankings
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
