@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from polarbear.running.solvers.setup import Limits
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
+    from polarbear.selection.losses import losses
     from polarbear.selection.ratings import Ratings
     from polarbear.store.opening import open_store
 
@@ -107,6 +108,7 @@ _HOME = {
     "Limits": "polarbear.running.solvers.setup",
     "LocalProcesses": "polarbear.running.backends.local_processes",
     "SharedFolder": "polarbear.running.backends.shared_folder",
+    "losses": "polarbear.selection.losses",
     "preferences": "polarbear.selection.preferences",
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
@@ -173,6 +175,7 @@ __all__ = [
     "gate",
     "grid",
     "load_code",
+    "losses",
     "open_store",
     "plots",
     "preferences",

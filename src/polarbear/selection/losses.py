@@ -1,0 +1,178 @@
+"""How much is lost by running an algorithm, in the unit of the values.
+
+The rank model says which algorithm is ahead, and not by how much. Losses are counted from the runs,
+without a model: on each instance, the value of an algorithm against the best value of all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear._text import format_list, format_range, render_card
+from polarbear.data import grid
+from polarbear.data.run import sign_of
+from polarbear.data.runs import Runs, check_runs
+from polarbear.errors import DataError
+
+Floats = NDArray[np.float64]
+Measure = Literal["difference", "ratio", "gap"]
+
+WORST_SHARE = 0.1
+HEADINGS = ("algorithm", "time", "instances", "median", "90 %", "mean of the worst tenth")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The losses of algorithms at some times, over instances.
+
+    Attributes
+    ----------
+    algorithms, times
+        The names, and the times.
+    values
+        The loss on each instance (times, algorithms, instances): 0, or 1 for a ratio, if the
+        algorithm has the best value; infinity if only others have a value; nan if it is unknown.
+    measure, clock
+        The definition of a loss, and the unit of the times.
+    """
+
+    algorithms: tuple[str, ...]
+    times: Floats
+    values: Floats
+    measure: Measure
+    clock: str
+
+    def quantile(self, share: float) -> Floats:
+        """Return a quantile of the losses over instances (times, algorithms).
+
+        The quantile is an observed loss: at least this share of the instances lose no more.
+        """
+        if not 0 <= share <= 1:
+            raise DataError(f"share={share!r}: expected a number from 0 to 1")
+        return self._over_instances(
+            lambda known: float(np.sort(known)[max(ceil(share * len(known) - 1e-9) - 1, 0)])
+        )
+
+    def worst(self) -> Floats:
+        """Return the mean loss on the worst tenth of the instances (times, algorithms)."""
+        return self._over_instances(
+            lambda known: float(np.sort(known)[-ceil(WORST_SHARE * len(known)) :].mean())
+        )
+
+    def rows(self) -> list[list[str]]:
+        """Return a row for each time and algorithm, with the columns of ``HEADINGS``."""
+        median, high, worst = self.quantile(0.5), self.quantile(1 - WORST_SHARE), self.worst()
+        known = np.count_nonzero(~np.isnan(self.values), axis=-1)
+        return [
+            [
+                name,
+                format_range(float(time), float(time), self.clock),
+                f"{known[t, k]:,}",
+                *(f"{table[t, k]:.4g}" for table in (median, high, worst)),
+            ]
+            for t, time in enumerate(self.times)
+            for k, name in enumerate(self.algorithms)
+        ]
+
+    def __str__(self) -> str:
+        rows = [list(HEADINGS), *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([f"loss against the best value of each instance: {self.measure}", *lines])
+
+    def _repr_html_(self) -> str:
+        title = f"loss against the best value of each instance: {self.measure}"
+        return render_card(title, list(HEADINGS), self.rows())
+
+    def _over_instances(self, summarise: Callable[[Floats], float]) -> Floats:
+        """Summarise the known losses of each time and algorithm; nan if none is known."""
+        result = np.full(self.values.shape[:2], np.nan)
+        for place in np.ndindex(result.shape):
+            known = self.values[place][~np.isnan(self.values[place])]
+            if len(known):
+                result[place] = summarise(known)
+        return result
+
+
+def losses(
+    runs: Runs,
+    times: ArrayLike,
+    *,
+    measure: Measure = "difference",
+    among: Sequence[str] | None = None,
+) -> Losses:
+    """Count how much each algorithm loses against the best value of each instance.
+
+    Parameters
+    ----------
+    runs
+        The runs; the value of an algorithm on an instance is the median of its repetitions.
+    times
+        When to look.
+    measure
+        "difference" from the best value, its "ratio" to the best value (for positive values), or
+        the "gap", which is the difference divided by the larger magnitude of the two.
+    among
+        The algorithms to show; the best value is that of all.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> print(pb.losses(pb.example(), [1000, 10_000], among=["CSA", "RS"], measure="ratio"))
+    loss against the best value of each instance: ratio
+    algorithm  time                instances  median  90 %   mean of the worst tenth
+    CSA        1,000 evaluations   60         ...
+    RS         1,000 evaluations   60         ...
+    CSA        10,000 evaluations  60         ...
+    RS         10,000 evaluations  60         ...
+    """
+    check_runs(runs, "losses")
+    if measure not in get_args(Measure):
+        raise DataError(f"measure={measure!r}: expected {format_list(get_args(Measure))}")
+    when = grid.check_times(times)
+    unknown = [name for name in among or () if name not in runs.algorithms]
+    if unknown:
+        known = format_list(runs.algorithms)
+        raise DataError(f"no algorithm {unknown[0]!r}: the runs are of {known}")
+    cost = _typical_costs(runs, when)
+    if measure == "ratio" and not (np.isnan(cost) | (sign_of(runs.direction) * cost > 0)).all():
+        raise DataError("measure='ratio' needs positive values; use 'difference' or 'gap'")
+    values = _compare_with_best(cost, measure, runs.direction == "maximize")
+    names = runs.algorithms if among is None else tuple(among)
+    shown = [runs.algorithms.index(name) for name in names]
+    return Losses(names, when, values[:, shown], measure, runs.clock)
+
+
+def _typical_costs(runs: Runs, times: Floats) -> Floats:
+    """Return the median cost of each algorithm (times, algorithms, instances); nan if unknown."""
+    cost = sign_of(runs.direction) * runs.at(times)
+    shape = (len(times), len(runs.algorithms), len(runs.instances))
+    typical = np.full(shape, np.nan)
+    pair = runs.algorithm * len(runs.instances) + runs.instance
+    for code in np.unique(pair):
+        known = cost[pair == code]
+        middle = np.sort(known, axis=0)[(len(known) - 1) // 2]  # nan sorts last
+        typical[:, code // shape[2], code % shape[2]] = np.where(
+            np.isnan(known).any(axis=0), np.nan, middle
+        )
+    return typical
+
+
+def _compare_with_best(cost: Floats, measure: Measure, is_maximized: bool) -> Floats:
+    """Return losses (times, algorithms, instances), infinity where an algorithm has no value."""
+    best = np.where(np.isnan(cost), np.inf, cost).min(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if measure == "ratio":
+            loss = best / cost if is_maximized else cost / best
+        else:
+            loss = cost - best
+            if measure == "gap":
+                larger = np.maximum(np.abs(cost), np.abs(best))
+                loss = np.where(loss == 0, 0.0, loss / larger)
+    none = np.isinf(best) & np.isinf(cost)  # no algorithm has a value: nothing is lost
+    loss = np.where(none, 1.0 if measure == "ratio" else 0.0, loss)
+    return np.where(np.isinf(cost) & ~none, np.inf, np.where(np.isnan(cost), np.nan, loss))
