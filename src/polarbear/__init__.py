@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from polarbear.coordinator.judgement import Judgement
     from polarbear.coordinator.run_race import race
     from polarbear.data import grid, targets
+    from polarbear.data.losses import losses
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
     from polarbear.data.runs import Runs
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from polarbear.running.solvers.setup import Limits
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
-    from polarbear.selection.losses import losses
     from polarbear.selection.ratings import Ratings
     from polarbear.store.opening import open_store
 
@@ -108,7 +108,7 @@ _HOME = {
     "Limits": "polarbear.running.solvers.setup",
     "LocalProcesses": "polarbear.running.backends.local_processes",
     "SharedFolder": "polarbear.running.backends.shared_folder",
-    "losses": "polarbear.selection.losses",
+    "losses": "polarbear.data.losses",
     "preferences": "polarbear.selection.preferences",
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
