@@ -186,7 +186,8 @@ def bring_in(_: object) -> None:
         parts = [path.with_name("README.md"), path] if path.name == "table.md" else [path]
         text = "\n".join(part.read_text("utf-8") for part in parts if part.exists())
         text = linked(text, path.parent, page)
-        if path.name == "README.md" and path.parent.parent.name == "studies":
+        is_study = path.name == "README.md" and path.parent.parent.name == "studies"
+        if is_study and not (path.parent / "results").exists():
             text += NOT_RUN
         if not text.startswith("# "):
             text = f"# {title}\n\n{text}"

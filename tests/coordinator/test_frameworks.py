@@ -60,8 +60,24 @@ def test_proposals_know_the_judgements_before():
     assert [judgement.name for judgement in judgements] == ["1", "2", "3", "4", "5"]
     assert seen == [[], [], [1, 2], [1, 2], [1, 2, 3, 4]]
     assert judgements[-1].label == "candidate 5"
+    with pytest.raises(DataError, match="patience=0"):
+        pb.frameworks.judge_proposals(judge, propose, 5, patience=0)
     with pytest.raises(DataError, match="n_evaluators=0"):
         pb.frameworks.judge_proposals(judge, propose, 5, n_evaluators=0)
+
+
+def test_a_loop_ends_when_the_set_is_stable():
+    kinds = ["dominated", "dominated", "undecided", "removed", "equivalent", "dominated", "member"]
+
+    def judge(candidate, *, label=""):
+        return pb.Judgement(label, candidate, None, 0.5)
+
+    def count(patience):
+        proposals = iter(kinds)
+        loop = pb.frameworks.judge_proposals
+        return len(loop(judge, lambda _: next(proposals), len(kinds), patience=patience))
+
+    assert [count(patience) for patience in (2, 3, 4, None)] == [2, 6, 7, 7]
 
 
 def test_shinka_gets_the_two_files(tmp_path):

@@ -41,11 +41,13 @@ def judge_proposals(
     n_candidates: int,
     *,
     n_evaluators: int = 1,
+    patience: int | None = None,
 ) -> list[Judgement]:
     """Propose and judge candidates one after the other, and return all judgements.
 
     ``propose`` is called with the judgements so far. With several evaluators this number of
-    candidates is proposed and judged at the same time.
+    candidates is proposed and judged at the same time. With ``patience`` the loop ends when the set
+    is stable: when none of this number of candidates in a row has entered it.
 
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(label, "member", 0.9, fitness=1 / (1 + (candidate - 3) ** 2))
@@ -53,16 +55,27 @@ def judge_proposals(
     >>> [round(judgement.fitness, 2) for judgement in judgements]
     [0.1, 0.2, 0.5, 1.0]
     """
-    if n_evaluators < 1:
-        raise DataError(f"n_evaluators={n_evaluators}: expected a number of at least 1")
+    for name, number in (("n_evaluators", n_evaluators), ("patience", patience)):
+        if number is not None and number < 1:
+            raise DataError(f"{name}={number}: expected a number of at least 1")
     judgements: list[Judgement] = []
     with ThreadPoolExecutor(n_evaluators) as pool:
-        while len(judgements) < n_candidates:
+        while len(judgements) < n_candidates and not _is_stable(judgements, patience):
             n_next = min(n_evaluators, n_candidates - len(judgements))
             batch = [propose(list(judgements)) for _ in range(n_next)]
             labels = [f"candidate {len(judgements) + k + 1}" for k in range(n_next)]
             judgements += pool.map(lambda one, label: judge(one, label=label), batch, labels)
     return judgements
+
+
+def _is_stable(judgements: Sequence[Judgement], patience: int | None) -> bool:
+    """Return whether none of the last candidates has entered the set."""
+    if patience is None or len(judgements) < patience:
+        return False
+    return not any(
+        judgement.is_accepted and judgement.status not in ("equivalent", "baseline")
+        for judgement in judgements[-patience:]
+    )
 
 
 def make_optuna_objective(
