@@ -46,7 +46,9 @@ if TYPE_CHECKING:
         StoreError,
     )
     from polarbear.inference.algorithm_status import AlgorithmStatus, assess
+    from polarbear.inference.cross_fitting import cross_fit
     from polarbear.inference.fit import fit
+    from polarbear.inference.instance_posterior import InstancePosterior
     from polarbear.inference.posterior import Posterior
     from polarbear.racing.race import Race
     from polarbear.racing.replay import replay, replay_many
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from polarbear.running.solvers.setup import Limits
     from polarbear.selection import preferences
     from polarbear.selection.decision import select
+    from polarbear.selection.instance_ratings import InstanceRatings, value_of_selection
     from polarbear.selection.ratings import Ratings
     from polarbear.store.opening import open_store
 
@@ -87,7 +90,9 @@ _HOME = {
     "PolarBearError": "polarbear.errors",
     "SolverError": "polarbear.errors",
     "StoreError": "polarbear.errors",
+    "cross_fit": "polarbear.inference.cross_fitting",
     "fit": "polarbear.inference.fit",
+    "InstancePosterior": "polarbear.inference.instance_posterior",
     "gate": "polarbear.coordinator.gate",
     "Gate": "polarbear.coordinator.gate",
     "frameworks": "polarbear.coordinator.frameworks",
@@ -112,7 +117,9 @@ _HOME = {
     "preferences": "polarbear.selection.preferences",
     "plots": "polarbear.plots",
     "priors": "polarbear.priors",
+    "InstanceRatings": "polarbear.selection.instance_ratings",
     "Ratings": "polarbear.selection.ratings",
+    "value_of_selection": "polarbear.selection.instance_ratings",
     "readers": "polarbear.readers",
     "example": "polarbear.readers",
     "read": "polarbear.readers",
@@ -145,6 +152,8 @@ __all__ = [
     "FitError",
     "FitWarning",
     "Gate",
+    "InstancePosterior",
+    "InstanceRatings",
     "Instances",
     "Judge",
     "Judgement",
@@ -168,6 +177,7 @@ __all__ = [
     "assess",
     "calibrate",
     "check",
+    "cross_fit",
     "example",
     "fit",
     "frameworks",
@@ -192,6 +202,7 @@ __all__ = [
     "simulation",
     "store",
     "targets",
+    "value_of_selection",
     "write",
 ]
 

@@ -20,6 +20,7 @@ from polarbear.cli.options import (
     add_seed_option,
     add_source_argument,
     check_clock,
+    parse_feature,
     parse_probability,
     parse_time,
 )
@@ -183,6 +184,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
             "select --example --between 3000 10000",
             "select race.db --around 1h --sure 0.95",
             "select ratings.json --at 500 --size 2 --no-repeats",
+            "select selector.npz --at 60 --features variables=2000 --features density=0.1",
         ),
         run=_run_select,
     )
@@ -215,6 +217,14 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "--repeats",
         action=argparse.BooleanOptionalAction,
         help="whether --size may take an algorithm twice, which helps if its runs differ by seed",
+    )
+    parser.add_argument(
+        "--features",
+        action="append",
+        type=parse_feature,
+        metavar="NAME=VALUE",
+        help="a feature, or the class, of your instance, if SOURCE is a file of "
+        "InstanceRatings.save; may be repeated",
     )
     parser.add_argument(
         "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"

@@ -232,6 +232,8 @@ def load_posterior(
 def load_ratings(arguments: argparse.Namespace) -> Any:
     """Load what ``select`` chooses from: saved ratings, a saved posterior, or a fitted one."""
     source = get_source(arguments)
+    if arguments.features:
+        return polarbear.InstanceRatings.load(source).on(dict(arguments.features))
     kind = detect_kind(source)
     if kind == "ratings":
         _refuse_options(

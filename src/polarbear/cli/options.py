@@ -355,6 +355,21 @@ def parse_time(text: str) -> float:
         ) from None
 
 
+def parse_feature(text: str) -> tuple[str, str | float]:
+    """Parse a feature of an instance, or its class.
+
+    >>> parse_feature("variables=2000"), parse_feature("family=hard")
+    (('variables', 2000.0), ('family', 'hard'))
+    """
+    name, equals, value = text.rpartition("=")
+    if not (equals and name and value):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE, such as variables=2000")
+    try:
+        return name, float(value)
+    except ValueError:
+        return name, value
+
+
 def parse_probability(text: str) -> float:
     """Parse a probability, given as a number or in percent.
 

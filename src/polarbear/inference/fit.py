@@ -6,7 +6,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,8 @@ from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
+from polarbear.inference.instance_posterior import InstancePosterior
+from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.hyper import Hyper
@@ -55,6 +57,23 @@ class Engine(Protocol):
         ...
 
 
+@overload
+def fit(  # pyright: ignore[reportOverlappingOverload]
+    data: object,
+    *,
+    prior: Prior | None = None,
+    method: Method = "laplace",
+    evidence: Evidence | None = None,
+    seed: int = 0,
+    times: ArrayLike | None = None,
+    direction: Literal["minimize", "maximize"] | None = None,
+    classes: None = None,
+    features: None = None,
+    scores: None = None,
+    **options: Any,
+) -> Posterior: ...
+@overload
+def fit(data: object, **options: Any) -> InstancePosterior: ...
 def fit(
     data: object,
     *,
@@ -64,8 +83,11 @@ def fit(
     seed: int = 0,
     times: ArrayLike | None = None,
     direction: Literal["minimize", "maximize"] | None = None,
+    classes: str | None = None,
+    features: object = None,
+    scores: object = None,
     **options: Any,
-) -> Posterior:
+) -> Posterior | InstancePosterior:
     """Fit the ratings of algorithms over time, with uncertainty.
 
     Parameters
@@ -90,6 +112,18 @@ def fit(
         whose ``start`` and ``stop`` limit them to a range.
     direction
         Whether small or large values are good; for data frames.
+    classes
+        The attribute of instances that is their class, such as "family". The ratings of classes are
+        then partially pooled: they shrink to the overall ratings by an amount learnt from the data.
+        The result is an :class:`InstancePosterior`, whose ``on("hard")`` is the posterior of a
+        class. See :meth:`Runs.with_instance_data`.
+    features
+        Features of the instances, on which ratings then depend: a table with a column "instance",
+        or the names of attributes, or "all" for all attributes that are numbers. The result is an
+        :class:`InstancePosterior`, whose ``on({"variables": 200})`` is the posterior there.
+    scores
+        Cross-fitted scores of the algorithms on each instance by another method, of which more is
+        better: a table with a column for each algorithm, or what :func:`cross_fit` returns.
     options
         For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
         ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``,
@@ -119,6 +153,20 @@ def fit(
     if len(groups) < n:
         _warn_of_unknown_times(rankings)
         _warn_of_few_instances(rankings)
+    if not (classes is None and features is None and scores is None):
+        prior = Dirichlet() if prior is None else prior
+        if method != "laplace" or not isinstance(prior, Dirichlet):
+            raise DataError("classes, features and scores need method='laplace' and Dirichlet()")
+        return fit_attributes(
+            rankings,
+            classes,
+            features,
+            scores,
+            alpha=prior.alpha,
+            evidence="rankings" if _check_evidence(evidence) == "rankings" else "instances",
+            seed=seed,
+            **options,
+        )
     engine = load_engine(method, options)
     if method == "laplace":
         options["evidence"] = _check_evidence(evidence)

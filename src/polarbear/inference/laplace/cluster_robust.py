@@ -96,7 +96,7 @@ def copula_noise(
     scale = np.sqrt(explained / np.maximum(eigenvalue, 1e-300))
     rows = _compress_rows(multiply_blocks(z, _from_eigen(direction, scale)).reshape(len(z), -1))
     rotation = _common_rotations(approximation)
-    over_time = _autocorrelation_root(multiply_blocks(z, rotation), shrinkage)
+    over_time = autocorrelation_root(approximation, scores, shrinkage)
     unexplained = rotation.swapaxes(1, 2) @ _from_eigen(direction, np.sqrt(1 - explained))
 
     def transform(normal: Floats) -> Floats:
@@ -156,14 +156,19 @@ def _common_rotations(approximation: ConditionalGaussian) -> Floats:
     return left @ right
 
 
-def _autocorrelation_root(z: Floats, shrinkage: Floats) -> Floats:
+def autocorrelation_root(
+    approximation: ConditionalGaussian, scores: Floats, shrinkage: Floats
+) -> Floats:
     """Return a matrix R such that R R' is the correlation of scores between times (times, times).
 
-    With f_t = sqrt((1 - shrinkage_t) / q) z_t as one vector over instances and directions, the
+    Scores are compared as noise, in coordinates z common to all times. With
+    f_t = sqrt((1 - shrinkage_t) / q) z_t as one vector over instances and directions, the
     correlation of times s and t is f_s' f_t + l_s l_t, l_t = sqrt(1 - f_t' f_t). The second term
     stands for the variance that scores do not explain, as after unanimous rankings or with a single
     instance. It is taken as constant over time. Vectors longer than 1 are scaled to 1.
     """
+    z = approximation.gradient_to_noise(scores)
+    z = multiply_blocks(z, _common_rotations(approximation))
     flat = z.swapaxes(0, 1).reshape(z.shape[1], -1)
     flat = flat * np.sqrt((1 - shrinkage) / z.shape[2])[:, None]
     squared_norm = np.sum(flat**2, axis=1)

@@ -123,8 +123,8 @@ class TiedGroups:
         size = self.member.shape[1]
         return 1 << size if size <= MAX_RECURSION_SIZE else size * len(NODES) // 5
 
-    def take(self, rows: slice) -> "TiedGroups":
-        """Return the tied groups in a slice of rows."""
+    def take(self, rows: slice | Ints) -> "TiedGroups":
+        """Return the tied groups in these rows."""
         return TiedGroups(
             self.n_times,
             self.time[rows],
@@ -236,7 +236,7 @@ class UnorderedLikelihood:
         """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
         if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
-            for part, slope, _ in _iterate_derivatives(self.groups, subtract_maximum(mu)):
+            for part, slope, _ in iterate_derivatives(self.groups, subtract_maximum(mu)):
                 np.add.at(gradient, part.time, part.weight[:, None] * slope)
             return gradient
         for rows, theta in self._iterate_draws(mu):
@@ -254,7 +254,7 @@ class UnorderedLikelihood:
     def curvature(self, mu: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
         curvature = self.untied.curvature(mu)
-        for part, _, minus_hessian in _iterate_derivatives(self.groups, subtract_maximum(mu)):
+        for part, _, minus_hessian in iterate_derivatives(self.groups, subtract_maximum(mu)):
             np.add.at(curvature, part.time, part.weight[:, None, None] * minus_hessian)
         return curvature
 
@@ -263,12 +263,12 @@ def add_instance_gradients(
     gradients: Floats, groups: Iterable[TiedGroups], mu: Floats, instance: Ints
 ) -> None:
     """Add the gradients of tied groups to the gradients (instances, times, algorithms)."""
-    for part, slope, _ in _iterate_derivatives(groups, subtract_maximum(mu)):
+    for part, slope, _ in iterate_derivatives(groups, subtract_maximum(mu)):
         own = (instance[part.comparison], part.time)
         np.add.at(gradients, own, part.weight[:, None] * slope)
 
 
-def _iterate_derivatives(
+def iterate_derivatives(
     groups: Iterable[TiedGroups], mu: Floats
 ) -> Iterable[tuple[TiedGroups, Floats, Floats]]:
     """Yield parts of the tied groups, each with its gradients and minus its Hessians at ``mu``."""
