@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 from hypothesis import Phase, settings
@@ -18,6 +19,11 @@ settings.register_profile(
 settings.register_profile("brief", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell starts what it puts into the background with SIGINT ignored, and programs inherit that:
+# Ctrl-C in a test would do nothing.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
