@@ -300,6 +300,15 @@ def test_refused_arguments():
         pb.fit(replace(rankings, ties="averaged"), classes="family")
 
 
+def test_features_that_never_vary_are_left_out():
+    rankings = simulate(np.linspace([1.0, -1.0], [-1.0, 1.0], 30), 0)
+    size = {"instance": rankings.instances, "size": np.arange(30.0)}
+    expected = pb.fit(rankings, features=size).on(size=3)
+    posterior = pb.fit(rankings, features={**size, "constant": np.ones(30)})
+    assert posterior.basis.names == ("size",)
+    np.testing.assert_array_equal(posterior.on(size=3).utilities, expected.utilities)
+
+
 def test_draws_of_times_belong_together():
     mu = np.repeat([[1.0, 0, 0], [0, 0.5, 0]], 30, axis=0)
     noise = np.random.default_rng(1).gumbel(size=mu.shape)

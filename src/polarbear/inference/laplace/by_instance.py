@@ -224,7 +224,8 @@ def _choose_length(
     tried: list[tuple[FeatureBasis, Design]] = []
     for length in LENGTHS:
         basis = FeatureBasis.build(values, list(columns), length)
-        phi = basis.locate_values(values).phi
+        used = [columns[name] for name in basis.names]  # without those that never vary
+        phi = basis.locate_values(np.stack(used, axis=1)).phi
         tried.append((basis, Design(phi)))
         design = Design(phi[chosen])
         evidence.append(0.0)
