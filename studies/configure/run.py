@@ -78,7 +78,7 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
     text = table([*head, "mean log10 of the value"], lines)
     limit = max(row["limit"] for row in rows)
     return (
-        f"# Configurators at equal cost\n\nAt most {limit} runs each. The chosen configuration is "
+        f"# Configurators at equal cost\n\nAbout {limit} runs each. The chosen configuration is "
         f"compared with the default on {N_TEST:,} other instances: means over seeds, and their "
         f"range. Lower values are better.\n\n{text}\n"
     )
