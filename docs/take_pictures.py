@@ -100,7 +100,7 @@ def latex_table(posterior: pb.Posterior, picture: Path, folder: Path) -> None:
         rf"\usepackage[{size}]{{geometry}}",
         r"\usepackage{booktabs,siunitx}",
         r"\pagestyle{empty}\begin{document}\noindent",
-        posterior.to_latex(at=[100, 1_000, 10_000], certainty=0.95),
+        posterior.to_latex(at=[100, 890, 10_000], certainty=0.95),
         r"\end{document}",
     ]
     (folder / "table.tex").write_text("\n".join(lines), "utf-8")

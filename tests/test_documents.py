@@ -139,3 +139,21 @@ def test_the_package_does_not_claim_to_race_on_every_system():
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     assert "OS Independent" not in project
     assert "Operating System :: POSIX" in project
+
+
+def signatures():
+    """Signatures of public functions, methods and classes, as help() prints them."""
+    for name, thing in PUBLIC.items():
+        if isinstance(thing, type) and issubclass(thing, Exception):
+            continue
+        yield name, str(inspect.signature(thing))
+        for method, routine in methods(thing) if isinstance(thing, type) else ():
+            yield f"{name}.{method}", str(inspect.signature(routine))
+
+
+def test_help_prints_readable_signatures():
+    """Arrays are "ArrayLike", not the union of thirteen types of numpy that it stands for."""
+    for name, text in signatures():
+        assert "numpy._typing" not in text, f"{name}{text}"
+        is_record = isinstance(PUBLIC.get(name), type)
+        assert len(text) <= (700 if is_record else 450), f"{name}{text}"

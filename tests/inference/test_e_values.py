@@ -268,6 +268,14 @@ def test_a_confidence_sequence_covers_at_all_numbers_of_instances():
         assert missed <= 0.1 + 2 * np.sqrt(0.09 / 2000)
 
 
+def test_a_confidence_sequence_covers_mean_scores_with_ties():
+    """Each tie is half a win and half a loss."""
+    rng = np.random.default_rng(1)
+    score = np.cumsum(rng.choice([1, 0.5, 0], p=[0.4, 0.4, 0.2], size=(500, 200)), axis=1)
+    low, high = confidence_sequence(score, np.arange(1, 201) - score, 0.9)
+    assert ((low > 0.6) | (high < 0.6)).any(axis=1).mean() <= 0.1
+
+
 def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
     rules = pb.Rules(certainty=0.9, batch=(2, 8), max_runs=2000)
     careful = drive(race_of(seed=1, rules=rules))

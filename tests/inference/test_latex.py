@@ -55,9 +55,13 @@ def test_a_table_has_the_numbers_of_the_posterior(posterior):
     assert heads in table
 
 
-def test_times_are_the_last_of_the_grid_up_to_those_asked_for(posterior):
+def test_a_column_is_headed_by_the_time_asked_for_and_says_which_it_is(posterior):
     table = posterior.to_latex(at=[39_000, 10])
-    assert r"{\num{10}} & {\num{2500}} \\" in table
+    assert r"{\num{10}} & {\num{39000}} \\" in table
+    assert r"was compared: \num{2500} for \num{39000}.} \\" in table
+    rating = [row[-1] for row in cells(table)]
+    assert rating == [row[-2] for row in cells(posterior.to_latex())]  # that at 2500
+    assert "footnotesize" not in posterior.to_latex(at=[10, 2500])
     for wrong in ([5], [1e6], [], ["soon"], [np.nan]):
         with pytest.raises(pb.DataError, match="expected times from 10 to 40000"):
             posterior.to_latex(at=wrong)
@@ -118,7 +122,7 @@ def test_tables_compile(tmp_path, posterior, recorded):
         race.tell(job.run([1, 2], [EVIL.index(job.algorithm)] * 2))
     race.ask()
     tables = [replace(posterior, algorithms=EVIL).to_latex(), race.to_latex()]
-    tables += [posterior.to_latex(), pb.replay(recorded).to_latex()]
+    tables += [posterior.to_latex(at=[10, 39_000]), pb.replay(recorded).to_latex()]
     lines = [r"\documentclass{article}", r"\usepackage{booktabs,siunitx}", r"\begin{document}"]
     (tmp_path / "t.tex").write_text("\n\n".join([*lines, *tables, r"\end{document}"]), "utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]

@@ -1,5 +1,7 @@
 """``calibrate``: check by resampling how often the claims of posteriors are true on given data."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from textwrap import fill

@@ -4,6 +4,8 @@ Each function is what a framework calls for a candidate. A candidate is judged o
 the framework asks. Only the function that needs a framework imports it.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

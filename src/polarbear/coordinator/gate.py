@@ -1,5 +1,7 @@
 """``gate``: test that a new version of a solver is no worse than the old one at every time."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike

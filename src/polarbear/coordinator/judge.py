@@ -6,6 +6,8 @@ holder gives the lock back after a decision, when all runs of the round have arr
 is lost. If its process is killed, the system releases the lock, and the next one resumes.
 """
 
+from __future__ import annotations
+
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -291,7 +293,7 @@ class Judge:
             if not result.race.events:  # all of them are stored
                 self._latest["race.db"] = result.n_events, result.race, result.setup, result.told
 
-    def _open(self, file: str, instances: Instances, seed: int) -> "JudgedRace":
+    def _open(self, file: str, instances: Instances, seed: int) -> JudgedRace:
         """Open the race in the judge's folder, with the candidates that were added to it before."""
 
         def make(name: str) -> CandidateSolver:
@@ -333,7 +335,7 @@ class Judge:
         return race, setup, told
 
     def _make_judgements(
-        self, result: "JudgedRace", names: Sequence[str], max_runs: int | None
+        self, result: JudgedRace, names: Sequence[str], max_runs: int | None
     ) -> list[Judgement]:
         """Return the judgements of candidates by the decisions of a race so far."""
         if not names:
@@ -353,7 +355,7 @@ class Judge:
 
     def _make_judgement(
         self,
-        result: "JudgedRace",
+        result: JudgedRace,
         runs: Runs,
         name: str,
         fitness: Fitness | None,

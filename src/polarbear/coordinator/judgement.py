@@ -1,5 +1,7 @@
 """``Judgement``: the verdict of a race about a candidate, as a record, as text and as JSON."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self

@@ -12,6 +12,8 @@ store keeps its events, and the backend executes runs.
    do not count.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from collections import Counter, defaultdict
@@ -79,7 +81,7 @@ def race(
     fit: FitOptions = None,
     progress: bool | Watch | None = None,
     accept_changes: bool = False,
-) -> "Result":
+) -> Result:
     """Race solvers until the anytime Pareto set is settled.
 
     Parameters
@@ -158,7 +160,7 @@ def run_race(
     fit: FitOptions = None,
     progress: bool | Watch | None = None,
     accept_changes: bool = False,
-) -> "Result":
+) -> Result:
     """Run a race of a setup, as :func:`race` does, and return its result."""
     rules = rules.resolve_deadline(time.time())
     opened = None if store is None else open_store(store)

@@ -3,6 +3,8 @@
 A finer grid asks more questions of the same runs; it does not add evidence.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

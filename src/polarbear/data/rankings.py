@@ -6,6 +6,8 @@ Instances are the independent units of evidence: the comparisons of one instance
 and its rankings at different times are not independent of each other.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -151,7 +153,7 @@ class Rankings(WithInstanceData):
         with np.errstate(invalid="ignore"):
             return wins / weights
 
-    def take(self, instances: ArrayLike) -> "Rankings":
+    def take(self, instances: ArrayLike) -> Rankings:
         """Return the rankings of instances given by index; a repeated index makes a new instance.
 
         >>> runs = Runs.from_frame(
@@ -184,7 +186,7 @@ class Rankings(WithInstanceData):
             instance_data=take_instances(self.instance_data, chosen),
         )
 
-    def among(self, algorithms: Collection[str]) -> "Rankings":
+    def among(self, algorithms: Collection[str]) -> Rankings:
         """Return the rankings among selected algorithms, without the runs of all others.
 
         >>> runs = Runs.from_frame(
@@ -219,7 +221,7 @@ class Rankings(WithInstanceData):
             instance_data=take_instances(self.instance_data, instance),
         )
 
-    def join(self, other: "Rankings") -> "Rankings":
+    def join(self, other: Rankings) -> Rankings:
         """Return these rankings together with those of other instances at the same times.
 
         >>> def ranked(instance):

@@ -73,8 +73,8 @@ class Run(NamedTuple):
 
     algorithm: str
     instance: str
-    time: ArrayLike
-    value: ArrayLike
+    time: "ArrayLike"
+    value: "ArrayLike"
     until: float
     repetition: int = 0
     status: Status = Status.CUT

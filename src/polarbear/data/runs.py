@@ -1,5 +1,7 @@
 """``Runs``: the best-so-far trajectories of many runs; ``run.py`` defines a single run."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,7 +102,7 @@ class Runs(WithInstanceData):
     value: Floats
     direction: Direction
     clock: str = "time"
-    bounds: "Runs | None" = None
+    bounds: Runs | None = None
     instance_data: InstanceData = field(default_factory=dict)
 
     # Making
@@ -213,7 +215,7 @@ class Runs(WithInstanceData):
         return replace(runs, bounds=opposite)
 
     @classmethod
-    def concat(cls, parts: Iterable["Runs"]) -> Self:
+    def concat(cls, parts: Iterable[Runs]) -> Self:
         """Join several ``Runs``; raise ``DataError`` if a run occurs in two of them.
 
         >>> parts = [Runs.from_records([Run(name, "x", [1], [2.0], 9)], direction="minimize")
@@ -545,19 +547,19 @@ class Runs(WithInstanceData):
     def _run_of_row(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))
 
-    def _with_data_of(self, parts: Sequence["Runs"]) -> Self:
+    def _with_data_of(self, parts: Sequence[Runs]) -> Self:
         """Return these runs with the instance data of the runs that they were copied from."""
         data = join_parts([(p.instances, p.instance_data) for p in parts], self.instances)
         return replace(self, instance_data=data)
 
-    def _has_keys_of(self, other: "Runs") -> bool:
+    def _has_keys_of(self, other: Runs) -> bool:
         """Whether two ``Runs`` have the same algorithms, instances and repetitions."""
         return (self.algorithms, self.instances) == (other.algorithms, other.instances) and all(
             np.array_equal(getattr(self, name), getattr(other, name))
             for name in ("algorithm", "instance", "repetition")
         )
 
-    def _without_values(self) -> "Runs":
+    def _without_values(self) -> Runs:
         """Return runs without values in the opposite direction, which stand for unknown bounds."""
         none = np.zeros(0)
         offset = np.zeros(len(self) + 1, dtype=np.int64)

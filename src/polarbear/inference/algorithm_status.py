@@ -362,7 +362,7 @@ def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
 
 def assess(
     data: Runs | Rankings,
-    times: ArrayLike | None = None,
+    times: "ArrayLike | None" = None,
     *,
     certainty: float = 0.95,
     epsilon: float = 0.05,

@@ -299,7 +299,9 @@ def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple
     """Return lower and upper bounds of a win probability, valid at any number of instances.
 
     The bounds hold at all numbers of instances at once: { q : B(w + 1, l + 1) < q^w (1 - q)^l / d }
-    with d = 1 - certainty, from the uniform mixture of likelihoods (Robbins, 1970).
+    with d = 1 - certainty, from the uniform mixture of likelihoods (Robbins, 1970). With ties that
+    count as half a win and half a loss, the bounds are those of the mean score: by the inequality
+    of weighted means, q^s (1 - q)^(1 - s) is at most s q + (1 - s) (1 - q) for scores s in [0, 1].
 
     >>> low, high = confidence_sequence(np.array([60.0]), np.array([40.0]), 0.95)
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
@@ -324,3 +326,25 @@ def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple
             out, kept = np.where(within, out, middle), np.where(within, middle, kept)
         bounds.append(out)
     return bounds[0], bounds[1]
+
+
+def bound_win_rate(
+    rankings: Rankings, first: str, second: str, certainty: float
+) -> tuple[Floats, Floats]:
+    """Return a confidence sequence (T,), (T,) of :meth:`Rankings.win_rate` of two algorithms.
+
+    It holds at each time, at all numbers of instances at once.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[2.0, 0.0]]), 100)
+    >>> low, high = bound_win_rate(rankings, "a1", "a2", 0.95)
+    >>> bool(0.5 < low[0] < rankings.win_rate("a1", "a2")[0] < high[0] < 1)
+    True
+    """
+    pair = rankings.among([first, second])
+    row, column = pair.algorithms.index(first), pair.algorithms.index(second)
+    outcomes = count_outcomes(pair)
+    half = outcomes.ties[:, row, column] / 2
+    return confidence_sequence(
+        outcomes.wins[:, row, column] + half, outcomes.losses[:, row, column] + half, certainty
+    )

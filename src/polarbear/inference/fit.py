@@ -1,5 +1,7 @@
 """``fit``: the posterior of data under a prior, by one of several engines."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from importlib import import_module

@@ -80,9 +80,11 @@ def render_table(
 
     Columns: the name, the status, P(in the Pareto set), when it is most likely the best, and the
     rating at the times ``at``. Without ratings the table has the first three. ``note`` is a
-    comment in the first lines.
+    comment in the first lines. A column is headed by the time that was asked for. If that is not a
+    time of the grid, the last one before it is used, and a line below the table says so.
     """
-    shown = [] if rated is None else _choose_times(rated, at)
+    wanted = {} if rated is None else _choose_times(rated, at)
+    shown = list(wanted.values())
     unit = "" if rated is None else format_unit(rated.clock)
     columns = ["l", "l", "S[table-format=>1.3]"] + ["l"] * (rated is not None)
     if rated is not None:
@@ -101,11 +103,13 @@ def render_table(
             rf"& & & & \multicolumn{{{len(shown)}}}{{c}}{{{ratings}}} \\",
             rf"\cmidrule(lr){{5-{4 + len(shown)}}}",
         ]
-        head += ["Most likely best", *(f"{{{_format_time(rated, t)}}}" for t in shown)]
+        head += ["Most likely best", *(f"{{{_format_time(rated, time)}}}" for time in wanted)]
     ordered = sorted(statuses, key=lambda one: not one.is_candidate)
     rows = [_make_row(status, rated, shown) for status in ordered]
-    lines += [_join_cells(head), r"\midrule", *map(_join_cells, rows)]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    lines += [_join_cells(head), r"\midrule", *map(_join_cells, rows), r"\bottomrule"]
+    if rated is not None:
+        lines += _describe_other_times(rated, wanted, len(columns))
+    return "\n".join([*lines, r"\end{tabular}", ""])
 
 
 def escape_latex(text: str) -> str:
@@ -117,11 +121,11 @@ def escape_latex(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in escape_text(text))
 
 
-def _choose_times(rated: RatedAlgorithms, at: ArrayLike | None) -> list[int]:
-    """Return the indices of the times to show: for each wanted time, the last time up to it."""
+def _choose_times(rated: RatedAlgorithms, at: ArrayLike | None) -> dict[float, int]:
+    """Return the times to show, and for each the index of the last time of the grid up to it."""
     times = rated.times
     if at is None:
-        return sorted({0, len(times) // 2, len(times) - 1})
+        return {float(times[k]): k for k in sorted({0, len(times) // 2, len(times) - 1})}
     try:
         wanted = np.atleast_1d(np.asarray(at, dtype=np.float64))
     except (TypeError, ValueError):
@@ -132,8 +136,24 @@ def _choose_times(rated: RatedAlgorithms, at: ArrayLike | None) -> list[int]:
             f"at={at!r}: expected times from {times[0]:g} to {times[-1]:g}, at which there are "
             "ratings"
         )
+    wanted = np.unique(wanted)
     indices = np.searchsorted(times, wanted * (1 + 1e-9), side="right") - 1
-    return sorted({int(index) for index in indices})
+    return dict(zip(wanted.tolist(), indices.tolist(), strict=True))
+
+
+def _describe_other_times(
+    rated: RatedAlgorithms, wanted: dict[float, int], columns: int
+) -> list[str]:
+    """Return a row with the times whose ratings are those of an earlier time; none if all agree."""
+    pairs = (
+        (_format_time(rated, time), _format_time(rated, float(rated.times[k])))
+        for time, k in wanted.items()
+    )
+    other = [f"{grid} for {time}" for time, grid in pairs if time != grid]
+    if not other:
+        return []
+    text = f"Ratings at the last time that was compared: {', '.join(other)}."
+    return [rf"\multicolumn{{{columns}}}{{l}}{{\footnotesize {text}}} \\"]
 
 
 def _make_row(
@@ -147,9 +167,9 @@ def _make_row(
         return [*row, "", *[NO_NUMBER] * len(shown)]
     code = rated.algorithms.index(status.algorithm)
     ranges = [
-        _format_time(rated, start)
+        _format_time(rated, float(rated.times[start]))
         if start == stop - 1
-        else f"{_format_time(rated, start)}--{_format_time(rated, stop - 1)}"
+        else "--".join(_format_time(rated, float(rated.times[k])) for k in (start, stop - 1))
         for start, stop in find_best_times(rated.best, code)
     ]
     ratings = [
@@ -175,10 +195,9 @@ def _format_prob(status: AlgorithmStatus) -> str:
     return format_probability(status.prob_in_pareto).removeprefix("P ").removeprefix("= ")
 
 
-def _format_time(rated: RatedAlgorithms, index: int) -> str:
+def _format_time(rated: RatedAlgorithms, time: float) -> str:
     r"""Return a time for siunitx, which groups its digits: ``\num{10000}``."""
     whole = choose_precision(rated.clock) != "all"
-    time = float(rated.times[index])
     return rf"\num{{{format_time(time, rated.clock).replace(',', '') if whole else f'{time:g}'}}}"
 
 

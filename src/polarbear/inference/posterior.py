@@ -1,5 +1,7 @@
 """``Posterior``: the distribution of ratings over time, given rankings and a prior."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -376,7 +378,9 @@ class Posterior(FrozenRecord):
 
         Columns: status, P(member of the Pareto set), when it is most likely the best, and the mean
         rating at the times ``at`` (by default the first, the middle and the last). The number in
-        parentheses is the posterior standard deviation in units of the last digit.
+        parentheses is the posterior standard deviation in units of the last digit. For a time that
+        is not on the grid, the rating is that of the grid's last time before, and the last line of
+        the table says so.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])

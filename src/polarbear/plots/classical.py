@@ -4,6 +4,8 @@ Unlike ratings they need values on a common scale: shares of one range of values
 instances. iohinspector and moocore compute them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple

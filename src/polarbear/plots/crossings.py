@@ -1,5 +1,7 @@
 """Figure of one pair over time: the probability that the first leads, and where it changes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +10,7 @@ from polarbear._text import format_time
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
+from polarbear.inference.e_values import bound_win_rate
 from polarbear.inference.verdict import Crossing
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
 from polarbear.plots.canvas import (
@@ -45,6 +48,9 @@ class CrossingMap(FrozenRecord):
         Shape (T,): P(the first wins on a new instance), and a credible interval of it.
     counted
         Shape (T,): the observed share of instances that the first won, if rankings were given.
+    anytime_lower, anytime_upper
+        Shape (T,): a confidence sequence of the win probability, if rankings were given. It holds
+        at each time with probability ``level``, however often instances were added before.
     crossings
         The crossings that are certain: periods in which the lead passes from one to the other.
     everywhere, everywhere_reversed
@@ -64,6 +70,8 @@ class CrossingMap(FrozenRecord):
     lower: Floats
     upper: Floats
     counted: Floats | None
+    anytime_lower: Floats | None
+    anytime_upper: Floats | None
     crossings: tuple[Crossing, ...]
     everywhere: float
     everywhere_reversed: float
@@ -84,7 +92,9 @@ def crossings_data(
 ) -> CrossingMap:
     """Compute when each of two algorithms leads, with what probability, and where they cross.
 
-    If ``rankings`` are given, the share of instances that the first won is computed as well.
+    If ``rankings`` are given, the share of instances that the first won is computed as well, with
+    a confidence sequence: bounds that stay valid while instances are added and data are analysed
+    again, which credible intervals do not.
 
     >>> import polarbear as pb
     >>> truth = np.array([[0.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
@@ -98,6 +108,10 @@ def crossings_data(
             "this race has no decision yet: a pair can be compared after its first round"
         )
     ahead = posterior.prob_better(first, second)
+    counted = anytime_lower = anytime_upper = None
+    if rankings is not None:
+        counted = rankings.win_rate(first, second)
+        anytime_lower, anytime_upper = bound_win_rate(rankings, first, second, level)
     chance, (lower, upper) = posterior.win_probability(first, second, level)
     return CrossingMap(
         get_cast(source, certainty),
@@ -110,7 +124,9 @@ def crossings_data(
         chance,
         lower,
         upper,
-        None if rankings is None else rankings.win_rate(first, second),
+        counted,
+        anytime_lower,
+        anytime_upper,
         tuple(posterior.crossings(first, second, certainty)),
         posterior.prob_dominates(first, second),
         posterior.prob_dominates(second, first),
@@ -134,7 +150,9 @@ def crossings(
     """Draw when each of two algorithms leads, with what probability, and where they cross.
 
     The line is P(the first is ahead), filled in the colour of the leading algorithm. Bars at the
-    top and the bottom mark where the lead is certain, and grey marks where it changes.
+    top and the bottom mark where the lead is certain, and grey marks where it changes. With
+    ``rankings``, dots are the share of instances that the first won, and thin lines bound the
+    probability of a win: a confidence sequence, valid however often data were added and analysed.
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
@@ -165,6 +183,10 @@ def crossings(
         ax.plot(times, ahead, color=TEXT_COLOUR, linewidth=1.5)
     if data.counted is not None:
         ax.plot(times, data.counted, ".", color=NOTE_COLOUR, markersize=3)
+        for bound in (data.anytime_lower, data.anytime_upper):
+            if bound is not None:
+                mark = "_" if single else "-"
+                ax.plot(times, bound, mark, color=NOTE_COLOUR, linewidth=0.6)
     cells = compute_cell_edges(times, log=set_time_axis(ax, times, data.clock, time))
     if not single:
         cells = np.clip(cells, times[0], times[-1])
@@ -201,5 +223,5 @@ def _label_sides(ax: Axes, data: CrossingMap) -> None:
     if data.crossings:
         text += ", grey: the lead changes"
     if data.counted is not None:
-        text += ", dots: instances won"
+        text += f", dots: instances won, thin: their {data.level:.0%} confidence sequence"
     add_note(ax, text)

@@ -1,5 +1,7 @@
 """Figure of a race over its rounds: probabilities of dominance, eliminations, resolved pairs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

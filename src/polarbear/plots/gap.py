@@ -1,5 +1,7 @@
 """Figures of values with bounds: both over time on one instance, and the mean gap between them."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
 

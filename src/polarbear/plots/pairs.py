@@ -1,5 +1,7 @@
 """Figure of all pairs as a matrix of probabilities, at one time or over all times."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Figure of ratings over time with credible bands."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

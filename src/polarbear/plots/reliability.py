@@ -1,5 +1,7 @@
 """Figure of the calibration curve: claimed probabilities against observed frequencies."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol

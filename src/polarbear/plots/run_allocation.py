@@ -1,5 +1,7 @@
 """Figure of the instances and the time that were spent on each algorithm."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Figure of the posterior distributions of the algorithms' values under a preference."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

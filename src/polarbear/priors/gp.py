@@ -1,5 +1,7 @@
 """Gaussian process priors: exact, with inducing points, and in a Hilbert-space basis."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

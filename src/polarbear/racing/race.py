@@ -11,6 +11,8 @@ not it was interrupted.
    of ``tell`` nor the machine of a run has an effect.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial

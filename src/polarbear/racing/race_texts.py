@@ -1,5 +1,7 @@
 """``RaceTexts``: a race as text, as a LaTeX table, and as the methods paragraph of a paper."""
 
+from __future__ import annotations
+
 from typing import Protocol
 
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """``replay``: a race over recorded runs, which shows how much time racing would have saved."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

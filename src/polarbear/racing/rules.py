@@ -1,5 +1,7 @@
 """``Rules``: the required certainty of a race, its limits, and its treatment of failures."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, time
@@ -189,7 +191,7 @@ class Rules:
         if self.baseline is not None and (self.preference is not None or not self.epsilon):
             raise DataError("a race with a baseline needs epsilon above 0, and takes no preference")
 
-    def resolve_deadline(self, now: float) -> "Rules":
+    def resolve_deadline(self, now: float) -> Rules:
         """Return these rules with the deadline as a Unix time; ``now`` is the present Unix time.
 
         >>> Rules(deadline="8h").resolve_deadline(now=1.8e9).deadline
@@ -199,7 +201,7 @@ class Rules:
             return self
         return replace(self, deadline=parse_deadline(self.deadline, now))
 
-    def resolve_preference(self, times: Sequence[float], clock: str) -> "Rules":
+    def resolve_preference(self, times: Sequence[float], clock: str) -> Rules:
         """Return these rules with the preference as weights at the times of a race.
 
         >>> from polarbear import preferences

@@ -4,6 +4,8 @@ Races, results, replays, stores, the terminal, the command line and the report a
 A store writes it with each decision, so that reading it takes one row.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -4,6 +4,8 @@ Readers see names and contents only. References between files are looked up amon
 no file can make a reader open one outside of the source. Archives are not unpacked to disk.
 """
 
+from __future__ import annotations
+
 import bz2
 import gzip
 import io
@@ -133,7 +135,7 @@ class Source:
         self.used.discard(name)
         self.skipped[name] = reason
 
-    def select(self, files: Iterable[str]) -> "Source":
+    def select(self, files: Iterable[str]) -> Source:
         """Return a source that lists only these files; the other files can still be read."""
         part = Source(
             self.label, self._load, self._paths, files, root=self.root, packed=self._packed

@@ -1,5 +1,7 @@
 """``report``: write the report as one HTML file."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import html

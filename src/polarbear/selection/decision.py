@@ -1,5 +1,7 @@
 """``select``: choose algorithms by their ratings, a preference over time and a risk criterion."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 
 import numpy as np

@@ -5,6 +5,8 @@ A preference must be monotone: a higher rating curve must not have a lower value
 posterior, ratings are interpolated linearly (over log time if the preference has a log scale).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -74,7 +76,7 @@ class Weights:
     values: tuple[float, ...]
 
     @classmethod
-    def of(cls, preference: Linear, times: Floats, clock: str) -> "Weights":
+    def of(cls, preference: Linear, times: Floats, clock: str) -> Weights:
         """Return the weights of a linear preference at the times of a race."""
         values = preference.weights(times, clock)
         return cls(preference.says, tuple(np.asarray(values, dtype=float).tolist()))

@@ -5,6 +5,8 @@ are ranked by it. For any autocorrelation of the noise over time, the rankings a
 follow exactly a Plackett-Luce model with log-utilities mu(t).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,5 +1,7 @@
 """True utilities for simulations, drawn from the priors."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np

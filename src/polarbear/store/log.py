@@ -117,7 +117,7 @@ class Store:
             database.close()
             raise
 
-    def append(self, events: Iterable[Event], *, status: RaceStatus | None = None) -> None:
+    def append(self, events: "Iterable[Event]", *, status: RaceStatus | None = None) -> None:
         """Store events durably: all of them or none.
 
         A run that is stored already is not stored again. After an error the same call may be made
@@ -147,7 +147,7 @@ class Store:
                 self._uncertain = fresh
                 raise
 
-    def read(self, *, arrays: bool = False) -> Iterator[Event]:
+    def read(self, *, arrays: bool = False) -> "Iterator[Event]":
         """Yield all events in order, up to the last one at the time of the call.
 
         ``arrays``: times and values of runs are arrays instead of tuples, which take less than half

@@ -1,5 +1,7 @@
 """``check``: run each solver once for a few seconds, and report problems before a race starts."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
