@@ -3,9 +3,11 @@
 import ast
 import re
 import resource
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -106,3 +108,29 @@ def test_files_and_functions_stay_readable():
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
                 assert lines <= 60, f"{path.name}: {node.name} has {lines} lines"
+
+
+@pytest.fixture
+def hook(monkeypatch):
+    """The module that makes the metadata, without the program that builds the package."""
+    interface = ModuleType("interface")
+    interface.MetadataHookInterface = object
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    path = SOURCE.parents[1] / "hatch_build.py"
+    if not path.exists():
+        pytest.skip("the package is installed without its source")
+    return runpy.run_path(str(path))
+
+
+def test_links_of_the_readme_are_absolute_where_the_package_is_published(hook):
+    text = (SOURCE.parents[1] / "README.md").read_text("utf-8")
+    assert hook["make_absolute"](text, "", "1.0") == text
+    assert hook["make_urls"]("", "1.0") == {}
+    base = "https://example.org/bear"
+    published = hook["make_absolute"](text, base, "1.0")
+    relative = re.findall(r"\]\((?!https?:|#)", published)
+    assert len(re.findall(r"\]\((?!https?:|#)", text)) > 40
+    assert not relative
+    assert f"]({base}/raw/v1.0/docs/first-answer.png)" in published
+    assert f"]({base}/blob/v1.0/docs/tutorials/i-have-data.md)" in published
+    assert all(url.startswith(base) for url in hook["make_urls"](base, "1.0").values())
