@@ -2,6 +2,7 @@
 
 python studies/gate/run.py               # 1,000 simulated patches: a minute or two
 python studies/gate/run.py --highs       # HiGHS with two option sets, for real: minutes
+python studies/gate/run.py --estimates   # how often estimates after stopping are too large: minutes
 python studies/gate/run.py --quick       # seconds: does it run at all?
 """
 
@@ -21,7 +22,7 @@ from tools.markdown import table
 
 import polarbear as pb
 from polarbear.inference.e_values import Outcomes
-from polarbear.racing.gating import judge_against_baseline
+from polarbear.racing.gating import estimate_win_probability, judge_against_baseline
 
 HERE = Path(__file__).parent
 ALPHA, EPSILON, N_TIMES, MOST, PERSISTENCE = 0.95, 0.05, 10, 8192, 0.5
@@ -88,6 +89,61 @@ def measure(number: int, most: int) -> list[dict[str, Any]]:
     return rows
 
 
+def draw_outcomes(
+    rng: np.random.Generator, p: float, n_times: int, tie: float, n: int
+) -> np.ndarray:
+    """Draw wins, ties and losses (3, T, n): P(win) is p where there is no tie."""
+    keep = np.exp(-1 / (max(n_times - 1, 1) * PERSISTENCE))
+    z, rows = rng.standard_normal(n), []
+    for t in range(n_times):
+        if t:
+            z = keep * z + np.sqrt(1 - keep**2) * rng.standard_normal(n)
+        is_tie = rng.random(n) < tie
+        rows.append([(z < ndtri(p)) & ~is_tie, is_tie, (z >= ndtri(p)) & ~is_tie])
+    return np.array(rows, dtype=float).swapaxes(0, 1)
+
+
+def stop_gate(rng: np.random.Generator, p: float, n_times: int, tie: float) -> tuple[Any, bool]:
+    """Run a gate to its end; return its outcomes, and whether it passed or failed."""
+    rules, most = pb.Rules(), 2048
+    outcomes = np.zeros((3, n_times, 0))
+    while outcomes.shape[2] < most:
+        batch = rules.batch_after(outcomes.shape[2])
+        outcomes = np.concatenate([outcomes, draw_outcomes(rng, p, n_times, tie, batch)], axis=2)
+        wins, ties, losses = outcomes.sum(axis=2)
+        matrix = np.zeros((2, n_times, 2, 2))
+        matrix[0, :, 1, 0], matrix[0, :, 0, 1] = wins, losses
+        matrix[1, :, 1, 0] = matrix[1, :, 0, 1] = ties
+        if judge_against_baseline(Outcomes(*matrix), 0, ALPHA, EPSILON)[0][1] != "undecided":
+            return outcomes, True
+    return outcomes, False
+
+
+def measure_estimates(number: int, quick: bool) -> list[dict[str, Any]]:
+    """Return how often the share of wins and the estimate exceed the true probability of a win."""
+    kinds = [(p, 1, 0.0) for p in (0.4, 0.5, 0.55, 0.6, 0.7)]
+    kinds += [(p, 10, 0.0) for p in (0.4, 0.7, 0.6, 0.55)] + [(0.6, 1, 0.5), (0.3, 1, 0.0)]
+    rows = []
+    for k, (p, n_times, tie) in enumerate(kinds[:1] if quick else kinds):
+        rng, shares, estimates = np.random.default_rng([11, k]), [], []
+        for _ in range(number):
+            outcomes, decided = stop_gate(rng, p, n_times, tie)
+            wins, _, losses = outcomes.sum(axis=2)
+            shares.append(wins / np.maximum(wins + losses, 1))
+            estimates.append(estimate_win_probability(outcomes, pb.Rules(), decided=decided))
+        above = {
+            name: float(np.mean((np.array(x) > p) + 0.5 * np.isclose(x, p)))
+            for name, x in (("share", shares), ("estimate", estimates))
+        }
+        error = {
+            f"median {name}": float(np.median(x))
+            for name, x in (("share", shares), ("estimate", estimates))
+        }
+        rows.append({"p": p, "times": n_times, "ties": tie, "gates": number, **above, **error})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def race_highs(folder: Path, quick: bool) -> dict[str, Any]:
     """Gate HiGHS without heuristics against HiGHS as it comes, on knapsacks."""
     number, items, times = (4, 20, [0.05]) if quick else (300, 200, [0.05, 0.2, 1.0])
@@ -149,6 +205,27 @@ def write(folder: Path) -> str:
             f"{facts['instances']} instances and {facts['runs']} runs. {facts['guarantee']}"
         )
         parts += [said, table(head, cells)]
+    path = folder / "results" / "estimates.json"
+    if path.exists():
+        rows = json.loads(path.read_text())
+        head = ["P(win)", "times", "ties %", "share > P %", "estimate > P %", "median share"]
+        head += ["median estimate"]
+        cells = [
+            [
+                f"{row['p']:g}",
+                str(row["times"]),
+                f"{100 * row['ties']:.0f}",
+                *(f"{100 * row[name]:.1f}" for name in ("share", "estimate")),
+                *(f"{row[name]:.3f}" for name in ("median share", "median estimate")),
+            ]
+            for row in rows
+        ]
+        said = (
+            f"Estimates after stopping (`--estimates`): how often the share of wins, and the "
+            f"estimate that allows for stopping, exceed the true probability of a win, in "
+            f"{rows[0]['gates']} gates of each kind, over all times. 50 % is unbiased."
+        )
+        parts += [said, table(head, cells)]
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
@@ -160,6 +237,8 @@ def main() -> None:
     )
     parser.add_argument("--patches", type=int, default=60, help="of each of the 17 kinds")
     parser.add_argument("--highs", action="store_true", help="race HiGHS for real")
+    parser.add_argument("--estimates", action="store_true", help="estimates after stopping")
+    parser.add_argument("--gates", type=int, default=400, help="of each kind, for --estimates")
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -169,7 +248,10 @@ def main() -> None:
         if wanted.highs or wanted.quick:
             facts = race_highs(folder, wanted.quick)
             (results / "highs.json").write_text(json.dumps(facts, indent=1) + "\n")
-        if not wanted.highs:
+        if wanted.estimates or wanted.quick:
+            rows = measure_estimates(4 if wanted.quick else wanted.gates, wanted.quick)
+            (results / "estimates.json").write_text(json.dumps(rows, indent=1) + "\n")
+        if not (wanted.highs or wanted.estimates):
             rows = measure(4, 64) if wanted.quick else measure(wanted.patches, MOST)
             (results / "patches.json").write_text(json.dumps(rows, indent=1) + "\n")
         print(write(folder))

@@ -9,7 +9,7 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.inference.e_values import Outcomes
-from polarbear.racing.gating import judge_against_baseline
+from polarbear.racing.gating import estimate_win_probability, judge_against_baseline
 
 SOLVER = """
 import random, sys
@@ -55,6 +55,33 @@ def test_error_rates_at_the_tolerance(p, wrong):
     assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / races)
 
 
+def test_the_estimate_allows_for_stopping():
+    """The share of wins at the stop is too large in most gates, the estimate in about half.
+
+    studies/gate has the figures of more gates.
+    """
+    rng, p, shares, estimates = np.random.default_rng(5), 0.65, [], []
+    for _ in range(50):
+        won = np.zeros(0)
+        while judged([won.sum()], [(1 - won).sum()]) == "undecided":
+            won = np.append(won, rng.random(8) < p)
+        shares.append(won.mean())
+        data = np.array([[won], [0 * won], [1 - won]])
+        estimates.append(estimate_win_probability(data, pb.Rules(batch=(8, 8)), decided=True)[0])
+    assert np.median(shares) > p + 0.02
+    assert abs(np.median(estimates) - p) < 0.02
+    assert np.mean(estimates) < np.mean(shares)
+
+
+def test_the_estimate_of_gates_without_a_difference_or_a_doubt():
+    wins, ties = np.ones((1, 16)), np.ones((1, 60))
+    always = np.array([wins, 0 * wins, 0 * wins])
+    never = np.array([0 * ties, ties, 0 * ties])
+    assert estimate_win_probability(always, pb.Rules(), decided=True) == 1.0
+    assert estimate_win_probability(never, pb.Rules(), decided=True) == 0.5
+    assert estimate_win_probability(always[..., :1], pb.Rules(), decided=False) == 1.0
+
+
 @pytest.mark.slow
 def test_a_gate_of_functions_resumes(tmp_path):
     def old(job):
@@ -70,6 +97,7 @@ def test_a_gate_of_functions_resumes(tmp_path):
     assert again.answer in ("pass", "undecided")
     assert again.runs > first.runs
     assert again.times[0].wins + again.times[0].losses == again.instances
+    assert again.times[0].low < again.times[0].estimate < again.times[0].high
     assert "No regression gate" in again.markdown()
     assert json.loads(json.dumps(again.to_dict()))["answer"] == again.answer
 

@@ -14,6 +14,7 @@ from polarbear.inference.e_values import (
     Evidence,
     Outcomes,
     confidence_sequence,
+    count_by_instance,
     count_outcomes,
     log_lead,
     log_mean_over_times,
@@ -311,3 +312,25 @@ def test_a_tie_without_a_common_time_is_not_called_equivalence(won, of, said):
     assert status.status == "equivalent"
     assert said in str(status)
     assert claims.ties.any() == (status.since is not None) == ("equivalent" in str(status))
+
+
+def test_counts_by_instance_add_up_to_the_counts():
+    """With ties, repetitions, weights and runs that are not known at all times."""
+    rng = np.random.default_rng(2)
+    runs = [
+        pb.Run(name, f"i{k}", [1, 2], rng.integers(0, 3, 2).astype(float), 2 + k % 2, repetition)
+        for name in ("a", "b", "c")
+        for k in range(7)
+        for repetition in range(1 + k % 3)
+        if (name, k) != ("b", 3)
+    ]
+    weights = {f"i{k}": 1.0 + k % 2 for k in range(7)}
+    data = pb.Runs.from_records(runs, direction="minimize")
+    rankings = pb.rank(data, [1, 2, 3], weights=weights)
+    for first, second in (("a", "b"), ("c", "a")):
+        pair = rankings.among([first, second])
+        outcomes, row = count_outcomes(pair), pair.algorithms.index(first)
+        expected = (outcomes.wins, outcomes.ties, outcomes.losses)
+        counted = count_by_instance(rankings, first, second)
+        assert counted.shape == (3, 3, len(pair.instances))
+        np.testing.assert_allclose(counted.sum(axis=2), [one[:, row, 1 - row] for one in expected])

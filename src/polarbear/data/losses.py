@@ -4,6 +4,8 @@ The rank model says which algorithm is ahead, and not by how much. Losses are co
 without a model: on each instance, the value of an algorithm against the best value of all.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil

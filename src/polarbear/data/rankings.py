@@ -19,12 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list, format_range, name_point, render_card
 from polarbear.data import grid
-from polarbear.data.instance_data import (
-    InstanceData,
-    WithInstanceData,
-    join_parts,
-    take_instances,
-)
+from polarbear.data.instance_data import InstanceData, WithInstanceData, join_parts, take_instances
 from polarbear.data.long_table import number_pairs
 from polarbear.data.names import Codes, find_indices, natural_sort_key
 from polarbear.data.positions import (

@@ -3,6 +3,8 @@
 Runs can be compared at times (which has the better value?) or at targets (which reaches it first?).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

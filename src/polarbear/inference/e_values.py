@@ -77,6 +77,33 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     return Outcomes(wins, ties)
 
 
+def count_by_instance(rankings: Rankings, first: str, second: str) -> Floats:
+    """Return the wins, ties and losses of the first against the second (3, times, instances).
+
+    Their sums over instances are those of :func:`count_outcomes`.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 10)
+    >>> count_by_instance(rankings, "a1", "a2").sum(axis=0).tolist()
+    [[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]]
+    """
+    pair = rankings.among([first, second])
+    totals = np.bincount(pair.instance, pair.weight, minlength=len(pair.instances))
+    compared = np.flatnonzero(np.diff(pair.offset) == 2)
+    start = pair.offset[compared]
+    swapped = pair.algorithm[start] != pair.algorithms.index(first)
+    ours, theirs = pair.position[:, start + swapped], pair.position[:, start + ~swapped]
+    known = (ours != UNKNOWN) & (theirs != UNKNOWN)
+    weight, instance = pair.weight[compared] / max(1.0, totals.max()), pair.instance[compared]
+    return np.array(
+        [
+            [np.bincount(instance, weight * row, minlength=len(totals)) for row in holds & known]
+            for holds in (ours < theirs, ours == theirs, ours > theirs)
+        ],
+        dtype=np.float64,
+    )
+
+
 def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
     """Return the log of the e-value against "an algorithm wins at most as often as it loses".
 
