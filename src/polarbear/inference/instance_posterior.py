@@ -1,5 +1,7 @@
 """``InstancePosterior``: ratings that depend on the class or the features of an instance."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +136,7 @@ class InstancePosterior(FrozenRecord):
         utilities -= utilities.mean(axis=2, keepdims=True)
         return self._to_posterior(utilities, len(self.instances))
 
-    def predict(self, table: object) -> "Predictions":
+    def predict(self, table: object) -> Predictions:
         """Return the probabilities of all algorithms on each instance of a table of attributes.
 
         ``table`` is a data frame, or a mapping of column names to values.

@@ -3,6 +3,8 @@
 It needs numpy alone, and no training data. ``value_of_selection`` says what it is worth.
 """
 
+from __future__ import annotations
+
 import json
 import zipfile
 import zlib
