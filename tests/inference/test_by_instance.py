@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import log_softmax, logsumexp
 
@@ -178,12 +179,12 @@ def make_features(mu_of, seed, n_instances=150, n_features=2):
 class TestFeatures:
     def test_ratings_follow_a_feature(self):
         rankings, table = make_features(lambda x: np.stack([2 * x[:, 0], 0 * x[:, 0]], 1), 1)
-        posterior = pb.fit(rankings, features=table)
+        posterior = pb.fit(rankings, features=pd.DataFrame(table))
         high, low = posterior.on({"f0": 1.5, "f1": 0}), posterior.on({"f0": -1.5, "f1": 0})
         assert high.prob_better("a1", "a2")[0] > 0.98
         assert low.prob_better("a2", "a1")[0] > 0.98
         assert 3 < high.instances < 150
-        predicted = posterior.predict({"f0": [1.5, -1.5], "f1": [0, 0]})
+        predicted = posterior.predict(pd.DataFrame({"f0": [1.5, -1.5], "f1": [0, 0]}))
         assert predicted.best == [["a1"], ["a2"]]
         np.testing.assert_allclose(predicted.prob_first[0], high.mean(), atol=0.02)
 
@@ -293,6 +294,7 @@ def test_refused_arguments():
         ({"classes": "family", "features": "all"}, "classes or features, not both"),
         ({"features": ["family"]}, "features must be numbers, got family"),
         ({"classes": "family", "method": "nuts"}, "need method='laplace'"),
+        ({"classes": "family", "start": None}, "has no option 'start'"),
     ]:
         with pytest.raises(pb.DataError, match=says):
             pb.fit(rankings, **arguments)

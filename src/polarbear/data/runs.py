@@ -529,7 +529,7 @@ class Runs(WithInstanceData):
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
             + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
-            + (f"\n  known of instances  {known}" if known else "")
+            + (f"\n  instances   {known}" if known else "")
         )
 
     __repr__ = __str__

@@ -159,6 +159,8 @@ def fit(
         prior = Dirichlet() if prior is None else prior
         if method != "laplace" or not isinstance(prior, Dirichlet):
             raise DataError("classes, features and scores need method='laplace' and Dirichlet()")
+        for option in [name for name in options if name != "draws"]:
+            raise DataError(f"fit by classes, features or scores has no option {option!r}")
         return fit_attributes(
             rankings,
             classes,

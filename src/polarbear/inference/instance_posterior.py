@@ -15,6 +15,7 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
 from polarbear.data.names import find_indices, to_name
 from polarbear.errors import DataError, warn
+from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.scores import Scores
 
@@ -242,6 +243,7 @@ class InstancePosterior(FrozenRecord):
             utilities,
             np.ones((len(utilities), 1), dtype=np.float32),
             hyper={"tau": self.tau.mean(axis=1, dtype=np.float64)},
+            diagnostics=Diagnostics(notes=("Laplace approximation, not corrected by weights",)),
             prior=f"Dirichlet() by {format_list(self.basis.names, 3)}",
             method="laplace",
             clock=self.clock,

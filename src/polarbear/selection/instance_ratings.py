@@ -140,8 +140,8 @@ class InstanceRatings(FrozenRecord):
                 basis = ClassBasis(names, tuple(map(str, header["classes"])))
                 n_functions = len(basis.classes)
             else:
-                parts = [arrays[name] for name in BASIS_ARRAYS]
-                basis = FeatureBasis(names, *parts, float(header["length"]))
+                parts: dict[str, Any] = {name: arrays[name] for name in BASIS_ARRAYS}
+                basis = FeatureBasis(names=names, length=float(header["length"]), **parts)
                 n_functions = basis.projection.shape[1]
             algorithms, times = tuple(map(str, header["algorithms"])), arrays["times"]
             shape = (len(times), len(algorithms), 1 + n_functions)

@@ -8,6 +8,7 @@ clearly below the highest. Draws are correlated over time as the scores of insta
 ``cluster_robust``).
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ def fit_attributes(
             every = np.arange(len(rankings.instances))
             data = _build_data(rankings, every, alpha, table, PROB_NO_SIGNAL)
             basis, design = _choose_length(rankings, columns, alpha, table, rng)
-        fits = _fit_times(data, design)
+        fits = _iterate_fits(data, design)
         return _draw_posterior(rankings, basis, columns, data, fits, scores, evidence, rng, draws)
 
 
@@ -118,15 +119,16 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
         return {classes: np.array(names)}
     if features is None:
         return {"": np.array(rankings.instances)}
-    if isinstance(features, str) and features != "all":
+    every = isinstance(features, str) and features == "all"
+    if isinstance(features, str) and not every:
         features = [features]
     if isinstance(features, list | tuple):
         data = {name: find_attribute(data, name) for name in features}
-    elif features != "all":
+    elif not every:
         data = join_table(to_columns(features), "instance", rankings.instances)
     numbers = {name: values for name, values in data.items() if values.dtype.kind != "U"}
     texts = [name for name in data if name not in numbers]
-    if not numbers or (texts and features != "all"):
+    if not numbers or (texts and not every):
         raise DataError(f"features must be numbers, got {format_list(texts) or 'none'}")
     return numbers
 
@@ -238,17 +240,15 @@ def _choose_length(
     return tried[int(np.argmax(np.array(evidence) >= max(evidence) - LENGTH_SLACK))]
 
 
-def _fit_times(data: _Data, design: Design) -> list[dict[int, UnitFit]]:
-    """Return the fits of each time, by the index of their tau, without negligible ones."""
-    kept: list[dict[int, UnitFit]] = []
+def _iterate_fits(data: _Data, design: Design) -> Iterator[dict[int, UnitFit]]:
+    """Yield the fits of each time, by the index of their tau, without negligible ones."""
     start, first = None, TAUS.index(1.0)
     for t in range(len(data.likelihoods)):
         fits = _fit_taus(data, design, t, start, first)
         weight = _weights(data, fits)
         first = max(1, int(np.argmax(weight)))
         start = fits.get(first)
-        kept.append({k: fit for k, fit in fits.items() if weight[k] > 0})
-    return kept
+        yield {k: fit for k, fit in fits.items() if weight[k] > 0}
 
 
 def _draw_posterior(
@@ -256,14 +256,14 @@ def _draw_posterior(
     basis: Basis,
     columns: InstanceData,
     data: _Data,
-    fits: list[dict[int, UnitFit]],
+    fits: Iterator[dict[int, UnitFit]],
     scores: Scores | None,
     evidence: Evidence,
     rng: np.random.Generator,
     draws: int | None,
 ) -> InstancePosterior:
     """Draw the coefficients at all times, correlated over times by the scores of instances."""
-    n, n_times = len(rankings.algorithms), len(fits)
+    n, n_times = len(rankings.algorithms), len(rankings.times)
     located = basis.locate(columns)
     c = located.phi.shape[1] + 1
     if draws is None:
