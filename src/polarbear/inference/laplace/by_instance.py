@@ -42,7 +42,7 @@ from polarbear.priors.base import helmert_basis
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-TAUS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+TAUS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The grid of the standard deviation of utilities between instances."""
 
 PROB_NO_SIGNAL = 0.5
