@@ -49,7 +49,8 @@ def judge_proposals(
 
     ``propose`` is called with the judgements so far. With several evaluators this number of
     candidates is proposed and judged at the same time. With ``patience`` the loop ends when the set
-    is stable: when none of this number of candidates in a row has entered it.
+    is stable: when none of this number of candidates in a row has entered it. One that is
+    equivalent to another does not count as new.
 
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(label, "member", 0.9, fitness=1 / (1 + (candidate - 3) ** 2))
