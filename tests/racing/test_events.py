@@ -124,7 +124,7 @@ def test_jobs_of_version_1_are_extensions_by_their_seeds(seed, keys, data):
     line = json.dumps({"event": "asked", "version": 1, "jobs": rows, "round": 3})
     assert from_json(line, seed=seed) == Asked(tuple(jobs), 3)
     if any(key.repetition for key in keys):
-        with pytest.raises(DataError, match="pass it as seed"):
+        with pytest.raises(DataError, match="pass the seed of the race as seed"):
             from_json(line)
     else:
         assert from_json(line) == Asked(tuple(jobs), 3)
