@@ -78,3 +78,16 @@ def calibration_error(bins: Iterable[np.ndarray]) -> float:
     """
     number, prob, outcome = np.sum(list(bins), axis=0)
     return float(np.abs(prob - outcome).sum() / number.sum())
+
+
+def chance_error(bins: np.ndarray) -> float:
+    """Return about what :func:`calibration_error` is by chance, if the probabilities are true.
+
+    Outcomes count as independent; those of one instance are not, so it is more for pairs.
+
+    >>> round(chance_error(np.array([[100.0], [50.0], [50.0]])), 2)
+    0.04
+    """
+    number, prob = bins[0], bins[1]
+    mean = prob / np.maximum(number, 1)
+    return float(np.sqrt(2 / np.pi * number * mean * (1 - mean)).sum() / number.sum())

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from aslib.scoring import calibration_error
+from aslib.scoring import calibration_error, chance_error
 from tools.figures import possible
 from tools.markdown import table
 
@@ -127,10 +127,16 @@ def summarise(cells: dict[tuple[str, float], Rows]) -> str:
     better = sum(above > 2 * deviation for above, deviation in both)
     mean = np.nanmean([above for above, _ in both])
     below = ", ".join(worse) or "nowhere"
+    chance = {
+        event: np.mean([chance_error(pooled_bins(r, MODELS[1], event)) for r in cells.values()])
+        for event in ("first", "beats")
+    }
     return (
         f"Features and forest against regression, in {len(cells)} cells of a scenario and a "
         f"cut-off: {mean:+.3f} of the gap in the mean. More than two standard errors above it in "
-        f"{better}; more than two below it: {below}."
+        f"{better}; more than two below it: {below}. By chance alone, probabilities that are true "
+        f"have a mean expected calibration error in these cells of about {chance['first']:.3f} "
+        f"(first) and at least {chance['beats']:.3f} (beats)."
     )
 
 

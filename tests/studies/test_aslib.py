@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from aslib import run, tables
 from aslib.scenario import read_folds, read_scenario, write_small_scenario
-from aslib.scoring import HeldOut, calibration_error, log_likelihood
+from aslib.scoring import HeldOut, calibration_error, chance_error, log_likelihood
 from tools.records import Records
 
 import polarbear as pb
@@ -62,6 +62,7 @@ def test_calibrated_predictions_have_a_small_error():
     for event in ("first", "beats"):
         assert calibration_error([getattr(good, event)]) < 0.03
         assert calibration_error([getattr(bad, event)]) > 0.05
+    assert 0.2 < calibration_error([good.first]) / chance_error(good.first) < 2
     assert good.log_first > bad.log_first
 
 
