@@ -147,6 +147,9 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
             if page.exists():
                 yield page, f"measured/{study.name}", TITLES.get(study.name, f"Study: {study.name}")
                 break
+        for table in sorted({*study.glob("*.md")} - {study / "table.md", study / "README.md"}):
+            title = f"{study.name}: {table.stem.replace('_', ' ')}"
+            yield table, f"measured/{study.name}-{table.stem}", title
     yield ROOT / "benchmarks/README.md", "measured/benchmarks", ""
     for table in sorted(ROOT.glob("benchmarks/results/*.md")):
         title = TITLES.get(table.stem, f"Benchmark: {table.stem.replace('_', ' ')}")
