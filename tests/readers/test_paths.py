@@ -1,6 +1,7 @@
 """One file per run, named by its path: fields, aliases, missing values, runs without any value."""
 
 import shutil
+import time
 import warnings
 from pathlib import Path
 
@@ -262,3 +263,21 @@ def test_nothing_is_warned_of_where_all_is_said(runs_folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(runs_folder, names=NAMES, direction="minimize")
+
+
+@pytest.mark.slow
+def test_an_archive_of_4000_files_takes_at_most_three_times_its_folder(tmp_path):
+    folder = tmp_path / "runs"
+    for k in range(4000):
+        path = folder / f"a{k % 4}" / f"i{k // 4}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"time,value\n1,{k % 7}\n")
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", folder)
+    seconds, counts = [], []
+    for source in (folder, archive):
+        start = time.process_time()
+        runs = read(source, names="{algorithm}/{instance}.csv", direction="minimize")
+        seconds.append(time.process_time() - start)
+        counts.append((len(runs), len(runs.instances)))
+    assert counts == [(4000, 1000)] * 2
+    assert seconds[1] < 3 * seconds[0]
