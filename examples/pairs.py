@@ -19,7 +19,8 @@ pb.plots.pairs(posterior, certainty=0.95)
 
 # %%
 # One pair over time. Where the curve is high, CSA is ahead; where it is low, XNES is. The dots are
-# the observed shares of problems on which CSA was ahead.
+# the observed shares of problems on which CSA was ahead, and the thin lines bound their true
+# value, however often the data were analysed before (a 95 % confidence sequence).
 
 pb.plots.crossings(posterior, "CSA", "XNES", certainty=0.95, rankings=rankings)
 
