@@ -509,7 +509,7 @@ def test_corrected_code_after_withdrawal_by_add():
     solvers = {"own": constant(2), "other": constant(1)}
     with pb.race(solvers, range(24), [1], direction="minimize", executor=1) as result:
         assert result.verdict("own").status == "dominated"
-        with pytest.raises(StoreError, match=r"withdraw their runs"):
+        with pytest.raises(StoreError, match="withdraw the old runs"):
             result.add("own", constant(0))
         result.withdraw("own", why="a bug")
         assert result.add("own", constant(0)).status == "member"
