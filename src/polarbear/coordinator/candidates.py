@@ -4,7 +4,7 @@ Several processes use one folder. Every file is written under another name first
 so that a reader sees all of it or nothing. A candidate is named by a hash of its content::
 
     candidates/c0123456789.json     what was proposed, never changed
-    requests/c0123456789            somebody waits for its judgement
+    requests/c0123456789            an evaluator waits for its judgement
     judgements/c0123456789.json     its judgement
     race.db, holdout.db             the races
     lock                            held by the process that runs a race

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_list, format_range, render_card
 from polarbear.data import grid
+from polarbear.data.rankings import find_pairs
 from polarbear.data.run import sign_of
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
@@ -154,13 +155,12 @@ def _typical_costs(runs: Runs, times: Floats) -> Floats:
     cost = sign_of(runs.direction) * runs.at(times)
     shape = (len(times), len(runs.algorithms), len(runs.instances))
     typical = np.full(shape, np.nan)
-    pair = runs.algorithm * len(runs.instances) + runs.instance
-    for code in np.unique(pair):
-        known = cost[pair == code]
-        middle = np.sort(known, axis=0)[(len(known) - 1) // 2]  # nan sorts last
-        typical[:, code // shape[2], code % shape[2]] = np.where(
-            np.isnan(known).any(axis=0), np.nan, middle
-        )
+    pairs = find_pairs(runs)
+    for first, n_runs in zip(pairs.first_run, pairs.n_runs, strict=True):
+        known = cost[first : first + n_runs]
+        middle = np.sort(known, axis=0)[(n_runs - 1) // 2]  # nan sorts last
+        middle = np.where(np.isnan(known).any(axis=0), np.nan, middle)
+        typical[:, runs.algorithm[first], runs.instance[first]] = middle
     return typical
 
 

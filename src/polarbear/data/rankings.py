@@ -410,7 +410,7 @@ class _Comparisons(NamedTuple):
     slot: Ints  # (C,): the index of the comparison among those of its instance
 
 
-class _Pairs(NamedTuple):
+class RunPairs(NamedTuple):
     """All pairs (instance, algorithm) that have runs; runs are sorted by pair."""
 
     of_run: Ints  # (R,): the pair of each run
@@ -426,7 +426,7 @@ def _form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     ``in_turn``, an algorithm that has no run for a slot fills it with its other runs in turn;
     otherwise it does not take part in that comparison.
     """
-    pairs = _find_pairs(runs)
+    pairs = find_pairs(runs)
     slot_of_run, n_slots = _assign_slots(runs, pairs)
 
     # One cell for each slot of each pair, pair by pair. A run fills the cell of its own slot.
@@ -455,16 +455,16 @@ def _form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     return _Comparisons(run, offset, instance.astype(np.int32), own_slot)
 
 
-def _find_pairs(runs: Runs) -> _Pairs:
+def find_pairs(runs: Runs) -> RunPairs:
     """Return the pairs (instance, algorithm) that have runs, with first run and number of runs."""
     is_first = np.ones(len(runs), dtype=bool)
     is_first[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
     first_run = np.flatnonzero(is_first)
     n_runs = np.diff(np.append(first_run, len(runs)))
-    return _Pairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
+    return RunPairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
 
 
-def _assign_slots(runs: Runs, pairs: _Pairs) -> tuple[Ints, Ints]:
+def _assign_slots(runs: Runs, pairs: RunPairs) -> tuple[Ints, Ints]:
     """Return the comparison of its instance that each run is in, and the comparisons per instance.
 
     The slot is the run's repetition number, as counted within the instance. Where hardly any two

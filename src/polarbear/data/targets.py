@@ -76,8 +76,9 @@ class Targets:
         sign = sign_of(runs.direction)
         costs = [sign * np.asarray(self.values[name], np.float64) for name in runs.instances]
         result = np.stack(costs, axis=1)
-        if (np.diff(result, axis=0) > 0).any():
-            at = int(np.argmax((np.diff(result, axis=0) > 0).any(axis=0)))
+        is_easier = (np.diff(result, axis=0) > 0).any(axis=0)
+        if is_easier.any():
+            at = int(np.argmax(is_easier))
             raise DataError(
                 f"targets of instance {runs.instances[at]!r}: expected the easiest first, and each "
                 "later one at least as hard"
@@ -105,8 +106,9 @@ def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
     sign = sign_of(runs.direction)
     all_costs = sign * runs.at(times)
     values: dict[str, ArrayLike] = {}
+    first_run = np.searchsorted(runs.instance, np.arange(len(runs.instances) + 1))
     for code, name in enumerate(runs.instances):
-        costs = np.sort(all_costs[runs.instance == code], axis=None)
+        costs = np.sort(all_costs[first_run[code] : first_run[code + 1]], axis=None)
         costs = costs[~np.isnan(costs)]
         attained = costs[np.isfinite(costs)]
         if not len(attained):

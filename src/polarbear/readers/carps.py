@@ -17,12 +17,12 @@ from polarbear.readers.trials import (
     check_clock,
     check_curve,
     get_member,
+    leave_out_several_objectives,
     make_runs,
     parse_json,
     to_number,
     to_seconds,
     to_value,
-    warn_of_left_out,
 )
 
 COST = "cost"
@@ -99,12 +99,7 @@ def read_carps(
     several = [
         place for _, place, _, trials in loaded if any(isinstance(t.cost, list) for t in trials)
     ]
-    if len(several) == len(loaded):
-        raise DataError(
-            f"{several[0]}: has several objectives, and runs are compared by one value; "
-            "read only runs with one objective"
-        )
-    warn_of_left_out("run", several, "since they have several objectives", source.label)
+    leave_out_several_objectives(several, len(loaded), source.label)
     experiments = [
         _make_experiment(label, place, attributes, trials, clock)
         for label, place, attributes, trials in loaded

@@ -14,13 +14,13 @@ from polarbear.readers.trials import (
     check_clock,
     check_curve,
     get_member,
+    leave_out_several_objectives,
     make_runs,
     measure_trials,
     parse_json,
     split_label,
     to_seconds,
     to_value,
-    warn_of_left_out,
 )
 
 COST = "cost"
@@ -105,12 +105,7 @@ def read_smac(
             experiments.append(
                 Experiment(name, file, reports, until, "minimize", attributes=scenario)
             )
-    if not experiments:
-        raise DataError(
-            f"{several[0]}: has several objectives, and runs are compared by one value; "
-            "read only runs with one objective"
-        )
-    warn_of_left_out("run", several, "since they have several objectives", source.label)
+    leave_out_several_objectives(several, len(files), source.label)
     naming = ExperimentNaming(names, algorithm, instance, repetition)
     return make_runs(experiments, naming, source, direction=None, clock=clock, curve=curve)
 

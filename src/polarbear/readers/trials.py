@@ -326,6 +326,16 @@ def warn_of_left_out(what: str, labels: Sequence[str], why: str, label: str) -> 
         )
 
 
+def leave_out_several_objectives(places: Sequence[str], n_runs: int, label: str) -> None:
+    """Warn that runs with several objectives are left out; raise ``DataError`` if all are."""
+    if len(places) == n_runs:
+        raise DataError(
+            f"{places[0]}: has several objectives, and runs are compared by one value; "
+            "read only runs with one objective"
+        )
+    warn_of_left_out("run", places, "since they have several objectives", label)
+
+
 # Stored values
 
 
