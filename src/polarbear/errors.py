@@ -49,7 +49,7 @@ class StoreError(PolarBearError, RuntimeError):
 
 
 class SolverError(PolarBearError, RuntimeError):
-    """A solver, or the program that runs it, is invalid; the message says what to change.
+    """A solver, or where it runs, is invalid; the message says what to change.
 
     >>> import polarbear as pb
     >>> pb.race({"a": 7}, ["x"], [1], direction="minimize")

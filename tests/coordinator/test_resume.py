@@ -136,7 +136,7 @@ def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monke
     files = pb.Instances.from_files("*.txt", folder / "instances")
     assert files.names == tuple(f"f{k}.txt" for k in range(6))
     assert pb.Instances.from_files(["./instances/f1.txt"]).names == ("instances/f1.txt",)
-    with pytest.raises(SolverError, match="there is no file 'f9.txt' in"):
+    with pytest.raises(DataError, match="there is no file 'f9.txt' in"):
         pb.Instances.from_files(["f9.txt"], folder)
 
     def solve(job):
@@ -523,7 +523,7 @@ def test_a_script_that_adds_solvers_is_resumed_with_all_of_them(tmp_path):
         result.add("c", constant(1))
         runs = result.n_runs
     how = r"'b', 'c' are racing.*Pass all solvers.*race\({..., 'b': ..., 'c': ...}"
-    with pytest.raises(SolverError, match=how):
+    with pytest.raises(DataError, match=how):
         pb.race({"a": constant(1)}, range(24), [1], **options)
     solvers = {name: constant(1) for name in "abc"}
     with pb.race(solvers, range(24), [1], **options) as result:

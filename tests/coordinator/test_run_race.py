@@ -13,7 +13,7 @@ import polarbear as pb
 import solvers
 from course import decisions, run, told
 from polarbear.coordinator.run_race import MAX_WORKER_LOSSES, Result
-from polarbear.errors import SolverError, StoreError
+from polarbear.errors import DataError, SolverError, StoreError
 from polarbear.racing.events import Asked
 from polarbear.reporting.content import make_document
 from polarbear.running.workers.outcomes import LostRun
@@ -116,7 +116,7 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
         assert result.pareto == ("good",)
         result.extend(pb.Rules(certainty=0.99, max_runs=400))
         assert all(one.probability >= 0.99 for one in result.eliminated.values())
-    with pytest.raises(SolverError, match="'good' is racing in .*race.db, but is not among"):
+    with pytest.raises(DataError, match="'good' is racing in .*race.db, but is not among"):
         pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.errors import DataError, SolverError, StoreError
+from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import Started, from_json, to_json
 from polarbear.racing.model import PRIORS, Model
 from polarbear.racing.rules import Rules
@@ -131,7 +131,7 @@ def test_a_file_says_the_model(tmp_path):
     (tmp_path / "race.toml").write_text(text)
     assert Model.of(load(tmp_path / "race.toml").fit) == Model.of(GP)
     (tmp_path / "race.toml").write_text(text.replace("draws", "drows"))
-    with pytest.raises(SolverError, match=r"line 9: \[fit\] .*no option 'drows'"):
+    with pytest.raises(DataError, match=r"line 9: \[fit\] .*no option 'drows'"):
         load(tmp_path / "race.toml")
 
 

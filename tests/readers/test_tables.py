@@ -1,7 +1,12 @@
+from dataclasses import fields
+
 import pytest
 from numpy.testing import assert_array_equal
 
 from polarbear import DataError, read
+from polarbear.data.long_table import ColumnNaming
+from polarbear.inference.fit import RANKING_OPTIONS, DataOptions
+from polarbear.readers import FORMATS, ReadOptions, _list_options
 
 LONG = "algorithm,instance,time,value\n"
 
@@ -164,3 +169,10 @@ def test_parquet_of_something_else_is_refused_with_its_columns(tmp_path):
     parquet.write_table(arrow.table({"x": [1]}), path)
     with pytest.raises(DataError, match="parquet +no columns 'algorithm', .* among x"):
         read(path, direction="minimize")
+
+
+def test_editors_know_all_options_of_read_and_fit():
+    known = set().union(*(_list_options(row.read) for row in FORMATS))
+    assert known == ReadOptions.__annotations__.keys()
+    naming = {"clock", *(field.name for field in fields(ColumnNaming)), *RANKING_OPTIONS}
+    assert naming | {"draws", "start"} == DataOptions.__annotations__.keys()

@@ -11,7 +11,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.errors import SolverError
+from polarbear.errors import DataError
 from polarbear.racing.rules import Rules
 from polarbear.running.solvers.configuration import _COMMAND_KEYS, _TOP_KEYS, load
 from polarbear.running.solvers.setup import Limits
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
     text = race.read_text()
     assert old in text
     race.write_text(text.replace(old, new))
-    with pytest.raises(SolverError) as caught:
+    with pytest.raises(DataError) as caught:
         load(race)
     said = str(caught.value)
     assert said.startswith(f"{race}")
@@ -128,10 +128,10 @@ def test_absurd_files_are_refused_at_once(tmp_path, content):
     path = tmp_path / "race.toml"
     path.write_text(content)
     start = time.process_time()
-    with pytest.raises(SolverError):
+    with pytest.raises(DataError):
         load(path)
     assert time.process_time() - start < 5
-    with pytest.raises(SolverError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         load(tmp_path / "none.toml")
 
 
@@ -182,14 +182,14 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
     assert deadline('"8h"') == pytest.approx(time.time() + 28_800, abs=600)
     assert deadline("18:30:00") > time.time()
     assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
-    with pytest.raises(SolverError, match=r'line 4: \[rules\] deadline = 28800 .* write "28800s"'):
+    with pytest.raises(DataError, match=r'line 4: \[rules\] deadline = 28800 .* write "28800s"'):
         deadline("28800")
 
 
 def test_a_pattern_without_files_names_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for files in ("*.cnf", ["a.cnf"]):
-        with pytest.raises(SolverError, match=f"in {tmp_path}$"):
+        with pytest.raises(DataError, match=f"in {tmp_path}$"):
             pb.Instances.from_files(files)
 
 

@@ -27,7 +27,7 @@ from polarbear.cli.output import (
     hide_passwords,
     print_error,
 )
-from polarbear.errors import SolverError
+from polarbear.errors import DataError
 from polarbear.racing.deadlines import parse_deadline
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ def _run_race(arguments: argparse.Namespace) -> int:
     places = {"--workers": arguments.workers, "--dask": arguments.dask, "--spool": arguments.spool}
     chosen = [name for name, value in places.items() if value is not None]
     if len(chosen) > 1:
-        raise SolverError(f"{' and '.join(chosen)} cannot be combined: choose one place to run")
+        raise DataError(f"{' and '.join(chosen)} cannot be combined: choose one place to run")
     race = load(arguments.file)
     store = arguments.store or race.store
     if store is None:
-        raise SolverError(
+        raise DataError(
             f"results would not be saved: set `store` in {arguments.file} or pass --store"
         )
     arguments.store = store
@@ -280,7 +280,7 @@ def _list_instances(paths_given: list[str], repetitions: int) -> "dict[str, str]
     paths: list[Path] = []
     for path_given in map(Path, paths_given):
         if not path_given.exists():
-            raise SolverError(f"{path_given}: there is no such file or folder")
+            raise DataError(f"{path_given}: there is no such file or folder")
         files = (
             sorted(path for path in path_given.rglob("*") if path.is_file())
             if path_given.is_dir()
@@ -288,7 +288,7 @@ def _list_instances(paths_given: list[str], repetitions: int) -> "dict[str, str]
         )
         paths += files
     if not paths:
-        raise SolverError(f"{', '.join(paths_given)}: there are no files in the folder")
+        raise DataError(f"{', '.join(paths_given)}: there are no files in the folder")
     if repetitions <= 1:
         return {str(path): str(path) for path in paths}
     names = [f"{path}{REPETITION_MARK}{k}" for k in range(1, repetitions + 1) for path in paths]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from polarbear.cli.options import STORE_HELP, add_command, add_file_argument
 from polarbear.cli.output import hide_passwords, print_error
-from polarbear.errors import SolverError, require
+from polarbear.errors import DataError, require
 
 if TYPE_CHECKING:
     import socket
@@ -114,7 +114,7 @@ def _open_socket(arguments: argparse.Namespace) -> "socket.socket":
     except (OSError, OverflowError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or error
-        raise SolverError(
+        raise DataError(
             f"--host {arguments.host} --port {arguments.port}: {reason}; --port 0 takes a free port"
         ) from None
     return listener

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from polarbear._text import format_count, format_list
 from polarbear.data.names import natural_sort_key, suggest_name
-from polarbear.errors import SolverError, StoreError
+from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import Identified, Started
 from polarbear.racing.model import FitOptions, Model
 from polarbear.racing.race import Race
@@ -75,7 +75,7 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
         return
     names, verb = list(setup.solvers), "is" if len(missing) == 1 else "are"
     close = [meant for name in missing if "did you mean" in (meant := suggest_name(name, names))]
-    raise SolverError(
+    raise DataError(
         f"{', '.join(map(repr, missing))} {verb} racing in {where}, but {verb} not among the "
         f"solvers{f'; {close[0]}' if close else '.'} Pass all solvers that are racing, also those "
         f"added by result.add: race({{..., {', '.join(f'{name!r}: ...' for name in missing)}}}, "
@@ -103,7 +103,7 @@ def _compare_names(
         now = replace(identify(setup), aliases=renamed)
     missing = sorted(names - now.instances.keys(), key=natural_sort_key)
     if missing:
-        raise SolverError(
+        raise DataError(
             f"{format_count(len(missing), 'instance')} of the race in {where} "
             f"{'is' if len(missing) == 1 else 'are'} not among the instances: "
             f"{format_list(missing)}. "

@@ -8,7 +8,7 @@ its row. An assumption that changes the answer is a ``DataWarning``.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,20 @@ from polarbear.data.missing_columns import (
 from polarbear.data.names import Codes, renumber_names
 from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_improvements
 from polarbear.errors import DataError, warn
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The options of functions that read a table: the fields of ``ColumnNaming``, and the clock."""
+
+    algorithm: str
+    instance: str | Sequence[str]
+    repetition: str | None
+    time: str
+    value: str
+    until: str | float | None
+    status: str | None
+    missing: str
+    clock: str
 
 
 @dataclass(frozen=True)

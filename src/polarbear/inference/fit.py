@@ -8,7 +8,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polarbear._text import format_count, format_list, format_range
-from polarbear.data.long_table import ColumnNaming, check_frame_complete
+from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
 from polarbear.data.positions import UNKNOWN
-from polarbear.data.rankings import Rankings, rank
+from polarbear.data.rankings import Rankings, Ties, rank
 from polarbear.data.runs import Runs
+from polarbear.data.targets import Targets
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
@@ -59,12 +60,25 @@ class Engine(Protocol):
         ...
 
 
+class DataOptions(ColumnOptions, total=False):
+    """The options of :func:`fit` that choose columns, rank runs and set the number of draws."""
+
+    abs_tol: float
+    rel_tol: float
+    targets: Targets | None
+    ties: Ties
+    top: int | None
+    weights: Mapping[str, float] | None
+    draws: int | None
+    start: Posterior | None
+
+
 @overload
-def fit(  # pyright: ignore[reportOverlappingOverload]
+def fit(
     data: object,
     *,
     prior: Prior | None = None,
-    method: Method = "laplace",
+    method: Literal["laplace"] = "laplace",
     evidence: Evidence | None = None,
     seed: int = 0,
     times: ArrayLike | None = None,
@@ -72,10 +86,33 @@ def fit(  # pyright: ignore[reportOverlappingOverload]
     classes: None = None,
     features: None = None,
     scores: None = None,
+    **options: Unpack[DataOptions],
+) -> Posterior: ...
+@overload
+def fit(  # other methods: with the options of their samplers
+    data: object,
+    *,
+    prior: Prior | None = None,
+    method: Method,
+    seed: int = 0,
+    times: ArrayLike | None = None,
+    direction: Literal["minimize", "maximize"] | None = None,
     **options: Any,
 ) -> Posterior: ...
 @overload
-def fit(data: object, **options: Any) -> InstancePosterior: ...
+def fit(
+    data: object,
+    *,
+    prior: Prior | None = None,
+    evidence: Evidence | None = None,
+    seed: int = 0,
+    times: ArrayLike | None = None,
+    direction: Literal["minimize", "maximize"] | None = None,
+    classes: str | None = None,
+    features: object = None,
+    scores: object = None,
+    **options: Unpack[DataOptions],
+) -> InstancePosterior: ...
 def fit(
     data: object,
     *,

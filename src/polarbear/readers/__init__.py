@@ -12,12 +12,13 @@ from dataclasses import fields
 from functools import partial
 from os import PathLike
 from posixpath import dirname, splitext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack, overload
 
 from polarbear._text import format_count, format_list
-from polarbear.data.long_table import ColumnNaming, check_frame_complete
+from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
 from polarbear.data.missing_columns import format_call
 from polarbear.data.names import suggest_name
+from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
 from polarbear.readers.aslib import read_aslib
@@ -37,7 +38,7 @@ from polarbear.readers.pair_tables import refuse_pairs
 from polarbear.readers.smac import read_smac
 from polarbear.readers.source import EXAMPLE_PATH, Refused, RefusedIncomplete, Source, open_source
 from polarbear.readers.syne_tune import read_syne_tune
-from polarbear.readers.tables import read_long_csv, read_long_parquet, read_wide_csv
+from polarbear.readers.tables import Aliases, read_long_csv, read_long_parquet, read_wide_csv
 from polarbear.readers.timefold import read_timefold
 
 __all__ = [
@@ -105,6 +106,27 @@ OWN_READER_HINT = (
 """Advice for files that have no known format."""
 
 
+class ReadOptions(ColumnOptions, total=False):
+    """The options of :func:`read`; each format takes some of them."""
+
+    direction: Direction | None
+    names: str | None
+    columns: Aliases | None
+    pattern: str | None
+    curve: str
+    chosen_by: str | None
+    partial: bool
+
+
+@overload
+def read(
+    source: object,
+    *,
+    format: str | None = None,
+    **options: Unpack[ReadOptions],
+) -> Runs: ...
+@overload
+def read(source: object, *, format: Callable[..., Runs], **options: Any) -> Runs: ...
 def read(
     source: object,
     *,

@@ -103,7 +103,7 @@ class Configuration:
     fit: Mapping[str, Any]
 
 
-class _FileError(SolverError):
+class _FileError(DataError):
     """An error in a race file, with the key or the line at fault."""
 
     def __init__(self, message: str, *path: str, line: int | None = None) -> None:
@@ -120,9 +120,9 @@ def load(path: str | Path) -> Configuration:
         return _make_configuration(_parse(text), path.parent)
     except _FileError as error:
         line = error.line or find_line(text, error.path)
-        raise SolverError(f"{path}{f', line {line}' if line else ''}: {error}") from None
+        raise DataError(f"{path}{f', line {line}' if line else ''}: {error}") from None
     except (SolverError, DataError) as error:
-        raise SolverError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {error}") from None
 
 
 @contextmanager
@@ -147,27 +147,27 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise SolverError(f"the file cannot be read: {error.strerror}") from None
+        raise DataError(f"the file cannot be read: {error.strerror}") from None
     if content.startswith(b"SQLite format"):
-        raise SolverError("this is the store of a race: pass the TOML file of the race instead")
+        raise DataError("this is the store of a race: pass the TOML file of the race instead")
     if len(content) > MAX_FILE_BYTES:
-        raise SolverError(
+        raise DataError(
             f"the file has more than {MAX_FILE_BYTES:,} bytes: pass the TOML file of a race"
         )
     # One name of very many parts takes the parser very long, however small the file is.
     if any(line.partition(b"=")[0].count(b".") > 100 for line in content.splitlines()):
-        raise SolverError("a key of the file has more than 100 parts between dots: shorten it")
+        raise DataError("a key of the file has more than 100 parts between dots: shorten it")
     try:
         return content.decode()
     except ValueError as error:
-        raise SolverError(f"the file is not text: {error}") from None
+        raise DataError(f"the file is not text: {error}") from None
 
 
 def _parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise SolverError("the file is not TOML: its brackets are nested too deeply") from None
+        raise DataError("the file is not TOML: its brackets are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         match = ERROR_LINE.search(str(error))
         raise _FileError(
@@ -180,13 +180,13 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     _check_keys(plain, _TOP_KEYS)
     for name, advice in _REQUIRED_KEYS.items():
         if name not in plain:
-            raise SolverError(f"the key {name} is missing: {advice}")
+            raise DataError(f"the key {name} is missing: {advice}")
     rules_table, limits_table = _get_table(plain, "rules"), _get_table(plain, "limits")
     _check_keys(rules_table, _RULE_KEYS, "rules")
     _check_keys(limits_table, _LIMIT_KEYS, "limits")
     with _locate_errors("rules", keys=rules_table):
         if not isinstance(batch := rules_table.get("batch", []), list):
-            raise SolverError(f"batch={batch!r}: expected two numbers, as in [8, 64]")
+            raise DataError(f"batch={batch!r}: expected two numbers, as in [8, 64]")
         rules = Rules.from_plain(rules_table).resolve_deadline(time.time())
     with _locate_errors("limits", keys=limits_table):
         limits = Limits(**limits_table)
@@ -274,7 +274,7 @@ def _make_times(times: Any) -> Any:
     _check_keys(times, ("from", "to", "n", "spacing"), "times")
     spacing = times.get("spacing", "log")
     if spacing not in ("log", "linear") or not {"from", "to"} <= set(times):
-        raise SolverError(
+        raise DataError(
             f"times = {times!r}: expected a table such as "
             '{from = 1, to = 100, n = 30, spacing = "log"}, or a list'
         )
@@ -322,7 +322,7 @@ def _get_table(plain: Mapping[str, Any], name: str, *parents: str) -> Mapping[st
 
 def _check_texts(texts: Any, name: str) -> list[str]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise SolverError(f"{name} = {texts!r}: expected a list of texts")
+        raise DataError(f"{name} = {texts!r}: expected a list of texts")
     return texts
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from polarbear.data.names import check_name, to_name
-from polarbear.errors import DataError, SolverError
+from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
 
 
@@ -50,11 +50,11 @@ class Instances:
 
     def __post_init__(self) -> None:
         if not callable(self.build):
-            raise SolverError(f"build={self.build!r}: expected a function that makes an instance")
+            raise DataError(f"build={self.build!r}: expected a function that makes an instance")
         if self.names is None:
             return
         if isinstance(self.names, str):
-            raise SolverError(f"names={self.names!r}: expected a list of names")
+            raise DataError(f"names={self.names!r}: expected a list of names")
         names = tuple(check_name(to_name(name)) for name in self.names)
         object.__setattr__(self, "names", names)
         _check_distinct(names)
@@ -71,7 +71,7 @@ class Instances:
         if isinstance(instances, Instances):
             return instances
         if isinstance(instances, str | bytes):
-            raise SolverError(f"instances={instances!r}: expected a list, or a mapping from names")
+            raise DataError(f"instances={instances!r}: expected a list, or a mapping from names")
         if isinstance(instances, Mapping):
             named = {to_name(name): instance for name, instance in instances.items()}
         elif isinstance(instances, Iterable):
@@ -79,7 +79,7 @@ class Instances:
         elif callable(instances):
             return cls(None, instances)
         else:
-            raise SolverError(
+            raise DataError(
                 f"instances={instances!r}: expected a list, a mapping from names, Instances(names, "
                 "build), or a function of a random generator"
             )
@@ -114,17 +114,17 @@ class Instances:
             try:
                 matches = [path for path in root.glob(files) if path.is_file()]
             except (ValueError, NotImplementedError) as error:
-                raise SolverError(
+                raise DataError(
                     f"files = {files!r}: the pattern of file names is invalid, {error}"
                 ) from None
             names = sorted(path.relative_to(root).as_posix() for path in matches)
             if not names:
-                raise SolverError(f"files = {files!r}: there is no such file in {root}")
+                raise DataError(f"files = {files!r}: there is no such file in {root}")
         else:
             names = [Path(os.path.normpath(name)).as_posix() for name in files]
             absent = next((name for name in names if not (root / name).is_file()), None)
             if absent is not None:
-                raise SolverError(f"files: there is no file {absent!r} in {root}")
+                raise DataError(f"files: there is no file {absent!r} in {root}")
         _check_distinct(names)
         return cls(tuple(names), _Lookup({name: str(root / name) for name in names}))
 

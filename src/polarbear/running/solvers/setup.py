@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from polarbear.data import grid
 from polarbear.data.names import check_name, to_name
 from polarbear.data.run import Direction, sign_of
-from polarbear.errors import SolverError, warn
+from polarbear.errors import DataError, SolverError, warn
 from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.job import CLOCKS, Clock
@@ -69,7 +69,7 @@ class Limits:
         for name, value in vars(self).items():
             is_unlimited = value is None and name in ("cpu_seconds", "memory", "address_space")
             if not is_unlimited and not (isinstance(value, Real) and float(value) > 0):
-                raise SolverError(f"limits: {name}={value!r}, expected a number above 0")
+                raise DataError(f"limits: {name}={value!r}, expected a number above 0")
 
     def to_stored(self) -> dict[str, float | None]:
         """Return the limits as a dictionary, with the key names of stores and shared folders.
@@ -142,7 +142,7 @@ class Setup:
         grid_times = tuple(grid.check_times(times).tolist())
         clock = _infer_clock(named) if clock is None else clock
         if clock not in CLOCKS:
-            raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
+            raise DataError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
         for name, solver in named.items():
             _check_signature(name, solver)
             if isinstance(solver, Command) and solver.clock != clock and solver.clock != "wall":
