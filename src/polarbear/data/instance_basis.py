@@ -6,7 +6,7 @@ residual. Only numpy is needed, so that a deployed selector can use it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol
 
@@ -48,6 +48,11 @@ class Basis(Protocol):
         """The attributes that it needs."""
         ...
 
+    @property
+    def accepted_names(self) -> tuple[str, ...]:
+        """The attributes that may be given: those it needs, and those that never varied."""
+        ...
+
     def locate(self, columns: Mapping[str, Any]) -> Located:
         """Return the basis functions at the instances whose attributes are given."""
         ...
@@ -64,6 +69,11 @@ class ClassBasis(FrozenRecord):
 
     names: tuple[str, ...]
     classes: tuple[str, ...]
+
+    @property
+    def accepted_names(self) -> tuple[str, ...]:
+        """The attribute that is the class."""
+        return self.names
 
     def locate(self, columns: Mapping[str, Any]) -> Located:
         """Return the indicators of the classes of instances."""
@@ -99,6 +109,9 @@ class FeatureBasis(FrozenRecord):
         Shape (inducing, d): V E^-1/2.
     length
         The length scale.
+    constants
+        Features that had one value on all instances, and this value; nan if it is not known. They
+        may be given, but say nothing.
     """
 
     names: tuple[str, ...]
@@ -109,6 +122,12 @@ class FeatureBasis(FrozenRecord):
     inducing: Floats
     projection: Floats
     length: float
+    constants: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def accepted_names(self) -> tuple[str, ...]:
+        """The features, and those that never varied."""
+        return (*self.names, *self.constants)
 
     @classmethod
     def build(
@@ -119,6 +138,11 @@ class FeatureBasis(FrozenRecord):
         varies = [len(np.unique(column[~np.isnan(column)])) > 1 for column in values.T]
         if not any(varies):
             raise DataError("no feature has two different values, so features say nothing")
+        constants = {
+            name: float(np.nan if np.isnan(column).all() else np.nanmax(column))
+            for name, column, v in zip(names, values.T, varies, strict=True)
+            if not v
+        }
         values, names = values[:, varies], [n for n, v in zip(names, varies, strict=True) if v]
         tables = [_normal_scores(column) for column in values.T]
         knots, scores = (np.stack(part) for part in zip(*tables, strict=True))
@@ -137,9 +161,7 @@ class FeatureBasis(FrozenRecord):
         eigenvalue, direction = np.linalg.eigh(_kernel(inducing, inducing, length))
         kept = np.flatnonzero(eigenvalue > 1e-6 * eigenvalue[-1])[::-1][:MAX_FUNCTIONS]
         projection = direction[:, kept] / np.sqrt(eigenvalue[kept])
-        return cls(
-            basis.names, knots, scores, basis.indicators, moments, inducing, projection, length
-        )
+        return replace(basis, inducing=inducing, projection=projection, constants=constants)
 
     def locate(self, columns: Mapping[str, Any]) -> Located:
         """Return the basis functions at instances; warn of features outside of the range seen."""
@@ -152,7 +174,7 @@ class FeatureBasis(FrozenRecord):
             [np.asarray(columns.get(name, missing), dtype=np.float64) for name in self.names],
             axis=1,
         )
-        self._warn_if_outside(values)
+        self._warn_if_outside(values, columns)
         return self.locate_values(values)
 
     def locate_values(self, values: Floats) -> Located:
@@ -170,15 +192,19 @@ class FeatureBasis(FrozenRecord):
         flags = (absent[:, self.indicators] - share) / sd
         return np.concatenate([np.where(absent, 0.0, points), flags], axis=1)
 
-    def _warn_if_outside(self, values: Floats) -> None:
+    def _warn_if_outside(self, values: Floats, columns: Mapping[str, Any]) -> None:
         low, high = self.knots[:, 0], self.knots[:, -1]
         with np.errstate(invalid="ignore"):
             outside = ((values < low) | (values > high)).any(axis=0)
-        if not outside.any():
-            return
         texts = [
             f"{self.names[k]} ({low[k]:.4g} to {high[k]:.4g})" for k in np.flatnonzero(outside)
         ]
+        for name, value in self.constants.items():
+            given = np.asarray(columns.get(name, value), dtype=np.float64)
+            if np.any(~np.isnan(given) & (given != value)):
+                texts.append(f"{name} (always {value:.4g})")
+        if not texts:
+            return
         warn(
             f"features outside of the range seen, so the answer rests on other instances: "
             f"{format_list(texts, 4)}"

@@ -208,7 +208,7 @@ class InstancePosterior(FrozenRecord):
                 raise DataError(f"on({where!r}): expected features, as in on({{{names[0]!r}: 1}})")
             where = {self.basis.names[0]: where}
         given = {**(where or {}), **attributes}
-        find_indices(list(given), self.basis.names, "class or feature")
+        find_indices(list(given), self.basis.accepted_names, "class or feature")
         if isinstance(self.basis, ClassBasis):
             if self.basis.names and not given:
                 raise DataError(f"on() needs a class: {format_list(self.basis.classes)}")

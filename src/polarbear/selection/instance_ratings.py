@@ -87,7 +87,7 @@ class InstanceRatings(FrozenRecord):
         if where is not None and not isinstance(where, Mapping):
             where = {self.basis.names[0]: where}
         given = {**(where or {}), **attributes}
-        unknown = [name for name in given if name not in self.basis.names]
+        unknown = [name for name in given if name not in self.basis.accepted_names]
         if unknown or not given:
             raise DataError(
                 f"on() takes {format_list(self.basis.names)}, got {format_list(unknown) or 'none'}"
@@ -115,6 +115,7 @@ class InstanceRatings(FrozenRecord):
             "names": list(basis.names),
             "classes": list(basis.classes) if isinstance(basis, ClassBasis) else None,
             "length": None if isinstance(basis, ClassBasis) else basis.length,
+            "constants": {} if isinstance(basis, ClassBasis) else dict(basis.constants),
         }
         arrays = {
             "times": self.times,
@@ -141,6 +142,7 @@ class InstanceRatings(FrozenRecord):
                 n_functions = len(basis.classes)
             else:
                 parts: dict[str, Any] = {name: arrays[name] for name in BASIS_ARRAYS}
+                parts["constants"] = {str(k): float(v) for k, v in header["constants"].items()}
                 basis = FeatureBasis(names=names, length=float(header["length"]), **parts)
                 n_functions = basis.projection.shape[1]
             algorithms, times = tuple(map(str, header["algorithms"])), arrays["times"]

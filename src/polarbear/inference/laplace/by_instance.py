@@ -28,7 +28,13 @@ from polarbear.inference.laplace.cluster_robust import (
     shrinkage_at_times,
 )
 from polarbear.inference.laplace.independent import fit_independent
-from polarbear.inference.laplace.unit_fit import Design, UnitFit, UnitModel, fit_units
+from polarbear.inference.laplace.unit_fit import (
+    Design,
+    UnitFit,
+    UnitModel,
+    fit_units,
+    improve_gaussian,
+)
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.plackett_luce.unit_likelihood import (
     UnitLikelihood,
@@ -166,33 +172,34 @@ def tau_masses(prob_zero: float = 0.0) -> Floats:
 
 
 def _fit_taus(
-    data: _Data, design: Design, t: int, start: UnitFit | None, first: int
+    data: _Data, design: Design, t: int, near: dict[int, UnitFit], first: int
 ) -> dict[int, UnitFit]:
     """Fit the values of tau that have posterior mass at a time, by climbing from ``first``.
 
-    ``start`` is a fit of another time, from whose mode the search begins. Neighbours on the grid
+    ``near`` has fits of another time, from whose modes the search begins. Neighbours on the grid
     are fitted if an estimate of their evidence shows that they may have mass.
     """
     log_prior, fits = np.log(data.tau_masses), dict[int, UnitFit]()
     scores = None if data.scores is None else data.scores[t]
 
-    def fit(k: int, begin: UnitFit | None) -> float:
+    def fit(k: int, start: UnitFit | None) -> float:
         own = design.constant if k == 0 else design
         model = UnitModel(data.likelihoods[t], own, TAUS[k], data.alpha, scores)
-        fits[k] = fit_units(model, None if begin is None else begin.mode)
+        fits[k] = fit_units(model, start)
         return fits[k].log_evidence + log_prior[k]
 
-    best = fit(0, None)
+    best = fit(0, near.get(0))
     if design.n_columns == 1:
         return fits
-    best = max(best, fit(first, start))
+    best = max(best, fit(first, near.get(first)))
     for step in (1, -1):
         k = first + step
         while 0 < k < len(TAUS):
-            estimate = fits[k - step].estimate_evidence(TAUS[k]) + log_prior[k]
+            predicted = fits[k - step].predict(TAUS[k])
+            estimate = predicted.log_evidence + log_prior[k]
             if estimate < best + np.log(MIN_TAU_WEIGHT) - ESTIMATE_SLACK:
                 break
-            best = max(best, fit(k, fits[k - step]))
+            best = max(best, fit(k, predicted))
             k += step
     return fits
 
@@ -231,8 +238,9 @@ def _choose_length(
         tried.append((basis, Design(phi)))
         design = Design(phi[chosen])
         evidence.append(0.0)
+        fits = dict[int, UnitFit]()
         for t in times:
-            fits = _fit_taus(some, design, t, None, first[t])
+            fits = _fit_taus(some, design, t, fits, first[t])
             weight = _weights(some, fits)
             top = int(np.argmax(weight))
             first[t] = max(1, top)
@@ -242,13 +250,12 @@ def _choose_length(
 
 def _iterate_fits(data: _Data, design: Design) -> Iterator[dict[int, UnitFit]]:
     """Yield the fits of each time, by the index of their tau, without negligible ones."""
-    start, first = None, TAUS.index(1.0)
+    near, first = dict[int, UnitFit](), TAUS.index(1.0)
     for t in range(len(data.likelihoods)):
-        fits = _fit_taus(data, design, t, start, first)
-        weight = _weights(data, fits)
+        near = _fit_taus(data, design, t, near, first)
+        weight = _weights(data, near)
         first = max(1, int(np.argmax(weight)))
-        start = fits.get(first)
-        yield {k: fit for k, fit in fits.items() if weight[k] > 0}
+        yield {k: improve_gaussian(fit) for k, fit in near.items() if weight[k] > 0}
 
 
 def _draw_posterior(
@@ -275,6 +282,7 @@ def _draw_posterior(
         root = autocorrelation_root(overall, gradients, shrinkage_at_times(rankings))
     half = -(-draws // 2)
     noise = rng.standard_normal((half, root.shape[1], (n - 1) * c + 1), dtype=np.float32)
+    noise = np.swapaxes(noise, 0, 1).reshape(root.shape[1], -1)
     level = (rng.permutation(half) + 0.5) / half
     to_utilities = helmert_basis(n).astype(np.float32)
     coefficients = np.zeros((draws, n_times, n, c), dtype=np.float32)
@@ -283,7 +291,7 @@ def _draw_posterior(
     for t, own in enumerate(fits):
         weight = _weights(data, own)
         component = np.searchsorted(np.cumsum(weight), level).clip(0, len(TAUS) - 1)
-        at_time = np.tensordot(noise, root[t].astype(np.float32), (1, 0))
+        at_time = (root[t].astype(np.float32) @ noise).reshape(half, -1)
         both = np.concatenate([at_time, -at_time])[:draws]
         component = np.concatenate([component, component])[:draws]
         for k, fit in own.items():

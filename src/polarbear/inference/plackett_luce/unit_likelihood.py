@@ -5,6 +5,7 @@ Value, gradient and curvature are those of each unit.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,6 +20,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
     suffix_sums,
 )
 from polarbear.inference.plackett_luce.unordered_ties import (
+    NODES,
     TiedGroups,
     collect_tied_groups,
     iterate_derivatives,
@@ -35,6 +37,39 @@ class UnitLikelihood:
     parts: tuple["_Part", ...]
     groups: tuple[TiedGroups, ...]  # their ``time`` is the unit
 
+    @property
+    def n_cells(self) -> int:
+        """The number of array elements that the curvature at one point needs."""
+        tied = sum(len(g.time) * (g.member.shape[1] * len(NODES) + self.n**2) for g in self.groups)
+        return tied + self.n**2 * sum(len(part.unit) for part in self.parts)
+
+    def repeat(self, times: int) -> "UnitLikelihood":
+        """Return the likelihood of the same rankings at several points: its units are repeated."""
+        if times == 1:
+            return self
+        n_units = times * self.n_units
+
+        def tile(unit: Ints) -> Ints:
+            return (unit + self.n_units * np.arange(times)[:, None]).ravel()
+
+        def copy(values: Any) -> Any:
+            return np.tile(values, (times,) + (1,) * (values.ndim - 1))
+
+        parts = tuple(_Part(tile(p.unit), copy(p.algorithm), copy(p.weight)) for p in self.parts)
+        groups = tuple(
+            replace(
+                g,
+                n_times=n_units,
+                time=tile(g.time),
+                member=copy(g.member),
+                behind=copy(g.behind),
+                weight=copy(g.weight),
+                comparison=copy(g.comparison),
+            )
+            for g in self.groups
+        )
+        return UnitLikelihood(n_units, self.n, parts, groups)
+
     def value(self, mu: Floats) -> float:
         """Return the log-likelihood at utilities (units, algorithms)."""
         value = sum(part.value(mu) for part in self.parts)
@@ -44,6 +79,15 @@ class UnitLikelihood:
             rates = np.take_along_axis(theta, some.member, axis=1).T / rest
             value += float(some.weight @ log_precede(rates))
         return float(value)
+
+    def gradient(self, mu: Floats) -> Floats:
+        """Return the gradient (units, n) alone."""
+        gradient = np.zeros(mu.shape)
+        for part in self.parts:
+            part.add_gradient(mu, gradient)
+        for some in self.groups:
+            gradient += some.gradient(np.exp(mu)[:, :, None])[:, :, 0]
+        return gradient
 
     def derivatives(self, mu: Floats) -> tuple[Floats, Floats]:
         """Return gradient (units, n) and minus the Hessian (units, n, n) of each unit."""
@@ -69,6 +113,16 @@ class _Part:
         total = suffix_sums(np.exp(own))[:, :-1]
         log_total = np.log(np.where(self.weight > 0, total, 1.0))
         return float(np.sum(self.weight * (np.where(self.weight > 0, own, 0.0) - log_total)))
+
+    def add_gradient(self, mu: Floats, gradient: Floats) -> None:
+        """Add the gradient of each unit's rankings."""
+        theta = np.exp(self._utilities(mu))
+        total = np.maximum(suffix_sums(theta)[:, :-1], 1e-150)
+        slope = self.weight - theta * np.cumsum(self.weight / total, axis=1)
+        n = mu.shape[1] + 1
+        cell = (self.unit[:, None] * n + self.algorithm).ravel()
+        by_cell = np.bincount(cell, slope.ravel(), minlength=len(mu) * n)
+        gradient += by_cell.reshape(len(mu), n)[:, :-1]
 
     def add_derivatives(self, mu: Floats, gradient: Floats, curvature: Floats) -> None:
         """Add the gradient and minus the Hessian of each unit's rankings."""
