@@ -1,7 +1,7 @@
 """E-values: closed forms, enumeration, and how often they are large when the claim is false."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from math import exp, log
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.e_values import (
     Evidence,
@@ -16,6 +17,7 @@ from polarbear.inference.e_values import (
     confidence_sequence,
     count_by_instance,
     count_outcomes,
+    log_better,
     log_lead,
     log_mean_over_times,
     log_par,
@@ -252,6 +254,46 @@ def test_without_the_decisive_instances_there_is_no_dominance():
             assert back[status.algorithm] == "dominated"
             compared += 1
     assert compared > 2
+
+
+def test_without_the_decisive_instances_a_member_is_undecided():
+    truth = np.array([[1.5, 0.0], [0.0, 1.5]])
+    rankings = pb.simulation.simulate_rankings(truth, 80, persistence=0.5)
+    statuses = pb.assess(rankings)
+    assert [one.status for one in statuses] == ["member", "member"]
+    for status in statuses:
+        kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
+        assert 0 < len(status.decisive) < 40
+        fewer = {one.algorithm: one.status for one in pb.assess(rankings.take(kept))}
+        assert fewer[status.algorithm] == "undecided"
+
+
+@pytest.mark.parametrize("claim", ["leads", "at par", "at par somewhere", "better somewhere"])
+def test_decisive_instances_are_as_few_as_enumeration_finds(claim):
+    truth, log_k, epsilon = np.array([[2.0, 0.0], [2.0, 0.0]]), np.log(1.5), 0.2
+    compared = 0
+    for seed in range(8):
+        rankings = pb.simulation.simulate_rankings(truth, 9, seed=seed)
+        found = find_decisive_instances(rankings, "a1", "a2", claim, log_k, epsilon)
+        outcomes = count_by_instance(rankings, "a1", "a2")
+        subsets = [
+            chosen
+            for size in range(10)
+            for chosen in combinations(range(9), size)
+            if _e_value_of(claim, np.delete(outcomes, chosen, axis=2).sum(axis=2), epsilon) < log_k
+        ]
+        assert len(found) == len(subsets[0])
+        compared += len(found) > 1
+    assert compared > 1
+
+
+def _e_value_of(claim, counts, epsilon):
+    wins, ties, losses = counts
+    by_time = {
+        "leads": log_lead(wins, losses, epsilon),
+        "better somewhere": log_better(wins, ties, losses, epsilon),
+    }.get(claim, log_par(wins, ties, losses, epsilon))
+    return log_mean_over_times(by_time) if "somewhere" in claim else by_time.min()
 
 
 def test_the_mean_over_times_is_evidence_for_some_time():

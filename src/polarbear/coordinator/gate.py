@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import format_count, format_duration, format_time
+from polarbear._text import format_count, format_duration, format_list, format_time
 from polarbear.coordinator.run_race import Result, Watch, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
+from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
 from polarbear.racing.gating import estimate_win_probability
 from polarbear.racing.rules import Rules
@@ -63,6 +64,8 @@ class Gate:
         Why no more runs were made.
     epsilon, certainty
         The tolerance and the certainty.
+    decisive
+        The fewest instances without which the answer would be "undecided".
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Gate:
     ended: str
     epsilon: float
     certainty: float
+    decisive: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -99,8 +103,19 @@ class Gate:
         error = f"{1 - self.certainty:.6g}"
         return f"The new version is {claim}; this is wrong with probability at most {error}."
 
+    def _describe_robustness(self) -> str:
+        """Return a sentence on the instances that the answer depends on; "" if undecided."""
+        if not self.decisive:
+            return ""
+        names = format_list(self.decisive)
+        without = format_count(len(self.decisive), "instance")
+        return f"Without {without} the answer would be undecided: {names}."
+
     def __str__(self) -> str:
-        return f"{self.answer}: {self.guarantee}\n  {self._cost()}\n{self._table()}"
+        lines = [f"{self.answer}: {self.guarantee}", f"  {self._cost()}"]
+        if self.decisive:
+            lines.append(f"  {self._describe_robustness()}")
+        return "\n".join([*lines, self._table()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields of the result as a dictionary of numbers and text, for JSON.
@@ -127,6 +142,7 @@ class Gate:
             "| time | new wins | ties | old wins | P(new wins) (bounds) |\n|---|---|---|---|---|\n"
         )
         text = f"### No regression gate: **{self.answer}**\n\n{self.guarantee}\n\n{self._cost()}.\n"
+        text += f"\n{self._describe_robustness()}\n" if self.decisive else ""
         return text + (f"\n{head}" + "\n".join(rows) + "\n" if rows else "")
 
     def _cost(self) -> str:
@@ -205,8 +221,10 @@ def get_answer(result: Result) -> Gate:
     grid = np.array(result.race.state.times)
     status = result.verdict(NEW).status
     rows: tuple[AtTime, ...] = ()
+    decisive: tuple[str, ...] = ()
     if {*runs.algorithms} >= {OLD, NEW}:
-        outcomes = count_by_instance(rank(runs, grid), NEW, OLD)
+        rankings = rank(runs, grid)
+        outcomes = count_by_instance(rankings, NEW, OLD)
         wins, ties, losses = outcomes.sum(axis=2)
         low, high = confidence_sequence(wins, losses, rules.certainty)
         decided = status in ("passed", "failed")
@@ -216,6 +234,12 @@ def get_answer(result: Result) -> Gate:
             AtTime(*map(float, row))
             for row in zip(*(column.tolist() for column in columns), strict=True)
         )
+        log_k = -np.log1p(-rules.certainty)
+        if status == "passed":
+            decisive = find_decisive_instances(rankings, NEW, OLD, "at par", log_k, rules.epsilon)
+        elif status == "failed":
+            claim = "better somewhere"
+            decisive = find_decisive_instances(rankings, OLD, NEW, claim, log_k, rules.epsilon)
     return Gate(
         ANSWERS.get(status, "undecided"),
         rows,
@@ -226,4 +250,5 @@ def get_answer(result: Result) -> Gate:
         result.ended or "",
         rules.epsilon,
         rules.certainty,
+        decisive,
     )

@@ -31,13 +31,9 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
+from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
-from polarbear.inference.e_values import (
-    Evidence,
-    count_outcomes,
-    find_decisive_instances,
-    log_mean_over_times,
-)
+from polarbear.inference.e_values import Evidence, count_outcomes, log_mean_over_times
 
 Kind = Literal[
     "member",
@@ -83,7 +79,8 @@ class AlgorithmStatus(NamedTuple):
     left
         The number of unused instances. None if instances do not come to an end.
     decisive
-        The fewest instances without which it would not be dominated.
+        The fewest instances without which it would not be dominated, or not certain to be a
+        member or equivalent.
 
     Examples
     --------
@@ -401,16 +398,47 @@ def assess(
         certainty=certainty,
         resolution=resolution,
     )
+    statuses = derive_statuses(claims, epsilon)
     return [
         status._replace(
             decisive=find_decisive_instances(
-                rankings, status.rival or "", status.algorithm, level, epsilon
+                rankings, status.rival or "", status.algorithm, "leads", level, epsilon
             )
         )
         if status.status == "dominated"
-        else status
-        for status in derive_statuses(claims, epsilon)
+        else status._replace(
+            decisive=find_decisive_of_member(status, statuses, rankings, certainty, epsilon)
+        )
+        for status in statuses
     ]
+
+
+def find_decisive_of_member(
+    status: AlgorithmStatus,
+    others: Sequence[AlgorithmStatus],
+    rankings: Rankings,
+    certainty: float,
+    epsilon: float,
+) -> tuple[str, ...]:
+    """Return the fewest instances without which an algorithm would be undecided with a rival.
+
+    For members and algorithms that are equivalent to another: each of a pair is at par at some
+    time. Rivals are the other algorithms that are not dominated. Empty for any other status.
+    """
+    if status.status not in ("member", "equivalent"):
+        return ()
+    rivals = [
+        one.algorithm for one in others if one.is_candidate and one.algorithm != status.algorithm
+    ]
+    sets = [
+        find_decisive_instances(
+            rankings, first, second, "at par somewhere", -np.log1p(-certainty), epsilon
+        )
+        for rival in rivals
+        if rival in rankings.algorithms
+        for first, second in ((status.algorithm, rival), (rival, status.algorithm))
+    ]
+    return min(filter(None, sets), key=len, default=())
 
 
 def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:

@@ -19,7 +19,6 @@ times. Claims about some time take their mean, which is an e-value whatever the 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -269,40 +268,6 @@ class Evidence(NamedTuple):
         """Return a matrix: true where e-values show that row is ahead of column at all times."""
         beats: Bools = self.lead.min(axis=0) >= log_k
         return beats & ~np.eye(len(beats), dtype=bool)
-
-
-def find_decisive_instances(
-    rankings: Rankings, rival: str, algorithm: str, log_k: float, epsilon: float
-) -> tuple[str, ...]:
-    """Return a smallest set of instances without which a rival would not eliminate an algorithm.
-
-    Dominance takes an e-value of K at every time. At each time the fewest instances to remove are
-    wins of the rival, and one time is enough. Empty if the rival does not eliminate the algorithm.
-
-    >>> import polarbear as pb
-    >>> rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
-    >>> find_decisive_instances(rankings, "a1", "a2", np.log(20), 0.05)
-    ('i1', 'i2', 'i3', 'i4', 'i5')
-    """
-    pair = rankings.among([rival, algorithm])
-    row, column = pair.algorithms.index(rival), pair.algorithms.index(algorithm)
-    outcomes = count_outcomes(pair)
-    wins, losses = outcomes.wins[:, row, column], outcomes.losses[:, row, column]
-    if np.any(log_lead(wins, losses, epsilon) < log_k):
-        return ()
-    fewest, at = np.inf, 0
-    for t, (won, lost) in enumerate(zip(wins.tolist(), losses.tolist(), strict=True)):
-        left = np.arange(won, -1.0, -1.0)
-        enough = log_lead(left, np.full(left.shape, lost), epsilon) >= log_k
-        needed = int(np.argmin(enough))
-        if needed < fewest:
-            fewest, at = needed, t
-    ahead = (
-        name
-        for k, name in enumerate(pair.instances)
-        if count_outcomes(pair.take([k])).wins[at, row, column] >= 1
-    )
-    return tuple(islice(ahead, int(fewest)))
 
 
 def multiplicity(rivals: int, later: int = 0) -> float:

@@ -10,8 +10,9 @@ from scipy.special import ndtri
 from polarbear.data.names import natural_sort_key
 from polarbear.data.rankings import Rankings
 from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive_statuses
+from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Bools, Floats, dominates, equivalence_margin, is_resolved
-from polarbear.inference.e_values import Evidence, count_outcomes, find_decisive_instances
+from polarbear.inference.e_values import Evidence, count_outcomes
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.choosing import decide_choice
@@ -162,7 +163,7 @@ def _decisive_instances(
     if rules.error_control == "per_look" or state.model.weights:
         return ()
     log_k = log_thresholds(state, [rival, status.algorithm])[0, 1]
-    return find_decisive_instances(rankings, rival, status.algorithm, log_k, rules.epsilon)
+    return find_decisive_instances(rankings, rival, status.algorithm, "leads", log_k, rules.epsilon)
 
 
 def log_thresholds(state: State, names: Sequence[str]) -> Floats:

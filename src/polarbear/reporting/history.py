@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from polarbear._text import format_count, format_duration, format_list
+from polarbear.data.rankings import rank
 from polarbear.data.runs import Runs
+from polarbear.inference.algorithm_status import find_decisive_of_member
 from polarbear.plots.arguments import RaceSource, get_race
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data
@@ -49,6 +51,7 @@ def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str
             if isinstance(event, Decided)
             for one in event.eliminated
         ],
+        "members": _describe_members(source, code),
         "settled": _find_settled_rounds(evolution.resolved[:, order]),
         "removed": [
             {"algorithm": code[event.algorithm], "why": event.why}
@@ -57,6 +60,29 @@ def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str
         ],
         "allocation": _describe_allocation(source, code),
     }
+
+
+def _describe_members(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
+    """Return the members and equivalent algorithms, each with the instances it depends on.
+
+    Only races that decide by e-values, without weights, have these.
+    """
+    race = get_race(source)
+    rules, statuses, state = race.rules, race.status.statuses, race.state
+    settled = [one for one in statuses if one.status in ("member", "equivalent")]
+    if rules.error_control == "per_look" or state.model.weights or len(settled) < 2:
+        return []
+    rankings = rank(source.runs, np.array(state.times))
+    return [
+        {
+            "algorithm": code[one.algorithm],
+            "status": one.brief(),
+            "decisive": find_decisive_of_member(
+                one, statuses, rankings, rules.certainty, rules.epsilon
+            ),
+        }
+        for one in settled
+    ]
 
 
 def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, int]]:
