@@ -139,6 +139,9 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
     yield ROOT / "ARCHITECTURE.md", "design/architecture", ""
     yield ROOT / "CONTRIBUTING.md", "design/contributing", ""
     yield ROOT / "CHANGELOG.md", "design/changelog", ""
+    yield ROOT / "SECURITY.md", "design/security", ""
+    yield ROOT / "GOVERNANCE.md", "design/governance", ""
+    yield ROOT / "CODE_OF_CONDUCT.md", "design/conduct", ""
     yield ROOT / "tests/faults/results.md", "measured/faults", TITLES["faults"]
     yield ROOT / "tests/faults/soak.md", "measured/soak", ""
     yield ROOT / "studies/README.md", "measured/studies", "Studies"

@@ -25,6 +25,26 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+POSIX_ONLY = {
+    "cli": "limits of processes and signals",
+    "coordinator": "forked runs",
+    "faults": "forks, kills and power failures",
+    "live": "terminals and signals",
+    "running": "forks, process groups and limits",
+    "store": "locks of files and links",
+    "studies": "forked runs",
+    "test_hostile.py": "forked runs",
+    "test_package.py": "the CPU time of processes",
+}
+"""Tests that are left out where there is no POSIX, with what they need."""
+
+collect_ignore = [] if os.name == "posix" else [*POSIX_ONLY]
+
+
+def pytest_report_header():
+    """List what is left out on this system, and why."""
+    return [f"left out: {name} needs {POSIX_ONLY[name]} (POSIX)" for name in collect_ignore]
+
 
 @pytest.fixture(scope="session")
 def server():

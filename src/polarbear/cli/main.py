@@ -25,8 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     command_line = sys.argv[1:] if argv is None else argv
     arguments = _parse_arguments(parser, command_line)
     arguments.command_line = list(command_line)
-    if "run" not in arguments:
-        parser.print_help()
+    if arguments.version or "run" not in arguments:
+        if arguments.version:
+            _print_version(arguments.verbose)
+        else:
+            parser.print_help()
         return 0
     with warnings.catch_warnings():
         for category in (DataWarning, FitWarning):
@@ -56,12 +59,24 @@ def make_parser() -> argparse.ArgumentParser:
         "Each command has an example in its --help.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"polarbear {polarbear.__version__}")
+    parser.add_argument("--version", action="store_true", help="print the version, and exit")
+    parser.add_argument(
+        "--verbose", action="store_true", help="with --version: also those of Python and libraries"
+    )
     parser.set_defaults(commands=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for group in (analysis, results, races, serving, stores, recorded, publishing, shells):
         group.add_commands(commands)
     return parser
+
+
+def _print_version(verbose: bool) -> None:
+    """Print the version of the package, and those of what it runs on if asked."""
+    print(f"polarbear {polarbear.__version__}")
+    if verbose:
+        from polarbear.inference.versions import describe_installation
+
+        print(describe_installation())
 
 
 def _run_command(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,44 @@
+"""What a release promises: pinned workflows, tests behind the security policy, pages that run."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+USES = re.compile(r"uses: (\S+)(.*)")
+
+
+def test_every_promise_of_the_security_policy_names_tests_that_exist():
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    promises = [line for line in text.splitlines() if line.startswith("| ")]
+    promises = [line for line in promises if not line.startswith("| promise |")]
+    assert len(promises) >= 15
+    for line in promises:
+        assert TEST.search(line), f"no test: {line}"
+    for file, name in TEST.findall(text):
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert name in names, f"no {name} in {file}"
+
+
+def test_actions_are_pinned_by_commit_and_say_their_version():
+    files = [*ROOT.glob(".github/workflows/*.yml"), *ROOT.glob(".github/actions/*/action.yml")]
+    uses = [match for file in files for match in USES.findall(file.read_text("utf-8"))]
+    assert len(uses) >= 10
+    for action, comment in uses:
+        assert re.search(r"@[0-9a-f]{40}$", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+
+
+def test_workflows_get_no_more_rights_than_they_name():
+    yaml = pytest.importorskip("yaml")
+    for file in ROOT.glob(".github/workflows/*.yml"):
+        workflow = yaml.safe_load(file.read_text("utf-8"))
+        assert workflow["permissions"] == {}
+        for name, job in workflow["jobs"].items():
+            rights = {right for right, level in job["permissions"].items() if level == "write"}
+            publishes = name in ("publish", "deploy")
+            assert rights <= ({"id-token", "attestations", "pages"} if publishes else set())
