@@ -1,7 +1,9 @@
 """What a release promises: pinned workflows, tests behind the security policy, pages that run."""
 
 import ast
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,17 @@ def test_workflows_get_no_more_rights_than_they_name():
             rights = {right for right, level in job["permissions"].items() if level == "write"}
             publishes = name in ("publish", "deploy")
             assert rights <= ({"id-token", "attestations", "pages"} if publishes else set())
+
+
+@pytest.mark.slow
+def test_the_skill_for_coding_agents_works_to_the_letter(tmp_path, monkeypatch):
+    """Its files are written and its commands are run in its order; they print what it shows."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    run_tutorials = pytest.importorskip("run_tutorials")
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs, "PYTHONWARNINGS": "error"}
+    for skill in ROOT.glob("skills/*/SKILL.md"):
+        head = skill.read_text("utf-8").split("---")[1]
+        assert f"name: {skill.parent.name}\n" in head
+        assert "description: " in head
+        assert run_tutorials.follow(skill, tmp_path, environment) == []
