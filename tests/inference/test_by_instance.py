@@ -151,7 +151,9 @@ def test_the_gaussian_has_the_moments_of_a_skewed_posterior():
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
 def test_nuts_agrees():
+    pytest.importorskip("nutpie")
     pm = pytest.importorskip("pymc")
     sizes = [4, 9, 20]
     mu = np.array([[1.5, 0.0, -0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.0]])
@@ -171,7 +173,13 @@ def test_nuts_agrees():
         every = pm.math.logsumexp(placed, axis=1, keepdims=False)
         pm.Potential("data", (placed[:, 0] - every + placed[:, 1] - rest).sum())
         trace = pm.sample(
-            2000, tune=1000, chains=2, cores=1, random_seed=1, target_accept=0.95, progressbar=False
+            2000,
+            chains=2,
+            cores=1,
+            random_seed=1,
+            target_accept=0.95,
+            nuts_sampler="nutpie",
+            progressbar=False,
         )
     drawn = trace.posterior["u"].values.reshape(-1, 3, 3)
     posterior = pb.fit(with_classes(rankings, [f"c{k}" for k in unit]), classes="family")

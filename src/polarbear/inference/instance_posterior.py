@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import format_count, format_list, format_range
+from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
 from polarbear.data.names import find_indices, to_name
 from polarbear.errors import DataError, warn
+from polarbear.inference.algorithm_status import format_probability
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.scores import Scores
@@ -24,6 +25,10 @@ Singles = NDArray[np.float32]
 
 PREDICTION_DRAWS = 500
 """The number of draws from which probabilities of many instances are computed."""
+
+AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
+"""The most draws and instances over which ratings with some attributes set are averaged, and the
+most instances from which the importance of features is computed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +58,8 @@ class InstancePosterior(FrozenRecord):
         The mean information of an instance about one utility.
     scores
         The scores by another method, if any.
+    attributes
+        The class or the features of the instances in the data, by name.
 
     Examples
     --------
@@ -86,6 +93,7 @@ class InstancePosterior(FrozenRecord):
     scores: Scores | None = None
     clock: str = "time"
     evidence: Evidence = "instances"
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
 
     def on(
         self,
@@ -183,6 +191,134 @@ class InstancePosterior(FrozenRecord):
         for k in range(len(located.phi)):
             own = None if known is None else known[k]
             yield _softmax(self._draw(located, k, own, rng, slice(None, None, step)))
+
+    def average_ratings(
+        self,
+        where: Mapping[str, Any],
+        *,
+        time: int | None = None,
+        draws: int = AVERAGE_DRAWS,
+        instances: int = AVERAGE_INSTANCES,
+    ) -> Singles:
+        """Return draws of ratings (draws, T, n) with some attributes set, averaged over instances.
+
+        The other attributes are those of instances in the data, evenly spaced. It shows how ratings
+        depend on one attribute (partial dependence, Friedman 2001). With ``time``, the index of a
+        time, T is 1.
+
+        >>> import polarbear as pb
+        >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 30)
+        >>> posterior = pb.fit(rankings, features={"instance": rankings.instances, "f": range(30)})
+        >>> posterior.average_ratings({"f": 12}).shape
+        (200, 1, 2)
+        """
+        find_indices(list(where), self.basis.accepted_names, "class or feature")
+        rows = _spread(len(self.instances), instances)
+        columns = {name: values[rows] for name, values in self.attributes.items()}
+        columns |= {name: np.full(len(rows), value) for name, value in where.items()}
+        located, chosen = (
+            self.basis.locate(columns),
+            slice(time, None if time is None else time + 1),
+        )
+        some = _spread(len(self.coefficients), draws)
+        tau, slope = self.tau[some, chosen], self.slope[some, chosen, None]
+        coefficients, known = self.coefficients[some, chosen], None
+        if self.scores is not None:
+            has_predictor = self.scores.predictor is not None
+            known = self.scores.predict(columns) if has_predictor else self.scores.values[rows]
+        rng, total = np.random.default_rng(0), np.zeros(coefficients.shape[:3], dtype=np.float32)
+        for k in range(len(rows)):
+            own = float(located.residual[k])
+            utilities = draw_utilities(coefficients, tau, located.phi[k], own, rng)
+            if known is not None:
+                at_time = known[k] if len(known[k]) == 1 else known[k][chosen]
+                utilities += slope * at_time.astype(np.float32)
+            total += _softmax(utilities) / np.float32(len(rows))
+        return total
+
+    def importance(self) -> dict[str, float]:
+        """Return how much each feature matters, the most important one first.
+
+        It is the mean change of the ratings if an instance had the feature of another one: the
+        total variation distance (0 to 1) between P(first) before and after (permutation
+        importance, Breiman 2001), at posterior means. Of features that tell the same, each matters
+        little. What another method's scores make of a feature does not count.
+
+        >>> import polarbear as pb
+        >>> x = np.random.default_rng(0).normal(size=(200, 2))
+        >>> costs = np.stack([-4 * x[:, 0], np.zeros(200)], axis=1)
+        >>> rankings = pb.simulation.rank_costs(costs[None])
+        >>> table = {"instance": rankings.instances, "size": x[:, 0], "noise": x[:, 1]}
+        >>> importance = pb.fit(rankings, features=table).importance()
+        >>> list(importance), importance["size"] > 0.3, importance["noise"] < 0.05
+        (['size', 'noise'], True, True)
+        """
+        rows = _spread(len(self.instances), IMPORTANCE_INSTANCES)
+        columns = {name: self.attributes[name][rows] for name in self.basis.names}
+        coefficients = self.coefficients.mean(axis=0, dtype=np.float64)  # (T, n, 1 + d)
+
+        def rate(table: Mapping[str, NDArray[Any]]) -> Floats:
+            phi = self.basis.locate(table).phi
+            functions = np.concatenate([np.ones((len(phi), 1)), phi], axis=1)
+            return _softmax(np.einsum("pc,tnc->ptn", functions, coefficients))
+
+        before, order = rate(columns), np.random.default_rng(0).permutation(len(rows))
+        changes = {
+            name: 0.5 * float(np.abs(rate({**columns, name: values[order]}) - before).sum(2).mean())
+            for name, values in columns.items()
+        }
+        return dict(sorted(changes.items(), key=lambda item: -item[1]))
+
+    def count_by_class(self) -> dict[str, int]:
+        """Return the number of instances of each class.
+
+        >>> import polarbear as pb
+        >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 3)
+        >>> kinds = {"instance": rankings.instances, "kind": ["x", "y", "x"]}
+        >>> pb.fit(rankings.with_instance_data(kinds), classes="kind").count_by_class()
+        {'x': 2, 'y': 1}
+        """
+        if not isinstance(self.basis, ClassBasis):
+            raise DataError("this posterior has features, not classes")
+        names = self.attributes[self.basis.names[0]].tolist() if self.basis.names else []
+        return {name: names.count(name) for name in self.basis.classes}
+
+    def verdict(self, certainty: float = 0.99) -> str:
+        """Return in words which algorithms are best: in each class, or by which features.
+
+        >>> import polarbear as pb
+        >>> utilities = np.repeat([[3.0, 0.0], [0.0, 3.0]], 40, axis=0)
+        >>> noise = np.random.default_rng(1).gumbel(size=(80, 2))
+        >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
+        >>> families = {"instance": rankings.instances, "kind": ["easy"] * 40 + ["hard"] * 40}
+        >>> print(pb.fit(rankings.with_instance_data(families), classes="kind").verdict())
+        easy (40 instances): a1 is in the anytime Pareto set; the best at the end is a1 (P > 0.999).
+        hard (40 instances): a2 is in the anytime Pareto set; the best at the end is a2 (P > 0.999).
+        Ratings differ between classes (P > 0.999).
+        """
+        none = float(np.mean(self.tau == 0))
+        if isinstance(self.basis, ClassBasis):
+            lines = [
+                f"{escape_text(name)} ({format_count(count, 'instance')}): "
+                f"{_describe_class(self.on(name), certainty)}"
+                for name, count in self.count_by_class().items()
+            ]
+            return "\n".join(
+                [*lines, f"Ratings differ between classes ({format_probability(1 - none)})."]
+            )
+        top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
+        means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
+        count = np.bincount(np.argmax(means, axis=1), minlength=len(self.algorithms))
+        best = [
+            f"{escape_text(self.algorithms[k])} on {100 * count[k] / count.sum():.0f} %"
+            for k in np.argsort(-count, kind="stable")
+            if count[k]
+        ]
+        return (
+            f"Ratings depend on the features ({format_probability(1 - none)}).\n"
+            f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.\n"
+            f"Most likely the first at the end: {format_list(best, 6)} of the instances."
+        )
 
     def _informed_by(self, phi: Floats) -> float:
         """Return the number of instances that inform the ratings at basis functions phi (d,).
@@ -291,6 +427,22 @@ class Predictions(FrozenRecord):
         return [[self.algorithms[k] for k in row] for row in self.prob_first.argmax(axis=2)]
 
 
-def _softmax(utilities: Singles) -> Singles:
+def _describe_class(posterior: Posterior, certainty: float) -> str:
+    """Return the Pareto set and the best algorithm at the end, in words."""
+    members, best = posterior.pareto(certainty), posterior.prob_best()[-1]
+    verb = "is" if len(members) == 1 else "are"
+    return (
+        f"{format_list(members)} {verb} in the anytime Pareto set; the best at the end is "
+        f"{escape_text(posterior.algorithms[int(np.argmax(best))])} "
+        f"({format_probability(float(best.max()))})."
+    )
+
+
+def _spread(total: int, wanted: int) -> NDArray[np.intp]:
+    """Return at most ``wanted`` evenly spaced indices of ``total`` items."""
+    return np.unique(np.linspace(0, max(total - 1, 0), min(total, wanted)).astype(np.intp))
+
+
+def _softmax(utilities: Any) -> Any:
     rating = np.exp(utilities - utilities.max(axis=-1, keepdims=True))
     return rating / rating.sum(axis=-1, keepdims=True)

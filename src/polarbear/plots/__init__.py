@@ -20,6 +20,17 @@ from polarbear.plots.colours import Cast, Style
 from polarbear.plots.crossings import CrossingMap, crossings, crossings_data
 from polarbear.plots.evolution import Evolution, evolution, evolution_data
 from polarbear.plots.gap import Bounds, Gaps, bounds, bounds_data, gaps, gaps_data
+from polarbear.plots.instance_figures import (
+    BestMap,
+    ClassTable,
+    FeatureCurve,
+    best_map,
+    best_map_data,
+    class_table,
+    class_table_data,
+    feature_curve,
+    feature_curve_data,
+)
 from polarbear.plots.pairs import Pairs, pairs, pairs_data
 from polarbear.plots.rating_curves import RatingCurves, rating_panels, ratings, ratings_data
 from polarbear.plots.reliability import CalibrationCurve, calibration, calibration_data
@@ -30,12 +41,15 @@ __all__ = [
     "Allocation",
     "Aocc",
     "Attainment",
+    "BestMap",
     "Bounds",
     "CalibrationCurve",
     "Cast",
+    "ClassTable",
     "CrossingMap",
     "Ecdf",
     "Evolution",
+    "FeatureCurve",
     "Gaps",
     "Pairs",
     "RatingCurves",
@@ -45,10 +59,14 @@ __all__ = [
     "allocation_data",
     "aocc",
     "aocc_data",
+    "best_map",
+    "best_map_data",
     "bounds",
     "bounds_data",
     "calibration",
     "calibration_data",
+    "class_table",
+    "class_table_data",
     "crossings",
     "crossings_data",
     "eaf_difference",
@@ -57,6 +75,8 @@ __all__ = [
     "ecdf_data",
     "evolution",
     "evolution_data",
+    "feature_curve",
+    "feature_curve_data",
     "figsize",
     "gaps",
     "gaps_data",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypeGuard, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear._text import format_range
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
@@ -90,3 +91,13 @@ def get_times(source: PosteriorSource) -> tuple[Floats, str]:
         return source.times, source.clock
     state = get_race(source).state
     return np.array(state.times), state.clock
+
+
+def find_nearest_time(times: Floats, time: float, clock: str) -> int:
+    """Return the index of the element of ``times`` that is nearest to ``time``."""
+    if not times[0] <= time <= times[-1]:
+        raise DataError(
+            f"time={time:,g}: expected a time in the posterior's range, "
+            f"{format_range(times[0], times[-1], clock)}"
+        )
+    return int(np.argmin(np.abs(times - time)))

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear._text import format_range
 from polarbear.data.frozen import FrozenRecord
-from polarbear.errors import DataError
 from polarbear.inference.posterior import check_certainty
 from polarbear.plots.arguments import (
     Bools,
     Floats,
     PosteriorSource,
+    find_nearest_time,
     get_cast,
     get_posterior,
     get_times,
@@ -97,7 +96,7 @@ def pairs_data(
     leads = np.any(by_time >= certainty, axis=0)
     crosses = leads & leads.T
     if time is not None:
-        place = _find_nearest_time(times, time, clock)
+        place = find_nearest_time(times, time, clock)
         time, ahead = float(times[place]), by_time[place]
         mean_ahead, crosses = ahead, np.zeros_like(crosses)
     order = np.argsort(-mean_ahead.mean(axis=1), kind="stable")
@@ -114,16 +113,6 @@ def pairs_data(
         clock,
         certainty,
     )
-
-
-def _find_nearest_time(times: Floats, time: float, clock: str) -> int:
-    """Return the index of the element of ``times`` that is nearest to ``time``."""
-    if not times[0] <= time <= times[-1]:
-        raise DataError(
-            f"time={time:,g}: expected a time in the posterior's range, "
-            f"{format_range(times[0], times[-1], clock)}"
-        )
-    return int(np.argmin(np.abs(times - time)))
 
 
 def pairs(

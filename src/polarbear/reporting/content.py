@@ -17,6 +17,7 @@ from polarbear._text import (
     name_point,
 )
 from polarbear.errors import DataError
+from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdict import (
     Facts,
@@ -51,7 +52,7 @@ Floats = NDArray[np.float64]
 
 
 def make_document(
-    subject: PosteriorSource,
+    subject: PosteriorSource | InstancePosterior,
     *,
     certainty: float | None = None,
     title: str | None = None,
@@ -64,6 +65,8 @@ def make_document(
     ----------
     subject
         A posterior, a race, or a result of ``race`` or ``replay``, also before the first decision.
+        A posterior by class or by features is shown for the instances in the data together, with a
+        section on its classes or features.
     certainty
         The required certainty of statements; by default that of the race's rules, or 0.99.
     title
@@ -83,6 +86,10 @@ def make_document(
     >>> content["title"], content["algorithms"]
     ('Three algorithms', ['a1', 'a2', 'a3'])
     """
+    by_instance: list[str] = []
+    if isinstance(subject, InstancePosterior):
+        by_instance = subject.verdict(0.99 if certainty is None else certainty).splitlines()
+        subject = subject.population()
     if not isinstance(subject, Posterior) and not is_race(subject):
         raise DataError(
             f"a report takes a posterior or a race, not {type(subject).__name__}: "
@@ -115,6 +122,7 @@ def make_document(
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _collect_styles(names, cast),
         "verdict": _collect_verdict(posterior, racing, certainty, names),
+        "by_instance": by_instance,
         "race": describe_race(racing, names, refits) if racing else None,
         "ended": get_race(racing).ended if racing else None,
         "provenance": provenance_lines,

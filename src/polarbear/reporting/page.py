@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear.errors import DataError
+from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.plots.arguments import PosteriorSource
 from polarbear.reporting.content import make_document
 
@@ -36,7 +37,7 @@ MAX_REFITS = 30
 
 
 def report(
-    subject: PosteriorSource,
+    subject: PosteriorSource | InstancePosterior,
     path: str | PathLike[str],
     *,
     certainty: float | None = None,
@@ -51,7 +52,9 @@ def report(
     Parameters
     ----------
     subject
-        A posterior, a :class:`Race`, or a result of :func:`race` or :func:`replay`.
+        A posterior, a :class:`Race`, or a result of :func:`race` or :func:`replay`. A posterior by
+        class or by features is shown for the instances in the data together, and has a section on
+        its classes or features.
     path
         The file; an older one is replaced when the new one is complete.
     certainty
@@ -82,7 +85,7 @@ def report(
 
 
 def render_page(
-    subject: PosteriorSource,
+    subject: PosteriorSource | InstancePosterior,
     *,
     live: bool = False,
     certainty: float | None = None,
@@ -122,6 +125,7 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
         verdict["summary"],
         *(one["text"] for one in verdict["sentences"]),
         *verdict["close"],
+        *content.get("by_instance", ()),
     ]
     parts = {
         "policy": "; ".join(rules),

@@ -317,4 +317,5 @@ def _draw_posterior(
         scores,
         rankings.clock,
         evidence,
+        columns,
     )

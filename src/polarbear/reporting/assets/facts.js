@@ -19,6 +19,12 @@ function drawVerdict() {
     swatch(algorithm), html("span", { class: `status ${status.replace(" ", "-")}` }, status), html("bdi", {}, text))));
 }
 
+function drawInstances() {
+  const lines = model.by_instance ?? [];
+  byId("instances").hidden = !lines.length;
+  byId("instance-lines").replaceChildren(...lines.map((line) => html("li", {}, html("bdi", {}, line))));
+}
+
 function drawDiagnostics() {
   const { diagnostics } = model;
   byId("diagnostics").hidden = !diagnostics;

@@ -2,6 +2,7 @@
 
 function drawAll() {
   drawVerdict();
+  drawInstances();
   byId("ratings").hidden = !model.ratings;
   if (model.ratings) {
     drawRatings();
