@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polarbear.cli.answers import collect_provenance, print_answer
+from polarbear.cli.hosting import read_token
 from polarbear.cli.options import (
     add_command,
     add_file_argument,
@@ -75,6 +76,19 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         metavar="FOLDER",
         help="leave the runs to `polarbear worker` processes that share this folder",
     )
+    add_file_argument(
+        parser,
+        "--hub",
+        metavar="FILE",
+        help="leave the runs to workers over HTTP; `polarbear serve --workers` does it for you",
+    )
+    parser.add_argument(
+        "--audit",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="with --hub, the share of results that another worker makes again (0.1)",
+    )
     parser.add_argument(
         "--accept-changes",
         action="store_true",
@@ -88,6 +102,7 @@ def _run_race(arguments: argparse.Namespace) -> int:
     from polarbear.running.solvers.configuration import load
 
     places = {"--workers": arguments.workers, "--dask": arguments.dask, "--spool": arguments.spool}
+    places["--hub"] = arguments.hub
     chosen = [name for name, value in places.items() if value is not None]
     if len(chosen) > 1:
         raise DataError(f"{' and '.join(chosen)} cannot be combined: choose one place to run")
@@ -189,6 +204,10 @@ def _choose_executor(arguments: argparse.Namespace) -> object:
         from polarbear.running.backends.shared_folder import SharedFolder
 
         return SharedFolder(arguments.spool)
+    if arguments.hub is not None:
+        from polarbear.hub.hub_backend import WorkerHub
+
+        return WorkerHub(arguments.hub, arguments.audit)
     return arguments.workers
 
 
@@ -343,16 +362,28 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
     parser = add_command(
         commands,
         "worker",
-        "make runs for a race that was started with --spool FOLDER",
-        "One run at a time, in a process of its own.",
-        positionals="--solvers FILE FOLDER",
+        "make runs for a race that has --spool FOLDER, or a server at a URL",
+        "One run at a time, in a process of its own. It runs only the solvers of FILE.",
+        positionals="--solvers FILE FOLDER|URL",
         examples=(
             "worker /scratch/race --solvers race.toml",
+            "worker https://races.example.org --solvers race.toml --token-file ann.token",
             "worker /scratch/race --solvers solvers.py --most 100",
         ),
         run=_run_worker,
     )
-    add_file_argument(parser, "folder", help="the folder that `polarbear race --spool` was given")
+    add_file_argument(
+        parser,
+        "folder",
+        metavar="FOLDER|URL",
+        help="folder of `polarbear race --spool`, or address of `polarbear serve --workers`",
+    )
+    add_file_argument(
+        parser,
+        "--token-file",
+        metavar="FILE",
+        help="for a URL: the file with the token, else it is in POLARBEAR_TOKEN",
+    )
     add_file_argument(
         parser,
         "--solvers",
@@ -379,6 +410,19 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     # Batch systems send SIGTERM at the time limit: end in good order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
+    if "://" in arguments.folder:
+        from polarbear.hub.web_worker import run_web_jobs
+
+        made = run_web_jobs(
+            arguments.folder,
+            arguments.solvers,
+            read_token(arguments.token_file),
+            idle_seconds=arguments.idle,
+            max_runs=arguments.most,
+            report=say,
+        )
+        print(f"{made} runs made")
+        return 0
     made = run_folder_jobs(
         arguments.folder,
         arguments.solvers,

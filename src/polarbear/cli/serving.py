@@ -1,9 +1,15 @@
 """The command ``serve``, which shows a running race in a browser."""
 
 import argparse
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
+from polarbear.cli.hosting import (
+    HUB_HELP,
+    Coordinator,
+    choose_hub_file,
+    make_hub_application,
+)
 from polarbear.cli.options import STORE_HELP, add_command, add_file_argument
 from polarbear.cli.output import hide_passwords, print_error
 from polarbear.errors import DataError, require
@@ -21,10 +27,15 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         commands,
         "serve",
         "watch a race in a browser while it runs",
-        "Serves the report of a store, and updates it as the race proceeds. It only reads. "
-        "Other machines cannot reach it unless --host says so.",
+        "Serves the report of a store, and updates it as the race proceeds. Other machines cannot "
+        "reach it unless --host says so. It only reads, unless --workers starts a race for workers "
+        "that join over HTTP.",
         positionals="STORE",
-        examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
+        examples=(
+            "serve race.db --open",
+            "serve postgresql://ann@host/database#night --port 9000",
+            "serve race.db --workers race.toml --host 0.0.0.0 --allow races.example.org",
+        ),
         run=_run_serve,
     )
     add_file_argument(parser, "store", help=STORE_HELP)
@@ -46,6 +57,30 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--title", help="title of the report")
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
+    group = parser.add_argument_group("workers over HTTP")
+    add_file_argument(
+        group,
+        "--workers",
+        metavar="FILE",
+        help="run the race of this TOML file; `polarbear worker URL` joins with a token",
+    )
+    add_file_argument(group, "--hub", metavar="FILE", help=f"{HUB_HELP} (beside the store)")
+    group.add_argument(
+        "--audit",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="share of results that another worker makes again before they count (0.1)",
+    )
+    group.add_argument(
+        "--heartbeat",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="seconds between signs of life; after six a worker loses its jobs (30)",
+    )
+    for name, what in (("--certificate", "certificate"), ("--key", "private key")):
+        add_file_argument(group, name, metavar="FILE", help=f"{what} for https, as a PEM file")
 
 
 def _run_serve(arguments: argparse.Namespace) -> int:
@@ -54,13 +89,21 @@ def _run_serve(arguments: argparse.Namespace) -> int:
     from polarbear.live.server import HEADERS, make_application
     from polarbear.live.snapshots import Snapshots
 
+    coordinator = None
     snapshots = Snapshots(arguments.store, title=arguments.title)
-    snapshots.latest()  # raises an error here rather than in the browser
-    connections = Connections()
+    if arguments.workers is None:
+        snapshots.latest()  # raises an error here rather than in the browser
+    connections = Connections(_count_connections(arguments))
+    application = make_application(
+        snapshots, _list_allowed_hosts(arguments), connections=connections, complain=print_error
+    )
+    listener = _open_socket(arguments)
+    if arguments.workers is not None:
+        hub = choose_hub_file(arguments)
+        coordinator = Coordinator(arguments, hub)
+        application = make_hub_application(application, hub, arguments, coordinator.is_over)
     config = uvicorn.Config(
-        make_application(
-            snapshots, _list_allowed_hosts(arguments), connections=connections, complain=print_error
-        ),
+        application,
         http=make_limited_protocol(connections, HEADERS),
         ws="none",
         lifespan="off",
@@ -71,19 +114,42 @@ def _run_serve(arguments: argparse.Namespace) -> int:
         log_level="error",  # a warning for each malformed request would fill a disk
         server_header=False,
         access_log=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=1 if coordinator is None else 10,
+        ssl_certfile=arguments.certificate,
+        ssl_keyfile=arguments.key,
     )
-    listener = _open_socket(arguments)
     host = LOOPBACK_HOSTS[0] if arguments.host in _WILDCARD_HOSTS else arguments.host
-    address = f"http://{host}:{listener.getsockname()[1]}/"
+    scheme = "http" if arguments.certificate is None else "https"
+    address = f"{scheme}://{host}:{listener.getsockname()[1]}/"
     print(f"{hide_passwords(arguments.store)} at {address} (Ctrl-C ends)", flush=True)
     if arguments.open:
         import webbrowser
 
         webbrowser.open(address)
-    with suppress(KeyboardInterrupt):  # the usual way to end the server
-        uvicorn.Server(config).run(sockets=[listener])
-    return 0
+    server = uvicorn.Server(config)
+    watched = (
+        nullcontext()
+        if coordinator is None
+        else coordinator.watched(lambda: setattr(server, "should_exit", True))
+    )
+    with watched, suppress(KeyboardInterrupt):  # the usual way to end the server
+        server.run(sockets=[listener])
+    return 0 if coordinator is None else coordinator.exit_code or 0
+
+
+def _count_connections(arguments: argparse.Namespace) -> int:
+    """Return the number of connections to allow: a few for browsers, many for workers."""
+    from polarbear.live.connections import MAX_CONNECTIONS
+
+    if arguments.workers is None:
+        return MAX_CONNECTIONS
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(20_000, hard) if hard != resource.RLIM_INFINITY else 20_000
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted // 2
 
 
 def _list_allowed_hosts(arguments: argparse.Namespace) -> list[str]:

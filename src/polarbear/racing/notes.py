@@ -16,6 +16,7 @@ def make_withdrawal(
     pairs: Iterable[tuple[str, str]] | None,
     why: str,
     at: str,
+    same_seeds: bool = False,
 ) -> Withdrawn | None:
     """Return the event that withdraws the selected runs; None if no decision would use them.
 
@@ -38,7 +39,7 @@ def make_withdrawal(
     dropped = (instance,) if is_alone and instance and instance not in state.dropped else ()
     if not withdrawn and not dropped:
         return None
-    return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped)
+    return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped, same_seeds)
 
 
 def make_attribution(

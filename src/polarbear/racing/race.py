@@ -316,13 +316,15 @@ class Race(RaceTexts):
         pairs: Iterable[tuple[str, str]] | None = None,
         why: str = "",
         at: str = "",
+        same_seeds: bool = False,
     ) -> int:
         """Withdraw runs, which stay recorded but are not used in decisions; return their number.
 
         These are all runs so far of an algorithm, on an instance, of an algorithm on an instance,
         or of ``pairs`` (algorithm, instance). All decisions are made again: eliminated algorithms
         return and pairs are open. An instance that is given alone is not used again until it is
-        offered again. ``at`` is the date of the withdrawal, as text.
+        offered again. ``at`` is the date of the withdrawal, as text. ``same_seeds``: the runs that
+        replace falsified ones get their seeds.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x", "y"])
         >>> for job in race.ask():
@@ -332,7 +334,7 @@ class Race(RaceTexts):
         """
         name = None if algorithm is None else self._check_algorithm(algorithm)
         n_before = self.n_runs
-        event = make_withdrawal(self._state, name, instance, pairs, why, at)
+        event = make_withdrawal(self._state, name, instance, pairs, why, at, same_seeds)
         if event is not None:
             self._posterior = None
             self._record(event)

@@ -13,10 +13,11 @@ A coordinator uses it like this::
    The race asks again for jobs that are lost.
 2. Asking for more outcomes confirms that the earlier ones are stored: a backend that keeps results
    deletes them then.
-3. ``close`` ends all runs. If the whole process is killed, so are the runs.
+3. A ``RevokedRun`` says that an earlier outcome was false: the race withdraws it.
+4. ``close`` ends all runs. If the whole process is killed, so are the runs.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -30,7 +31,7 @@ from polarbear.running.backends.local_processes import LocalProcesses, LocalWork
 from polarbear.running.backends.shared_folder import SharedFolder, SharedFolderBackend
 from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.setup import Setup
-from polarbear.running.workers.outcomes import LostRun, RunOutcome
+from polarbear.running.workers.outcomes import LostRun, RevokedRun, RunOutcome
 
 
 class Backend(Protocol):
@@ -45,7 +46,7 @@ class Backend(Protocol):
         """Queue jobs to be run."""
         ...
 
-    def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
+    def outcomes(self, timeout: float | None = None) -> Sequence[RunOutcome | LostRun | RevokedRun]:
         """Wait for outcomes until there is at least one, no job is pending, or time is up."""
         ...
 
@@ -83,11 +84,15 @@ def start_backend(setup: Setup, executor: Any = None) -> Backend:
     nothing, a number, ``LocalProcesses(...)``  processes on this machine
     a Dask client                               its workers
     ``SharedFolder(folder)``                    wherever ``polarbear worker folder`` runs
+    an object with ``start_backend(setup)``     what that returns, such as workers over HTTP
     any ``concurrent.futures.Executor``         its workers
     ==========================================  ===============================================
     """
     if _is_local(executor) and not isinstance(executor, LocalProcesses):
         executor = LocalProcesses(None if executor is None else int(executor))
+    start: Callable[[Setup], Backend] | None = getattr(executor, "start_backend", None)
+    if start is not None:
+        return start(setup)
     if isinstance(executor, SharedFolder):
         return SharedFolderBackend(setup, executor)
     if isinstance(executor, LocalProcesses):

@@ -226,7 +226,16 @@ def write_file(path: Path, content: dict[str, Any]) -> None:
 
 def read_job(path: Path, name: str) -> Job:
     """Read a job from a file and check it; ``name`` is the name under which it was written."""
-    plain = read_file(path).get("job")
+    job = check_job(read_file(path).get("job"))
+    if hash_job(job) != name:
+        raise DataError(
+            "the name of the file does not match the job in it: it was renamed or changed"
+        )
+    return job
+
+
+def check_job(plain: Any) -> Job:
+    """Make a job from plain data of another process, after checking the type of each field."""
     types = get_type_hints(Job)
     if not isinstance(plain, dict) or not set(plain) <= set(types):
         raise DataError("the file does not hold a valid job: its fields are not those of a job")
@@ -237,10 +246,6 @@ def read_job(path: Path, name: str) -> Job:
     for field, value in job._asdict().items():
         if not isinstance(value, types[field]) or isinstance(value, bool):
             raise DataError(f"the file does not hold a valid job: its {field} is {value!r}")
-    if hash_job(job) != name:
-        raise DataError(
-            "the name of the file does not match the job in it: it was renamed or changed"
-        )
     return job
 
 

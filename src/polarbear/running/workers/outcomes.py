@@ -1,4 +1,4 @@
-"""``RunOutcome``: a run, how it ended and what it used; ``LostRun``: a job without an outcome."""
+"""``RunOutcome``: a run, how it ended and what it used; ``LostRun``: a job without one."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -58,6 +58,13 @@ class LostRun(NamedTuple):
     job: Job
     why: str
     was_running: bool = True
+
+
+class RevokedRun(NamedTuple):
+    """A job whose outcome was returned before and has turned out to be false."""
+
+    job: Job
+    why: str
 
 
 def to_plain(outcome: RunOutcome) -> dict[str, Any]:

@@ -1,0 +1,177 @@
+"""The command ``contributors``, and the part of ``serve`` that lets workers join over HTTP."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polarbear.cli.answers import print_answer
+from polarbear.cli.options import add_command, add_file_argument, add_json_option
+from polarbear.cli.output import print_error
+from polarbear.errors import DataError, SolverError
+
+if TYPE_CHECKING:
+    from polarbear.hub.hub_file import HubFile
+
+HUB_HELP = "the hub file, in which jobs and results of workers over HTTP are kept"
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the command ``contributors`` to the parser."""
+    parser = add_command(
+        commands,
+        "contributors",
+        "give and revoke the tokens of workers that join a race over HTTP",
+        "Without an option it lists contributors and workers. A token is printed once; the file "
+        "has only its hash. A server that is running notices all changes.",
+        positionals="HUB",
+        examples=(
+            "contributors race.hub --add ann > ann.token",
+            "contributors race.hub --revoke ann",
+        ),
+        run=_run_contributors,
+    )
+    add_file_argument(parser, "hub", help=HUB_HELP)
+    add = parser.add_argument
+    add("--add", metavar="NAME", help="add a contributor, or replace its token; prints the token")
+    add(
+        "--role",
+        default="contribute",
+        help="contribute (default), audit (its results are trusted) or administer",
+    )
+    add("--days", type=float, default=365.0, help="days after which the token expires (365)")
+    add("--quota", type=int, default=256, help="jobs that it may hold at once (256)")
+    add("--revoke", metavar="NAME", help="revoke the token of a contributor")
+    add("--release", metavar="WORKER", help="end the quarantine of a worker; restart the server")
+    add("--log", action="store_true", help="print the last lines of the audit log")
+    add_json_option(parser)
+
+
+def _run_contributors(arguments: argparse.Namespace) -> int:
+    from polarbear.hub.hub_file import HubFile, make_log_entry
+    from polarbear.hub.tokens import add_contributor, revoke_contributor
+
+    hub = HubFile(arguments.hub)
+    try:
+        if arguments.add is not None:
+            token = add_contributor(
+                hub,
+                arguments.add,
+                role=arguments.role,
+                days=arguments.days,
+                quota=arguments.quota,
+            )
+            print_answer(arguments, token, {"contributor": arguments.add, "token": token})
+        elif arguments.revoke is not None:
+            revoke_contributor(hub, arguments.revoke)
+        elif arguments.release is not None:
+            sql = "UPDATE workers SET state = 'active' WHERE id = ?"
+            entry = make_log_entry("operator", "release", arguments.release)
+            hub.write([(sql, (arguments.release,)), entry])
+        else:
+            _print_hub(arguments, hub)
+    finally:
+        hub.close()
+    return 0
+
+
+def _print_hub(arguments: argparse.Namespace, hub: "HubFile") -> None:
+    """Print the audit log, or the contributors and their workers."""
+    if arguments.log:
+        sql = "SELECT at, actor, action, detail FROM log ORDER BY number DESC LIMIT 200"
+        rows = [(_format_time(at), *rest) for at, *rest in hub.read(sql)][::-1]
+        fields = ("at", "actor", "action", "detail")
+    else:
+        sql = (
+            "SELECT name, role, contributors.state, expires, count(workers.id), "
+            "total(workers.state = 'quarantined') FROM contributors LEFT JOIN workers ON "
+            "workers.contributor = name GROUP BY name ORDER BY name"
+        )
+        fields = ("name", "role", "state", "expires", "workers", "quarantined")
+        rows = [(*row[:3], _format_time(row[3]), row[4], int(row[5])) for row in hub.read(sql)]
+    lines = ["  ".join(map(str, row)) for row in rows] or ["none"]
+    plain = [dict(zip(fields, row, strict=True)) for row in rows]
+    print_answer(arguments, "\n".join(lines), {"entries": plain})
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(min(seconds, 2e11), UTC).isoformat(timespec="seconds")
+
+
+def read_token(path: str | None) -> str:
+    """Return the token of a file, or of the environment variable ``POLARBEAR_TOKEN``."""
+    if path is not None:
+        return Path(path).read_text().strip()
+    token = os.environ.get("POLARBEAR_TOKEN", "").strip()
+    if not token:
+        raise SolverError("a token is needed: pass --token-file, or set POLARBEAR_TOKEN")
+    return token
+
+
+def choose_hub_file(arguments: argparse.Namespace) -> str:
+    """Return the path of the hub file: the given one, or one beside the store."""
+    if arguments.hub is not None:
+        return arguments.hub
+    if "://" in arguments.store:
+        raise DataError("the store is not a file: pass --hub FILE")
+    return f"{arguments.store.removesuffix('.db')}.hub"
+
+
+def make_hub_application(
+    pages: Any, hub: str, arguments: argparse.Namespace, is_over: Callable[[], bool]
+) -> Any:
+    """Return the application that serves pages to browsers, and jobs to workers."""
+    from polarbear.hub.board import Policy
+    from polarbear.hub.http_api import HubApi, route
+    from polarbear.hub.service import HubService
+
+    policy = Policy(heartbeat_seconds=arguments.heartbeat, lease_seconds=6 * arguments.heartbeat)
+    service = HubService(hub, policy, is_over=is_over)
+    return route(HubApi(service, complain=print_error), pages)
+
+
+class Coordinator:
+    """The process that decides: ``polarbear race`` with the hub file, which ends with this one."""
+
+    def __init__(self, arguments: argparse.Namespace, hub: str) -> None:
+        from polarbear.running.solvers.processes import end_with_parent
+
+        words = ["race", arguments.workers, "--store", arguments.store, "--hub", hub]
+        options = ["--audit", str(arguments.audit), "--quiet"]
+        parent = os.getpid()
+        self._process = subprocess.Popen(  # noqa: S603 (this program, with the same arguments)
+            [sys.executable, "-m", "polarbear", *words, *options],
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: end_with_parent(parent, signal.SIGTERM),
+        )
+        self.exit_code: int | None = None
+
+    def is_over(self) -> bool:
+        """Return whether the race has ended."""
+        return self._process.poll() == 0
+
+    @contextmanager
+    def watched(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call ``stop`` if the coordinator fails; end the coordinator after the ``with`` block."""
+
+        def wait() -> None:
+            if self._process.wait() not in (0, -signal.SIGTERM, 143):
+                self.exit_code = 1
+                stop()
+
+        threading.Thread(target=wait, daemon=True).start()
+        try:
+            yield
+        finally:
+            self._process.terminate()
+            try:
+                self._process.wait(60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()

@@ -1,0 +1,385 @@
+"""``Board``: which worker has which job, and when a result counts. No clock, no files, no network.
+
+A worker loses its jobs if it is silent for ``lease_seconds``. A result counts when enough workers
+have reported the same one: one, or two if the job is audited. If reports differ, further workers
+are asked until two agree, and the others are quarantined.
+"""
+
+import hmac
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from math import ceil
+from typing import NamedTuple
+
+from polarbear.racing.jobs import Job
+
+FAILED_DIGEST = "failed"
+"""The digest of all runs that failed. Machines differ in memory and speed, so a run may fail on
+one of them: that is a fault of the machine or the solver, and not a false result."""
+
+MAX_SCANNED = 400
+"""The number of queued jobs that one request looks at."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The times, sizes and shares by which a hub deals with its workers.
+
+    Attributes
+    ----------
+    heartbeat_seconds, lease_seconds
+        How often workers report that they are alive, and after how long without a report their
+        jobs are given to others.
+    target_seconds
+        The wall time that the jobs of one lease should take on that worker.
+    max_jobs
+        The largest number of jobs of one lease.
+    hold_seconds
+        The longest time that a worker may keep a job.
+    audit_share
+        The share of jobs that two workers make.
+    probation
+        The number of results of a new worker that another worker must confirm before its other
+        results count at once.
+    canaries
+        The number of jobs with confirmed results that a new worker gets first.
+    max_faults
+        The number of runs that failed on one worker alone, after which it gets no more jobs.
+    idle_requests
+        The number of requests a second that idle workers together should make.
+    """
+
+    heartbeat_seconds: float = 30.0
+    lease_seconds: float = 180.0
+    target_seconds: float = 60.0
+    max_jobs: int = 64
+    hold_seconds: float = 86_400.0
+    audit_share: float = 0.1
+    probation: int = 3
+    canaries: int = 2
+    max_faults: int = 3
+    idle_requests: float = 20.0
+
+
+@dataclass(slots=True)
+class Member:
+    """A worker that has joined: its contributor, what it may run, and the jobs that it has."""
+
+    id: str
+    contributor: str
+    algorithms: frozenset[str] = frozenset()
+    slots: int = 1
+    is_trusted: bool = False
+    is_quarantined: bool = False
+    takes_timed: bool = True
+    n_agreed: int = 0
+    n_faults: int = 0
+    seen: float = 0.0
+    pace: float = 1.0
+    jobs: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Task:
+    """A job that is wanted: who has it, who has reported it, how many must agree."""
+
+    id: str
+    job: Job
+    needed: int = 1
+    leases: set[str] = field(default_factory=set)
+    reports: dict[str, str] = field(default_factory=dict)
+    source: str = ""  # the worker whose report counts already, if the run is only checked
+
+
+class Settled(NamedTuple):
+    """The conclusion from the reports of a job: the digest that counts, and who reported what."""
+
+    digest: str
+    agreeing: tuple[str, ...]
+    false: tuple[str, ...]
+    faulty: tuple[str, ...]
+
+
+class Board:
+    """The open jobs and the workers of a hub.
+
+    >>> board = Board(Policy(audit_share=0, probation=0), b"secret")
+    >>> board.add_task("j1", Job("hill", "f1", 0, 10.0, 1, 2))
+    >>> ann = board.join(Member("w1", "ann", frozenset({"hill"})), now=0.0)
+    >>> [task.id for task in board.lease(ann, now=0.0, quota=9)]
+    ['j1']
+    >>> board.report("j1", "w1", "digest").agreeing
+    ('w1',)
+    """
+
+    def __init__(self, policy: Policy, secret: bytes, *, repeatable: bool = True) -> None:
+        self.policy = policy
+        self.repeatable = repeatable
+        self._secret = secret
+        self.tasks: dict[str, Task] = {}
+        self.members: dict[str, Member] = {}
+        self._waiting: dict[str, None] = {}  # ids of tasks that need another lease
+        self._urgent: dict[str, None] = {}
+        self._seconds: dict[str, float] = {}  # by algorithm: mean seconds per unit of the horizon
+
+    # Jobs
+
+    def add_task(self, name: str, job: Job, *, reports: dict[str, str] | None = None) -> None:
+        """Add an open job, with the reports that it has; those of quarantined workers are left out.
+
+        A job that is there stays as it is.
+        """
+        if name not in self.tasks:
+            task = Task(name, job, self._count_needed(name))
+            self.tasks[name] = task
+            for worker, digest in (reports or {}).items():
+                if not self.is_quarantined(worker):
+                    task.reports[worker] = digest
+            if task.reports:  # it would be settled if these were enough
+                task.needed = _count_votes_needed(task.reports)
+            self._queue(task)
+
+    def check_task(self, name: str, job: Job, source: str, reports: dict[str, str]) -> None:
+        """Add a job whose result counts already, so that another worker confirms it."""
+        if name not in self.tasks:
+            needed = _count_votes_needed(reports)
+            self.tasks[name] = Task(name, job, needed, reports=dict(reports), source=source)
+            self._queue(self.tasks[name])
+
+    def remove_task(self, name: str) -> None:
+        """Remove a job, because it is settled or cancelled; its leases end."""
+        task = self.tasks.pop(name, None)
+        for worker in task.leases if task else ():
+            self.members[worker].jobs.pop(name, None)
+        self._waiting.pop(name, None)
+        self._urgent.pop(name, None)
+
+    @property
+    def n_waiting(self) -> int:
+        """The number of jobs that wait for a worker."""
+        return len(self._waiting) + len(self._urgent)
+
+    def _count_needed(self, name: str) -> int:
+        """Return how many workers make a job; which jobs are audited follows from the secret."""
+        if not self.repeatable:
+            return 1
+        drawn = hmac.digest(self._secret, b"audit" + name.encode(), "sha256")
+        return 2 if int.from_bytes(drawn[:4], "big") < self.policy.audit_share * 2**32 else 1
+
+    def _queue(self, task: Task) -> None:
+        """Queue a job if it needs a further lease, and only then."""
+        n_busy = len(task.leases.union(task.reports))
+        queue = self._urgent if task.reports or task.source else self._waiting
+        (self._waiting if queue is self._urgent else self._urgent).pop(task.id, None)
+        if n_busy < task.needed:
+            queue[task.id] = None
+        else:
+            queue.pop(task.id, None)
+
+    # Workers
+
+    def join(self, member: Member, now: float) -> Member:
+        """Add a worker, or update what a known one may run."""
+        known = self.members.setdefault(member.id, member)
+        known.algorithms, known.slots = member.algorithms, member.slots
+        known.takes_timed, known.seen = member.takes_timed, now
+        return known
+
+    def is_quarantined(self, worker: str) -> bool:
+        """Return whether a worker is quarantined."""
+        member = self.members.get(worker)
+        return member is not None and member.is_quarantined
+
+    def lease(self, member: Member, now: float, quota: int) -> list[Task]:
+        """Give jobs to a worker, at most ``quota``, for about ``target_seconds`` of its time."""
+        member.seen = now
+        if member.is_quarantined or (not self.repeatable and not member.takes_timed):
+            return []
+        room = min(quota, self.policy.max_jobs, self._fair_share())
+        budget = self.policy.target_seconds * member.slots
+        leased: list[Task] = []
+        for task in self._list_candidates(member):
+            seconds = self._expect_seconds(task.job, member)
+            is_first = len(leased) < member.slots
+            if len(leased) >= room or not (is_first or (seconds and seconds <= budget)):
+                break
+            budget -= seconds or 0.0
+            task.leases.add(member.id)
+            member.jobs[task.id] = now
+            leased.append(task)
+        for task in leased:
+            self._queue(task)
+        return leased
+
+    def renew(self, member: Member, held: set[str], now: float) -> list[str]:
+        """Renew a worker's leases on the jobs that it holds; return those that it should drop.
+
+        Open jobs without a lease, as after a restart of the server, are leased to it again. Jobs
+        that it does not name, and was given long ago, are given to others.
+        """
+        member.seen = now
+        oldest = now - self.policy.heartbeat_seconds
+        for name, since in list(member.jobs.items()):
+            if name not in held and since < oldest:
+                self.release(member, name)
+        for name in held & self.tasks.keys() - member.jobs.keys():
+            task = self.tasks[name]
+            if len(task.leases.union(task.reports)) < task.needed:
+                task.leases.add(member.id)
+                member.jobs[name] = now
+                self._queue(task)
+        return sorted(held - member.jobs.keys())
+
+    def release(self, member: Member, name: str) -> None:
+        """End a worker's lease on a job without a report."""
+        member.jobs.pop(name, None)
+        if task := self.tasks.get(name):
+            task.leases.discard(member.id)
+            self._queue(task)
+
+    def expire(self, now: float) -> list[str]:
+        """End the leases of silent workers, and leases that are too old; return their workers."""
+        silent = now - self.policy.lease_seconds
+        oldest = now - self.policy.hold_seconds
+        expired: list[str] = []
+        for member in self.members.values():
+            names = [
+                name for name, at in member.jobs.items() if member.seen < silent or at < oldest
+            ]
+            for name in names:
+                self.release(member, name)
+            if names:
+                expired.append(member.id)
+        return expired
+
+    def count_active(self, now: float) -> int:
+        """Return the number of workers that are not silent."""
+        return sum(one.seen >= now - self.policy.lease_seconds for one in self.members.values())
+
+    def suggest_wait(self, now: float) -> float:
+        """Return after how many seconds an idle worker should ask again."""
+        n_idle = sum(
+            not one.jobs and one.seen >= now - self.policy.lease_seconds
+            for one in self.members.values()
+        )
+        return min(max(n_idle / self.policy.idle_requests, 1.0), 300.0)
+
+    def _fair_share(self) -> int:
+        """Return the largest number of jobs for one lease, so that other workers get some too."""
+        n_workers = sum(not one.is_quarantined for one in self.members.values())
+        return max(ceil(self.n_waiting / (2 * max(n_workers, 1))), 1)
+
+    def _list_candidates(self, member: Member) -> Iterator[Task]:
+        """Yield the jobs that a worker may be given, those under audit first."""
+        is_only: bool | None = None
+        names = [*islice(self._urgent, MAX_SCANNED), *islice(self._waiting, MAX_SCANNED)]
+        for task in map(self.tasks.__getitem__, names[:MAX_SCANNED]):
+            others = task.leases.union(task.reports)
+            if task.job.algorithm not in member.algorithms or member.id in others:
+                continue
+            if any(self.members[one].contributor == member.contributor for one in others):
+                # Audits go to another contributor, if there is one.
+                is_only = self._is_only_contributor(member) if is_only is None else is_only
+                if not is_only:
+                    continue
+            yield task
+
+    def _is_only_contributor(self, member: Member) -> bool:
+        oldest = member.seen - self.policy.lease_seconds
+        return not any(
+            one.contributor != member.contributor and not one.is_quarantined and one.seen >= oldest
+            for one in self.members.values()
+        )
+
+    def _has_other_worker(self, member: Member, job: Job) -> bool:
+        """Return whether another worker could make a job now."""
+        oldest = member.seen - self.policy.lease_seconds
+        return any(
+            one is not member
+            and one.seen >= oldest
+            and not one.is_quarantined
+            and job.algorithm in one.algorithms
+            for one in self.members.values()
+        )
+
+    # Results
+
+    def report(self, name: str, worker: str, digest: str) -> Settled | None:
+        """Add a worker's report of an open job; return the conclusion, None if it is not settled.
+
+        The caller removes a settled job.
+        """
+        task = self.tasks[name]
+        member = self.members[worker]
+        member.jobs.pop(name, None)
+        task.leases.discard(worker)
+        task.reports.setdefault(worker, digest)
+        is_new = member.n_agreed < self.policy.probation and not member.is_trusted
+        is_doubtful = digest == FAILED_DIGEST and self._has_other_worker(member, task.job)
+        if (self.repeatable and is_new) or is_doubtful:
+            task.needed = max(task.needed, 2)
+        settled = self._settle(task)
+        if settled is None:
+            if len(set(task.reports.values())) > 1:
+                task.needed = _count_votes_needed(task.reports)
+            self._queue(task)
+        return settled
+
+    def _settle(self, task: Task) -> Settled | None:
+        """Return the conclusion from the reports of a job; None if more are needed."""
+        votes = Counter(task.reports.values())
+        trusted = [d for w, d in task.reports.items() if self.members[w].is_trusted]
+        ranked = votes.most_common()
+        digest = trusted[0] if trusted else ranked[0][0]
+        if not trusted:
+            if len(votes) == 1 and votes[digest] < task.needed:
+                return None
+            if len(votes) > 1 and (votes[digest] < 2 or ranked[1][1] == votes[digest]):
+                return None
+        others = [(w, d) for w, d in task.reports.items() if d != digest]
+        # A failure is not called false: it may be the machine, or another machine's lack of memory.
+        is_fault = [FAILED_DIGEST in (d, digest) for _, d in others]
+        return Settled(
+            digest,
+            tuple(w for w, d in task.reports.items() if d == digest),
+            tuple(w for (w, _), fault in zip(others, is_fault, strict=True) if not fault),
+            tuple(w for (w, _), fault in zip(others, is_fault, strict=True) if fault),
+        )
+
+    def quarantine(self, worker: str) -> list[str]:
+        """Quarantine a worker: its leases end, and its reports on open jobs are dropped.
+
+        Returns the open jobs on which it had reported.
+        """
+        member = self.members[worker]
+        member.is_quarantined = True
+        for name in list(member.jobs):
+            self.release(member, name)
+        affected = [task for task in self.tasks.values() if worker in task.reports]
+        for task in affected:
+            del task.reports[worker]
+            self._queue(task)
+        return [task.id for task in affected]
+
+    # Sizes
+
+    def observe_seconds(self, member: Member, job: Job, seconds: float) -> None:
+        """Learn how long a run of an algorithm takes, and how fast a worker is."""
+        rate = seconds / max(job.horizon, 1e-9)
+        if not 0 < rate < float("inf"):
+            return
+        mean = self._seconds.setdefault(job.algorithm, rate)
+        member.pace = min(max(0.8 * member.pace + 0.2 * rate / mean, 0.01), 100.0)
+        self._seconds[job.algorithm] = 0.98 * mean + 0.02 * rate
+
+    def _expect_seconds(self, job: Job, member: Member) -> float | None:
+        """Return the expected seconds of a job on a worker; None before the first run."""
+        rate = self._seconds.get(job.algorithm)
+        return None if rate is None else rate * job.horizon * member.pace
+
+
+def _count_votes_needed(reports: dict[str, str]) -> int:
+    """Return how many reports a job needs that has these: one more than it has if they differ."""
+    return max(2, len(reports) + (len(set(reports.values())) > 1))
