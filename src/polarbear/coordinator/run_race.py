@@ -403,7 +403,9 @@ class Result(RaceTexts):
         jobs = self.race.ask(time.time())
         if self.race.rounds > n_rounds:
             self._check_round()
-            if not self._confirm([one for one in self.eliminated if one not in eliminated]):
+        if not jobs or self.race.rounds > n_rounds:  # the race ends, or decides
+            fresh = [name for name in self.eliminated if name not in eliminated]
+            if not self._confirm(fresh):
                 return self._ask()
         if not self._health.all_failed:
             self._save()
@@ -450,7 +452,7 @@ class Result(RaceTexts):
         Return false if results were false: then the decision is undone, and they are withdrawn.
         """
         confirm = getattr(self._executor, "confirm", None)
-        if not eliminated or confirm is None:
+        if confirm is None:
             return True
         counted = self.race.state.arrived - self.race.state.withdrawn
         runs: set[RunId] = set()

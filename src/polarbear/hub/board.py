@@ -90,7 +90,7 @@ class Task:
     needed: int = 1
     leases: set[str] = field(default_factory=set)
     reports: dict[str, str] = field(default_factory=dict)
-    source: str = ""  # the worker whose report counts already, if the run is only checked
+    accepted: str = ""  # the digest that counts already, if the run is only checked
 
 
 class Settled(NamedTuple):
@@ -141,11 +141,11 @@ class Board:
                 task.needed = _count_votes_needed(task.reports)
             self._queue(task)
 
-    def check_task(self, name: str, job: Job, source: str, reports: dict[str, str]) -> None:
+    def check_task(self, name: str, job: Job, accepted: str, reports: dict[str, str]) -> None:
         """Add a job whose result counts already, so that another worker confirms it."""
         if name not in self.tasks:
             needed = _count_votes_needed(reports)
-            self.tasks[name] = Task(name, job, needed, reports=dict(reports), source=source)
+            self.tasks[name] = Task(name, job, needed, reports=dict(reports), accepted=accepted)
             self._queue(self.tasks[name])
 
     def remove_task(self, name: str) -> None:
@@ -171,7 +171,7 @@ class Board:
     def _queue(self, task: Task) -> None:
         """Queue a job if it needs a further lease, and only then."""
         n_busy = len(task.leases.union(task.reports))
-        queue = self._urgent if task.reports or task.source else self._waiting
+        queue = self._urgent if task.reports or task.accepted else self._waiting
         (self._waiting if queue is self._urgent else self._urgent).pop(task.id, None)
         if n_busy < task.needed:
             queue[task.id] = None
@@ -320,6 +320,14 @@ class Board:
         is_doubtful = digest == FAILED_DIGEST and self._has_other_worker(member, task.job)
         if (self.repeatable and is_new) or is_doubtful:
             task.needed = max(task.needed, 2)
+        return self.conclude(name)
+
+    def conclude(self, name: str) -> Settled | None:
+        """Return the conclusion from the reports of an open job; None if it needs more of them.
+
+        The caller removes a settled job.
+        """
+        task = self.tasks[name]
         settled = self._settle(task)
         if settled is None:
             if len(set(task.reports.values())) > 1:
@@ -329,6 +337,8 @@ class Board:
 
     def _settle(self, task: Task) -> Settled | None:
         """Return the conclusion from the reports of a job; None if more are needed."""
+        if not task.reports:
+            return None
         votes = Counter(task.reports.values())
         trusted = [d for w, d in task.reports.items() if self.members[w].is_trusted]
         ranked = votes.most_common()
@@ -360,6 +370,7 @@ class Board:
         affected = [task for task in self.tasks.values() if worker in task.reports]
         for task in affected:
             del task.reports[worker]
+            task.needed = max(self._count_needed(task.id), _count_votes_needed(task.reports))
             self._queue(task)
         return [task.id for task in affected]
 

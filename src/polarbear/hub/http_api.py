@@ -136,16 +136,19 @@ class HubApi:
         body = parse_body(await _read_body(headers, receive))
         if name in _ADMINISTRATION:
             return self._administer(contributor, name, body)
-        self.service.refresh(now)
+        statements = self.service.refresh(now)
         if name == "lease" and self._busy > MAX_BUSY:
-            return {"jobs": [], "wait": 2 * self.service.suggest_wait(now)}
+            return {"jobs": [], "wait": 2 * self.service.suggest_wait(now), "ended": False}
         if name == "join" and self._busy > MAX_BUSY:
             raise Refused(503, "busy", "the server is busy: come back later")
-        answer = getattr(self.service, name)(contributor, body, now)
-        if answer.statements or name in ("results", "fail"):
+        try:
+            answer = getattr(self.service, name)(contributor, body, now)
+            statements = [*statements, *answer.statements]
+            return answer.content
+        finally:
             # An answer about a result follows from statements that may not be durable yet.
-            await self._committer.commit(answer.statements)
-        return answer.content
+            if statements or name in ("results", "fail"):
+                await self._committer.commit(statements)
 
     def _authenticate(self, headers: dict[str, str], scope: Any) -> Contributor:
         """Return the contributor of a request's token; slow down clients that guess."""

@@ -73,10 +73,10 @@ class WorkerHub:
             ids = {row[0] for row in rows if RunId(*row[1:]) in names}
             hub.write(("INSERT OR IGNORE INTO checks VALUES (?)", (one,)) for one in ids)
             while True:
-                if revoked := [one for one in _read_revoked(hub) if one.job.key in counted]:
+                is_checked = not hub.read("SELECT 1 FROM checks LIMIT 1")  # before the revoked ones
+                revoked = [one for one in _read_revoked(hub) if one.job.key in counted]
+                if revoked or is_checked:
                     return revoked
-                if ids.isdisjoint(row[0] for row in hub.read("SELECT job FROM checks")):
-                    return []
                 time.sleep(self.pause)
         finally:
             hub.close()

@@ -56,8 +56,10 @@ _REVOKE = (
         "(SELECT source FROM jobs WHERE id = own.job)))"
     ),
     "UPDATE meta SET value = value + 1 WHERE key = 'change'",
-    ("INSERT OR IGNORE INTO revoked SELECT id, :why FROM jobs WHERE "
-    "state IN ('accepted', 'done') AND agreed < 1"),
+    (
+        "INSERT OR IGNORE INTO revoked SELECT id, :why FROM jobs WHERE "
+        "state IN ('accepted', 'done') AND agreed < 1"
+    ),
     (
         "UPDATE jobs SET state = CASE state WHEN 'done' THEN 'revoked' ELSE 'open' END, "
         "source = '', change = (SELECT value FROM meta WHERE key = 'change') "
@@ -116,18 +118,20 @@ class HubService:
                 seen=-1e300,
             )
 
-    def refresh(self, now: float) -> None:
-        """Read new and cancelled jobs from the file, and end the leases of silent workers."""
+    def refresh(self, now: float) -> list[Statement]:
+        """Read new and cancelled jobs from the file, and end the leases of silent workers.
+
+        Returns statements to commit, of checks that the reports at hand settle.
+        """
         if now < self._next_refresh:
-            return
+            return []
         self._next_refresh = now + REFRESH_SECONDS
         if self.hub.get("race") and not self.race:
             self.load()
         self.board.expire(now)
         change = int(self.hub.get("change"))
         if change == self._change:
-            self._load_checks()
-            return
+            return self._load_checks(now)
         sql = "SELECT id, body, state FROM jobs WHERE change > ? AND change <= ?"
         sql += "" if self._change >= 0 else " AND state = 'open'"
         for name, body, state in self.hub.read(sql, self._change, change):
@@ -136,17 +140,34 @@ class HubService:
             elif name not in self.board.tasks:
                 self.board.add_task(name, Job(**json.loads(body)), reports=self._reports(name))
         self._change = change
-        self._load_checks()
+        return self._load_checks(now)
 
-    def _load_checks(self) -> None:
+    def _load_checks(self, now: float) -> list[Statement]:
         """Add the jobs whose accepted results the coordinator wants to be confirmed."""
+        statements: list[Statement] = []
         names = [row[0] for row in self.hub.read("SELECT job FROM checks")]
         for stored in self.hub.find_jobs([n for n in names if n not in self.board.tasks][:500]):
-            self._check(stored)
+            if stored.state not in ("accepted", "done"):
+                statements.append(("DELETE FROM checks WHERE job = ?", (stored.id,)))
+                continue
+            reports = self._reports(stored.id)
+            accepted = self._find_accepted(stored)
+            self.board.check_task(stored.id, Job(**stored.body), accepted, reports)
+            self._conclude(stored.id, statements, now)
+        return statements
 
-    def _check(self, stored: StoredJob) -> None:
-        job = Job(**stored.body)
-        self.board.check_task(stored.id, job, stored.source, self._reports(stored.id))
+    def _find_accepted(self, stored: StoredJob) -> str:
+        """Return the digest of the accepted result of a job."""
+        sql = "SELECT digest FROM reports WHERE job = ? AND worker = ?"
+        rows = self.hub.read(sql, stored.id, stored.source)
+        return rows[0][0] if rows else ""
+
+    def _conclude(self, name: str, statements: list[Statement], now: float) -> None:
+        """Settle a job if its reports allow that."""
+        task = self.board.tasks.get(name)
+        settled = self.board.conclude(name) if task else None
+        if task and settled:
+            self._settle(task, settled, statements, now)
 
     def _reports(self, name: str) -> dict[str, str]:
         """Return the digests that workers in good standing have reported for a job."""
@@ -215,7 +236,8 @@ class HubService:
         if not tasks:
             tasks = self.board.lease(member, now, contributor.quota - held)
         jobs = [self._describe_job(task, member) for task in tasks]
-        return Answer({"jobs": jobs, "wait": 0 if jobs else self.suggest_wait(now)}, [])
+        wait = 0 if jobs else self.suggest_wait(now)
+        return Answer({"jobs": jobs, "wait": wait, "ended": self._is_over()}, [])
 
     def heartbeat(self, contributor: Contributor, body: Mapping[str, Any], now: float) -> Answer:
         """Renew a worker's leases; answer which of its jobs are not wanted any more."""
@@ -327,7 +349,7 @@ class HubService:
             return self._refuse("this job was not given to this worker")
         if report.job not in self.board.tasks:
             self._next_refresh = 0.0
-            self.refresh(now)
+            statements += self.refresh(now)
         task = self.board.tasks.get(report.job)
         stored = None if task else next(iter(self.hub.find_jobs([report.job])), None)
         if task is None and (stored is None or stored.state in ("cancelled", "revoked")):
@@ -373,8 +395,8 @@ class HubService:
         reports = self._reports(stored.id)
         if member.id in reports:
             return "known"
-        accepted = reports.get(stored.source)
-        if accepted is None or not self.board.repeatable:
+        accepted = self._find_accepted(stored)
+        if not accepted or not self.board.repeatable:
             return "accepted"  # it is being committed, or times differ between machines
         if digest == accepted:
             sql = "UPDATE jobs SET agreed = agreed + 1 WHERE id = ?"
@@ -385,7 +407,8 @@ class HubService:
         else:
             statements.append(("INSERT OR IGNORE INTO checks VALUES (?)", (stored.id,)))
             reports[member.id] = digest
-            self.board.check_task(stored.id, Job(**stored.body), stored.source, reports)
+            self.board.check_task(stored.id, Job(**stored.body), accepted, reports)
+            self._conclude(stored.id, statements, now)
         return "accepted"
 
     def _settle(
@@ -396,13 +419,13 @@ class HubService:
         members = self.board.members
         is_trusted = any(members[worker].is_trusted for worker in settled.agreeing)
         n_agreed = max(len(settled.agreeing), 2 * is_trusted)
-        if not task.source:
+        if not task.accepted:
             sql = (
                 "UPDATE jobs SET state = 'accepted', source = ?, agreed = ? WHERE id = ? AND "
                 "state = 'open'"
             )
             statements.append((sql, (settled.agreeing[0], n_agreed, task.id)))
-        elif task.source in settled.agreeing:
+        elif task.accepted == settled.digest:
             sql = "UPDATE jobs SET agreed = ? WHERE id = ?"
             statements.append((sql, (n_agreed, task.id)))
         statements.append(("DELETE FROM checks WHERE job = ?", (task.id,)))
@@ -442,7 +465,7 @@ class HubService:
         if member.is_quarantined:
             return
         self.counts["quarantined"] += 1
-        self.board.quarantine(worker)
+        affected = self.board.quarantine(worker)
         values: Any = {"worker": worker, "why": f"worker {worker[:8]} quarantined: {why}"}
         statements += [(sql, values) for sql in _REVOKE]
         entry = f"{worker} of {member.contributor}: {why}"
@@ -452,3 +475,5 @@ class HubService:
             sql = "UPDATE contributors SET state = 'suspended' WHERE name = ?"
             statements.append((sql, (member.contributor,)))
             statements.append(make_log_entry("server", "suspend", member.contributor, at=now))
+        for name in affected:
+            self._conclude(name, statements, now)

@@ -180,7 +180,7 @@ class _Session:
                         last_run_at = time.monotonic()
                 self._send()
                 if not answer["jobs"]:
-                    if time.monotonic() > last_run_at + idle_seconds:
+                    if answer["ended"] or time.monotonic() > last_run_at + idle_seconds:
                         break
                     wait = min(float(answer["wait"]), idle_seconds + 1.0)
                     time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311

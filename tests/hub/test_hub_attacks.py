@@ -1,0 +1,289 @@
+"""Requests that are malformed, forged, too large, too slow, too many, or from a web page."""
+
+import asyncio
+import json
+import random
+import time
+
+import pytest
+
+from hubs import Worker, ask, request, setup, solve
+from polarbear.cli.main import main
+from polarbear.data.run import run_from_plain, run_to_plain
+from polarbear.errors import DataError, SolverError
+from polarbear.hub import http_api
+from polarbear.hub.board import Board, Member, Policy
+from polarbear.hub.http_api import HubApi
+from polarbear.hub.hub_backend import WorkerHub
+from polarbear.hub.hub_file import HubFile
+from polarbear.hub.protocol import MAX_BODY_BYTES, make_outcome
+from polarbear.hub.service import HubService
+from polarbear.hub.tokens import RateLimit, add_contributor, revoke_contributor
+from polarbear.hub.web_worker import HubClient, to_item
+from polarbear.racing.jobs import Job, RunId, job
+from polarbear.running.workers.outcomes import RunOutcome
+
+
+def jobs_of(n=6):
+    return [job(0, RunId(name, str(k), 0), 4.0) for k in range(n) for name in ("fast", "slow")]
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A hub file with open jobs, and its server."""
+    path = tmp_path / "race.hub"
+    backend = WorkerHub(path, 0.0).start_backend(setup())
+    backend.submit(jobs_of())
+    app = HubApi(HubService(path, Policy(probation=0)), rate=1e9, burst=1e9)
+    yield app
+    backend.close()
+
+
+@pytest.fixture
+def worker(hub):
+    worker = Worker(lambda: hub, add_contributor(hub.service.hub, "ann"))
+    worker.join()
+    return worker
+
+
+def count(hub, condition):
+    return hub.service.hub.read(f"SELECT count(*) FROM {condition}")[0][0]
+
+
+def mutate(rng, value, depth=0):
+    """Replace a random part of a message by something else."""
+    odd = [None, True, -1, 1e308, 10**30, "", "x" * 300, "\ud800", [], {}, [[[]]], "inf", "nan"]
+    if depth > 3 or rng.random() < 0.2 or not isinstance(value, dict | list) or not value:
+        return rng.choice(odd)
+    if isinstance(value, list):
+        k = rng.randrange(len(value))
+        return [*value[:k], mutate(rng, value[k], depth + 1), *value[k + 1 :]]
+    name = rng.choice(list(value))
+    rest = {key: part for key, part in value.items() if key != name}
+    return rest if rng.random() < 0.2 else rest | {name: mutate(rng, value[name], depth + 1)}
+
+
+@pytest.mark.parametrize("n", [300, pytest.param(5000, marks=pytest.mark.slow)])
+def test_fuzzed_bodies_are_refused_or_harmless(hub, worker, n):
+    """No answer is an error of the server, and no job gets a result that no worker could make."""
+    rng = random.Random(3)
+    worker.lease()
+    messages = {
+        "join": {"protocol": 1, "algorithms": {"fast": "x"}, "slots": 1, "about": {"a": "b"}},
+        "lease": {"worker": worker.id},
+        "heartbeat": {"worker": worker.id, "jobs": [{"id": "x", "lease": "y"}]},
+        "results": {"worker": worker.id, "results": worker.results()},
+        "fail": {"worker": worker.id, "results": [{"id": "x", "lease": "y", "why": "z"}]},
+        "status": {},
+    }
+    garbage = [b"", b"\xff\xfe", b"[" * 10_000, b"{" * 100, b'{"worker": NaN}', b"1" * 5_000]
+
+    async def send_all():
+        statuses = set()
+        for k in range(n):
+            name = rng.choice(list(messages))
+            body = rng.choice(garbage) if k % 10 == 0 else mutate(rng, messages[name])
+            if not isinstance(body, bytes):
+                body = json.dumps(body).encode(errors="surrogatepass")
+                if k % 7 == 0:
+                    at = rng.randrange(len(body) + 1)
+                    body = body[:at] + bytes([rng.randrange(256)]) + body[at + 1 :]
+            statuses.add((await request(hub, name, body, token=worker.token))[0])
+        return statuses
+
+    assert asyncio.run(send_all()) <= {200, 400, 403, 409, 413}
+    hub.service.load()
+    for (body,) in hub.service.hub.read("SELECT body FROM reports"):
+        plain = json.loads(body)
+        make_outcome(Job(**plain["job"]), plain["run"])
+
+
+def test_tokens_that_are_wrong_expired_revoked_or_stolen(hub, worker):
+    file = hub.service.hub
+    other = add_contributor(file, "bob")
+    expired = add_contributor(file, "eve", days=-1)
+    assert other not in str(file.read("SELECT * FROM contributors"))
+    secret = other.rpartition("_")[2]
+    assert secret not in str(file.read("SELECT * FROM contributors"))
+    for token in ("", "pb_x_y", other[:-1] + "!", f"{other[:-2]}00", expired, "pb_' OR 1=1 --_x"):
+        assert ask(hub, "status", {}, token=token)[0] == 401
+    # A stolen token does not act for the workers of others, and ends when it is revoked.
+    assert ask(hub, "lease", {"worker": worker.id}, token=other)[0] == 403
+    assert ask(hub, "status", {}, token=other)[0] == 200
+    revoke_contributor(file, "bob")
+    assert ask(hub, "status", {}, token=other)[0] == 401
+    for _ in range(40):  # guesses are slowed down
+        status = ask(hub, "status", {}, token="pb_aa_" + 64 * "0")[0]
+    assert status == 429
+    assert ask(hub, "status", {}, token=worker.token)[0] == 200
+
+
+def test_roles_quota_and_rate(hub, worker):
+    file = hub.service.hub
+    for name in ("log", "revoke"):
+        assert ask(hub, name, {}, token=worker.token)[0] == 403
+    chief = add_contributor(file, "chief", role="administer")
+    assert ask(hub, "join", {"protocol": 1, "algorithms": {}}, token=chief)[0] == 403
+    entries = ask(hub, "log", {}, token=chief)[1]["log"]
+    assert ("ann", "join") in {(entry["actor"], entry["action"]) for entry in entries}
+    status, text = ask(hub, "metrics", method="GET", token=chief)
+    assert (status, "polarbear_jobs_open 12" in text) == (200, True)
+    assert ask(hub, "revoke", {"contributor": "ann"}, token=chief)[0] == 200
+    assert ask(hub, "status", {}, token=worker.token)[0] == 401
+    small = Worker(lambda: hub, add_contributor(file, "small", quota=1))
+    small.join()
+    small.lease()
+    small.lease()
+    assert len(small.jobs) == 1
+    strict = HubApi(hub.service, rate=1.0, burst=3)
+    statuses = [ask(strict, "status", {}, token=small.token)[0] for _ in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
+    with pytest.raises(DataError, match="role='king': expected one of"):
+        add_contributor(file, "x", role="king")
+
+
+def test_web_pages_methods_paths_and_types_are_refused(hub, worker):
+    def status(name="status", **more):
+        return ask(hub, name, b"{}", token=worker.token, **more)[0]
+
+    assert status() == 200
+    assert status(headers={"origin": "https://evil.example"}) == 403
+    assert status(headers={"sec-fetch-site": "cross-site"}) == 403
+    assert status(headers={"content-type": "text/plain"}) == 415
+    assert status(headers={"content-type": "application/x-www-form-urlencoded"}) == 415
+    for method in ("GET", "PUT", "OPTIONS", "DELETE"):
+        assert status(method=method) == 405
+    for path in ("../log", "status/../log", "%2e%2e/race.db", "STATUS", "status\0", ""):
+        assert status(path) == 404
+    assert status(headers={"content-length": str(MAX_BODY_BYTES + 1)}) == 413
+    assert status(headers={"content-length": "-1"}) == 413
+    assert ask(hub, "status", b" " * (MAX_BODY_BYTES + 1), token=worker.token)[0] == 413
+
+
+def test_a_slow_body_is_refused(hub, worker, monkeypatch):
+    monkeypatch.setattr(http_api, "BODY_SECONDS", 0.05)
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json")]
+    headers += [(b"authorization", f"Bearer {worker.token}".encode())]
+    scope = {"type": "http", "method": "POST", "path": "/api/v1/status", "headers": headers}
+    start = time.monotonic()
+    asyncio.run(hub(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert time.monotonic() < start + 5
+
+
+def test_forged_and_replayed_results(hub, worker):
+    worker.lease()
+    item = worker.results()[0]
+    answer = worker.call("results", results=[item | {"lease": "0" * 32}])
+    assert answer["results"][item["id"]].startswith("refused")
+    other = Worker(lambda: hub, add_contributor(hub.service.hub, "bob"))
+    other.join()
+    answer = other.call("results", results=[item])  # the proof of a lease is for one worker
+    assert answer["results"][item["id"]].startswith("refused")
+    for expected in ("accepted", "known", "known"):  # a replay changes nothing
+        assert worker.call("results", results=[item])["results"][item["id"]] == expected
+        assert count(hub, "reports") == count(hub, "jobs WHERE state = 'accepted'") == 1
+    late = item | {"value": [0.0, 0.0, 0.0]}
+    worker.call("results", results=[late])
+    assert count(hub, "reports") == 1
+
+
+def test_a_result_passes_the_validator_of_all_runs_and_has_their_encoding():
+    one = jobs_of()[0]
+    run = solve(one)
+    outcome = make_outcome(one, to_item(RunOutcome(one, run)))
+    assert outcome.run == run_from_plain(run_to_plain(run))
+    for wrong, message in (
+        ({"value": [1.0]}, "times and"),
+        ({"time": [1, 2, -4]}, "not a finite time"),
+        ({"until": 99}, "but the job ends at 4"),
+        ({"status": "won"}, "is not one of"),
+        ({"why": 5}, "must be text"),
+        ({"value": ["0x1", 2, 3]}, "values must be"),
+    ):
+        with pytest.raises(DataError, match=message):
+            make_outcome(one, to_item(RunOutcome(one, run)) | wrong)
+
+
+def test_leases_expire_are_adopted_and_are_sized_to_wall_time():
+    board = Board(Policy(probation=0, audit_share=0, target_seconds=10.0), b"secret")
+    for k in range(200):
+        board.add_task(str(k), Job("hill", str(k), 0, 1.0, 1, 2))
+    one = board.join(Member("w1", "ann", frozenset({"hill"})), now=0.0)
+    two = board.join(Member("w2", "bob", frozenset({"hill"})), now=0.0)
+    first = board.lease(one, now=0.0, quota=99)
+    assert len(first) == 1  # before the first run nothing says how long it takes
+    board.observe_seconds(one, first[0].job, 1.0)
+    board.observe_seconds(two, first[0].job, 1.0)
+    assert len(board.lease(one, now=1.0, quota=99)) == 10
+    assert len(board.lease(two, now=1.0, quota=3)) == 3
+    assert board.expire(now=170.0) == []
+    assert board.renew(two, set(two.jobs), now=170.0) == []
+    assert board.expire(now=190.0) == ["w1"]
+    assert not one.jobs
+    assert len(two.jobs) == 3
+    # After a restart the server knows of no lease: the worker tells it.
+    assert board.renew(one, {"0", "nonsense"}, now=191.0) == ["nonsense"]
+    assert list(one.jobs) == ["0"]
+    assert board.renew(one, set(), now=300.0) == []  # it lost the job, and says so
+    assert not one.jobs
+    board.quarantine("w2")
+    assert board.lease(two, now=300.0, quota=99) == []
+
+
+def test_timed_races_take_calm_machines_of_one_speed(tmp_path):
+    timed = setup().__class__.of(
+        {"fast": solve}, range(3), times=[1], direction="minimize", clock="wall"
+    )
+    backend = WorkerHub(tmp_path / "race.hub").start_backend(timed)
+    backend.submit([job(0, RunId("fast", "0", 0), 1.0)])
+    app = HubApi(HubService(tmp_path / "race.hub"))
+    notes = {}
+    for name, seconds in {
+        "first": [1.0, 1.01, 1.02],
+        "noisy": [1.0, 1.5, 1.0],
+        "slow": [2.0, 2.0, 2.0],
+        "silent": [],
+    }.items():
+        token = add_contributor(app.service.hub, name)
+        body = {"protocol": 1, "algorithms": {"fast": ""}, "calibration": seconds}
+        joined = ask(app, "join", body, token=token)[1]
+        notes[name] = joined["note"]
+        leased = ask(app, "lease", {"worker": joined["worker"]}, token=token)[1]["jobs"]
+        assert len(leased) == (name == "first")
+    assert "too noisy" in notes["noisy"]
+    assert "differs by" in notes["slow"]
+    assert "no calibration" in notes["silent"]
+    backend.close()
+
+
+def test_clients_send_tokens_over_https_only():
+    for url in ("http://races.example.org", "ftp://host", "races"):
+        with pytest.raises(SolverError, match="https"):
+            HubClient(url, "token")
+    assert RateLimit(1.0, 1.0).allows("a", 0.0)
+
+
+def test_the_command_gives_and_revokes_tokens(tmp_path, capsys):
+    path = str(tmp_path / "race.hub")
+    assert main(["contributors", path, "--add", "ann", "--quota", "4"]) == 0
+    token = capsys.readouterr().out.strip()
+    assert token.startswith("pb_")
+    assert main(["contributors", path, "--revoke", "ann"]) == 0
+    assert main(["contributors", path]) == 0
+    assert "ann  contribute  revoked" in capsys.readouterr().out
+    assert main(["contributors", path, "--log"]) == 0
+    assert "operator  revoke  ann" in capsys.readouterr().out
+    assert main(["contributors", path, "--revoke", "bob"]) == 1
+    file = HubFile(path)
+    assert token.rpartition("_")[2] not in str(file.read("SELECT * FROM log"))
+    file.close()
