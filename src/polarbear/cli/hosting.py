@@ -54,6 +54,20 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add_json_option(parser)
 
 
+def add_hub_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add the options for a race whose runs are made by workers over HTTP."""
+    add_file_argument(
+        parser, "--hub", metavar="FILE", help=f"{HUB_HELP}; `serve` has it beside the store"
+    )
+    parser.add_argument(
+        "--audit",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="share of results that another worker makes again before they count (0.1)",
+    )
+
+
 def _run_contributors(arguments: argparse.Namespace) -> int:
     from polarbear.hub.hub_file import HubFile, make_log_entry
     from polarbear.hub.tokens import add_contributor, revoke_contributor

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polarbear.cli.answers import collect_provenance, print_answer
-from polarbear.cli.hosting import read_token
+from polarbear.cli.hosting import add_hub_options, read_token
 from polarbear.cli.options import (
     add_command,
     add_file_argument,
@@ -76,19 +76,7 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         metavar="FOLDER",
         help="leave the runs to `polarbear worker` processes that share this folder",
     )
-    add_file_argument(
-        parser,
-        "--hub",
-        metavar="FILE",
-        help="leave the runs to workers over HTTP; `polarbear serve --workers` does it for you",
-    )
-    parser.add_argument(
-        "--audit",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="with --hub, the share of results that another worker makes again (0.1)",
-    )
+    add_hub_options(parser)
     parser.add_argument(
         "--accept-changes",
         action="store_true",

@@ -5,8 +5,8 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from polarbear.cli.hosting import (
-    HUB_HELP,
     Coordinator,
+    add_hub_options,
     choose_hub_file,
     make_hub_application,
 )
@@ -64,14 +64,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help="run the race of this TOML file; `polarbear worker URL` joins with a token",
     )
-    add_file_argument(group, "--hub", metavar="FILE", help=f"{HUB_HELP} (beside the store)")
-    group.add_argument(
-        "--audit",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="share of results that another worker makes again before they count (0.1)",
-    )
+    add_hub_options(group)
     group.add_argument(
         "--heartbeat",
         type=float,
