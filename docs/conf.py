@@ -6,10 +6,12 @@ It is copied into ``docs`` when the site is built, with links that lead to pages
 
 import os
 import re
+import runpy
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from matplotlib import pyplot
@@ -251,6 +253,27 @@ def options_stay(_: object, page: nodes.document) -> None:
             code["classes"].append("option")
 
 
+def write_reports(app: Any, error: Exception | None) -> None:
+    """Write a report of the example and one of a race beside the pages, to be looked at."""
+    if error is not None or app.builder.name != "html":
+        return
+    folder = Path(app.outdir) / "reports"
+    folder.mkdir(exist_ok=True)
+    posterior = polarbear.fit(polarbear.example())
+    title = "Seven algorithms on 60 problems"
+    polarbear.report(posterior, folder / "example.html", title=title, certainty=0.95)
+    solvers = runpy.run_path(str(ROOT / "examples" / "race.py"))
+    names = ("random_search", "climber", "steady")
+    result = polarbear.race(
+        [solvers[name] for name in names],
+        solvers["valley"],
+        times=polarbear.grid.log(30, 1_000, 6, whole=True),
+        direction="minimize",
+        rules=polarbear.Rules(certainty=0.95),
+    )
+    polarbear.report(result, folder / "race.html", title="A race of three optimisers")
+
+
 COLON = "\N{RATIO}"
 """Stands for a colon of the first line of a property while Napoleon reads it."""
 
@@ -272,6 +295,7 @@ def setup(app) -> None:
     app.connect("autodoc-process-docstring", hide_colons, priority=400)  # Napoleon has 500
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("autodoc-skip-member", skipped)
+    app.connect("build-finished", write_reports)
     app.connect("builder-inited", bring_in)
     app.connect("doctree-read", without_last_lines)
     app.connect("doctree-read", pictures_open)

@@ -58,3 +58,45 @@ def test_the_skill_for_coding_agents_works_to_the_letter(tmp_path, monkeypatch):
         assert f"name: {skill.parent.name}\n" in head
         assert "description: " in head
         assert run_tutorials.follow(skill, tmp_path, environment) == []
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_top_to_bottom(tmp_path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    [path] = ROOT.glob("examples/*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells)  # committed without
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert "RS is dominated by CSA" in str(outputs)
+    assert "neither is dominated" in str(outputs)
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert not any(output.get("name") == "stderr" for output in outputs), outputs
+
+
+def test_the_paper_cites_what_it_lists_and_has_the_figures_of_the_tables():
+    paper = (ROOT / "paper" / "paper.md").read_text("utf-8")
+    entries = re.findall(
+        r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text("utf-8"), re.MULTILINE
+    )
+    assert {*re.findall(r"@([a-z]+\d{4})", paper)} == {*entries}
+    assert 750 <= len(paper.split()) <= 1_250
+    text = " ".join(paper.split())
+    errors = (ROOT / "studies" / "error_control" / "table.md").read_text("utf-8")
+    for rule, share in (("per_member", "2.0"), ("per_look", "98.5")):
+        assert f"- {rule} at 0.95: a member is lost in at most {share} %" in errors
+        assert f"{share} %" in text
+    peers = (ROOT / "studies" / "peers" / "table.md").read_text("utf-8")
+    for method, claim in (
+        ("PolarBear", "12 to 22 % of all evaluations and lost 2 members"),
+        ("F-Race, value at the end", "spent 1 to 9 % and lost 164 members"),
+        ("F-Race at every time", "spent 53 to 75 % and lost 1."),
+    ):
+        [row] = [line for line in peers.splitlines() if line.startswith(f"| {method} | ")][:1]
+        cells = row.split(" | ")[1::2]  # at certainty 0.95
+        spent = [int(re.findall(r"(\d+) %", cell)[0]) for cell in cells]
+        lost = sum(int(number) for cell in cells for number in re.findall(r"loses (\d+)", cell))
+        assert f"{min(spent)} to {max(spent)} %" in claim
+        assert f"lost {lost}" in claim
+        assert claim in text
