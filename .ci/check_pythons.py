@@ -1,7 +1,8 @@
 """Check what can be checked of versions of Python that are not installed here.
 
 Run it as ``python .ci/check_pythons.py``. For each version after the oldest: types as pyright sees
-them for that version, and syntax and deprecated names as ruff sees them. With ``--resolve`` also
+them for that version, and syntax and deprecated names as ruff sees them. vermin says whether the
+source needs a newer Python than the oldest that is promised. With ``--resolve`` also
 whether pip finds wheels of all dependencies of the core and of the extras in ``all`` for that
 version, without installing them; that needs an index.
 """
@@ -67,8 +68,11 @@ def main() -> int:
     parser.add_argument("versions", nargs="*", default=VERSIONS, help="such as 3.14")
     arguments = parser.parse_args()
     n_failed = 0
-    for version in arguments.versions:
-        for name, command in make_commands(version, arguments.resolve).items():
+    vermin = [str(Path(sysconfig.get_path("scripts")) / "vermin"), "-t=3.11-", "--no-tips"]
+    checks = {"3.11": {"nothing newer": [*vermin, "--violations", "src"]}}
+    checks |= {version: make_commands(version, arguments.resolve) for version in arguments.versions}
+    for version, commands in checks.items():
+        for name, command in commands.items():
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             n_failed += bool(done.returncode)
             print(

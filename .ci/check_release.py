@@ -89,7 +89,7 @@ def check_files(wheel: Path, sdist: Path) -> Iterator[str]:
 
 
 def check_programs(dist: Path, wheel: Path) -> Iterator[str]:
-    """Yield what twine, check-wheel-contents and vermin find."""
+    """Yield what twine and check-wheel-contents find."""
     programs = Path(sys.executable).parent
     for name, *options in (
         ["twine", "check", "--strict", *map(str, dist.iterdir())],

@@ -30,7 +30,7 @@ function reasons(first, second, now) {
   said.push(first.regret < 5e-6 ? "More certain ratings would not change the choice."
     : `Its expected regret, because ratings are uncertain, is ${figure(first.regret)}: ${worth(first)}.`);
   if (second && second.shown) said.push(" Next comes ", named(second.code), ".");
-  return said;
+  return said.map((part) => (typeof part === "string" ? unbroken(part) : part));
 }
 
 // The regret in words: the most that more experiments could gain.

@@ -11,12 +11,12 @@ function drawVerdict() {
   byId("title").textContent = model.title;
   document.title = model.title;
   byId("about").textContent = model.about;
-  byId("summary").textContent = verdict.summary;
-  byId("close").textContent = verdict.close.join(" ");
+  byId("summary").textContent = unbroken(verdict.summary);
+  byId("close").textContent = unbroken(verdict.close.join(" "));
   const said = verdict.sentences;
   const few = shortList(byId("all-sentences"), "verdict", said.length, FEW_SENTENCES, "algorithms", drawVerdict);
   byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, status, text }) => html("li", {},
-    swatch(algorithm), html("span", { class: `status ${status.replace(" ", "-")}` }, status), html("bdi", {}, text))));
+    swatch(algorithm), html("span", { class: `status ${status.replace(" ", "-")}` }, status), html("bdi", {}, unbroken(text)))));
 }
 
 function drawInstances() {

@@ -118,6 +118,6 @@ function whenAhead(pairs, row) {
   return [
     svg("svg", { class: "stretches", width: 160, height: 12, viewBox: "0 0 160 12", role: "img", "aria-label": says.join("; ") || "neither is certainly ahead" },
       svg("title", {}, says.join("; ") || "neither is certainly ahead"), ...bars),
-    html("span", { class: "soft" }, crossed.length ? `they cross ${crossed.join(", and ")}` : ""),
+    html("span", { class: "soft" }, crossed.length ? unbroken(`they cross ${crossed.join(", and ")}`) : ""),
   ];
 }

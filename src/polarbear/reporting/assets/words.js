@@ -47,6 +47,9 @@ function chance(p) {
 
 const saying = (p) => `P ${/^[<>]/.test(chance(p)) ? "" : "= "}${chance(p)}`;
 
+// Lines do not break inside "P > 0.999" or before "%".
+const unbroken = (text) => text.replace(/P ([=<>])/g, "P\u00a0$1").replace(/([=<>]) (?=\d)/g, "$1\u00a0").replace(/(\d) %/g, "$1\u00a0%");
+
 const plural = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 
 const compare = new Intl.Collator("en", { numeric: true }).compare;
