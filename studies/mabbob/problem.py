@@ -27,11 +27,16 @@ class ManyAffine:
 
     def __call__(self, x: Floats) -> float | Floats:
         """The value, of which 0 is the best there can be."""
-        if not np.all(np.isfinite(x)):  # a search that has gone astray
+        if not np.isfinite(x).all():  # a search that has gone astray
             return np.inf
         total = 0.0
+        is_point = np.ndim(x) == 1  # a single point: numpy's functions of arrays take longer
         for part, shift, best, scale, weight in self._parts:
-            value = np.clip(np.asarray(part(x + shift)) - best, 1e-12, 1e20)
+            value = part(x + shift)
+            if is_point:
+                value = min(max(value - best, 1e-12), 1e20)
+            else:
+                value = np.clip(np.asarray(value) - best, 1e-12, 1e20)
             total = total + (np.log10(value) + 8) / scale * weight
         found = 10 ** (10 * total - 8)
-        return float(found) if np.ndim(found) == 0 else found
+        return float(found) if is_point else found

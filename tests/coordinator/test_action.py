@@ -10,19 +10,15 @@ import pytest
 
 ACTION = Path(__file__).parents[2] / ".github" / "actions" / "gate" / "action.yml"
 
-PROGRAM = """
-import random, sys
-random.seed(int(sys.argv[1]))
-print("o", random.random() + {handicap})
-"""
+PROGRAM = 'echo "o $(( $1 % 1000 + {handicap} ))"\n'
 
 OPTIONS = {
-    "command": f"{sys.executable} -S {{folder}}/built.py {{seed}}",
+    "command": "sh {folder}/built.sh {seed}",
     "instances": "instances",
     "budgets": "5",
     "direction": "minimize",
     "pattern": r"^o (?P<value>\S+)",
-    "build": "cp program.py built.py",
+    "build": "cp program.sh built.sh",
     "polarbear": "",
 }
 
@@ -35,9 +31,9 @@ def repository(tmp_path):
     for k in range(24):
         (folder / "instances" / f"{k}.txt").write_text(f"{k}")
     run_git(folder, "init", "--quiet")
-    for handicap in (0, 2):
-        (folder / "program.py").write_text(PROGRAM.format(handicap=handicap))
-        run_git(folder, "add", "program.py")
+    for handicap in (0, 2000):
+        (folder / "program.sh").write_text(PROGRAM.format(handicap=handicap))
+        run_git(folder, "add", "program.sh")
         run_git(folder, "commit", "--quiet", "-m", f"handicap {handicap}")
     return folder
 
@@ -52,7 +48,7 @@ def run_git(folder, *arguments):
 class Runner:
     """Runs the steps of an action, with files for outputs and the summary."""
 
-    def __init__(self, action, folder, temp, **inputs):
+    def __init__(self, action, folder, temp, gate="", **inputs):
         self.action, self.folder, self.temp = action, folder, temp
         self.values = {
             f"inputs.{name}": inputs.get(name, option.get("default", ""))
@@ -61,7 +57,7 @@ class Runner:
         self.summary = temp / "summary.md"
         polarbear = temp / "bin" / "polarbear"
         polarbear.parent.mkdir(parents=True)
-        polarbear.write_text(f'#!/bin/sh\nexec {sys.executable} -m polarbear "$@"\n')
+        polarbear.write_text(f'#!/bin/sh\n{gate}exec {sys.executable} -m polarbear "$@"\n')
         polarbear.chmod(0o755)
 
     def fill(self, text):
@@ -107,17 +103,26 @@ def test_the_steps_build_both_versions_and_run_the_gate(action, repository, tmp_
     assert runner.run() == 1  # the new version is worse
     assert runner.fill(action["outputs"]["answer"]["value"]) == "fail"
     assert "fail" in runner.summary.read_text().lower()
-    assert (tmp_path / "temp" / "polarbear-old" / "built.py").exists()
+    assert (tmp_path / "temp" / "polarbear-old" / "built.sh").exists()
     assert (tmp_path / "temp" / "polarbear-gate" / "gate.db").exists()
 
 
-@pytest.mark.slow
-def test_an_undecided_gate_passes_by_default(action, repository, tmp_path):
+@pytest.mark.parametrize(
+    ("code", "undecided", "expected"),
+    [
+        (0, "pass", (0, "pass")),
+        (2, "pass", (0, "undecided")),
+        (2, "fail", (2, "undecided")),
+        (3, "pass", (3, "error")),
+    ],
+)
+def test_exit_codes_of_the_gate_are_those_of_the_job(
+    action, repository, tmp_path, code, undecided, expected
+):
     new = run_git(repository, "rev-parse", "HEAD")
-    options = {**OPTIONS, "old": new, "max-runs": "4"}
-    runner = Runner(action, repository, tmp_path / "temp", **options)
-    assert runner.run() == 0
-    assert runner.values["steps.gate.outputs.answer"] == "undecided"
+    options = {**OPTIONS, "old": new, "undecided": undecided}
+    runner = Runner(action, repository, tmp_path / "temp", gate=f"exit {code}\n", **options)
+    assert (runner.run(), runner.values["steps.gate.outputs.answer"]) == expected
 
 
 def test_the_cache_is_saved_under_a_key_of_both_commits(action):

@@ -124,6 +124,18 @@ def test_evaluators_share_a_folder(tmp_path, kind):
 
 
 @pytest.mark.slow
+def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
+    """Two candidates wait together, and the limit leaves one round: the later one is the copy."""
+    judge, folder = make_judge(tmp_path, max_runs=8), CandidateFolder(tmp_path)
+    for text in (code(3), code("(1 + 2)")):
+        folder.request(folder.keep(text))
+    judgements = {text: judge(text) for text in (code(3), code("(1 + 2)"))}
+    first, later = sorted(judgements.values(), key=lambda judgement: judgement.name)
+    assert (first.status, first.copy_of) == ("undecided", None)
+    assert (later.status, later.copy_of) == ("equivalent", first.name)
+
+
+@pytest.mark.slow
 def test_a_killed_holder_is_replaced(tmp_path):
     process = multiprocessing.get_context("spawn").Process(
         target=judge_one, args=(tmp_path, code("__import__('time').sleep(0.05)"))

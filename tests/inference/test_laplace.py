@@ -11,6 +11,7 @@ from scipy import special, stats
 
 import reference
 from polarbear import priors
+from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.inference.laplace.engine import fit_laplace as fit_default
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.simulation import PRIORS, simulate_rankings
@@ -41,6 +42,20 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses):
     assert_allclose(found.prob_better("a1", "a2"), exact, atol=0.012)
     assert_allclose(found.prob_better("a1", "a2"), exact, atol=0.003 + 0.5 * min(exact, 1 - exact))
     assert_allclose(found.mean("a1"), (1 + wins) / (2 + wins + losses), atol=0.01)
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(0, 8), (3, 5), (40, 20)])
+def test_the_estimate_without_draws_is_the_mode(wins, losses):
+    (utilities,) = estimate_utilities(duel(wins, losses), priors.Dirichlet())
+    assert_allclose(utilities[0] - utilities[1], np.log((1 + wins) / (1 + losses)), atol=1e-4)
+
+
+def test_the_estimate_without_draws_is_near_the_mean_with_hyperparameters():
+    rankings = simulate_rankings(np.array([[0.0, 1.0, 2.0]] * 4), 60, seed=3)
+    prior = priors.RandomWalk()
+    mean = fit_laplace(rankings, prior, draws=500).utilities.mean(axis=0)
+    mean = mean - mean.mean(axis=1, keepdims=True)
+    assert_allclose(estimate_utilities(rankings, prior), mean, atol=0.05)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ frameworks do it, by the mean score on some instances. Frameworks are imported w
 import json
 import multiprocessing
 import os
+import resource
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +19,15 @@ import polarbear as pb
 from judging import PROPOSALS, TIMES, code, make_loop_judge
 from stub_model import serve_answers
 
+load_code = pb.load_code  # imported here, and not by the process of each program
+
 REFERENCE = code(0.3)
 
 N_INSTANCES = 20
 """The number of instances of the frameworks' own evaluation."""
 
-OWN_SECONDS = 5
-"""The time limit of the frameworks' own evaluation of a program."""
+OWN_SECONDS = 2
+"""The limit of CPU time of the frameworks' own evaluation of a program."""
 
 
 class Loop(NamedTuple):
@@ -46,7 +49,7 @@ def measure(text, folder, instances=range(N_INSTANCES)):
     process.start()
     theirs.close()
     try:
-        values = ours.recv() if ours.poll(OWN_SECONDS) else None
+        values = ours.recv() if ours.poll(100 * OWN_SECONDS) else None
     except EOFError:
         values = None
     process.kill()
@@ -58,6 +61,7 @@ def measure(text, folder, instances=range(N_INSTANCES)):
 
 
 def _send_values(connection, text, instances, seed):
+    resource.setrlimit(resource.RLIMIT_CPU, (OWN_SECONDS, OWN_SECONDS + 1))
     with Path(os.devnull).open("w") as sys.stdout:
         connection.send(run_program(text, instances, seed))
 
@@ -70,7 +74,7 @@ def run_program(text, instances, seed):
             instance=np.random.default_rng([seed, k]).normal(),
             rng=np.random.default_rng([seed, k, 1]),
         )
-        found = list(pb.load_code(text)["walk"](job))
+        found = list(load_code(text)["walk"](job))
         values.append([min(v for t, v in found if t <= time) for time in TIMES])
     return values
 

@@ -73,4 +73,5 @@ PROPOSALS = [
 
 def make_loop_judge(folder):
     """A judge that is fast enough for a loop of thirty candidates."""
-    return make_judge(folder, limits=pb.Limits(wall_seconds=1), max_runs=16)
+    limits = pb.Limits(cpu_seconds=1, wall_seconds=100)  # the machine may be busy
+    return make_judge(folder, limits=limits, max_runs=16)

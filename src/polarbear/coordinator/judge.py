@@ -118,13 +118,13 @@ class Judge:
     ...     return walk
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     judge = Judge(folder, make_solver, lambda rng: rng.normal(), [3, 30], reference="0.3",
-    ...                   direction="minimize", max_runs=40, executor=1)
+    ...                   direction="minimize", max_runs=8, rules=Rules(certainty=0.7), executor=1)
     ...     bad, good, copy = judge("0.0001"), judge("3", label="large steps"), judge(" 3 ")
     ...     names = [judge.candidate(name) for name in judge.members()]
     >>> bad.status, bad.rival, bad.fitness < 0.5 < good.fitness, copy == good
     ('dominated', 'reference', True, True)
     >>> names
-    ['3']
+    ['3', '0.3']
     """
 
     def __init__(
@@ -342,9 +342,7 @@ class Judge:
             return []
         runs, copies = result.runs, result.copies
         originals = [copies.get(name, name) for name in names]
-        measured = measure_fitness(
-            runs, self._setup.times, originals, REFERENCE, result.race.fit, result.pareto
-        )
+        measured = measure_fitness(runs, self._setup.times, originals, REFERENCE, result.race)
         failures = result.read_failures(names)
         return [
             self._make_judgement(
@@ -417,7 +415,7 @@ class JudgedRace(Result):
         self._make = make
         self._name: str | None = None
         self._list_requests: Callable[[], Sequence[str]] = list
-        self._compared = {REFERENCE}  # algorithms that are no copies
+        self._compared: set[str] = set()  # candidates that are known to be copies, or not
 
     @property
     def setup(self) -> Setup:
@@ -491,7 +489,7 @@ class JudgedRace(Result):
         """Return the next jobs; no jobs after a decision at which :meth:`resume` must return."""
         n_rounds = self.race.rounds
         jobs = super()._ask()
-        if self.race.rounds == n_rounds or not jobs:
+        if self.race.rounds == n_rounds:
             return jobs
         if self._remove_copies():
             jobs = super()._ask()
@@ -500,20 +498,26 @@ class JudgedRace(Result):
         return () if is_new or is_due else jobs
 
     def _remove_copies(self) -> bool:
-        """Remove undecided candidates with the same runs as another; return whether any was."""
-        n_runs = self.race.state.n_runs
-        open_ = [
+        """Remove waiting candidates with the same runs as an earlier one; return whether any was.
+
+        A candidate is compared once, as further runs cannot make it a copy. It may have all of its
+        runs by then, if it joined together with others.
+        """
+        waiting = {*self._list_requests()} - self._compared
+        names = [
             status.algorithm
             for status in self.statuses()
-            if status.algorithm not in self._compared
-            and n_runs[status.algorithm] >= MIN_IDENTICAL_RUNS
-            and self._is_open(status)
+            if status.algorithm in waiting
+            and status.status == "undecided"
+            and self.race.state.n_runs[status.algorithm] >= MIN_IDENTICAL_RUNS
         ]
-        self._compared.update(open_)  # further runs cannot make it a copy
-        runs = self.runs if open_ else None
-        n_before = len(self.copies)
-        for name in open_:
-            original = None if runs is None else find_identical(runs, name, MIN_IDENTICAL_RUNS)
+        if not names:
+            return False
+        self._compared.update(names)
+        runs, joined, n_before = self.runs, list(self._setup.solvers), len(self.copies)
+        for name in sorted(names, key=joined.index):
+            earlier = [*joined[: joined.index(name) + 1]]
+            original = find_identical(runs.filter(algorithms=earlier), name, MIN_IDENTICAL_RUNS)
             if original is not None and original not in self.copies:
                 self.race.remove(name, f"{COPY}{original}")
         return len(self.copies) > n_before

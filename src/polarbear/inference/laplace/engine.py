@@ -135,6 +135,16 @@ def fit_laplace(
         )
 
 
+def estimate_utilities(rankings: Rankings, prior: Prior) -> Floats:
+    """Return the posterior mode of utilities (times, algorithms), without draws.
+
+    With hyperparameters it is the mean of the modes over their grid. It takes a small part of the
+    time of :func:`fit_laplace`, and has no uncertainty.
+    """
+    with one_thread():
+        return _average_modes(_approximate(_build_model(rankings, prior, None), None, None))
+
+
 class Model(NamedTuple):
     """The likelihood, the hyperparameters, and the fit of utilities given the hyperparameters."""
 
@@ -311,10 +321,14 @@ def _scores_at_mean(
     rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
 ) -> Floats:
     """Return each instance's gradient of the log-likelihood, at the mean utilities of the grid."""
+    return compute_instance_scores(rankings, _average_modes(grid), rng)
+
+
+def _average_modes(grid: GridApproximation) -> Floats:
+    """Return the mean of the modes over the grid of hyperparameters (times, algorithms)."""
     modes = np.stack([one.mean for one in grid.components])
     probability = grid.mixture.probability
-    mean = np.tensordot(probability / probability.sum(), modes, 1)
-    return compute_instance_scores(rankings, mean, rng)
+    return np.asarray(np.tensordot(probability / probability.sum(), modes, 1), dtype=np.float64)
 
 
 def _correlate_times(
