@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from polarbear.coordinator.judgement import Judgement
     from polarbear.coordinator.run_race import race
     from polarbear.data import grid, targets
+    from polarbear.data.archives import Archives
     from polarbear.data.losses import losses
     from polarbear.data.rankings import Rankings, rank
     from polarbear.data.run import Run, Status
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from polarbear.racing.status import RaceStatus
     from polarbear.readers import example, read
     from polarbear.readers.pair_tables import read_pairs
+    from polarbear.readers.point_archives import read_archives
     from polarbear.readers.writing import write
     from polarbear.reporting.page import report
     from polarbear.running.backends.checking import check
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from polarbear.store.opening import open_store
 
 _HOME = {
+    "Archives": "polarbear.data.archives",
     "AlgorithmStatus": "polarbear.inference.algorithm_status",
     "assess": "polarbear.inference.algorithm_status",
     "calibrate": "polarbear.calibration.resampling",
@@ -123,6 +126,7 @@ _HOME = {
     "readers": "polarbear.readers",
     "example": "polarbear.readers",
     "read": "polarbear.readers",
+    "read_archives": "polarbear.readers.point_archives",
     "read_pairs": "polarbear.readers.pair_tables",
     "write": "polarbear.readers.writing",
     "report": "polarbear.reporting.page",
@@ -146,6 +150,7 @@ _PUBLIC_MODULES = (
 
 __all__ = [
     "AlgorithmStatus",
+    "Archives",
     "Command",
     "DataError",
     "DataWarning",
@@ -193,6 +198,7 @@ __all__ = [
     "race",
     "rank",
     "read",
+    "read_archives",
     "read_pairs",
     "readers",
     "replay",

@@ -61,7 +61,7 @@ def test_kinds_of_scores(tmp_path, scores, values):
             ["0hard/-2medium/-9soft", "0hard/-1medium/-99soft"],
             "line 3: .* more than the last level",
         ),
-        (["0hard/-2soft", "4hard/-2soft"], "runs can be compared only by the last level"),
+        (["0hard/-2soft", "4hard/-2soft"], "runs are compared by the last level"),
         (["[0/0]hard/[-1]soft"], "line 2: .* is not a score with levels hard, medium and soft"),
     ],
 )

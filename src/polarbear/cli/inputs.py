@@ -18,8 +18,9 @@ SourceKind = Literal["results", "posterior", "ratings", "store"]
 READING_OPTIONS = (
     "direction", "format", "clock", *COLUMN_OPTIONS,
     "until", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
+    "violation", "best_so_far",
 )  # fmt: skip
-TIME_OPTIONS = ("times", "start", "stop")
+TIME_OPTIONS = ("times", "start", "stop", "targets")
 _SQLITE_SIGNATURE = b"SQLite format 3\0"
 _RATINGS_SIGNATURE = b'"kind": "polarbear ratings"'
 
@@ -96,6 +97,8 @@ def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
         options["until"] = _parse_until(options["until"])
     if options["columns"] is not None:
         options["columns"] = dict(options["columns"])
+    if options["value"] is not None and len(options["value"]) == 1:
+        (options["value"],) = options["value"]
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -154,6 +157,8 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
     from polarbear.inference.fit import warn_of_undecided_start  # here, because it loads numpy
 
     source = get_source(arguments)
+    if arguments.targets is not None:
+        raise DataError("--targets: this command compares at times; use analyse, select or report")
     if detect_kind(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
             return store.times
@@ -171,6 +176,22 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
     if arguments.start is None:
         warn_of_undecided_start(polarbear.rank(runs, times))
     return times
+
+
+def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
+    """Return the targets that ``--targets`` asks for, as shares of the values attained."""
+    given = [name for name in ("times", "start", "stop") if getattr(arguments, name) is not None]
+    if given:
+        raise DataError(f"{get_option_name(given[0])} is for times: leave it out, or --targets")
+    if arguments.targets == "default":
+        return polarbear.targets.from_runs(runs)
+    try:
+        shares = [float(share) for share in arguments.targets.split(",")]
+    except ValueError:
+        raise DataError(
+            f"--targets {arguments.targets}: expected percentages such as 50,90"
+        ) from None
+    return polarbear.targets.from_runs(runs, shares)
 
 
 def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -219,6 +240,10 @@ def load_posterior(
             f"{source} holds only ratings: use `polarbear select`, or pass results or a posterior"
         )
     runs = load_runs(arguments)
+    if arguments.targets is not None:
+        targets = _choose_targets(runs, arguments)
+        options = get_fit_options(arguments)
+        return runs, polarbear.fit(runs, targets=targets, seed=arguments.seed, **options)
     times = choose_times(runs, arguments)
     with warnings.catch_warnings():
         if detect_kind(source) == "store":  # a race chooses instances on purpose

@@ -125,7 +125,7 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         "--clock", action=GivenOption, help="the unit of times: evaluations, seconds, ..."
     )
     for name in COLUMN_OPTIONS:
-        is_repeatable = name == "instance"
+        is_repeatable = name in ("instance", "value")
         group.add_argument(
             f"--{name}",
             metavar="COLUMN",
@@ -162,6 +162,19 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         action=GivenOption,
         help="rows without a time or a value: refuse the file (error, the default) or drop them",
     )
+    group.add_argument(
+        "--violation",
+        metavar="COLUMN",
+        action=GivenOption,
+        help="column of violations of constraints, 0 where all hold; feasible values are ahead",
+    )
+    group.add_argument(
+        "--latest",
+        action="store_false",
+        default=None,
+        dest="best_so_far",
+        help="a run has its latest value, not its best so far: returns of agents, noisy values",
+    )
     _add_trial_options(group)
     if with_times:
         _add_time_options(parser)
@@ -171,16 +184,17 @@ def _add_trial_options(group: argparse._ArgumentGroup) -> None:
     """Add the options that say which values of trials are used."""
     group.add_argument(
         "--curve",
-        choices=("best", "last", "final"),
+        choices=("best", "last", "chosen", "final"),
         action=GivenOption,
         help="of trials with several values count all (best), the last of each trial (last), or "
-        "the one at the end of a run that --chosen-by chooses (final)",
+        "the one that --chosen-by chooses: at every time (chosen), or at the end of a run (final)",
     )
     group.add_argument(
         "--chosen-by",
         metavar="COLUMN",
         action=GivenOption,
-        help="what chooses among trials, if it is not the value: with --curve final",
+        help="what chooses among rows or trials, if it is not the value; for trials with --curve "
+        "chosen or final",
     )
     group.add_argument(
         "--partial",
@@ -216,6 +230,15 @@ def _add_time_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         action=GivenOption,
         help="the last time (until which half of the runs are known)",
+    )
+    group.add_argument(
+        "--targets",
+        nargs="?",
+        const="default",
+        metavar="PERCENT,...",
+        action=GivenOption,
+        help="compare by the time to reach targets instead; a target of 90 is a value that 90 %% "
+        "of the values of an instance over time miss (5,20,35,50,65,80,90,95,98)",
     )
 
 

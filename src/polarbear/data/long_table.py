@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.columns import Columns, Labels, format_other_cells, is_whole_number, to_columns
+from polarbear.data.levels import Levels, encode_levels, encode_violations
 from polarbear.data.missing_columns import (
     REPETITION_COLUMNS,
     count_incomplete,
@@ -24,6 +25,7 @@ from polarbear.data.missing_columns import (
     suggest_columns,
 )
 from polarbear.data.names import Codes, renumber_names
+from polarbear.data.run import Direction, sign_of
 from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_improvements
 from polarbear.errors import DataError, warn
 
@@ -46,31 +48,49 @@ class ColumnOptions(TypedDict, total=False):
 class ColumnNaming:
     """The column name of each role, such as time; ``None`` to try common names.
 
-    ``missing`` is what to do with rows that lack a time or a value: "error" or "drop".
+    ``missing`` is what to do with rows that lack a time or a value: "error" or "drop". Several
+    value columns are levels, of which the first that differs decides. ``violation``, ``chosen_by``
+    and ``best_so_far`` are as in :meth:`Runs.from_frame`.
     """
 
     algorithm: str = "algorithm"
     instance: str | Sequence[str] = "instance"
     repetition: str | None = None
     time: str = "time"
-    value: str = "value"
+    value: str | Sequence[str] = "value"
     until: str | float | None = None
     status: str | None = None
     missing: str = "error"
+    violation: str | None = None
+    chosen_by: str | None = None
+    best_so_far: bool = True
 
     def list_instance_columns(self) -> list[str]:
         """List the columns that together form the name of an instance."""
-        is_list = isinstance(self.instance, list | tuple)
-        names = list(self.instance) if is_list else [cast(str, self.instance)]
-        if not names:
-            raise DataError("instance=(): expected the name of at least one column")
-        return names
+        return _list_names(self.instance, "instance")
+
+    def list_value_columns(self) -> list[str]:
+        """List the columns with values, the most important first."""
+        return _list_names(self.value, "value")
+
+    def list_number_columns(self) -> list[tuple[str, str]]:
+        """List the columns of times and values, as pairs (role, column name)."""
+        others = [("violation", self.violation), ("chosen_by", self.chosen_by)]
+        values = [("value", name) for name in self.list_value_columns()]
+        return [("time", self.time), *values, *((role, name) for role, name in others if name)]
 
     def list_identity_columns(self) -> list[tuple[str, str]]:
         """List the columns that identify the run of a row, as pairs (role, column name)."""
         roles = [("algorithm", self.algorithm)]
         roles += [("instance", name) for name in self.list_instance_columns()]
         return roles + ([("repetition", self.repetition)] if self.repetition else [])
+
+
+def _list_names(names: str | Sequence[str], role: str) -> list[str]:
+    listed = list(names) if isinstance(names, list | tuple) else [cast(str, names)]
+    if not listed:
+        raise DataError(f"{role}=(): expected the name of at least one column")
+    return listed
 
 
 UNTIL_RULES = ("last", "instance")
@@ -87,7 +107,7 @@ def check_frame_complete(
     """
     columns = to_columns(frame)
     naming = ColumnNaming(**{name: value for name, value in options.items() if name != "clock"})
-    roles = [*naming.list_identity_columns(), ("time", naming.time), ("value", naming.value)]
+    roles = [*naming.list_identity_columns(), *naming.list_number_columns()]
     missing = describe_missing_columns(columns, roles)
     if not missing and direction is not None:
         return
@@ -116,17 +136,19 @@ class RunArrays(NamedTuple):
 def read_long_table(
     columns: Columns,
     naming: ColumnNaming,
-    sign: float,
+    direction: Direction | Sequence[Direction],
     statuses: Sequence[str],
     *,
     surely_runs: bool,
-) -> RunArrays:
-    """Read a long table into run arrays; ``sign`` turns values into costs to be minimised.
+) -> tuple[RunArrays, Direction, Levels | None]:
+    """Read a long table into run arrays, with their direction and the levels of their values.
 
     With ``surely_runs``, rows of one identity are certainly one run.
     """
     runs = _identify_runs(columns, naming)
-    time, value = columns.read_numbers(naming.time), columns.read_numbers(naming.value)
+    time = columns.read_numbers(naming.time)
+    value, own_direction, levels = _read_values(columns, naming, direction)
+    sign = sign_of(own_direction)
     _refuse_cells(np.isinf(time), columns, naming.time, "a time must be finite")
     _refuse_cells(time < 0, columns, naming.time, "a time cannot be negative")
     stated = _read_until(columns, naming, runs, time)
@@ -134,25 +156,87 @@ def read_long_table(
     cut = status == statuses.index("cut")
     kept = _select_complete_rows(columns, naming, runs, time, value, ~cut[runs.row], sign)
     cost = value if sign > 0 else -value
+    choice = None if naming.chosen_by is None else sign * columns.read_numbers(naming.chosen_by)
     if not kept.all():
         runs, time, cost = runs._replace(row=runs.row[kept]), time[kept], cost[kept]
-    flat = extract_improvements(runs.row, time, cost, len(runs.algorithm))
-    _warn_if_wrong_direction(runs, flat, time, cost, "minimize" if sign > 0 else "maximize")
+        choice = None if choice is None else choice[kept]
+    flat = _extract_rows(runs, time, cost, choice, naming.best_so_far)
+    if naming.best_so_far and choice is None:
+        _warn_if_wrong_direction(runs, flat, time, cost, own_direction)
     if not surely_runs:
         _warn_if_runs_merged(runs, flat.conflicting_run, time, columns, naming)
     until = _deduce_until(runs, flat, naming.until, cut) if stated is None else stated
-    return RunArrays(
-        runs.algorithms,
-        runs.instances,
-        runs.algorithm,
-        runs.instance,
-        runs.repetition,
-        until,
-        status,
-        flat.offset,
-        flat.time,
-        flat.cost if sign > 0 else -flat.cost,
-    )
+    value = flat.cost if sign > 0 else -flat.cost
+    arrays = RunArrays(*runs[1:], until, status, flat.offset, flat.time, value)
+    return arrays, own_direction, levels
+
+
+def read_points(
+    columns: Columns, naming: ColumnNaming, statuses: Sequence[str]
+) -> tuple[RunArrays, NDArray[np.int32], Floats, Floats]:
+    """Read a table of points with several objectives: runs without values, and rows of points.
+
+    Return the runs, and for each row its run, its time and its point (rows, objectives).
+    """
+    runs = _identify_runs(columns, naming)
+    time, n = columns.read_numbers(naming.time), len(runs.algorithm)
+    names = naming.list_value_columns()
+    points = np.stack([columns.read_numbers(name) for name in names], axis=1)
+    for name, numbers in ((naming.time, time), *zip(names, points.T, strict=True)):
+        _refuse_cells(~np.isfinite(numbers), columns, name, "expected a finite number")
+    _refuse_cells(time < 0, columns, naming.time, "a time cannot be negative")
+    until = _read_until(columns, naming, runs, time)
+    if until is None:
+        last, latest = np.zeros(n), np.zeros(len(runs.instances))
+        np.maximum.at(last, runs.row, time)
+        np.maximum.at(latest, runs.instance, last)
+        until = last if naming.until == "last" else latest[runs.instance]
+    status = _read_statuses(columns, naming, runs, statuses)
+    offset = np.zeros(n + 1, dtype=np.int64)
+    arrays = RunArrays(*runs[1:], until, status, offset, np.zeros(0), np.zeros(0))
+    return arrays, runs.row, time, points
+
+
+def _read_values(
+    columns: Columns, naming: ColumnNaming, direction: Direction | Sequence[Direction]
+) -> tuple[Floats, Direction, Levels | None]:
+    """Return one value of each row, its direction, and the levels it stands for, if any."""
+    names = naming.list_value_columns()
+    if len(names) > 1:
+        if naming.violation or naming.chosen_by or not naming.best_so_far:
+            raise DataError(
+                "several value columns are levels, which have no violation=, chosen_by= or "
+                "best_so_far=; put the violation first: value=('violation', 'objective')"
+            )
+        table = np.stack([columns.read_numbers(name) for name in names], axis=1)
+        places, levels = encode_levels(names, direction, table)
+        return places, "minimize", levels
+    own = cast(Direction, direction)
+    sign, value = sign_of(own), columns.read_numbers(names[0])
+    if naming.violation is not None:
+        violation = columns.read_numbers(naming.violation)
+        bad = np.isnan(violation) | (violation < 0)
+        why = "a violation must be a number of at least 0, where 0 means feasible"
+        _refuse_cells(bad, columns, naming.violation, why)
+        value = sign * encode_violations(np.where(violation > 0, 0.0, sign * value), violation)
+    return value, own, None
+
+
+def _extract_rows(
+    runs: "_RunIdentities", time: Floats, cost: Floats, choice: Floats | None, best_so_far: bool
+) -> FlatTrajectories:
+    """Extract the rows that count: improvements of the cost, or of the choice, or all changes."""
+    n = len(runs.algorithm)
+    if choice is None:
+        return extract_improvements(runs.row, time, cost, n, best_so_far=best_so_far)
+    if np.isnan(choice).any():
+        raise DataError("chosen_by: every row needs a number to choose by")
+    # Rows are numbered by choice, the earlier first, so that the number leads back to the row.
+    order = np.lexsort((np.arange(len(time)), time, choice))
+    place = np.empty(len(order))
+    place[order] = np.arange(len(order))
+    flat = extract_improvements(runs.row, time, place, n)
+    return flat._replace(cost=cost[order[flat.cost.astype(np.int64)]], conflicting_run=-1)
 
 
 class _RunIdentities(NamedTuple):
@@ -171,9 +255,7 @@ class _RunIdentities(NamedTuple):
 
 
 def _identify_runs(columns: Columns, naming: ColumnNaming) -> _RunIdentities:
-    _require_columns(
-        columns, *naming.list_identity_columns(), ("time", naming.time), ("value", naming.value)
-    )
+    _require_columns(columns, *naming.list_identity_columns(), *naming.list_number_columns())
     algorithm, algorithms = renumber_names(*columns.read_labels(naming.algorithm))
     instance, instances = renumber_names(*_join_columns(columns, naming.list_instance_columns()))
     repetition, repetitions = _read_repetitions(columns, naming, len(algorithm))
@@ -295,7 +377,9 @@ def _select_complete_rows(
         hint = "drop the row, or all such rows with missing='drop'"
         _refuse_missing_numbers(columns, naming.time, "time", time, hint)
         none = f"write {worst:g} for none yet; a run with a status such as 'crashed' needs no value"
-        _refuse_missing_numbers(columns, naming.value, "value", value, f"{hint}, or {none}")
+        for name in naming.list_value_columns() if np.isnan(value).any() else ():
+            lacking = np.where(np.isnan(value), columns.read_numbers(name), 0.0)
+            _refuse_missing_numbers(columns, name, "value", lacking, f"{hint}, or {none}")
         return complete
     n = len(runs.algorithm)
     without_rows = np.bincount(runs.row[complete], minlength=n) == 0

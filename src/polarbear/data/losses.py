@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_list, format_range, render_card
 from polarbear.data import grid
+from polarbear.data.levels import check_one_value
 from polarbear.data.rankings import find_pairs
 from polarbear.data.run import sign_of
 from polarbear.data.runs import Runs, check_runs
@@ -38,7 +39,8 @@ class Losses:
         The names, and the times.
     values
         The loss on each instance (times, algorithms, instances): 0, or 1 for a ratio, if the
-        algorithm has the best value; infinity if only others have a value; nan if it is unknown.
+        algorithm has the best value; infinity if only others have a feasible value; nan if it is
+        unknown.
     measure, clock
         The definition of a loss, and the unit of the times.
     """
@@ -134,6 +136,8 @@ def losses(
     RS         10,000 evaluations  60         ...
     """
     check_runs(runs, "losses")
+    check_one_value(runs, "losses")
+    runs = runs.feasible()
     if measure not in get_args(Measure):
         raise DataError(f"measure={measure!r}: expected {format_list(get_args(Measure))}")
     when = grid.check_times(times)

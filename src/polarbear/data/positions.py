@@ -6,6 +6,7 @@ Position 0 is the best; runs that tie have the same position, and -1 means that 
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.levels import is_violation
 from polarbear.data.trajectories import Floats
 from polarbear.errors import DataError
 
@@ -66,7 +67,8 @@ def _is_tied(a: Floats, b: Floats, abs_tol: float, rel_tol: float) -> NDArray[np
     with np.errstate(invalid="ignore", over="ignore"):
         tolerance = np.maximum(abs_tol, rel_tol * np.maximum(np.abs(a), np.abs(b)))
         tolerance = tolerance * (1 + TOLERANCE_SLACK)
-        return (a == b) | ((np.abs(a - b) <= tolerance) & np.isfinite(a) & np.isfinite(b))
+        is_near = (np.abs(a - b) <= tolerance) & np.isfinite(a) & np.isfinite(b)
+        return (a == b) | (is_near & ~is_violation(b))
 
 
 def keep_top(positions: Positions, top: int) -> Positions:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import floor
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import format_count, format_list, format_range, name_point, render_card
 from polarbear.data import grid
 from polarbear.data.instance_data import InstanceData, WithInstanceData, join_parts, take_instances
+from polarbear.data.levels import check_one_value
 from polarbear.data.long_table import number_pairs
 from polarbear.data.names import Codes, find_indices, natural_sort_key
 from polarbear.data.positions import (
@@ -34,7 +35,7 @@ from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
 from polarbear.errors import DataError
 
-Ties = Literal["unordered", "averaged"]
+Ties = Literal["unordered", "averaged", "partial"]
 
 _CHUNK_CELLS = 1 << 21
 """The number of (time, run) cells in memory at once."""
@@ -69,6 +70,8 @@ class Rankings(WithInstanceData):
         What a tie says to the likelihood, as in :func:`rank`.
     instance_data
         Attributes of the instances by name, as in :class:`Runs`.
+    order_by
+        What runs are ordered by, if it is not their best value so far; results state it.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Rankings(WithInstanceData):
     clock: str = "time"
     ties: Ties = "unordered"
     instance_data: InstanceData = field(default_factory=dict)
+    order_by: str = ""
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """Return an instance's rankings at a time, best first: one for each of its comparisons.
@@ -261,6 +265,7 @@ class Rankings(WithInstanceData):
             f"  algorithms  {format_list(self.algorithms)}\n"
             f"  rankings    {grid}\n"
             f"  known       {floor(100 * known.mean()) if known.size else 0}% of positions"
+            + (f"\n  ordered by  {self.order_by}" if self.order_by else "")
         )
 
     __repr__ = __str__
@@ -355,6 +360,8 @@ def rank(
     if unit not in ("instance", "run"):
         raise DataError(f"unit must be 'instance' or 'run', not {unit!r}")
     check_runs(runs, "rank")
+    if (abs_tol or rel_tol) and runs.levels is not None:
+        check_one_value(runs, "a tolerance")
     if targets is not None:
         if times is not None:
             raise DataError("runs are ranked at times or at targets: leave out one")
@@ -368,7 +375,7 @@ def rank(
     times = grid.check_times(times)
     if top is not None and not (isinstance(top, int) and top >= 1):
         raise DataError(f"top={top!r}: expected a whole number of at least 1")
-    comparisons = _form_comparisons(runs, in_turn=unit == "instance")
+    comparisons = form_comparisons(runs, in_turn=unit == "instance")
     weight = _instance_weights(runs, weights)[comparisons.instance]
     instances, instance, data = runs.instances, comparisons.instance, runs.instance_data
     if unit == "instance":
@@ -392,12 +399,13 @@ def rank(
         runs.clock if targets is None else targets.unit,
         ties,
         data,
+        runs.order_by,
     )
 
 
 def check_ties(ties: str) -> None:
     """Raise ``DataError`` unless ``ties`` is the name of a treatment of ties."""
-    if ties not in get_args(Ties):
+    if ties not in ("unordered", "averaged"):
         raise DataError(f"ties={ties!r}: expected 'unordered' or 'averaged'")
 
 
@@ -419,7 +427,7 @@ class RunPairs(NamedTuple):
     instance: Codes  # (P,)
 
 
-def _form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
+def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     """Group runs into comparisons: one run per algorithm, all on the same instance.
 
     An instance has a number of slots, one comparison each, and every run has its slot. With
@@ -427,7 +435,7 @@ def _form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     otherwise it does not take part in that comparison.
     """
     pairs = find_pairs(runs)
-    slot_of_run, n_slots = _assign_slots(runs, pairs)
+    slot_of_run, n_slots = assign_slots(runs, pairs)
 
     # One cell for each slot of each pair, pair by pair. A run fills the cell of its own slot.
     n_cells = n_slots[pairs.instance]
@@ -464,7 +472,7 @@ def find_pairs(runs: Runs) -> RunPairs:
     return RunPairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
 
 
-def _assign_slots(runs: Runs, pairs: RunPairs) -> tuple[Ints, Ints]:
+def assign_slots(runs: Runs, pairs: RunPairs) -> tuple[Ints, Ints]:
     """Return the comparison of its instance that each run is in, and the comparisons per instance.
 
     The slot is the run's repetition number, as counted within the instance. Where hardly any two

@@ -13,14 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import parquet
-from polarbear.data.columns import Columns, Labels, to_columns, write_csv
+from polarbear.data.columns import Columns, Labels, to_columns
 from polarbear.data.instance_data import (
     InstanceData,
-    WithInstanceData,
     describe_instance_data,
     join_parts,
-    to_json,
 )
+from polarbear.data.levels import Levels, encode_levels, join_levels
 from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
@@ -34,14 +33,13 @@ from polarbear.data.run import (
     opposite_of,
     sign_of,
 )
+from polarbear.data.run_tables import WithTables
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
-from polarbear.errors import DataError, require
-
-BACKENDS = ("pandas", "polars", "pyarrow")
+from polarbear.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Runs(WithInstanceData):
+class Runs(WithTables):
     """The best-so-far trajectories of runs of several algorithms on several instances.
 
     Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
@@ -73,6 +71,12 @@ class Runs(WithInstanceData):
     instance_data
         Attributes of the instances by name, each of shape (instances,): classes as texts and
         features as numbers. Added by :meth:`with_instance_data`.
+    best_so_far
+        Whether a run has its best value so far at each time, else its latest one.
+    levels
+        The levels of the values, if these are tuples: ``value`` is then the place in their table.
+    stated_order
+        The order in words, if values are made from something else, such as several objectives.
 
     Examples
     --------
@@ -104,6 +108,9 @@ class Runs(WithInstanceData):
     clock: str = "time"
     bounds: Runs | None = None
     instance_data: InstanceData = field(default_factory=dict)
+    best_so_far: bool = True
+    levels: Levels | None = None
+    stated_order: str = ""
 
     # Making
 
@@ -112,15 +119,18 @@ class Runs(WithInstanceData):
         cls,
         frame: object,
         *,
-        direction: Direction,
+        direction: Direction | Sequence[Direction],
         algorithm: str = "algorithm",
         instance: str | Sequence[str] = "instance",
         repetition: str | None = None,
         time: str = "time",
-        value: str = "value",
+        value: str | Sequence[str] = "value",
         until: str | float | None = None,
         status: str | None = None,
         missing: str = "error",
+        violation: str | None = None,
+        chosen_by: str | None = None,
+        best_so_far: bool = True,
         clock: str = "time",
     ) -> Self:
         """Make runs from a long table: one row per observation of a run, in any order.
@@ -134,9 +144,10 @@ class Runs(WithInstanceData):
             Whether small ("minimize") or large ("maximize") values are good.
         algorithm, instance, repetition, time, value, status
             The names of the columns. Several columns can make an instance:
-            ``instance=("function", "dimension")``. Without ``repetition`` a column "repetition"
-            or "seed" is taken if there is one; without ``status`` a column "status" (see
-            :class:`Status`), else all runs count as cut.
+            ``instance=("function", "dimension")``. Several value columns are levels, of which the
+            first that differs decides: ``value=("hard", "soft")``. Without ``repetition`` a column
+            "repetition" or "seed" is taken if there is one; without ``status`` a column "status"
+            (see :class:`Status`), else all runs count as cut.
         until
             Until when each run was observed: the name of a column, one number for all runs,
             "last" (until its last row), or "instance" (until the latest row on its instance).
@@ -145,10 +156,22 @@ class Runs(WithInstanceData):
         missing
             Rows that lack a time or a value raise an error ("error"), or are left out ("drop"). A
             run without any other row stays. A run whose status is a failure may lack its value.
+        violation
+            A column with violations of constraints, 0 where all hold. Feasible solutions rank by
+            value, before all infeasible ones, which rank by violation.
+        chosen_by
+            A column by which the run chooses its solution, such as a validation error. At each time
+            the run has the ``value`` of the row with the best choice so far.
+        best_so_far
+            Whether a run has the best of its values so far. Else it has its latest value, as is
+            right for returns of learning agents and for noisy values.
         clock
             The unit of time: "evaluations", "seconds", ...
         """
-        naming = ColumnNaming(algorithm, instance, repetition, time, value, until, status, missing)
+        naming = ColumnNaming(
+            algorithm, instance, repetition, time, value, until, status, missing, violation,
+            chosen_by, best_so_far,
+        )  # fmt: skip
         return cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
 
     @classmethod
@@ -157,7 +180,7 @@ class Runs(WithInstanceData):
         columns: Columns,
         naming: ColumnNaming,
         *,
-        direction: Direction,
+        direction: Direction | Sequence[Direction],
         clock: str = "time",
         surely_runs: bool = False,
     ) -> Self:
@@ -170,20 +193,27 @@ class Runs(WithInstanceData):
         >>> len(Runs.from_columns(to_columns(table), ColumnNaming(until=9), direction="minimize"))
         1
         """
-        sign = sign_of(direction)
-        table = read_long_table(columns, naming, sign, STATUSES, surely_runs=surely_runs)
-        return cls(*table, direction, clock)
+        arrays, own_direction, levels = read_long_table(
+            columns, naming, direction, STATUSES, surely_runs=surely_runs
+        )
+        best_so_far = naming.best_so_far and naming.chosen_by is None
+        runs = cls(*arrays, own_direction, clock, best_so_far=best_so_far)
+        return runs._with_levels(levels)
 
     @classmethod
     def from_records(
         cls,
         records: Iterable[Run],
         *,
-        direction: Direction,
+        direction: Direction | Sequence[Direction],
         clock: str = "time",
         bounds: Iterable[Run] | None = None,
+        best_so_far: bool = True,
+        levels: Sequence[str] = (),
     ) -> Self:
         """Make runs from single :class:`Run` records, with a record of each run's bounds if given.
+
+        With ``levels``, the names of the levels, each value of a record is a tuple.
 
         >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
         >>> Runs.from_records([record], direction="minimize").at([8])
@@ -200,13 +230,22 @@ class Runs(WithInstanceData):
         other = next((r for r in records if not isinstance(r, Run)), None)
         if other is not None:
             raise DataError(f"expected a list of Run records, got {type(other).__name__}")
+        if levels:
+            rows = [
+                np.asarray(record.value, np.float64).reshape(-1, len(levels)) for record in records
+            ]
+            places, table = encode_levels(levels, direction, np.concatenate(rows))
+            parts = np.split(places, np.cumsum([len(part) for part in rows])[:-1])
+            coded = [one._replace(value=part) for one, part in zip(records, parts, strict=True)]
+            return cls.from_records(coded, direction="minimize", clock=clock)._with_levels(table)
+        direction = cast(Direction, direction)
         try:
             columns = to_run_columns(records)
         except (TypeError, ValueError, OverflowError):
             for record in records:
                 check_run(record)
             raise
-        runs = cls._assemble(columns, direction, clock)
+        runs = cls.assemble(columns, direction, clock, best_so_far)
         if bounds is None:
             return runs
         opposite = cls.from_records(bounds, direction=opposite_of(direction), clock=clock)
@@ -233,6 +272,11 @@ class Runs(WithInstanceData):
                 "cannot concatenate runs of different directions or clocks, got "
                 f"{' and '.join(sorted(directions))}, {' and '.join(sorted(clocks))}"
             )
+        values, levels = [part.value for part in parts], None
+        if len({(part.best_so_far, part.levels is None) for part in parts}) > 1:
+            raise DataError("cannot concatenate best values so far with others, or with levels")
+        if parts[0].levels is not None:
+            values, levels = join_levels([(cast(Levels, p.levels), p.value) for p in parts])
         starts = np.cumsum([0, *(len(part) for part in parts)])
         columns = RunColumns(
             encode_names(part.algorithms[code] for part in parts for code in part.algorithm),
@@ -244,16 +288,20 @@ class Runs(WithInstanceData):
                 [part._run_of_row() + start for part, start in zip(parts, starts, strict=False)]
             ),
             np.concatenate([part.time for part in parts]),
-            np.concatenate([part.value for part in parts]),
+            np.concatenate(values),
         )
-        runs = cls._assemble(columns, directions.pop(), clocks.pop())._with_data_of(parts)
+        best_so_far = parts[0].best_so_far
+        runs = cls.assemble(columns, directions.pop(), clocks.pop(), best_so_far)
+        runs = runs._with_data_of(parts)._with_levels(levels)
         if all(part.bounds is None for part in parts):
             return runs
         bounds = [part._without_values() if part.bounds is None else part.bounds for part in parts]
         return replace(runs, bounds=cls.concat(bounds))
 
     @classmethod
-    def _assemble(cls, columns: RunColumns, direction: Direction, clock: str) -> Self:
+    def assemble(
+        cls, columns: RunColumns, direction: Direction, clock: str, best_so_far: bool = True
+    ) -> Self:
         """Make runs from arrays of runs and rows in any order; keep only rows that improve."""
         sign = sign_of(direction)
         algorithm_codes, algorithms = renumber_names(*columns.algorithm)
@@ -270,7 +318,11 @@ class Runs(WithInstanceData):
         new_index = np.empty(len(order), dtype=np.int64)
         new_index[order] = np.arange(len(order))
         flat = extract_improvements(
-            new_index[columns.run_of_row], columns.time, sign * columns.value, len(order)
+            new_index[columns.run_of_row],
+            columns.time,
+            sign * columns.value,
+            len(order),
+            best_so_far=best_so_far,
         )
         return cls(
             algorithms,
@@ -285,6 +337,7 @@ class Runs(WithInstanceData):
             sign * flat.cost,
             direction,
             clock,
+            best_so_far=best_so_far,
         )
 
     # Asking
@@ -385,7 +438,8 @@ class Runs(WithInstanceData):
             self.time[rows],
             self.value[rows],
         )
-        runs = self._assemble(columns, self.direction, self.clock)._with_data_of([self])
+        runs = self.assemble(columns, self.direction, self.clock, self.best_so_far)
+        runs = runs._with_data_of([self])._with_levels(self.levels)
         if self.bounds is None:
             return runs
         return replace(runs, bounds=self.bounds.filter(where=keep))
@@ -411,74 +465,7 @@ class Runs(WithInstanceData):
         empty = np.flatnonzero(np.diff(self.offset) == 0).tolist()
         return [run.name(with_status=True) for run in map(self.__getitem__, empty)]
 
-    # Tables
-
-    def columns(self) -> dict[str, Labels | NDArray[Any]]:
-        """Return the long table: a row per improvement, and one per run without improvements.
-
-        The row of a run without a value has the value :attr:`worst`, so that :meth:`from_frame`
-        makes the same ``Runs`` of the table.
-
-        >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
-        >>> runs.columns()["value"], runs.columns()["until"]
-        (array([2., 1.]), array([9., 9.]))
-        """
-        rows = np.maximum(np.diff(self.offset), 1)
-        run = np.repeat(np.arange(len(self)), rows)
-        time, value = np.zeros(len(run)), np.full(len(run), self.worst)
-        has_value = np.repeat(np.diff(self.offset) > 0, rows)
-        time[has_value], value[has_value] = self.time, self.value
-        names = [str(status) for status in STATUSES]
-        return {
-            "algorithm": Labels(self.algorithm[run], self.algorithms),
-            "instance": Labels(self.instance[run], self.instances),
-            "repetition": self.repetition[run],
-            "time": time,
-            "value": value,
-            "until": self.until[run],
-            "status": Labels(self.status[run].astype(np.int32), names),
-        }
-
-    def to_frame(self, backend: Any = "pandas") -> Any:
-        """Return the long table as a data frame of "pandas", "polars" or "pyarrow".
-
-        >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
-        >>> runs.to_frame("pyarrow").column_names
-        ['algorithm', 'instance', 'repetition', 'time', 'value', 'until', 'status']
-        """
-        import narwhals
-
-        if backend not in BACKENDS:
-            raise DataError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
-        require(backend)
-        texts = {k: v.to_list() if isinstance(v, Labels) else v for k, v in self.columns().items()}
-        return narwhals.from_dict(texts, backend=backend).to_native()
-
-    def to_parquet(self, path: Any) -> None:
-        """Write the long table, its direction, its clock and the instance data to a Parquet file.
-
-        >>> import io
-        >>> runs = Runs.from_records([Run("a", "x", [1, 3], [2.0, 1.0], 9)], direction="minimize")
-        >>> file = io.BytesIO()                       # or a path
-        >>> runs.to_parquet(file)
-        >>> Runs.from_parquet(file) == runs
-        True
-        """
-        about: dict[str, Any] = {"direction": self.direction, "clock": self.clock}
-        if self.instance_data:
-            about["instance_data"] = to_json(self.instances, self.instance_data)
-        parquet.write_parquet(path, self.columns(), about)
-
-    def to_csv(self, path: Any) -> None:
-        """Write the long table as CSV, which does not store the direction and the clock.
-
-        >>> import sys                                # sys.stdout, or a path
-        >>> runs = Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize")
-        >>> runs.to_csv(sys.stdout)
-        algorithm,instance,repetition,time,value,until,status
-        a,x,0,1.0,2.0,9.0,cut
-        """
-        write_csv(path, self.columns())
+    # Tables, with the methods of WithTables
 
     @classmethod
     def from_parquet(
@@ -497,6 +484,8 @@ class Runs(WithInstanceData):
         is_open = isinstance(path, parquet.ParquetColumns)
         file = path if is_open else parquet.ParquetColumns(path)
         stored = cast(Direction | None, file.metadata.get("direction"))
+        for name in {"value", "best_so_far"} & file.metadata.keys():
+            columns.setdefault(name, file.metadata[name])
         if direction and stored and direction != stored:
             raise DataError(
                 f"direction={direction!r}: the file was written with direction={stored!r}; "
@@ -513,7 +502,10 @@ class Runs(WithInstanceData):
     def __str__(self) -> str:
         algorithms = format_count(len(self.algorithms), "algorithm")
         instances = format_count(len(self.instances), "instance")
-        head = f"{format_count(len(self), 'run')}: {algorithms} on {instances}, {self.direction}"
+        goal = self.direction if self.levels is None else str(self.levels)
+        head = f"{format_count(len(self), 'run')}: {algorithms} on {instances}, {goal}"
+        if not self.best_so_far:
+            head += ", latest values"
         if not len(self):
             return head
         improvements = format_count(len(self.time), "improvement")
@@ -543,6 +535,20 @@ class Runs(WithInstanceData):
             how = ", ".join(f"{n:,} {status}" for status, n in ended.most_common())
             rows.append([name, f"{np.count_nonzero(chosen):,}", f"{n_instances:,}", how])
         return render_card(str(self), ["algorithm", "runs", "instances", "ended"], rows)
+
+    def _with_levels(self, levels: Levels | None) -> Self:
+        """Return these runs with levels, of which only the tuples that occur are kept."""
+        if levels is None:
+            return self
+        used, places = np.unique(self.value, return_inverse=True)
+        kept = replace(levels, table=levels.table[used.astype(np.int64)])
+        return replace(self, value=places.astype(np.float64), levels=kept)
+
+    def _keep_rows(self, kept: NDArray[np.bool_]) -> Self:
+        """Return the same runs with some of their improvements."""
+        length = np.bincount(self._run_of_row()[kept], minlength=len(self))
+        offset = np.concatenate([[0], np.cumsum(length)])
+        return replace(self, offset=offset, time=self.time[kept], value=self.value[kept])
 
     def _run_of_row(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.offset))

@@ -154,15 +154,12 @@ def find_hitting_times(runs: Runs, targets: Targets) -> Floats:
     array([ 1., 40., inf])
     """
     costs = targets.costs(runs)
-    length = np.diff(runs.offset)
-    run = np.repeat(np.arange(len(runs)), length)
+    run = np.repeat(np.arange(len(runs)), np.diff(runs.offset))
     goal = costs[:, runs.instance]
     hits = np.full((len(costs), len(runs)), np.inf)
     for level, hit in zip(goal, hits, strict=True):
-        # Costs of a run decrease, so the number of those that miss is the place of the first hit.
-        n_missed = np.bincount(run[runs.cost > level[run]], minlength=len(runs))
-        reached = n_missed < length
-        hit[reached] = runs.time[(runs.offset[:-1] + n_missed)[reached]]
+        reached = np.flatnonzero(runs.cost <= level[run])[::-1]
+        hit[run[reached]] = runs.time[reached]  # the assignment that stays is the earliest
     return hits
 
 

@@ -1,8 +1,9 @@
 """Best-so-far trajectories of many runs, stored one after another in flat arrays.
 
 The improvements of R runs lie in two long arrays ``time`` and ``cost``; run r owns the slice
-``offset[r]:offset[r + 1]``. Inside a slice, times increase strictly and costs decrease strictly.
-Smaller costs are better, and ``+inf`` means "no value yet".
+``offset[r]:offset[r + 1]``. Inside a slice, times increase strictly, and costs decrease strictly
+unless the values of the runs are not their best so far. Smaller costs are better, and ``+inf``
+means "no value yet".
 """
 
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
+_Rows = tuple[Ints, Floats, Floats]
 
 
 class FlatTrajectories(NamedTuple):
@@ -26,17 +28,20 @@ class FlatTrajectories(NamedTuple):
     conflicting_run: int  # a run with two different values at one time, -1 if there is none
 
 
-def extract_improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> FlatTrajectories:
+def extract_improvements(
+    run: Ints, time: Floats, cost: Floats, n_runs: int, *, best_so_far: bool = True
+) -> FlatTrajectories:
     """Reduce rows in any order to those that improve on all earlier rows of their run.
 
     ``run[i]`` is the run of row i. Rows may be unsorted, repeated, and worse than earlier ones.
+    Without ``best_so_far`` all rows with a change stay; of several at one time, the last counts.
 
     >>> flat = extract_improvements(np.array([1, 0, 0, 0]), np.array([3., 2., 1., 4.]),
     ...                             np.array([5., 8., 9., 8.5]), n_runs=2)
     >>> flat.offset.tolist(), flat.time.tolist(), flat.cost.tolist()
     ([0, 2, 3], [1.0, 2.0, 3.0], [9.0, 8.0, 5.0])
     """
-    order = _sort_order(run, time, n_runs)
+    order = _sort_order(run, time, n_runs, stable=not best_so_far)
     if order is not None:
         run, time, cost = run[order], time[order], cost[order]
         del order
@@ -49,6 +54,24 @@ def extract_improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> 
     conflicting_run = int(run[conflicts[0]]) if len(conflicts) else -1
 
     n_observed = _count_observed_times(run, time, cost, n_runs)
+    if best_so_far:
+        run, time, cost = _keep_improvements(run, time, cost, n_runs)
+    else:
+        run, time, cost = _keep_changes(run, time, cost)
+    offset = _compute_offsets(run, n_runs)
+    return FlatTrajectories(offset, time, cost, last, n_observed > len(time), conflicting_run)
+
+
+def _keep_changes(run: Ints, time: Floats, cost: Floats) -> _Rows:
+    """Keep the last row of each run at each time, if its cost differs from the one before."""
+    run, time, cost = _drop_rows(run, time, cost, _is_same_time_as_next(run, time))
+    is_same = cost == np.inf  # before the first value there is none
+    is_same[1:] = np.where(run[1:] == run[:-1], cost[1:] == cost[:-1], is_same[1:])
+    return _drop_rows(run, time, cost, is_same)
+
+
+def _keep_improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> _Rows:
+    """Keep the rows whose cost is below that of all earlier rows of their run."""
     better = _is_better_than_previous(run, cost)
     run, time, cost = _drop_rows(run, time, cost, ~better)
     better = _is_better_than_previous(run, cost)
@@ -61,13 +84,11 @@ def extract_improvements(run: Ints, time: Floats, cost: Floats, n_runs: int) -> 
             better[part] = np.r_[best[0] < np.inf, best[1:] < best[:-1]]
         run, time, cost = _drop_rows(run, time, cost, ~better)
     # Of several improvements at one time only the best one counts.
-    run, time, cost = _drop_rows(run, time, cost, _is_same_time_as_next(run, time))
-    offset = _compute_offsets(run, n_runs)
-    return FlatTrajectories(offset, time, cost, last, n_observed > len(time), conflicting_run)
+    return _drop_rows(run, time, cost, _is_same_time_as_next(run, time))
 
 
 def evaluate_costs(offset: Ints, time: Floats, cost: Floats, times: Floats) -> Floats:
-    """Return the best cost so far of each run at each of increasing times (times, runs).
+    """Return the latest cost of each run at each of increasing times (times, runs).
 
     >>> offset, time, cost = np.array([0, 2, 2]), np.array([1., 3.]), np.array([9., 8.])
     >>> evaluate_costs(offset, time, cost, np.array([0., 1., 5.]))
@@ -76,15 +97,20 @@ def evaluate_costs(offset: Ints, time: Floats, cost: Floats, times: Floats) -> F
            [ 8., inf]])
     """
     n_runs = len(offset) - 1
-    best = np.full(len(times) * n_runs, np.inf)
+    latest = np.full(len(times) * n_runs, np.nan)
     # An improvement counts from the first grid time at or after it; of several, the last one.
     column = np.searchsorted(times, time, side="left")
     cell = column * n_runs + np.repeat(np.arange(n_runs), np.diff(offset))
     newest = np.ones(len(cell), dtype=bool)
     newest[:-1] = cell[1:] != cell[:-1]
     newest &= column < len(times)
-    best[cell[newest]] = cost[newest]
-    return np.minimum.accumulate(best.reshape(len(times), n_runs), axis=0)
+    latest[cell[newest]] = cost[newest]
+    latest = latest.reshape(len(times), n_runs)
+    before = np.full(n_runs, np.inf)
+    for row in latest:
+        np.copyto(row, before, where=np.isnan(row))
+        before = row
+    return latest
 
 
 def gather_trajectories(
@@ -102,14 +128,14 @@ def gather_trajectories(
     return new, time[row], cost[row]
 
 
-def _sort_order(run: Ints, time: Floats, n_runs: int) -> Ints | None:
+def _sort_order(run: Ints, time: Floats, n_runs: int, *, stable: bool) -> Ints | None:
     """Return the order that sorts rows by run, then time; ``None`` if they are sorted already."""
     if _is_sorted(run, time):
         return None
     order = _group_by_run(run, n_runs)
     if _is_sorted(run[order], time[order]):
         return order
-    by_time = np.argsort(time)
+    by_time = np.argsort(time, kind="stable" if stable else None)
     return by_time[_group_by_run(run[by_time], n_runs)]
 
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+ORDERED_BY = "Runs are ordered by"
+"""The start of the note that says what runs are ordered by."""
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -15,7 +18,8 @@ class Diagnostics:
     problems
         Reasons not to trust the posterior; empty if there are none.
     notes
-        Events during the fit that are no reason for concern.
+        Events during the fit that are no reason for concern, and what runs are ordered by, if it
+        is not their best value so far.
     """
 
     measured: Mapping[str, float] = field(default_factory=dict)
@@ -26,6 +30,11 @@ class Diagnostics:
     def trusted(self) -> bool:
         """Whether the diagnostics report no problem."""
         return not self.problems
+
+    @property
+    def order_notes(self) -> tuple[str, ...]:
+        """The notes on what runs are ordered by, which belong to every conclusion."""
+        return tuple(note for note in self.notes if note.startswith(ORDERED_BY))
 
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())

@@ -22,6 +22,7 @@ from polarbear.data.rankings import Rankings, Ties, rank
 from polarbear.data.runs import Runs
 from polarbear.data.targets import Targets
 from polarbear.errors import DataError, FitWarning, warn
+from polarbear.inference.diagnostics import ORDERED_BY
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.posterior import Evidence, Posterior
@@ -208,6 +209,8 @@ def fit(
             seed=seed,
             **options,
         )
+    if rankings.ties == "partial" and method != "laplace":
+        raise DataError(f"partial orders need method='laplace', got {method!r}")
     engine = load_engine(method, options)
     if method == "laplace":
         options["evidence"] = _check_evidence(evidence)
@@ -219,6 +222,10 @@ def fit(
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)
+    if rankings.order_by:
+        notes = (f"{ORDERED_BY} {rankings.order_by}.", *posterior.diagnostics.notes)
+        diagnostics = replace(posterior.diagnostics, notes=notes)
+        posterior = replace(posterior, diagnostics=diagnostics)
     if len(groups) > 1:
         problems = (_describe_groups(rankings, groups), *posterior.diagnostics.problems)
         diagnostics = replace(posterior.diagnostics, problems=problems)

@@ -81,6 +81,7 @@ def describe_posterior_analysis(
     certainty: float,
     epsilon: float,
     problems: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
     n_dominated = sum(one.status == "dominated" for one in facts.statuses)
@@ -92,6 +93,7 @@ def describe_posterior_analysis(
         describe_comparison(
             "compared", len(facts.algorithms), instances, facts.times.tolist(), facts.clock
         ),
+        *notes,
         describe_model(prior, evidence, method),
         dominated,
         describe_equivalence(epsilon),

@@ -316,7 +316,8 @@ class Posterior(FrozenRecord):
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """
-        return format_verdict(self.facts(certainty, epsilon))
+        verdict = format_verdict(self.facts(certainty, epsilon))
+        return "\n".join([verdict, *self.diagnostics.order_notes])
 
     def facts(
         self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
@@ -408,6 +409,7 @@ class Posterior(FrozenRecord):
             certainty=certainty,
             epsilon=epsilon,
             problems=self.diagnostics.problems,
+            notes=self.diagnostics.order_notes,
         )
 
     def save(self, path: str | Path) -> None:

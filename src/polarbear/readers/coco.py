@@ -1,7 +1,9 @@
 """Reader of COCO/BBOB archives: ``.info`` indices with ``.dat`` and ``.tdat`` files."""
 
+import posixpath
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
@@ -45,8 +47,8 @@ def read_coco(
                 raise Refused(f"{index} does not begin with the description of a function")
             if re.search(r"\bindicator\s*=", lines[0]):
                 raise DataError(
-                    "line 1: several objectives (the log of an indicator); "
-                    "only logs of one objective are read"
+                    "line 1: several objectives (the log of an indicator); read the points with "
+                    "pb.read_archives"
                 )
             for block in parse_blocks(lines):
                 for run in _read_block(source, index, block):
@@ -60,6 +62,36 @@ def read_coco(
     return Runs.from_records(
         records, direction=resolve_direction(direction, "minimize"), clock=clock
     )
+
+
+_ADAT = re.compile(r"(?P<suite>.+)_f0*(?P<f>\d+)_i0*(?P<i>\d+)_d0*(?P<d>\d+)_nondom_\w+\.adat")
+
+
+def read_coco_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...]]]:
+    """Yield the runs of COCO's archives of nondominated points (bbob-biobj), minimised.
+
+    The algorithm is that of the ``.info`` files beside the folder ``archive``.
+    """
+    algorithms = dict[str, str]()
+    for index in source.ending(".info"):
+        if match := re.search(r"\balgorithm\s*=\s*'([^']*)'", source.lines(index)[0]):
+            algorithms[posixpath.dirname(index)] = match[1]
+    for file in source.ending(".adat"):
+        named = _ADAT.fullmatch(posixpath.basename(split_packing(file)[0]))
+        if named is None:
+            raise DataError(f"{file}: expected a name such as bbob-biobj_f01_i02_d02_nondom_all")
+        folder = posixpath.dirname(posixpath.dirname(file))
+        name = algorithms.get(folder, posixpath.basename(folder) or source.label)
+        instance = f"{named['suite']} f{named['f']} d{named['d']} i{named['i']}"
+        until, times, points = 0.0, list[float](), list[tuple[float, ...]]()
+        for i, line in enumerate(source.lines(file), start=1):
+            where, cells = f"{file}, line {i}", line.split()
+            if match := re.match(r"%\s*evaluations\s*=\s*(\d+)", line):
+                until = float(match[1])
+            elif cells and not line.startswith("%"):
+                times.append(parse_time(cells[0], where))
+                points.append(tuple(parse_number(cell, where) for cell in cells[1:3]))
+        yield Run(name, instance, times, points, max([until, *times])), ("f1", "f2")
 
 
 def _read_block(source: Source, index: str, block: Block) -> list[Run]:

@@ -21,6 +21,7 @@ EXPORT_KEY = "polarbear"
 """The member of a run in an index that keeps what the format has no place for."""
 
 _OBJECTIVE = re.compile(r"(?:F|f|obj|raw_y_?)[2-9]")  # the first one is raw_y
+_ANY_OBJECTIVE = re.compile(r"raw_y|(?:F|f|obj|raw_y_?)[1-9]")
 _TIME_COLUMNS = ("evaluations", "function evaluation")
 # Prefer the best so far where it is logged: old logs shift and scale the current value.
 _VALUE_COLUMNS = ("raw_y_best", "raw_y", "best-so-far f(x)")
@@ -97,6 +98,58 @@ def read_ioh(
             f"{source.label} holds no runs that {direction}: check direction= and the files"
         )
     return Runs.from_records(records, direction=direction, clock=clock)
+
+
+def read_ioh_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...]]]:
+    """Yield the runs of IOHprofiler logs with several objectives, whose values are points.
+
+    The objectives are the columns raw_y, raw_y_2 and so on (or F1, F2, ...), which are minimised.
+    """
+    indices = [n for n in source.ending(".json") if "IOHprofiler" in n.rsplit("/", 1)[-1]]
+    seen: Counter[tuple[str, str]] = Counter()
+    for index in indices:
+        with prefix_errors(index):
+            for file, runs in _group_by_file(_list_json_runs(source, index)).items():
+                tables = list(_iterate_point_tables(source, file))
+                if len(tables) != len(runs):
+                    raise DataError(f"{file} holds {len(tables)} runs, not {len(runs)}")
+                for run, (names, time, points) in zip(runs, tables, strict=True):
+                    until = max(run.evaluations, max(time, default=0.0))
+                    key = run.algorithm, run.instance
+                    yield Run(*key, time, points, until, seen[key]), names
+                    seen[key] += 1
+
+
+def _group_by_file(listed: Iterator[tuple[str, _ListedRun]]) -> dict[str, list[_ListedRun]]:
+    files: dict[str, list[_ListedRun]] = {}
+    for file, run in listed:
+        files.setdefault(file, []).append(run)
+    return files
+
+
+def _iterate_point_tables(
+    source: Source, file: str
+) -> Iterator[tuple[tuple[str, ...], list[float], list[list[float]]]]:
+    """Yield the names of the objectives, the times and the points of each run in a data file."""
+    table: tuple[tuple[str, ...], list[float], list[list[float]]] | None = None
+    at_time, at_points = 0, list[int]()
+    for i, line in enumerate(source.lines(file), start=1):
+        where = f"{file}, line {i}"
+        if '"' in line or line[:1].isalpha():
+            if table is not None:
+                yield table
+            header = [cell.strip('"') for cell in _CELL.findall(line)]
+            at_time = _find_column(header, _TIME_COLUMNS, where)
+            at_points = [k for k, name in enumerate(header) if _ANY_OBJECTIVE.fullmatch(name)]
+            table = tuple(header[k] for k in at_points), [], []
+        elif line.strip():
+            cells = line.split()
+            if table is None or len(cells) <= max(at_time, *at_points, 0):
+                raise DataError(f"{where}: expected column names, then rows of as many numbers")
+            table[1].append(parse_time(cells[at_time], where))
+            table[2].append([parse_number(cells[k], where) for k in at_points])
+    if table is not None:
+        yield table
 
 
 def _list_json_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRun]]:
@@ -180,8 +233,8 @@ def _read_tables(source: Source, file: str) -> list[Table]:
             header = [cell.strip('"') for cell in _CELL.findall(line)]
             if objectives := [name for name in header if _OBJECTIVE.fullmatch(name)]:
                 raise DataError(
-                    f"{where}: several objectives (raw_y, {format_list(objectives)}); only logs "
-                    "of one objective are read"
+                    f"{where}: several objectives (raw_y, {format_list(objectives)}); read "
+                    "them with pb.read_archives"
                 )
             at_time, at_value = (
                 _find_column(header, names, where) for names in (_TIME_COLUMNS, _VALUE_COLUMNS)

@@ -51,7 +51,7 @@ def read_long_csv(
     files, naming = read_csv(source, names, columns), ColumnNaming(**parts)
     table = files.columns
     timed = list(_find_time_columns(table))
-    if len(timed) > 1 and {naming.time, naming.value}.isdisjoint(table.names):
+    if len(timed) > 1 and {naming.time, *naming.list_value_columns()}.isdisjoint(table.names):
         given = [f"{name}=" for name in ("time", "value", "until") if parts.get(name) is not None]
         why = f"it has a column per time ({format_list(timed, 4)})"
         if given and not source.forced:
@@ -59,9 +59,7 @@ def read_long_csv(
                 f"{why}, which are read as they are: leave out {', '.join(given)}"
             )
         raise Refused(f"{why}, which is format='wide'")
-    direction = files.require_complete(
-        naming, direction, ("time", naming.time), ("value", naming.value)
-    )
+    direction = files.require_complete(naming, direction, *naming.list_number_columns())
     table, naming = files.with_empty_files(naming)
     return Runs.from_columns(table, naming, direction=direction, clock=clock)
 
@@ -164,11 +162,9 @@ def read_long_parquet(
             table.amend_columns(
                 _find_renames(table.names, aliases), _check_fields(fields, table.names)
             )
-            roles = (
-                *naming.list_identity_columns(),
-                ("time", naming.time),
-                ("value", naming.value),
-            )
+            stored = table.metadata.get("value", naming.value)
+            columns_of = replace(naming, value=stored if "value" not in parts else naming.value)
+            roles = (*naming.list_identity_columns(), *columns_of.list_number_columns())
             known_direction = direction or table.metadata.get("direction")
             if (why := describe_missing_columns(table, roles)) or known_direction is None:
                 incomplete = count_incomplete(table, roles)

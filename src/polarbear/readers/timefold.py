@@ -1,12 +1,14 @@
 """Reader of DEBUG logs of Timefold Solver.
 
-A score such as ``0hard/-3717soft`` has levels, of which the first that differs decides. Runs have
-one value, so the value is the last level, once the solution is feasible. Until then a run has no
-value, and all infeasible solutions count the same.
+A score such as ``0hard/-3717soft`` has levels, of which the first that differs decides. If only
+the last level of feasible solutions differs, it is the value, and a run has no value until its
+first feasible solution. ``levels=True`` compares by all levels instead.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
@@ -41,6 +43,7 @@ def read_timefold(
     names: str | None = None,
     until: float | None = None,
     clock: str = "seconds",
+    levels: bool = False,
 ) -> Runs:
     """Read DEBUG logs of Timefold, one run each; the value is the last level of the score.
 
@@ -51,6 +54,8 @@ def read_timefold(
         pattern has none.
     until
         Until when each run was observed; by default until the last time in its log.
+    levels
+        Whether all levels of the scores count, in their order, also those of infeasible solutions.
     """
     files = source.ending(".log", ".out", ".txt", ".stdout")
     naming = RunNaming(source, files, names) if files else None
@@ -59,7 +64,7 @@ def read_timefold(
         lines = [line[:MAX_LINE_CHARACTERS] for line in source.lines(file)]
         if any(_START.search(line) for line in lines):
             with prefix_errors(file):
-                logs.append(_parse_lines(_TimefoldLog(file), lines))
+                logs.append(_parse_lines(_TimefoldLog(file), lines, all_levels=levels))
         else:
             source.skip(file, "is not a log of Timefold")
     if not naming or not logs:
@@ -75,9 +80,20 @@ def read_timefold(
         Run(*name[:2], log.times, log.values, log.last if until is None else until, name[2])
         for log, name in zip(logs, naming.name_runs(stated), strict=True)
     ]
-    return Runs.from_records(
-        records, direction=resolve_direction(direction, "maximize"), clock=clock
-    )
+    known = resolve_direction(direction, "maximize")
+    names_of = _find_levels(logs) if levels else []
+    if len(names_of) > 1:
+        return Runs.from_records(records, direction=known, clock=clock, levels=names_of)
+    return Runs.from_records(records, direction=known, clock=clock)
+
+
+def _find_levels(logs: Sequence["_TimefoldLog"]) -> list[str]:
+    """Return the levels of the scores; fill in the initialisation, which only some scores have."""
+    named = [tuple(name for name in log.levels if name != "init") for log in logs if log.levels]
+    other = next((own for own in named if own != named[0]), None)
+    if other is not None:
+        raise DataError(f"the scores have different levels: {named[0]} and {other}")
+    return ["init", *named[0]] if named else []
 
 
 @dataclass
@@ -86,13 +102,14 @@ class _TimefoldLog:
 
     file: str
     times: list[float] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    levels: tuple[str, ...] = ()
     last: float = 0.0
     seed: int | None = None
     was_infeasible: bool = False
 
 
-def _parse_lines(log: _TimefoldLog, lines: list[str]) -> _TimefoldLog:
+def _parse_lines(log: _TimefoldLog, lines: list[str], *, all_levels: bool) -> _TimefoldLog:
     upper: list[float] | None = None  # all levels but the last
     n_starts = 0
     for i, line in enumerate(lines, start=1):
@@ -105,6 +122,12 @@ def _parse_lines(log: _TimefoldLog, lines: list[str]) -> _TimefoldLog:
         if not (match := _SCORE.search(line)):
             continue
         score = _parse_score(match[3], where)
+        if all_levels:
+            score = {"init": 0.0, **score}
+            log.levels = tuple(score)
+            log.times.append(parse_time(match[1] or match[2], where) / 1000)
+            log.values.append(tuple(score.values()))
+            continue
         if min(score.get("init", 0.0), score.get("hard", 0.0)) < 0:
             log.was_infeasible = True
             continue
@@ -112,7 +135,7 @@ def _parse_lines(log: _TimefoldLog, lines: list[str]) -> _TimefoldLog:
         if upper not in (None, above):
             raise DataError(
                 f"{where}: score {match[3]}: more than the last level of the scores differs, but "
-                "runs can be compared only by the last level"
+                "runs are compared by the last level: pass levels=True to compare by all"
             )
         upper = above
         log.times.append(parse_time(match[1] or match[2], where) / 1000)

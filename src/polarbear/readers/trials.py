@@ -22,7 +22,7 @@ from polarbear.readers.naming import RunName
 from polarbear.readers.paths import PathPattern, propose_pattern
 from polarbear.readers.source import RefusedIncomplete, Source, prefix_errors
 
-CURVES = ("best", "last", "final")
+CURVES = ("best", "last", "chosen", "final")
 CLOCKS = ("evaluations", "seconds")
 
 
@@ -81,11 +81,11 @@ def check_curve(curve: str, chosen_by: str | None) -> None:
     """
     if curve not in CURVES:
         raise DataError(f"curve={curve!r}: expected one of {', '.join(CURVES)}")
-    if chosen_by is not None and curve != "final":
+    if chosen_by is not None and curve not in ("chosen", "final"):
         raise DataError(
-            f"chosen_by={chosen_by!r} with curve={curve!r}: the value of the configuration that is "
-            "chosen so far may get worse, and Runs hold values that only improve; pass "
-            "curve='final' to compare the final choice, as one value at the end of each run"
+            f"chosen_by={chosen_by!r} with curve={curve!r}: pass curve='chosen' for the value of "
+            "the configuration that is chosen so far, which may get worse, or curve='final' for "
+            "the final choice, as one value at the end of each run"
         )
 
 
@@ -140,8 +140,9 @@ def make_runs(
     direction
         Selects from experiments of both directions, and is needed where none is stored.
     curve
-        "best": every report counts. "last": the last report of each trial counts. "final": only
-        the report with the best ``choice`` (or value) counts, at the end of the experiment.
+        "best": every report counts. "last": the last report of each trial counts. "chosen": the
+        run has the value of the report with the best ``choice`` (or value) so far. "final": only
+        the report with the best ``choice`` counts, at the end of the experiment.
     """
     if direction is not None:
         sign_of(direction)
@@ -166,30 +167,36 @@ def make_runs(
             Run(name.algorithm, name.instance, time, value, one.until, name.repetition, one.status)
         )
     with prefix_errors(source.label):
-        return Runs.from_records(records, direction=chosen, clock=clock)
+        best = curve != "chosen"
+        return Runs.from_records(records, direction=chosen, clock=clock, best_so_far=best)
 
 
 def trace_values(
     experiment: Experiment, curve: str, direction: Direction
 ) -> tuple[list[float], list[float]]:
-    """Return the times and values to use: all, the last of each trial, or only one at the end.
+    """Return the times and values to use: all, the last of each trial, or those of the choice.
 
     >>> reports = [Report("a", 1, 5.0), Report("b", 2, 2.0), Report("a", 3, 4.0)]
     >>> experiment = Experiment("x", "x", reports, until=9)
     >>> [trace_values(experiment, curve, "minimize") for curve in CURVES]
-    [([1, 2, 3], [5.0, 2.0, 4.0]), ([2, 3], [2.0, 4.0]), ([9], [2.0])]
+    [([1, 2, 3], [5.0, 2.0, 4.0]), ([2, 3], [2.0, 4.0]), ([1, 2], [5.0, 2.0]), ([9], [2.0])]
     """
     counting = [report for report in experiment.reports if report.value is not None]
     if curve == "last":
         last = {report.trial: report for report in counting}
         counting = [report for report in counting if last[report.trial] is report]
-    if curve == "final":
+    if curve in ("chosen", "final"):
         sign = sign_of(direction)
         choices = [report for report in counting if report.choice is not None]
         if not choices:  # nothing else is stored that could choose
             choices = [report._replace(choice=report.value) for report in counting]
-        best = min(choices, key=lambda report: sign * float(report.choice or 0.0), default=None)
-        counting = [] if best is None else [best._replace(time=experiment.until)]
+        best, counting = math.inf, []
+        for report in choices:
+            if sign * float(report.choice or 0.0) < best:
+                best = sign * float(report.choice or 0.0)
+                counting.append(report)
+        if curve == "final":
+            counting = [report._replace(time=experiment.until) for report in counting[-1:]]
     return [report.time for report in counting], [float(r.value or 0.0) for r in counting]
 
 

@@ -4,6 +4,10 @@ from typing import Protocol, Self
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.plackett_luce.ordered_rankings import Floats, Ints
+from polarbear.inference.plackett_luce.partial_orders import (
+    PartialOrderLikelihood,
+    compute_order_gradients,
+)
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.inference.plackett_luce.unordered_ties import (
@@ -43,8 +47,10 @@ class Likelihood(Protocol):
 
 def build_likelihood(
     rankings: Rankings,
-) -> SubsetLikelihood | RankingLikelihood | UnorderedLikelihood:
+) -> SubsetLikelihood | RankingLikelihood | UnorderedLikelihood | PartialOrderLikelihood:
     """Return the likelihood of rankings; for few algorithms, the one that counts by subset."""
+    if rankings.ties == "partial":
+        return PartialOrderLikelihood.from_rankings(rankings)
     untied = RankingLikelihood.from_rankings
     if len(rankings.algorithms) <= MAX_SUBSET_ALGORITHMS:
         untied = SubsetLikelihood.from_rankings
@@ -61,6 +67,8 @@ def compute_instance_gradients(
 
     ``instance`` holds the number of the instance of each comparison.
     """
+    if rankings.ties == "partial":
+        return compute_order_gradients(rankings, mu, instance, n_instances)
     untied = RankingLikelihood.from_rankings(rankings)
     gradients = untied.instance_gradients(mu, instance, n_instances)
     if rankings.ties == "unordered":

@@ -19,7 +19,7 @@ The solver may give the time of a value. Otherwise the clock of the race does: "
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from math import inf, isfinite, isnan
 from time import monotonic, process_time
@@ -27,8 +27,9 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
+from polarbear.data.levels import encode_violations
 from polarbear.data.run import Direction, Status, sign_of
-from polarbear.errors import SolverError
+from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 
@@ -91,6 +92,7 @@ class RunningJob:
         self.instance = instance
         self.name = job.instance
         self.seed = job.seed
+        self._instance_seed = job.instance_seed
         self.horizon = job.horizon
         self.times = times
         self.direction = direction
@@ -115,12 +117,37 @@ class RunningJob:
         """A numpy random generator with the seed of the run."""
         return np.random.default_rng(self.seed)
 
-    def report(self, value: Any, time: Any = None) -> None:
+    def report(
+        self,
+        value: Any = None,
+        time: Any = None,
+        *,
+        violation: Any = 0.0,
+        values: Sequence[float] | None = None,
+        bounds: Sequence[tuple[float, float]] | None = None,
+    ) -> None:
         """Report a value that the solver has found; after the planned end, this ends the run.
 
         Only values better than all before are kept. The worst infinity stands for no value.
+        ``values`` are several objectives in place of one value, with the ``bounds`` of each (low,
+        high). They become one value by random weights that all runs on an instance share. A
+        ``violation`` of constraints above 0 ranks behind all values without one, by its size:
+
+        >>> job = make_trial_job(None, horizon=9, clock="reported")
+        >>> job.report(5.0, time=1, violation=2.5)
+        >>> job.report(7.0, time=2)
+        >>> job.report(1.0, time=3, violation=0.1)
+        >>> times, values = job.improvements
+        >>> times, values[-1]
+        ([1.0, 2.0], 7.0)
         """
-        number = _to_float(value)
+        number = _to_float(value) if values is None else self._scalarise(values, bounds)
+        if violation:
+            try:
+                infeasible = encode_violations(0.0, _to_float(violation)).item()
+            except DataError as error:
+                raise SolverError(str(error)) from None
+            number = self._sign * infeasible
         if isnan(number):
             raise SolverError("the value nan was reported: report only values that are numbers")
         now = self.now() if time is None else _to_time(time)
@@ -134,6 +161,20 @@ class RunningJob:
             self.stop()
         if self._sign * number < self._best_cost:
             self._record(number, now)
+
+    def _scalarise(
+        self, values: Sequence[float], bounds: Sequence[tuple[float, float]] | None
+    ) -> float:
+        """Return the largest weighted objective, each scaled from its bounds to 0 and 1."""
+        points = np.asarray(values, dtype=np.float64)
+        if self.direction != "minimize" or bounds is None or np.shape(bounds) != (points.size, 2):
+            raise SolverError(
+                "several objectives are minimised, and need the bounds of each: "
+                "job.report(values=(f1, f2), bounds=[(0, 1), (0, 10)])"
+            )
+        low, high = np.asarray(bounds, dtype=np.float64).T
+        weights = np.random.default_rng(self._instance_seed).dirichlet(np.ones(points.size))
+        return float(np.max(weights * (points - low) / (high - low)))
 
     def track(self, objective: Callable[..., Any]) -> "TrackedObjective":
         """Wrap an objective so that its evaluations are counted and improvements are recorded.
