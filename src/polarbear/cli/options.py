@@ -162,6 +162,14 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         action=GivenOption,
         help="rows without a time or a value: refuse the file (error, the default) or drop them",
     )
+    _add_order_options(group)
+    _add_trial_options(group)
+    if with_times:
+        _add_time_options(parser)
+
+
+def _add_order_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options for constraints, and for values that are not the best so far."""
     group.add_argument(
         "--violation",
         metavar="COLUMN",
@@ -175,9 +183,6 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         dest="best_so_far",
         help="a run has its latest value, not its best so far: returns of agents, noisy values",
     )
-    _add_trial_options(group)
-    if with_times:
-        _add_time_options(parser)
 
 
 def _add_trial_options(group: argparse._ArgumentGroup) -> None:

@@ -28,7 +28,7 @@ from polarbear.data.partial_rankings import PartialRankings
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import assign_slots, find_pairs, form_comparisons
 from polarbear.data.records import RunColumns
-from polarbear.data.run import STATUSES, Direction, Run, sign_of
+from polarbear.data.run import STATUSES, Direction, Directions, Run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require
 
@@ -88,7 +88,7 @@ class Archives(FrozenRecord):
         frame: object,
         *,
         objectives: Sequence[str],
-        direction: Direction | Sequence[Direction],
+        direction: Directions,
         clock: str = "time",
         **columns: Any,
     ) -> Self:
@@ -110,16 +110,22 @@ class Archives(FrozenRecord):
         table: Columns,
         *,
         objectives: Sequence[str],
-        direction: Direction | Sequence[Direction],
+        direction: Directions,
         clock: str = "time",
         **columns: Any,
     ) -> Self:
-        """Make archives from the columns of a long table, for readers of files."""
+        """Make archives from the columns of a long table, for readers of files.
+
+        >>> table = {"algorithm": ["a"], "instance": [1], "time": [1], "f": [1], "g": [2]}
+        >>> options = {"objectives": ("f", "g"), "direction": "minimize"}
+        >>> len(Archives.from_columns(to_columns(table), **options))
+        1
+        """
         signs = _find_signs(objectives, direction)
         naming = ColumnNaming(value=tuple(objectives), **columns)
         arrays, run, time, points = read_points(table, naming, STATUSES)
         runs = Runs(*arrays, "minimize", clock)
-        return cls.from_points(runs, run, time, signs * points, objectives)
+        return cls._from_points(runs, run, time, signs * points, objectives)
 
     @classmethod
     def from_records(
@@ -127,7 +133,7 @@ class Archives(FrozenRecord):
         records: Iterable[Run],
         *,
         objectives: Sequence[str],
-        direction: Direction | Sequence[Direction],
+        direction: Directions,
         clock: str = "time",
     ) -> Self:
         """Make archives from :class:`Run` records whose values are points, a tuple for each time.
@@ -153,10 +159,10 @@ class Archives(FrozenRecord):
         time, points = np.concatenate(times), np.concatenate(values)
         if not (np.isfinite(points).all() and (time <= runs.until[run]).all()):
             raise DataError("expected finite points, at times until the end of their run")
-        return cls.from_points(runs, run, time, signs * points, names)
+        return cls._from_points(runs, run, time, signs * points, names)
 
     @classmethod
-    def from_points(
+    def _from_points(
         cls, runs: Runs, run: ArrayLike, time: ArrayLike, costs: ArrayLike, names: Sequence[str]
     ) -> Self:
         """Make archives from runs and points in any order; ``run`` is the run of each point.
@@ -237,6 +243,12 @@ class Archives(FrozenRecord):
 
         ``measure`` gets the costs of the nondominated points (points, objectives) and the name of
         the instance. The indicator should not get worse when points are added.
+
+        >>> import polarbear as pb
+        >>> run = pb.Run("a", "i", time=[1, 2], value=[(3.0, 1.0), (2.0, 2.0)], until=5)
+        >>> archives = pb.Archives.from_records([run], objectives="fg", direction="minimize")
+        >>> archives.indicator(lambda points, instance: len(points), [1, 2]).at([1, 2])
+        array([[1., 2.]])
         """
         return self._measure_views([measure], times, direction, name)
 
@@ -386,11 +398,11 @@ class Archives(FrozenRecord):
             np.concatenate([time for time, _, _ in views]),
             np.concatenate([value for _, _, value in views]),
         )
-        made = Runs.assemble(columns, direction, runs.clock)
+        made = Runs._assemble(columns, direction, runs.clock)
         return replace(made, stated_order=text, instance_data=runs.instance_data)
 
 
-def _find_signs(objectives: Sequence[str], direction: Direction | Sequence[Direction]) -> Floats:
+def _find_signs(objectives: Sequence[str], direction: Directions) -> Floats:
     if len(objectives) < 2:
         raise DataError(f"objectives={objectives!r}: expected at least two names")
     own: Any = [direction] * len(objectives) if isinstance(direction, str) else list(direction)

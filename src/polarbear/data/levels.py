@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import format_list
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_data import WithInstanceData
-from polarbear.data.run import Direction, sign_of
+from polarbear.data.run import Direction, Directions, sign_of
 from polarbear.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ class Levels(FrozenRecord):
 
 
 def encode_levels(
-    names: Sequence[str], directions: Direction | Sequence[Direction], values: Floats
+    names: Sequence[str], directions: Directions, values: Floats
 ) -> tuple[Floats, Levels]:
     """Return the place of each tuple among all (rows,), and the levels; 0 is the best.
 
@@ -173,6 +173,12 @@ class WithLevels(WithInstanceData):
         """Return the same runs without values at which a constraint is violated.
 
         Use it to show or average objective values; rank the runs themselves.
+
+        >>> import polarbear as pb
+        >>> run = {"algorithm": ["a"], "instance": [1], "time": [1], "value": [2.0], "broken": [3]}
+        >>> runs = pb.Runs.from_frame(run, direction="minimize", violation="broken")
+        >>> len(runs.time), len(runs.feasible().time)
+        (1, 0)
         """
         mine: Any = self
         kept = ~is_violation(mine.cost)

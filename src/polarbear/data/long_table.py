@@ -25,7 +25,7 @@ from polarbear.data.missing_columns import (
     suggest_columns,
 )
 from polarbear.data.names import Codes, renumber_names
-from polarbear.data.run import Direction, sign_of
+from polarbear.data.run import Direction, Directions, sign_of
 from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_improvements
 from polarbear.errors import DataError, warn
 
@@ -136,7 +136,7 @@ class RunArrays(NamedTuple):
 def read_long_table(
     columns: Columns,
     naming: ColumnNaming,
-    direction: Direction | Sequence[Direction],
+    direction: Directions,
     statuses: Sequence[str],
     *,
     surely_runs: bool,
@@ -198,7 +198,7 @@ def read_points(
 
 
 def _read_values(
-    columns: Columns, naming: ColumnNaming, direction: Direction | Sequence[Direction]
+    columns: Columns, naming: ColumnNaming, direction: Directions
 ) -> tuple[Floats, Direction, Levels | None]:
     """Return one value of each row, its direction, and the levels it stands for, if any."""
     names = naming.list_value_columns()

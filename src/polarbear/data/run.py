@@ -12,7 +12,7 @@ Events, stores, the shared folder and the race itself check runs with ``check_ru
 ``normalise_run`` and encode them with ``encode_run`` (bytes) or ``run_to_plain`` (for JSON).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from math import inf, isfinite
@@ -29,6 +29,8 @@ from polarbear.errors import DataError
 Floats = NDArray[np.float64]
 
 Direction = Literal["minimize", "maximize"]
+Directions = Direction | Sequence[Direction]
+"""One direction, or one for each of several values."""
 
 NO_DIRECTION = (
     "nothing says whether small or large values are good: "

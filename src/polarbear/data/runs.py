@@ -27,6 +27,7 @@ from polarbear.data.run import (
     NO_DIRECTION,
     STATUSES,
     Direction,
+    Directions,
     Run,
     Status,
     check_run,
@@ -36,6 +37,9 @@ from polarbear.data.run import (
 from polarbear.data.run_tables import WithTables
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError
+
+Names = str | Sequence[str]
+"""The name of a column, or several."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,12 +123,12 @@ class Runs(WithTables):
         cls,
         frame: object,
         *,
-        direction: Direction | Sequence[Direction],
+        direction: Directions,
         algorithm: str = "algorithm",
-        instance: str | Sequence[str] = "instance",
+        instance: Names = "instance",
         repetition: str | None = None,
         time: str = "time",
-        value: str | Sequence[str] = "value",
+        value: Names = "value",
         until: str | float | None = None,
         status: str | None = None,
         missing: str = "error",
@@ -180,7 +184,7 @@ class Runs(WithTables):
         columns: Columns,
         naming: ColumnNaming,
         *,
-        direction: Direction | Sequence[Direction],
+        direction: Directions,
         clock: str = "time",
         surely_runs: bool = False,
     ) -> Self:
@@ -205,7 +209,7 @@ class Runs(WithTables):
         cls,
         records: Iterable[Run],
         *,
-        direction: Direction | Sequence[Direction],
+        direction: Directions,
         clock: str = "time",
         bounds: Iterable[Run] | None = None,
         best_so_far: bool = True,
@@ -245,7 +249,7 @@ class Runs(WithTables):
             for record in records:
                 check_run(record)
             raise
-        runs = cls.assemble(columns, direction, clock, best_so_far)
+        runs = cls._assemble(columns, direction, clock, best_so_far)
         if bounds is None:
             return runs
         opposite = cls.from_records(bounds, direction=opposite_of(direction), clock=clock)
@@ -291,7 +295,7 @@ class Runs(WithTables):
             np.concatenate(values),
         )
         best_so_far = parts[0].best_so_far
-        runs = cls.assemble(columns, directions.pop(), clocks.pop(), best_so_far)
+        runs = cls._assemble(columns, directions.pop(), clocks.pop(), best_so_far)
         runs = runs._with_data_of(parts)._with_levels(levels)
         if all(part.bounds is None for part in parts):
             return runs
@@ -299,7 +303,7 @@ class Runs(WithTables):
         return replace(runs, bounds=cls.concat(bounds))
 
     @classmethod
-    def assemble(
+    def _assemble(
         cls, columns: RunColumns, direction: Direction, clock: str, best_so_far: bool = True
     ) -> Self:
         """Make runs from arrays of runs and rows in any order; keep only rows that improve."""
@@ -438,7 +442,7 @@ class Runs(WithTables):
             self.time[rows],
             self.value[rows],
         )
-        runs = self.assemble(columns, self.direction, self.clock, self.best_so_far)
+        runs = self._assemble(columns, self.direction, self.clock, self.best_so_far)
         runs = runs._with_data_of([self])._with_levels(self.levels)
         if self.bounds is None:
             return runs

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polarbear.data.archives import Archives
-from polarbear.data.run import Direction, Run
+from polarbear.data.run import Directions, Run
 from polarbear.errors import DataError
 from polarbear.readers.coco import read_coco_points
 from polarbear.readers.ioh import read_ioh_points
@@ -20,7 +20,7 @@ def read_archives(
     source: object,
     *,
     objectives: Sequence[str] | None = None,
-    direction: Direction | Sequence[Direction] = "minimize",
+    direction: Directions = "minimize",
     clock: str | None = None,
     **columns: Any,
 ) -> Archives:
@@ -87,7 +87,7 @@ def _name_objectives(run: Run) -> tuple[str, ...]:
 
 def _join(
     records: Sequence[tuple[Run, tuple[str, ...]]],
-    direction: Direction | Sequence[Direction],
+    direction: Directions,
     clock: str,
 ) -> Archives:
     if not records:
