@@ -37,10 +37,13 @@ class ColumnOptions(TypedDict, total=False):
     instance: str | Sequence[str]
     repetition: str | None
     time: str
-    value: str
+    value: str | Sequence[str]
     until: str | float | None
     status: str | None
     missing: str
+    violation: str | None
+    chosen_by: str | None
+    best_so_far: bool
     clock: str
 
 

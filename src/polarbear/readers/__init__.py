@@ -18,7 +18,7 @@ from polarbear._text import format_count, format_list
 from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
 from polarbear.data.missing_columns import format_call
 from polarbear.data.names import suggest_name
-from polarbear.data.run import Direction
+from polarbear.data.run import Directions
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
 from polarbear.readers.aslib import read_aslib
@@ -109,13 +109,13 @@ OWN_READER_HINT = (
 class ReadOptions(ColumnOptions, total=False):
     """The options of :func:`read`; each format takes some of them."""
 
-    direction: Direction | None
+    direction: Directions | None
     names: str | None
     columns: Aliases | None
     pattern: str | None
     curve: str
-    chosen_by: str | None
     partial: bool
+    levels: bool
 
 
 @overload
@@ -151,7 +151,8 @@ def read(
         file. For logs ``pattern``. For both ``names``, the meaning of the parts of a path. For
         trials of Optuna, SMAC, Syne Tune, CARP-S and MLflow ``names``, the meaning of the names
         of studies or runs, and ``curve``: every report counts ("best"), the last of each trial
-        ("last"), or the one at the end that ``chosen_by`` chooses ("final").
+        ("last"), or the one that ``chosen_by`` chooses, at every time ("chosen") or at the end
+        ("final"). For Timefold ``levels=True``, to compare by all levels of the scores.
 
     Examples
     --------
