@@ -391,7 +391,7 @@ class Archives(FrozenRecord):
         columns = RunColumns(
             Labels(np.tile(runs.algorithm, k), runs.algorithms),
             Labels(np.tile(runs.instance, k), runs.instances),
-            np.concatenate([slot * k + view for view in range(k)]),
+            np.concatenate([slot * k + view for view in range(k)]).astype(np.int64),
             np.tile(runs.until, k),
             np.tile(runs.status, k),
             np.concatenate([run + view * len(runs) for view, (_, run, _) in enumerate(views)]),

@@ -156,7 +156,7 @@ def build_component(members: tuple[int, ...], ahead: tuple[int, ...]) -> Compone
                     steps.append((number, i, following[new]))
         layers.append(sorted(steps, key=lambda step: step[2]))
         current = following
-    rest = 1.0 - (np.array(sets)[:, None] >> np.arange(k) & 1)
+    rest = (~np.array(sets)[:, None] >> np.arange(k) & 1).astype(np.float64)
     arrays = []
     for steps in layers:
         start, node, to = np.array(steps, dtype=np.intp).T
@@ -281,5 +281,5 @@ def compute_order_gradients(
         for component in components:
             part = build_component(*component)
             slope[part.member] += part.gradient(mu[t])
-        np.add.at(gradients, (instance[comparisons], t), weight[:, None] * slope)
+        np.add.at(gradients[:, t], instance[comparisons], weight[:, None] * slope)
     return gradients
