@@ -46,7 +46,11 @@ if TYPE_CHECKING:
         SolverError,
         StoreError,
     )
-    from polarbear.inference.algorithm_status import AlgorithmStatus, assess
+    from polarbear.inference.algorithm_status import (
+        AlgorithmStatus,
+        assess,
+        assess_classes,
+    )
     from polarbear.inference.cross_fitting import cross_fit
     from polarbear.inference.fit import fit
     from polarbear.inference.instance_posterior import InstancePosterior
@@ -77,6 +81,7 @@ _HOME = {
     "Archives": "polarbear.data.archives",
     "AlgorithmStatus": "polarbear.inference.algorithm_status",
     "assess": "polarbear.inference.algorithm_status",
+    "assess_classes": "polarbear.inference.algorithm_status",
     "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
     "targets": "polarbear.data.targets",
@@ -180,6 +185,7 @@ __all__ = [
     "StoreError",
     "__version__",
     "assess",
+    "assess_classes",
     "calibrate",
     "check",
     "cross_fit",

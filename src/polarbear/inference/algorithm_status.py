@@ -22,12 +22,14 @@ Certain claims (:class:`Claims`) come from e-values or from a posterior.
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear._text import escape_text, format_count, format_list, format_range
+from polarbear.data.instance_data import find_attribute
+from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -411,6 +413,51 @@ def assess(
         )
         for status in statuses
     ]
+
+
+def assess_classes(
+    data: Runs | Rankings,
+    classes: str | Mapping[str, str],
+    times: "ArrayLike | None" = None,
+    **options: Any,
+) -> dict[str, list[AlgorithmStatus]]:
+    """Return the status of each algorithm in each class of instances, by e-values.
+
+    The guarantee of :func:`assess` holds in each class: a member of the Pareto set of a class is
+    ever called dominated there with probability at most 1 - certainty.
+
+    Parameters
+    ----------
+    data, times
+        As in :func:`assess`; for a race, ``result.load_runs()`` and its times.
+    classes
+        The name of an attribute of the instances, or a mapping from instances to classes.
+        Instances that are not named are left out.
+    options
+        Those of :func:`assess`, such as ``certainty=0.99``.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> utilities = np.repeat([[3.0, 0.0], [0.0, 3.0]], 40, axis=0)
+    >>> noise = np.random.default_rng(1).gumbel(size=(80, 2))
+    >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
+    >>> kinds = {f"i{k + 1}": "easy" if k < 40 else "hard" for k in range(80)}
+    >>> for name, statuses in assess_classes(rankings, kinds).items():
+    ...     print(name, *statuses, sep=": ")
+    easy: a1 is a member of the Pareto set: a2 is dominated by a1
+    hard: a1 is dominated by a2: a2 is a member of the Pareto set
+    """
+    rankings = data if isinstance(data, Rankings) else rank(data, times)
+    if isinstance(classes, str):
+        values = find_attribute(rankings.instance_data, classes).tolist()
+        classes = dict(zip(rankings.instances, map(to_name, values), strict=True))
+    names = sorted({classes[k] for k in rankings.instances if k in classes}, key=natural_sort_key)
+    rows = {
+        name: [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
+        for name in names
+    }
+    return {name: assess(rankings.take(own), **options) for name, own in rows.items()}
 
 
 def find_decisive_of_member(

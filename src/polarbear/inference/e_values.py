@@ -18,13 +18,14 @@ Claims over all times take the minimum of e-values, which needs no correction fo
 times. Claims about some time take their mean, which is an e-value whatever the dependence.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp
 
+from polarbear.data.names import natural_sort_key
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
@@ -74,6 +75,28 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     wins, ties = wins.reshape(-1, n, n), ties.reshape(-1, n, n)
     ties[:, np.arange(n), np.arange(n)] = 0.0
     return Outcomes(wins, ties)
+
+
+def count_by_class(
+    rankings: Rankings, classes: Mapping[str, str], heaviest: float | None = None
+) -> dict[str, Outcomes]:
+    """Count the wins and ties of pairs in each class, also in classes without any data.
+
+    ``classes`` maps instances to classes; instances that it does not name are left out.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 10)
+    >>> outcomes = count_by_class(rankings, {"i1": "x", "i2": "x", "i99": "y"})
+    >>> {name: float(one.wins.sum()) for name, one in outcomes.items()}
+    {'x': 2.0, 'y': 0.0}
+    """
+    counts: dict[str, Outcomes] = {}
+    zeros = np.zeros((len(rankings.times), len(rankings.algorithms), len(rankings.algorithms)))
+    for name in sorted(set(classes.values()), key=natural_sort_key):
+        rows = [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
+        empty = Outcomes(zeros, zeros)
+        counts[name] = count_outcomes(rankings.take(rows), heaviest) if rows else empty
+    return counts
 
 
 def count_by_instance(rankings: Rankings, first: str, second: str) -> Floats:

@@ -9,10 +9,26 @@ from scipy.special import ndtri
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.rankings import Rankings
-from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive_statuses
+from polarbear.inference.algorithm_status import (
+    AlgorithmStatus,
+    Claims,
+    derive_statuses,
+    pick_dominator,
+)
 from polarbear.inference.decisive import find_decisive_instances
-from polarbear.inference.dominance import Bools, Floats, dominates, equivalence_margin, is_resolved
-from polarbear.inference.e_values import Evidence, count_outcomes
+from polarbear.inference.dominance import (
+    Bools,
+    Floats,
+    dominates,
+    eliminate,
+    equivalence_margin,
+    is_resolved,
+)
+from polarbear.inference.e_values import (
+    Evidence,
+    count_by_class,
+    count_outcomes,
+)
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.choosing import decide_choice
@@ -91,7 +107,7 @@ def decide(state: State, posterior: Posterior | None, rankings: Rankings | None)
     )
     return (
         decided
-        if trusted is None
+        if trusted is None or rules.classes  # a forecast would be that of all classes together
         else _forecast_and_plan(state, trusted, rankings, open_pairs, decided)
     )
 
@@ -134,6 +150,8 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
     rules = state.rules
     columns = [k for k, name in enumerate(rankings.algorithms) if name in state.racing]
     names, pairs = tuple(rankings.algorithms[k] for k in columns), np.ix_(columns, columns)
+    if rules.classes:
+        return _claims_by_class(state, rankings, columns)
     outcomes = count_outcomes(rankings, state.heaviest).among(columns)
     claims = Claims.from_e_values(
         names,
@@ -152,15 +170,55 @@ def _claims_of_e_values(state: State, posterior: Posterior | None, rankings: Ran
     )
 
 
+def _claims_by_class(state: State, rankings: Rankings, columns: list[int]) -> Claims:
+    """Return the claims that e-values support in classes of instances.
+
+    An algorithm is eliminated if a rival, perhaps another one in each class, dominates it in every
+    class. A member of the Pareto set of some class is eliminated only if a rival reaches the
+    threshold in that class. So thresholds need no correction for the number of classes. A pair is
+    settled as over times, with a time of a class in the place of a time.
+    """
+    rules, names = state.rules, tuple(rankings.algorithms[k] for k in columns)
+    log_k, n, n_times = log_thresholds(state, names), len(names), len(rankings.times)
+    evidence = [
+        Evidence.from_outcomes(outcomes.among(columns), rules.epsilon)
+        for outcomes in count_by_class(rankings, dict(rules.classes or ()), state.heaviest).values()
+    ]
+    claims = Claims.from_e_values(
+        names,
+        np.tile(rankings.times, len(evidence)),
+        rankings.clock,
+        Evidence(*map(np.concatenate, zip(*evidence, strict=True))),
+        log_k=log_k,
+        certainty=rules.certainty,
+        resolution=rules.resolution,
+    )
+    in_class = [(one.dominates(log_k), one.lead.min(axis=0) - log_k) for one in evidence]
+    out_in_class = [eliminate(beats, strength) for beats, strength in in_class]
+    beats, strength = np.zeros((n, n), dtype=bool), np.full((n, n), -np.inf)
+    for k in np.flatnonzero(np.all(out_in_class, axis=0)).tolist():
+        for (own, sure), out in zip(in_class, out_in_class, strict=True):
+            by = pick_dominator(own, sure, out, k)
+            beats[by, k], strength[by, k] = True, max(strength[by, k], sure[by, k])
+    shape = (len(evidence), n_times, n, n)
+    return claims._replace(
+        times=rankings.times,
+        beats=beats,
+        strength=strength,
+        ties=claims.ties.reshape(shape).all(axis=0),
+        open_at=claims.open_at.reshape(shape).any(axis=0),
+    )
+
+
 def _decisive_instances(
     state: State, status: AlgorithmStatus, rankings: Rankings
 ) -> tuple[str, ...]:
     """Return the fewest instances without which e-values would not eliminate an algorithm.
 
-    There are none with error control per look, or if instances have weights.
+    There are none with error control per look, or if instances have weights or classes.
     """
     rules, rival = state.rules, status.rival or ""
-    if rules.error_control == "per_look" or state.model.weights:
+    if rules.error_control == "per_look" or state.model.weights or rules.classes:
         return ()
     log_k = log_thresholds(state, [rival, status.algorithm])[0, 1]
     return find_decisive_instances(rankings, rival, status.algorithm, "leads", log_k, rules.epsilon)

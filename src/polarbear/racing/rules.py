@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, time
 from numbers import Integral, Real
@@ -78,6 +79,11 @@ class Rules:
         The name of an algorithm that the others are tested against (:func:`polarbear.gate`): each
         passes when it is at par with the baseline at every time, and fails when the baseline is
         ahead by more than epsilon at some time.
+    classes
+        The class of each instance, such as ``{"i1": "easy", "i2": "hard"}``: an algorithm is
+        eliminated only if it is dominated in every class, perhaps by another algorithm in each.
+        Instances that are not named do not count. Decisions are by e-values, and all algorithms
+        with an undecided pair run on new instances.
     allocation
         Which algorithms run next, on which instances and until when. "paper": all with an open
         pair, until their last open time, on new instances; an algorithm that joins first runs on
@@ -126,6 +132,7 @@ class Rules:
     regret: float | None = None
     portfolio: int = 1
     baseline: str | None = None
+    classes: tuple[tuple[str, str], ...] | Mapping[str, str] | None = None
     allocation: Allocation = "focused"
     overlap: int = 0
     batch: tuple[int, int] = (8, 64)
@@ -136,6 +143,7 @@ class Rules:
     max_failures: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", _check_classes(self.classes))
         expected = {
             "certainty": (
                 _is_between(self.certainty, 0.5, 1),
@@ -181,6 +189,12 @@ class Rules:
         for name, (is_valid, description) in expected.items():
             if not is_valid:
                 raise DataError(f"{name}={getattr(self, name)!r}: expected {description}")
+        by_look = self.error_control == "per_look"
+        if self.classes and (by_look or self.preference is not None or self.baseline is not None):
+            raise DataError(
+                "a race with classes needs error_control='per_member' or 'whole_race', and takes "
+                "no preference and no baseline"
+            )
         if self.preference is None and (self.regret is not None or self.portfolio > 1):
             raise DataError("regret= and portfolio= need a preference: pass preference= as well")
         if self.preference is not None and self.error_control == "per_look":
@@ -248,7 +262,7 @@ class Rules:
     def questions(self) -> tuple[Any, ...]:
         """The rules that affect decisions: all but allocation and limits."""
         deciding = (self.elimination, self.resolution, self.closing, self.posterior_over)
-        choosing = (self.preference, self.regret, self.portfolio, self.baseline)
+        choosing = (self.preference, self.regret, self.portfolio, self.baseline, self.classes)
         return self.certainty, self.epsilon, *deciding, self.error_control, *choosing
 
     @property
@@ -297,9 +311,8 @@ class Rules:
                 f"at each look an elimination is wrong with posterior probability {error} at most"
             )
         which = "any" if self.error_control == "whole_race" else "a"
-        return (
-            f"{which} member of the Pareto set is ever eliminated with probability at most {error}"
-        )
+        where = "the Pareto set of a class" if self.classes else "the Pareto set"
+        return f"{which} member of {where} is ever eliminated with probability at most {error}"
 
     def next_batch(self, batch: int, resolved: int, pairs: int) -> int:
         """Return the next batch size: doubled if a round decided no pair, halved if many pairs.
@@ -368,6 +381,19 @@ class Rules:
         if "batch" in changes:
             changes["batch"] = tuple(changes["batch"])
         return cls.paper(**changes) if preset == "paper" else cls(**changes)
+
+
+def _check_classes(classes: Any) -> tuple[tuple[str, str], ...]:
+    """Return pairs of an instance and its class, sorted; raise an error if they are no texts."""
+    pairs: list[tuple[Any, Any]] = [(classes, None)]  # refused below
+    with suppress(TypeError, ValueError):
+        pairs = sorted(dict(classes or {}).items())
+    if not all(isinstance(text, str) for pair in pairs for text in pair):
+        raise DataError(
+            f"classes={classes!r}: expected a mapping from instances to classes, such as "
+            "{'i1': 'easy'}"
+        )
+    return tuple(pairs)
 
 
 def _is_between(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
