@@ -20,6 +20,7 @@ ErrorControl = Literal["per_member", "whole_race", "per_look"]
 Allocation = Literal["paper", "focused"]
 Closing = Literal["current", "permanent"]
 PosteriorOver = Literal["candidates", "all"]
+Classes = Mapping[str, str] | tuple[tuple[str, str], ...]
 
 PAPER_FIT = {"evidence": "rankings", "ties": "averaged"}
 """The options of ``fit`` that belong to :meth:`Rules.paper`."""
@@ -132,7 +133,7 @@ class Rules:
     regret: float | None = None
     portfolio: int = 1
     baseline: str | None = None
-    classes: tuple[tuple[str, str], ...] | Mapping[str, str] | None = None
+    classes: Classes | None = None
     allocation: Allocation = "focused"
     overlap: int = 0
     batch: tuple[int, int] = (8, 64)
