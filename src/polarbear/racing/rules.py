@@ -190,6 +190,10 @@ class Rules:
         for name, (is_valid, description) in expected.items():
             if not is_valid:
                 raise DataError(f"{name}={getattr(self, name)!r}: expected {description}")
+        self._check_combination()
+
+    def _check_combination(self) -> None:
+        """Raise an error if two rules exclude each other."""
         by_look = self.error_control == "per_look"
         if self.classes and (by_look or self.preference is not None or self.baseline is not None):
             raise DataError(
