@@ -149,19 +149,23 @@ def bare_read(where, runs):  # noqa: ARG001
     return {**clock.read(), "memory": peak() - before}
 
 
-def replay(where, runs, **how):
-    """What a coordinator does that comes back; ``keep=False`` is how it does it."""
+def replay(where, runs):
+    """The race with all its events."""
     from polarbear.racing.race import Race
 
     with reading(where) as (store, found):
-        race = Race.from_events(store.read(arrays=bool(how)), **how)
+        race = Race.from_events(store.read())
     assert race.n_runs == runs
     return found
 
 
 def resume(where, runs):
-    """The same without keeping the events."""
-    return replay(where, runs, keep=False)
+    """What a coordinator does that comes back, without a snapshot; see ``resume.py`` for those."""
+    from polarbear.store.restoring import restore_race
+
+    with reading(where) as (store, found):
+        assert restore_race(store).n_runs == runs
+    return found
 
 
 def table(where, runs):
@@ -258,7 +262,7 @@ READING = {
     status: "`status()`, in a new process",
     read: "open and `read()` all events, one after the other",
     replay: "open and `Race.from_events(store.read())`",
-    resume: "the same without keeping the events: a coordinator that comes back",
+    resume: "open and resume without a snapshot",
     table: "`store.runs()`, for export",
 }
 

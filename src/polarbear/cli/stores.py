@@ -162,6 +162,7 @@ def _run_forget(arguments: argparse.Namespace) -> int:
     from polarbear._text import format_count, format_list
     from polarbear.coordinator.run_race import format_now
     from polarbear.data.run import Status
+    from polarbear.store import restore_race
 
     criteria = (arguments.algorithm, arguments.instance, arguments.since, arguments.status)
     if all(choice is None for choice in criteria):
@@ -170,7 +171,7 @@ def _run_forget(arguments: argparse.Namespace) -> int:
         )
     refuse_race_file(arguments.store)
     with polarbear.open_store(arguments.store) as store:
-        race = polarbear.Race.from_events(store.read(arrays=True), keep=False)
+        race = restore_race(store)
         pairs = None
         if arguments.since is not None or arguments.status is not None:
             status = None if arguments.status is None else Status(arguments.status)

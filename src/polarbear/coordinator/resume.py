@@ -23,6 +23,7 @@ from polarbear.running.solvers.identity import (
 )
 from polarbear.running.solvers.setup import Setup
 from polarbear.store.log import Store
+from polarbear.store.restoring import restore_race
 
 
 def begin_or_resume(
@@ -52,7 +53,7 @@ def begin_or_resume(
     first = next(store.read())
     _compare_arguments(first, setup, seed, store.name)
     _compare_models(first, fit, store.name)
-    race = Race.from_events(store.read(arrays=True), fit=fit, keep=False)
+    race = restore_race(store, fit=fit)
     known = {*race.pareto, *race.eliminated, *race.removed}
     _require_solvers(race, setup, store.name)
     setup, identity = _compare_names(race, setup, store.name, accept_changes)

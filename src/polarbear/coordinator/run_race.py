@@ -36,7 +36,7 @@ from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.events import Eliminated, Event, Failed, Forecast, Report
+from polarbear.racing.events import Decided, Eliminated, Event, Failed, Forecast, Report
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import make_attribution
@@ -53,6 +53,7 @@ from polarbear.running.workers.outcomes import RevokedRun, RunOutcome
 from polarbear.running.workers.provenance import WorkerDetails
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
+from polarbear.store.restoring import restore_race
 
 MAX_WORKER_LOSSES = 3
 """A run counts as killed if this number of workers was lost while it was running."""
@@ -443,8 +444,11 @@ class Result(RaceTexts):
 
     def _undo_decision(self) -> None:
         """Restore the race from before its last decision, which was not stored."""
-        valid = self.race.events[: self._n_valid] if self._store is None else self._store.read()
-        self.race = Race.from_events(valid, fit=self.race.fit, keep=self._store is None)
+        fit, events = self.race.fit, self.race.events
+        if self._store is None:
+            self.race = Race.from_events(events[: self._n_valid], fit=fit)
+        else:
+            self.race = restore_race(self._store, fit=fit)
 
     def _confirm(self, eliminated: list[str]) -> bool:
         """Let other workers make the runs again that eliminate algorithms, if the executor can.
@@ -483,8 +487,11 @@ class Result(RaceTexts):
         if self._store is not None and events:
             changed = any(not isinstance(event, Report) for event in events)
             status = RaceStatus.of(self.race.state) if changed else None
+            decided = any(isinstance(event, Decided) for event in events)
             self._store.append(events, status=status)
             self.race.forget()
+            if decided:
+                self._store.keep_snapshot(self.race.snapshot)
         self._n_valid = len(self.race.events)
 
     def _collect(self, backend: Backend, pending: dict[RunId, Job], n_lost: Counter[RunId]) -> None:

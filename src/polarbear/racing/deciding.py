@@ -60,6 +60,14 @@ def assess_candidates(
     return statuses, open_at
 
 
+def with_statuses(state: State, posterior: Posterior | None, rankings: Rankings | None) -> State:
+    """Return the state with each candidate's status; unchanged without a trusted posterior."""
+    if rankings is None or posterior is None or not posterior.diagnostics.trusted:
+        return state
+    statuses, _ = assess_candidates(state, posterior, rankings)
+    return replace(state, assessed={each.algorithm: Assessed.of(each) for each in statuses})
+
+
 def decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decided:
     """Return the decision of a round that follows from its rankings and their posterior.
 

@@ -14,8 +14,7 @@ Each line has the version of its format. Files of every version stay readable.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import inf, isfinite
 from typing import Any, NamedTuple, Self, get_args
@@ -328,19 +327,22 @@ NO_INSTANCES = "no instances left"
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
-@contextmanager
-def explain_misfit(event: Event) -> Iterator[None]:
+class explain_misfit:  # noqa: N801 (it is used as a function)
     """Raise a DataError with an explanation if an event contradicts the events before it."""
-    try:
-        yield
-    except UNREADABLE as error:
-        if isinstance(error, DataError):
-            raise
-        kind = type(event).__name__.lower()
-        raise DataError(
-            f"an event {kind!r} does not fit those before it ({error!r}): these are not the events "
-            "of a race, or some are missing"
-        ) from None
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UNREADABLE) and not isinstance(error, DataError):
+            kind = type(self._event).__name__.lower()
+            raise DataError(
+                f"an event {kind!r} does not fit those before it ({error!r}): these are not the "
+                "events of a race, or some are missing"
+            ) from None
 
 
 def to_json(event: Event) -> str:

@@ -2,12 +2,16 @@
 
 Only instances with new or withdrawn runs are ranked again. An algorithm that leaves is removed from
 the existing rankings. For one that comes back, the instances on which it has run are ranked again.
+
+After a resume earlier runs stay in the store. Those of an instance are loaded when the instance is
+ranked again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.run import (
@@ -21,6 +25,16 @@ from polarbear.data.run import (
 )
 from polarbear.data.runs import Runs
 from polarbear.racing.extended_runs import join
+from polarbear.racing.jobs import RunId, key_of
+from polarbear.racing.run_sets import PairSet
+
+LoadRuns = Callable[[Collection[str]], Iterable[Run]]
+"""A function that returns the runs on some instances that were stored before a resume."""
+
+MAX_LOADED_INSTANCES = 256
+"""The number of instances whose stored runs are loaded at a time."""
+
+_ARRAYS = ("times", "position", "algorithm", "offset", "instance", "weight")
 
 
 class IncrementalRankings:
@@ -42,14 +56,25 @@ class IncrementalRankings:
         self._new: dict[int, list[Run]] = {}  # by the first round in which they count
         # Encoded, because a run is needed again only if there are new runs on its instance.
         self._runs_on: dict[str, list[EncodedRun]] = {}  # by instance
-        self._instances_of: dict[str, set[str]] = {}  # by algorithm, with a run of it
+        self._pairs = PairSet()  # algorithm, instance: those with a run
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
         self._stale: set[str] = set()  # instances with withdrawn runs, to be ranked again
+        self._load: LoadRuns = _load_nothing
+        self._stored: set[str] = set()  # instances with counted runs that are not loaded
+        self._new_stored: dict[int, list[RunId]] = {}  # as `_new`, of runs that are not loaded
 
     def add(self, run: Run, round_: int) -> None:
         """Add a run that decisions use from the given round on."""
         self._new.setdefault(round_, []).append(self._reduce(run))
+
+    def use_store(self, load: LoadRuns) -> None:
+        """Set the function that loads runs which were added by :meth:`add_stored`."""
+        self._load = load
+
+    def add_stored(self, run: Run, round_: int) -> None:
+        """Add a run that decisions use from a round on, and which is loaded when it is needed."""
+        self._new_stored.setdefault(round_, []).append(key_of(run))
 
     def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Drop all runs so far of some pairs (algorithm, instance)."""
@@ -58,10 +83,12 @@ class IncrementalRankings:
             self._new[round_] = [
                 run for run in runs if (run.algorithm, run.instance) not in withdrawn
             ]
+        for round_, keys in self._new_stored.items():
+            self._new_stored[round_] = [key for key in keys if key[:2] not in withdrawn]
         for algorithm, instance in withdrawn:
             runs = self._runs_on.get(instance, [])
             self._runs_on[instance] = [run for run in runs if run.algorithm != algorithm]
-            self._instances_of.get(algorithm, set()).discard(instance)
+            self._pairs.discard((algorithm, instance))
             self._stale.add(instance)
 
     def rankings(
@@ -76,16 +103,22 @@ class IncrementalRankings:
         ``effective_run``: returns a run in the form in which it counts, or None if it does not.
         ``position``: the order of instances, which must not depend on when they were ranked.
         """
-        touched = self._receive(round_, effective_run) | self._stale
-        self._stale = set()
+        rounds = sorted(k for k in self._new if k <= round_)
+        arrived = (effective_run(run) for k in rounds for run in self._new[k])
+        counted = [run for run in arrived if run is not None]
         wanted = frozenset(names)
-        for name in wanted - self._names:
-            touched |= self._instances_of.get(name, set())
+        touched = {run.instance for run in counted} | self._stale
+        touched = touched.union(*map(self._pairs.instances_of, wanted - self._names))
+        touched |= self._insert_stored(touched, round_, effective_run)
+        self._insert(counted)
+        self._stale = set()
+        for k in rounds:
+            del self._new[k]
         rankings = self._unchanged(wanted, touched)
         runs = [
             decode_run(run, arrays=True)
             for instance in touched
-            for run in self._runs_on[instance]
+            for run in self._runs_on.get(instance, ())
             if run.algorithm in wanted
         ]
         if runs:
@@ -96,17 +129,84 @@ class IncrementalRankings:
         self._ranked, self._names = rankings, wanted
         return rankings
 
-    def _receive(self, round_: int, effective_run: Callable[[Run], Run | None]) -> set[str]:
-        """Include the runs that decisions use up to a round, and return their instances."""
-        touched: set[str] = set()
-        for counted_from in sorted(k for k in self._new if k <= round_):
-            for added in self._new.pop(counted_from):
-                run = effective_run(added)
-                if run is not None:
-                    _insert(self._runs_on.setdefault(run.instance, []), encode_run(run))
-                    self._instances_of.setdefault(run.algorithm, set()).add(run.instance)
-                    touched.add(run.instance)
-        return touched
+    def to_plain(self, place: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the rankings as plain values for JSON and arrays, without the runs themselves.
+
+        ``place``: the number of each instance.
+        """
+        ranked = self._ranked
+        plain = {
+            "options": self._describe_options(),
+            "names": sorted(self._names),
+            "stale": sorted(self._stale),
+            "pairs": self._pairs.to_plain(),
+            "new": [(round_, [key_of(run) for run in runs]) for round_, runs in self._new.items()],
+            "new_stored": list(self._new_stored.items()),
+            "ranked": None if ranked is None else (ranked.algorithms, ranked.clock, ranked.ties),
+        }
+        if ranked is None:
+            return plain, {}
+        arrays = {name: getattr(ranked, name) for name in _ARRAYS}
+        return plain, arrays | {"places": np.array([place[name] for name in ranked.instances])}
+
+    def restore(
+        self,
+        plain: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        order: Sequence[str],
+    ) -> None:
+        """Restore what :meth:`to_plain` returned; ``order`` are the names of the instances."""
+        if plain["options"] != self._describe_options():
+            raise ValueError("the rankings have other options")
+        self._names, self._stale = frozenset(plain["names"]), set(plain["stale"])
+        self._pairs = PairSet.from_plain(plain["pairs"])
+        if plain["ranked"] is not None:
+            algorithms, clock, ties = plain["ranked"]
+            places: list[int] = arrays["places"].tolist()
+            names, instances = tuple(algorithms), tuple(order[k] for k in places)
+            parts: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+            self._ranked = Rankings(names, instances, clock=clock, ties=ties, **parts)
+        self._stored = set(order)
+        for round_, keys in [*plain["new_stored"], *plain["new"]]:
+            self._new_stored.setdefault(round_, []).extend(RunId(*key) for key in keys)
+
+    def _describe_options(self) -> str:
+        """Return all that the rankings depend on besides the runs, as text."""
+        times = self._times.tolist()
+        return repr((times, self._direction, self._clock, self._weights, self._ranking))
+
+    def _insert(self, runs: Iterable[Run]) -> None:
+        """Include runs in the following rankings; an extension is joined with its run."""
+        for run in runs:
+            _insert(self._runs_on.setdefault(run.instance, []), encode_run(run))
+            self._pairs.add((run.algorithm, run.instance))
+
+    def _insert_stored(
+        self, touched: set[str], round_: int, effective_run: Callable[[Run], Run | None]
+    ) -> set[str]:
+        """Load the counted runs on some instances, and those that count from now on.
+
+        Returns the instances of the latter.
+        """
+        new = {key for k, keys in self._new_stored.items() if k <= round_ for key in keys}
+        later = {key for k, keys in self._new_stored.items() if k > round_ for key in keys}
+        instances = {key.instance for key in new}
+        missing = sorted((touched | instances) & self._stored | instances)
+        for low in range(0, len(missing), MAX_LOADED_INSTANCES):
+            some = missing[low : low + MAX_LOADED_INSTANCES]
+            runs = [
+                run
+                for run in self._load(some)
+                if (key := key_of(run)) in new
+                or (key.instance in self._stored and key not in later)
+            ]
+            runs.sort(key=key_of)  # an extension has a later repetition than its run
+            reduced = (effective_run(self._reduce(run)) for run in runs)
+            self._insert(run for run in reduced if run is not None)
+        self._stored.difference_update(missing)
+        for k in [k for k in self._new_stored if k <= round_]:
+            del self._new_stored[k]
+        return instances
 
     def _unchanged(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
         """Return the earlier rankings of some algorithms, on instances without new runs."""
@@ -136,6 +236,10 @@ class IncrementalRankings:
         return run._replace(
             time=self._times[at], value=self._sign * best[n_before[at] - 1], until=until
         )
+
+
+def _load_nothing(_: Collection[str]) -> Iterable[Run]:
+    return ()
 
 
 def _insert(others: list[EncodedRun], run: EncodedRun) -> None:

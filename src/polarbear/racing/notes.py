@@ -1,12 +1,24 @@
-"""Events about runs that have arrived: their withdrawal, and the process that made them."""
+"""Events about runs that have arrived: their withdrawal, and the process that made them.
+
+Names that the caller of a race gives are looked up here.
+"""
 
 from collections.abc import Iterable
 
-from polarbear.data.names import natural_sort_key, suggest_name
+from polarbear.data.names import natural_sort_key, suggest_name, to_name
 from polarbear.errors import DataError
 from polarbear.racing.events import Hosted, Withdrawn
 from polarbear.racing.jobs import RunId
 from polarbear.racing.state import State
+
+
+def find_algorithm(state: State, algorithm: str) -> str:
+    """Return an algorithm's name; raise an error if it is not in this race."""
+    name = to_name(algorithm)
+    names = [*state.racing, *state.eliminated, *state.removed]
+    if name not in names:
+        raise DataError(f"no algorithm named {name!r} in this race; {suggest_name(name, names)}")
+    return name
 
 
 def make_withdrawal(

@@ -199,7 +199,6 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
     wanted = state.horizons or last
     until = {name: horizon for name, horizon in wanted.items() if name in last}
     pending = {key[:2] for runs in state.pending_rounds.values() for key in runs}
-    excluded = pending | state.not_extendable
     extensions: list[PlannedRun] = []
     batch = state.batch
     for instance in state.order:
@@ -207,7 +206,9 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
         short = {
             name
             for name, horizon in until.items()
-            if 0 < observed.get(name, 0) < horizon and (name, instance) not in excluded
+            if 0 < observed.get(name, 0) < horizon
+            and (name, instance) not in pending
+            and (name, instance) not in state.not_extendable
         }
         # An extension is compared only with rivals that are extended too, or ran for longer.
         names = [

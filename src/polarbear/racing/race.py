@@ -31,11 +31,10 @@ from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.fit import connected_groups
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.deciding import assess_candidates, decide
+from polarbear.racing.deciding import decide, with_statuses
 from polarbear.racing.events import (
     Added,
     Asked,
-    Assessed,
     Decided,
     Eliminated,
     Ended,
@@ -58,10 +57,11 @@ from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import make_withdrawal
+from polarbear.racing.notes import find_algorithm, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
+from polarbear.racing.snapshot import StoredRuns, encode_snapshot
 from polarbear.racing.state import DecisionInput, Spent, State, apply, collect_runs, start_state
 from polarbear.racing.status import RaceStatus, list_statuses
 
@@ -137,15 +137,21 @@ class Race(RaceTexts):
 
     @classmethod
     def from_events(
-        cls, events: Iterable[Event], *, fit: FitOptions = None, keep: bool = True
+        cls,
+        events: Iterable[Event],
+        *,
+        fit: FitOptions = None,
+        keep: bool = True,
+        stored: StoredRuns | None = None,
     ) -> Self:
         """Restore a race from its events, in the state after the last of them.
 
         ``fit`` replaces the one that the race was started with. ``keep=False`` does not keep the
-        events in memory, for events that are in a store.
+        events, which are in a store. ``stored``: the runs of the events lack trajectories, which it
+        loads. With a snapshot, the events are the first one and those after the snapshot.
         """
         race: Self | None = None
-        for race, _ in cls._restore(events, fit):
+        for race, _ in cls._restore(events, fit, stored):
             if not keep:
                 race.forget()
         if race is None:
@@ -262,7 +268,7 @@ class Race(RaceTexts):
         >>> race.pareto
         ('b', 'c')
         """
-        name = self._check_algorithm(algorithm)
+        name = find_algorithm(self._state, algorithm)
         if name in self._state.removed:
             raise DataError(f"{name!r} is not racing: it was removed already")
         self._record(Removed(name, why))
@@ -303,7 +309,7 @@ class Race(RaceTexts):
                 f"expected Runs with direction={self._state.direction!r}, which the race has"
             )
         for name in runs.algorithms:
-            self._check_algorithm(name)
+            find_algorithm(self._state, name)
         for run in map(normalise_run, runs):
             if key_of(run) not in self._state.arrived:
                 self._record(Imported(run))
@@ -323,8 +329,8 @@ class Race(RaceTexts):
         These are all runs so far of an algorithm, on an instance, of an algorithm on an instance,
         or of ``pairs`` (algorithm, instance). All decisions are made again: eliminated algorithms
         return and pairs are open. An instance that is given alone is not used again until it is
-        offered again. ``at`` is the date of the withdrawal, as text. ``same_seeds``: the runs that
-        replace falsified ones get their seeds.
+        offered again. ``at`` is the date, as text. ``same_seeds``: runs that replace these get
+        their seeds.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x", "y"])
         >>> for job in race.ask():
@@ -332,7 +338,7 @@ class Race(RaceTexts):
         >>> race.withdraw("a", why="it ran with another licence"), race.n_runs
         (2, 2)
         """
-        name = None if algorithm is None else self._check_algorithm(algorithm)
+        name = None if algorithm is None else find_algorithm(self._state, algorithm)
         n_before = self.n_runs
         event = make_withdrawal(self._state, name, instance, pairs, why, at, same_seeds)
         if event is not None:
@@ -372,6 +378,10 @@ class Race(RaceTexts):
         ([], ('a', 'b'))
         """
         self._events.clear()
+
+    def snapshot(self) -> bytes:
+        """Return the state and the rankings as bytes, from which a store resumes the race."""
+        return encode_snapshot(self._state, self._ranked_runs)
 
     @property
     def state(self) -> State:
@@ -467,9 +477,9 @@ class Race(RaceTexts):
     @property
     def posterior(self) -> Posterior | None:
         """The posterior of the last decision; None if it was made without one."""
-        if self._posterior is None and self._state.decision_input is not None:
-            rankings = self._rank_runs(self._state.decision_input)
-            state = self._state
+        state = self._state
+        if self._posterior is None and state.decision_input is not None:
+            rankings = self._rank_runs(state.decision_input)
             self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round - 1)
         return self._posterior
 
@@ -478,7 +488,7 @@ class Race(RaceTexts):
 
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
         """
-        name = self._check_algorithm(algorithm)
+        name = find_algorithm(self._state, algorithm)
         return next(status for status in self.statuses() if status.algorithm == name)
 
     def statuses(self) -> list[AlgorithmStatus]:
@@ -496,25 +506,31 @@ class Race(RaceTexts):
         )
 
     @classmethod
-    def _restore(cls, events: Iterable[Event], fit: FitOptions) -> Iterator[tuple[Self, Event]]:
+    def _restore(
+        cls, events: Iterable[Event], fit: FitOptions, stored: StoredRuns | None = None
+    ) -> Iterator[tuple[Self, Event]]:
         """Restore a race from its events; yield it with each event, after applying that event."""
         race: Self | None = None
         for event in events:
             if race is not None:
                 race._posterior = None
                 with explain_misfit(event):
-                    race._record(event)
+                    race._record(event, in_store=stored is not None)
             elif isinstance(event, Started):
                 race = cls.__new__(cls)
                 race._begin(event, fit)
+                if stored is not None:
+                    race._state = stored.restore(event, race._ranked_runs)
             else:
                 raise DataError("expected an event of type Started as the first event of a race")
             yield race, event
 
-    def _record(self, event: Event) -> None:
+    def _record(self, event: Event, *, in_store: bool = False) -> None:
         """Apply an event to the state, and append it to the list of events."""
         if isinstance(event, Told | Imported):
-            self._ranked_runs.add(event.run, self._state.round_of(key_of(event.run)))
+            round_ = self._state.round_of(key_of(event.run))
+            add = self._ranked_runs.add_stored if in_store else self._ranked_runs.add
+            add(event.run, round_)
         elif isinstance(event, Withdrawn):
             self._ranked_runs.withdraw(event.pairs)
         apply(self._state, event)
@@ -526,12 +542,7 @@ class Race(RaceTexts):
         used = None if state.assessed or state.news else state.decision_input
         if used is None or used.algorithms != state.rated():
             return state
-        posterior, rankings = self.posterior, self._rank_runs(used)
-        trusted = posterior is not None and posterior.diagnostics.trusted
-        if rankings is None or not trusted:
-            return state
-        statuses, _ = assess_candidates(state, posterior, rankings)
-        return replace(state, assessed={each.algorithm: Assessed.of(each) for each in statuses})
+        return with_statuses(state, self.posterior, self._rank_runs(used))
 
     def _end(self, why: str) -> tuple[Job, ...]:
         if self._state.ended != why:
@@ -586,13 +597,3 @@ class Race(RaceTexts):
             return None
         largest, *others = connected_groups(rankings)
         return rankings.among(largest) if others else rankings
-
-    def _check_algorithm(self, algorithm: str) -> str:
-        """Return an algorithm's name; raise an error if it is not in this race."""
-        name, state = to_name(algorithm), self._state
-        names = [*state.racing, *state.eliminated, *state.removed]
-        if name not in names:
-            raise DataError(
-                f"no algorithm named {name!r} in this race; {suggest_name(name, names)}"
-            )
-        return name

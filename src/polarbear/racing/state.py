@@ -49,6 +49,7 @@ from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
+from polarbear.racing.run_sets import PairSet, RunIdSet
 from polarbear.selection.preferences import Weights
 
 FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
@@ -125,9 +126,7 @@ class State:
     horizons: dict[str, float] = field(default_factory=dict)  # of the algorithms to run next
     given_up: bool = False  # the instances left are not expected to settle any pair
     outlook: Forecast | None = None
-    entries: dict[str, list[int]] = field(
-        default_factory=dict
-    )  # 0 before decisions, then 1, 2, ...
+    entries: dict[str, list[int]] = field(default_factory=dict)  # 0 before decisions, then 1, ...
     latest_entry: int = 0
     met_at_entry: dict[str, frozenset[str]] = field(default_factory=dict)  # rivals of late entrants
 
@@ -136,18 +135,14 @@ class State:
     order: list[str] = field(default_factory=list)  # used instances, in order of use
     # By instance and algorithm: the time until which the algorithm was or will be observed.
     observed_until: dict[str, dict[str, float]] = field(default_factory=dict)
-    backlog: dict[str, int] = field(
-        default_factory=dict
-    )  # number of instances used before it joined
-    next_cached: Counter[str] = field(
-        default_factory=Counter
-    )  # the next place in `order` to consider
+    backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
+    next_cached: Counter[str] = field(default_factory=Counter)  # place in `order` to consider next
 
-    arrived: set[RunId] = field(default_factory=set)  # including withdrawn runs
+    arrived: RunIdSet = field(default_factory=RunIdSet)  # including withdrawn runs
     n_runs: Counter[str] = field(default_factory=Counter)  # by algorithm, without withdrawn runs
     n_answered: int = 0  # requested runs that arrived
     wanted: dict[RunId, Job] = field(default_factory=dict)
-    ever_requested: set[RunId] = field(default_factory=set)  # including cancelled runs
+    ever_requested: RunIdSet = field(default_factory=RunIdSet)  # including cancelled runs
     limits: dict[str, Limit] = field(default_factory=dict)
     spent_on: dict[str, Spent] = field(default_factory=dict)  # requested runs, by algorithm
     spent_runs: int = 0
@@ -155,13 +150,13 @@ class State:
     # The runs of each round that is not decided yet.
     pending_rounds: dict[int, dict[RunId, PendingRun]] = field(default_factory=dict)
     asked: int = 0  # number of rounds requested
-    superseded: set[RunId] = field(default_factory=set)  # retried after a failure, or cancelled
-    withdrawn: set[RunId] = field(default_factory=set)  # arrived, and excluded from then on
+    superseded: RunIdSet = field(default_factory=RunIdSet)  # retried after a failure, or cancelled
+    withdrawn: RunIdSet = field(default_factory=RunIdSet)  # arrived, and excluded from then on
     replaced: Counter[Pair] = field(default_factory=Counter)  # repetitions that were falsified
     dropped: set[str] = field(default_factory=set)  # instances excluded from further runs
     failed_out: set[str] = field(default_factory=set)  # removed after too many failed runs
     extends: dict[RunId, int] = field(default_factory=dict)  # the repetition that a run extends
-    not_extendable: set[Pair] = field(default_factory=set)  # algorithm, instance
+    not_extendable: PairSet = field(default_factory=PairSet)  # algorithm, instance
     failures: Counter[str] = field(default_factory=Counter)  # failed runs of decided rounds
 
     workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # details: number
@@ -295,6 +290,9 @@ def start_state(event: Started) -> State:
 
 def apply(state: State, event: Event) -> None:
     """Change the state by an event; no other function changes a state."""
+    if isinstance(event, Told):  # first, because there are most of these
+        _receive(state, event.run)
+        return
     if not isinstance(event, Report):
         state.ended = None
     match event:
@@ -332,8 +330,6 @@ def apply(state: State, event: Event) -> None:
             for job in jobs:
                 _add_pending_run(state, job, event.round)
             state.news = True
-        case Told(run):
-            _receive(state, run)
         case Imported(run):
             _receive(state, run)
             state.news = True
@@ -489,23 +485,24 @@ def _clear_forecasts(state: State) -> None:
 def _add_pending_run(state: State, job: Job, round_: int) -> None:
     """Add a requested run to its round, and charge its time up to its planned end."""
     _mark_used(state, job.instance)
-    pending = state.pending_rounds.setdefault(round_, {})
-    before = state.observed_until[job.instance].get(job.algorithm, 0.0)
-    earlier = (job.key._replace(repetition=k) for k in reversed(range(job.repetition)))
-    retried = next((key for key in earlier if key in pending), None)
+    pending, key = state.pending_rounds.setdefault(round_, {}), job.key
+    observed = state.observed_until[job.instance]
+    before = observed.get(job.algorithm, 0.0)
+    earlier = (key._replace(repetition=k) for k in reversed(range(job.repetition)))
+    retried = next((one for one in earlier if one in pending), None) if job.repetition else None
     if retried is not None:  # it failed, and this run replaces it
         failed = pending.pop(retried)
         before = failed.before
         state.superseded.add(retried)
         state.spent_time += (failed.until or 0.0) - failed.horizon
-    state.wanted[job.key] = job
-    state.ever_requested.add(job.key)
+    state.wanted[key] = job
+    state.ever_requested.add(key)
     state.spent_runs += 1
     state.spent_time += job.horizon
     runs, time = state.spent_on.get(job.algorithm, Spent(0, 0.0))
     state.spent_on[job.algorithm] = Spent(runs + 1, time + job.horizon)
-    pending[job.key] = PendingRun(job.horizon, before)
-    state.observed_until[job.instance][job.algorithm] = job.horizon
+    pending[key] = PendingRun(job.horizon, before)
+    observed[job.algorithm] = job.horizon
     following = state.used[job.instance] + 1
     state.next_cached[job.algorithm] = max(state.next_cached[job.algorithm], following)
 

@@ -7,6 +7,7 @@ from polarbear.store.log import ConflictingRun, Store
 from polarbear.store.merging import Merged, merge
 from polarbear.store.opening import open_store
 from polarbear.store.repair import RepairSummary, repair_store
+from polarbear.store.restoring import restore_race
 
 __all__ = [
     "ConflictingRun",
@@ -16,4 +17,5 @@ __all__ = [
     "merge",
     "open_store",
     "repair_store",
+    "restore_race",
 ]

@@ -32,9 +32,13 @@ RUN_EVENTS: Mapping[int, type[Told] | type[Imported]] = {0: Told, 1: Imported}
 """The kinds of events that bring a run, by their number in the table ``runs``."""
 
 _NUMBER = Struct("<q")
+_SIZE = Struct("<qq")
 _RUN = Struct("<qqqqqqdq")
 _COUNT = Struct("<qqq")
 _HEAD = Struct("<qq")
+
+
+Rows = Sequence[Sequence[Any]]
 
 
 class StoredEvent(NamedTuple):
@@ -202,6 +206,22 @@ def check_run_event(stored: StoredRun, *, arrays: bool = False) -> Told | Import
     except DataError as problem:
         return f"is not a run: {problem}"
     return event
+
+
+def are_intact(events: Rows, runs: Rows, trajectories: Rows) -> bool:
+    """Return whether the checksums of all rows of these tables match."""
+    pack_run, pack_size = _RUN.pack, _SIZE.pack
+    try:
+        return (
+            all(crc == _checksum(seq, kind.encode(), body) for seq, kind, body, crc in events)
+            and all(crc32(pack_run(*row[:8])) == row[8] for row in runs)
+            and all(
+                crc32(data, crc32(pack_size(seq, len(data)))) == crc
+                for seq, data, crc in trajectories
+            )
+        )
+    except (error, TypeError, AttributeError, ValueError, OverflowError):
+        return False
 
 
 def _checksum(number: int, *parts: bytes) -> int:

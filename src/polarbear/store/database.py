@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from polarbear.errors import StoreError
 from polarbear.store.codec import Head, describe_holder, encode_holder
 
-FORMAT = 2
+FORMAT = 3
 """The number of the present set of tables; raise it whenever ``TABLES`` changes."""
 
 TABLES = {
@@ -30,10 +30,12 @@ TABLES = {
     "PRIMARY KEY (seq, crc)",
     "status": "id {integer} PRIMARY KEY CHECK (id = 1), seq {integer} NOT NULL, "
     "body {blob} NOT NULL, crc {integer} NOT NULL",
+    "snapshot": "part {integer} PRIMARY KEY, seq {integer} NOT NULL, "
+    "body {blob} NOT NULL, crc {integer} NOT NULL",
 }
 """The number ``seq`` orders the events of all tables: 1, 2, 3, ... without a gap."""
 
-FIRST_FORMAT = {"status": 2}
+FIRST_FORMAT = {"status": 2, "snapshot": 3}
 """The format with which a table came; the others are in every format."""
 
 

@@ -10,7 +10,8 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -39,6 +40,7 @@ from polarbear.store.codec import (
     StoredEvent,
     StoredRun,
     blob_row,
+    check_run_event,
     decode_event,
     decode_name,
     decode_run_row,
@@ -50,6 +52,13 @@ from polarbear.store.codec import (
 from polarbear.store.counting import Counts, add_counts, read_counts
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.origins import Origins
+from polarbear.store.race_snapshot import (
+    EventHash,
+    KeptSnapshot,
+    is_due,
+    read_snapshot,
+    write_snapshot,
+)
 from polarbear.store.race_status import keep_status, read_status
 from polarbear.store.reading import (
     EVENTS,
@@ -61,6 +70,7 @@ from polarbear.store.reading import (
     describe_damage,
     read_head,
     read_seed,
+    read_without_trajectories,
 )
 from polarbear.store.withdrawing import read_withdrawn
 
@@ -111,6 +121,7 @@ class Store:
         try:
             self._ids: dict[str, int] = {}
             self._counts = Counts()
+            self._hash = EventHash()  # of the events in the last snapshot
             if not database.read_only:
                 self._read_names_and_counts()
         except BaseException:
@@ -147,15 +158,15 @@ class Store:
                 self._uncertain = fresh
                 raise
 
-    def read(self, *, arrays: bool = False) -> "Iterator[Event]":
-        """Yield all events in order, up to the last one at the time of the call.
+    def read(self, *, arrays: bool = False, after: int = 0) -> "Iterator[Event]":
+        """Yield the events after a number in order, up to the last one at the time of the call.
 
         ``arrays``: times and values of runs are arrays instead of tuples, which take less than half
         of the memory. A race accepts such events, but ``==`` cannot compare them.
         """
         last = self.head().last
         names, seed = self._names(), self._seed()
-        for low in range(1, last + 1, CHUNK):
+        for low in range(after + 1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             event_rows, run_rows = (self._query(sql, low, high) for sql in (EVENTS, RUNS))
             events, damage = decode_rows(
@@ -219,6 +230,11 @@ class Store:
     def name(self) -> str:
         """Return the address of the store, without a password."""
         return self._database.name
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the store was closed."""
+        return self._closed
 
     @property
     def n_events(self) -> int:
@@ -324,6 +340,55 @@ class Store:
                 raise StoreError(describe_damage(self.name, {row[0]: run}))
             stored[run.key] = row[0], run
         return stored
+
+    def runs_on(self, instances: Collection[str], *, last: int) -> Iterator[Run]:
+        """Yield the runs on some instances, with arrays, up to the event number ``last``."""
+        names = self._names()
+        algorithms = [row[0] for row in self._query("SELECT DISTINCT algorithm FROM counts")]
+        numbers = [number for number, name in names.items() if name in instances]
+        marks = (", ".join("?" * len(ids)) for ids in (algorithms, numbers))
+        where = "WHERE r.algorithm IN ({}) AND r.instance IN ({}) AND r.seq <= ?".format(*marks)
+        for row in self._query(RUN + where, *algorithms, *numbers, last) if numbers else ():
+            stored = decode_run_row(row, names)
+            event = stored if isinstance(stored, str) else check_run_event(stored, arrays=True)
+            if isinstance(event, str):
+                raise StoreError(describe_damage(self.name, {row[0]: event}))
+            yield event.run
+
+    def verify(self) -> tuple[int, KeptSnapshot | None]:
+        """Read all events once; return the number of the last one, and a snapshot if there is one.
+
+        Raises an error if a row is damaged. A snapshot of other events is not returned.
+        """
+        with self._lock:
+            self._check_usable()
+            snapshot, last = read_snapshot(self._database), self.head().last
+            (n_names,) = self._query("SELECT count(*) FROM names")[0]
+            hashed = EventHash()
+            if snapshot is not None:
+                hashed.extend(self._database, snapshot.n_names, snapshot.last, check=False)
+            if snapshot is None or hashed.text != snapshot.events or snapshot.last > last:
+                snapshot, hashed = None, EventHash()
+            self._hash = hashed.copy()
+            if not hashed.extend(self._database, n_names, last):
+                deque(self.read(arrays=True), maxlen=0)  # it raises an error that names the damage
+            return last, snapshot
+
+    def read_facts(self, last: int, *, after: int = 0) -> Iterator[Event]:
+        """Yield events in order, with runs that lack their trajectories."""
+        with self._lock:
+            self._check_usable()
+            yield from read_without_trajectories(self._database, last, after)
+
+    def keep_snapshot(self, encode: Callable[[], bytes]) -> None:
+        """Replace the snapshot, if one is due; ``encode`` returns that of the race as it is now."""
+        with self._lock:
+            self._check_usable()
+            last = self._database.head.last
+            if not is_due(last, self._hash.last):
+                return
+            if self._hash.extend(self._database, len(self._ids), last):
+                self._database.write(write_snapshot(encode(), self._hash), last)
 
     def add_conflicts(self, conflicts: Iterable[ConflictingRun]) -> None:
         """Store duplicate runs that differ from the stored ones."""

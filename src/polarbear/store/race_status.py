@@ -13,7 +13,7 @@ from typing import Any
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Status
 from polarbear.errors import StoreError
-from polarbear.racing.events import UNREADABLE, Event, Failed, Started, explain_misfit
+from polarbear.racing.events import UNREADABLE, Failed, Started, explain_misfit
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.state import State, apply, start_state
 from polarbear.racing.status import RaceStatus, StoreFacts
@@ -22,24 +22,15 @@ from polarbear.store.codec import (
     blob_row,
     decode_event,
     decode_name,
-    decode_run_facts,
     describe_holder,
 )
 from polarbear.store.counting import read_counts
 from polarbear.store.database import Database, Statement
-from polarbear.store.reading import EVENTS, advise_repair, describe_damage, read_seed
+from polarbear.store.reading import advise_repair, read_without_trajectories
 from polarbear.store.withdrawing import count_withdrawn, read_withdrawn
-
-CHUNK = 10_000
-"""The number of events that are read at a time."""
 
 REPORTS = frozenset({"failed", "hosted", "identified"})
 """Kinds of events that a status outlasts; so it does runs that were asked for."""
-
-_RUNS = (
-    "SELECT seq, kind, algorithm, instance, repetition, status, until, improvements, crc "
-    "FROM runs WHERE seq BETWEEN ? AND ?"
-)
 
 
 def keep_status(status: RaceStatus | None, last: int) -> Statement:
@@ -127,29 +118,15 @@ def _updated(
 
 def _replayed_state(database: Database, last: int) -> State:
     """Return the state of the race after all events, with runs that lack trajectories."""
-    rows = database.query("SELECT id, name, crc FROM names")
-    names = {row[0]: name for row in rows if (name := decode_name(*row)) is not None}
-    seed = read_seed(database.query(EVENTS, 1, 1))
     state: State | None = None
-    for low in range(1, last + 1, CHUNK):
-        high = min(low + CHUNK - 1, last)
-        events: dict[int, Event | str] = {
-            row[0]: decode_event(row, seed) for row in database.query(EVENTS, low, high)
-        }
-        for row in database.query(_RUNS, low, high):
-            stored = decode_run_facts(row, names)
-            events[row[0]] = stored if isinstance(stored, str) else stored.event()
-        for seq in range(low, high + 1):
-            event = events.get(seq, "is missing")
-            if isinstance(event, str):
-                raise StoreError(describe_damage(database.name, {seq: event}))
-            if state is None:
-                if not isinstance(event, Started):
-                    break
-                state = start_state(event)
-                continue
+    for event in read_without_trajectories(database, last):
+        if state is not None:
             with explain_misfit(event):
                 apply(state, event)
+        elif isinstance(event, Started):
+            state = start_state(event)
+        else:
+            break
     if state is None:
         raise StoreError(f"{database.name} holds no race yet: start one with this store")
     return state

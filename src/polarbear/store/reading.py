@@ -1,20 +1,36 @@
 """Decoding of a range of events from the rows of several tables, with damaged rows described."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from polarbear._text import format_count, format_list
 from polarbear.errors import StoreError
 from polarbear.racing.events import Event, Started
-from polarbear.store.codec import Head, check_run_event, decode_event, decode_run_row
+from polarbear.store.codec import (
+    Head,
+    check_run_event,
+    decode_event,
+    decode_name,
+    decode_run_facts,
+    decode_run_row,
+)
+from polarbear.store.database import Database
 
-EVENTS = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ?"
+EVENTS = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
 EVENTS_OF_KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"
 RUN = (
     "SELECT r.seq, r.kind, r.algorithm, r.instance, r.repetition, r.status, r.until, "
     "r.improvements, r.crc, t.data, t.crc FROM runs r LEFT JOIN trajectories t ON t.seq = r.seq "
 )
-RUNS = RUN + "WHERE r.seq BETWEEN ? AND ?"
+RUNS = RUN + "WHERE r.seq BETWEEN ? AND ? ORDER BY r.seq"
+
+RUN_FACTS = (
+    "SELECT seq, kind, algorithm, instance, repetition, status, until, improvements, crc "
+    "FROM runs WHERE seq BETWEEN ? AND ? ORDER BY seq"
+)
+
+FACTS_CHUNK = 10_000
+"""The number of events that are read at a time without trajectories."""
 
 Rows = Iterable[tuple[Any, ...]]
 
@@ -50,6 +66,26 @@ def decode_rows(
         else:
             events[seq] = event
     return events, damage
+
+
+def read_without_trajectories(database: Database, last: int, after: int = 0) -> Iterator[Event]:
+    """Yield the events after a number up to another, with runs that lack their trajectories."""
+    rows = database.query("SELECT id, name, crc FROM names")
+    names = {row[0]: name for row in rows if (name := decode_name(*row)) is not None}
+    seed = read_seed(database.query(EVENTS, 1, 1))
+    for low in range(after + 1, last + 1, FACTS_CHUNK):
+        high = min(low + FACTS_CHUNK - 1, last)
+        events: dict[int, Event | str] = {
+            row[0]: decode_event(row, seed) for row in database.query(EVENTS, low, high)
+        }
+        for row in database.query(RUN_FACTS, low, high):
+            stored = decode_run_facts(row, names)
+            events[row[0]] = stored if isinstance(stored, str) else stored.event()
+        for seq in range(low, high + 1):
+            event = events.get(seq, "is missing")
+            if isinstance(event, str):
+                raise StoreError(describe_damage(database.name, {seq: event}))
+            yield event
 
 
 def read_seed(rows: Sequence[Sequence[Any]]) -> int | None:

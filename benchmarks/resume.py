@@ -1,0 +1,137 @@
+"""What a coordinator pays that comes back: a resume with a snapshot and without, and the status.
+
+    python benchmarks/resume.py                          # writes results/resume.md, takes minutes
+    python benchmarks/resume.py --runs 40000 --no-write  # a quick look
+
+The store, and the plain table that holds the same numbers, are those of ``store.py``. A snapshot is
+written at the end, and then one that is as old as a snapshot can be: the events after it are
+``GROWTH`` times those before. Its state is that of the race; its rankings have random positions,
+which take as many bytes as others. Each part runs in a process of its own, with one thread. Memory
+is the peak above the imports; with a snapshot it holds the snapshot itself.
+"""
+
+import argparse
+import sqlite3
+import struct
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+from measuring import RESULTS, apart, machine, peak, table
+from store import IMPROVEMENTS, Stopwatch, append, bare_append, bare_read, reading, status
+
+
+def own_rows(where, runs):  # noqa: ARG001
+    """Fetch all rows of the store, and unpack the numbers: what a reader must do at least."""
+    clock, before = Stopwatch(), peak()
+    with clock:
+        connection = sqlite3.connect(where)
+        shape = struct.Struct(f"<{2 * IMPROVEMENTS}d")
+        for name in ("events", "runs"):
+            for _ in connection.execute(f"SELECT * FROM {name} ORDER BY seq"):
+                pass
+        for _, data, _ in connection.execute("SELECT * FROM trajectories ORDER BY seq"):
+            shape.unpack(data)
+    return {**clock.read(), "memory": peak() - before}
+
+
+def resume(where, runs):
+    """What ``race`` does with a store that holds a race."""
+    from polarbear.store.restoring import restore_race
+
+    with reading(where) as (store, found):
+        assert restore_race(store).n_runs == runs
+    return found
+
+
+def keep(where, share):
+    """Write a snapshot after a share of the events."""
+    import numpy as np
+
+    from polarbear.data.rankings import Rankings
+    from polarbear.racing.race import Race
+    from polarbear.racing.snapshot import StoredRuns
+    from polarbear.store.opening import open_store
+    from polarbear.store.race_snapshot import EventHash, write_snapshot
+
+    clock = Stopwatch()
+    with open_store(where) as store:
+        last = int(store.n_events * share)
+        race = Race.from_events(store.read_facts(last), keep=False, stored=StoredRuns(lambda _: ()))
+        state, ranked = race.state, race._ranked_runs
+        names, n = state.present(), len(state.order)
+        shape = len(state.times), n * len(names)
+        position = np.random.default_rng(1).integers(0, len(names), shape, dtype=np.int8)
+        offset = np.arange(n + 1) * len(names)
+        code = np.tile(np.arange(len(names), dtype=np.int32), n)
+        ranked._ranked = Rankings(
+            names, tuple(state.order), np.array(state.times), position, code, offset,
+            np.arange(n, dtype=np.int32), np.ones(n), state.clock,
+        )  # fmt: skip
+        ranked._names, ranked._new_stored = frozenset(names), {}
+        with clock:
+            hashed = EventHash()
+            assert hashed.extend(store._database, len(store._ids), last)
+            data = race.snapshot()
+            store._database.write(write_snapshot(data, hashed), store.n_events)
+    return {**clock.read(), "bytes": len(data)}
+
+
+def measure(folder, runs):
+    """Lines of the table for a number of runs; stores that are there already are used again."""
+    from polarbear.store.race_snapshot import GROWTH
+
+    where, bare = str(folder / f"{runs}.db"), str(folder / f"{runs}-bare.db")
+    for make, place in ((append, where), (bare_append, bare)):
+        if not Path(place).exists():
+            apart(make, place, runs, 4096)
+    base, rows = apart(bare_read, bare, runs), apart(own_rows, where, runs)
+    lines = [("a plain table: fetch and unpack", base), ("the store's rows: the same", rows)]
+    lines.append(("`status()`", apart(status, where, runs)))
+    lines.append(("resume without a snapshot", apart(resume, where, runs)))
+    for words, share in (("new snapshot", 1.0), ("oldest snapshot", 1 / (1 + GROWTH))):
+        kept = apart(keep, where, share)
+        lines.append((f"resume with the {words}", apart(resume, where, runs)))
+    lines.append((f"write that snapshot, {kept['bytes'] / 1e6:,.0f} MB", {**kept, "memory": 0}))
+    return [
+        (
+            f"{runs:,}",
+            what,
+            f"{found['cpu']:.2f} s",
+            f"**{found['cpu'] / base['cpu']:.2f}**",
+            f"{found['cpu'] / rows['cpu']:.2f}",
+            f"{found['memory'] / 1e6:,.0f} MB" if found["memory"] else "",
+        )
+        for what, found in lines
+    ]
+
+
+REPORT = """\
+Made by `python benchmarks/resume.py` on {machine}, SQLite {sqlite}; it says what is measured.
+Runs have {improvements} improvements. Read ratios: the machine was busy.
+
+{rows}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, nargs="+", default=[40_000, 1_000_000])
+    parser.add_argument("--folder", type=Path, help="keep the stores here, and use them again")
+    parser.add_argument("--no-write", action="store_true", help="only print the table")
+    wanted = parser.parse_args()
+    place = tempfile.TemporaryDirectory() if wanted.folder is None else nullcontext(wanted.folder)
+    with place as folder:
+        rows = [row for runs in wanted.runs for row in measure(Path(folder), runs)]
+    head = ["runs", "what", "CPU", "/ plain table", "/ the store's rows", "memory"]
+    text = REPORT.format(
+        machine=machine(), sqlite=sqlite3.sqlite_version, improvements=IMPROVEMENTS,
+        rows=table(head, rows),
+    )  # fmt: skip
+    print(text)
+    if not wanted.no_write:
+        (RESULTS / "resume.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

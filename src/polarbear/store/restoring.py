@@ -1,0 +1,50 @@
+"""``restore_race``: the race in a store, from its snapshot if there is one, or from all events."""
+
+from collections.abc import Collection
+from functools import partial
+from itertools import chain
+from struct import error
+
+from polarbear.data.run import Run
+from polarbear.errors import StoreError
+from polarbear.racing.events import UNREADABLE
+from polarbear.racing.model import FitOptions
+from polarbear.racing.race import Race
+from polarbear.racing.snapshot import StoredRuns
+from polarbear.store.log import Store
+from polarbear.store.opening import open_store
+
+
+def restore_race(store: Store, *, fit: FitOptions = None) -> Race:
+    """Restore the race in a store, in the state after its last event.
+
+    It is the race that ``Race.from_events(store.read())`` returns, but its events stay in the
+    store, and so do the trajectories of its runs until they are needed. All rows are read once,
+    with their checksums. ``fit`` replaces the one that the race was started with.
+
+    >>> from polarbear import open_store
+    >>> with open_store(":memory:") as store:
+    ...     store.append(Race(["CSA", "RS"], [10, 100], direction="minimize").events)
+    ...     restore_race(store).pareto
+    ('CSA', 'RS')
+    """
+    last, snapshot = store.verify()
+    load = partial(_load_runs, store, last)
+    if snapshot is not None:
+        events = chain(store.read_facts(1), store.read_facts(last, after=snapshot.last))
+        stored = StoredRuns(load, snapshot.data)
+        try:
+            return Race.from_events(events, fit=fit, keep=False, stored=stored)
+        except StoreError:
+            raise
+        except (*UNREADABLE, error):  # a snapshot that cannot be read is not used
+            pass
+    return Race.from_events(store.read_facts(last), fit=fit, keep=False, stored=StoredRuns(load))
+
+
+def _load_runs(store: Store, last: int, instances: Collection[str]) -> list[Run]:
+    """Return the runs on some instances up to an event, also after the store was closed."""
+    if not store.is_closed:
+        return list(store.runs_on(instances, last=last))
+    with open_store(store.name, read_only=True) as again:
+        return list(again.runs_on(instances, last=last))

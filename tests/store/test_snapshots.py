@@ -1,0 +1,231 @@
+"""Snapshots: a race resumed from one is the race that its events make, whatever happened to it."""
+
+import sqlite3
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from polarbear import open_store
+from polarbear.data.run import Status
+from polarbear.errors import StoreError
+from polarbear.racing.race import Race
+from polarbear.racing.rules import Rules
+from polarbear.store import race_snapshot
+from polarbear.store.codec import blob_row
+from polarbear.store.restoring import restore_race
+from racers import quick_fit, race_of, solve
+
+NAMES = ("early", "late", "good")
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    """A snapshot after every decision."""
+    monkeypatch.setattr(race_snapshot, "MIN_EVENTS", 1)
+    monkeypatch.setattr(race_snapshot, "GROWTH", 0.0)
+
+
+def save(race, store, *, snapshot=True):
+    store.append(race.events)
+    race.forget()
+    if snapshot:
+        store.keep_snapshot(race.snapshot)
+
+
+def steps(race, store, rounds, *, lost=0, snapshot=True):
+    for _ in range(rounds):
+        for k, job in enumerate(race.ask()):
+            gone = lost and k % 6 == lost
+            run = job.run([], [], until=0.0, status=Status.KILLED) if gone else solve(job)
+            race.tell(run)
+        race.ask()
+        save(race, store, snapshot=snapshot)
+
+
+def same(path, *, uses=True):
+    """The race restored in both ways; they are alike, and go on alike."""
+    with open_store(path, read_only=True) as store:
+        assert (store.verify()[1] is not None) == uses
+        kept, replayed = (
+            restore_race(store, fit=quick_fit),
+            Race.from_events(store.read(), fit=quick_fit, keep=False),
+        )
+        assert kept.state == replayed.state
+        orders = ("order", "pool", "wanted", "eliminated", "open", "removed", "used", "horizons")
+        for name in orders:
+            assert list(getattr(kept.state, name)) == list(getattr(replayed.state, name))
+        for _ in range(2):
+            jobs = kept.ask()
+            assert jobs == replayed.ask()
+            for job in jobs:
+                kept.tell(solve(job))
+                replayed.tell(solve(job))
+        assert kept.events == replayed.events
+        assert kept.status == replayed.status
+    return kept
+
+
+def begin(path, rounds=3, *, seed=2, overlap=0, snapshot=True):
+    rules = Rules(certainty=0.99, batch=(1, 2), retries=1, max_runs=120, overlap=overlap)
+    race = race_of(NAMES, instances=[f"f{k}" for k in range(6)], rules=rules, seed=seed)
+    with open_store(path) as store:
+        steps(race, store, rounds, snapshot=snapshot)
+    return race
+
+
+CHANGES = st.sampled_from(["steps", "steps", "lost", "add", "remove", "withdraw", "extend", "back"])
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    overlap=st.integers(0, 1),
+    changes=st.lists(st.tuples(CHANGES, st.booleans()), min_size=1, max_size=6),
+)
+def test_a_race_resumed_from_a_snapshot_is_the_race_of_its_events(overlap, changes):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "race.db"
+        race = begin(path, overlap=overlap)
+        for what, snapshot in changes:
+            with open_store(path) as store:
+                race = restore_race(store, fit=quick_fit)
+                if what == "add" and "twin" not in race.pareto:
+                    race.add("twin")
+                elif what == "remove" and len(race.pareto) > 2:
+                    race.remove(race.pareto[0])
+                elif what == "back" and race.eliminated:
+                    race.add(next(iter(race.eliminated)))
+                elif what == "withdraw":
+                    race.withdraw("good", race.state.order[0])
+                elif what == "extend":
+                    race.extend(Rules(certainty=0.999, batch=(1, 2), max_runs=150, overlap=overlap))
+                steps(race, store, 1, lost=3 * (what == "lost"), snapshot=snapshot)
+            same(path)
+
+
+def test_a_snapshot_is_resumed_from_in_every_database(where):
+    begin(where, rounds=4)
+    race = same(where)
+    assert race.posterior.algorithms  # the store is closed by now; it is opened again
+    with open_store(where) as store:
+        assert store._hash.last == 0
+        assert restore_race(store, fit=quick_fit).n_runs
+        assert store._hash.last == store.n_events  # the snapshot has them all
+
+
+def change(path, sql, *values):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(sql, values)
+    connection.close()
+
+
+def flip(path):
+    spoilt = "CAST(substr(body, 1, 900) || x'07' || substr(body, 902) AS BLOB)"
+    change(path, f"UPDATE snapshot SET body = {spoilt} WHERE part = 1")
+
+
+def truncate(path):
+    change(path, "UPDATE snapshot SET body = substr(body, 1, length(body) - 9) WHERE part = 1")
+
+
+def lose(path):
+    change(path, "DELETE FROM snapshot WHERE part = 1")
+
+
+def take_that_of(path, *, seed=2, rounds=3):
+    other = path.with_name("other.db")
+    begin(other, seed=seed, rounds=rounds)
+    change(path, "DELETE FROM snapshot")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("ATTACH ? AS other", (str(other),))
+    connection.execute("INSERT INTO snapshot SELECT * FROM other.snapshot")
+    connection.close()
+
+
+def take_foreign(path):
+    take_that_of(path, seed=3)
+
+
+def take_newer(path):
+    take_that_of(path, rounds=5)
+
+
+def rename(path):
+    """Another name in the table, with its checksum: the events are other events."""
+    with open_store(path, read_only=True) as store:
+        place = store._query("SELECT id FROM names WHERE name = ?", b"good")[0][0]
+    _, data, crc = blob_row(place, b"goof")
+    change(path, "UPDATE names SET name = ?, crc = ? WHERE id = ?", data, crc, place)
+
+
+@pytest.mark.parametrize("spoil", [flip, truncate, lose, take_foreign, take_newer])
+def test_a_snapshot_in_doubt_is_not_used_and_is_replaced(tmp_path, monkeypatch, spoil):
+    monkeypatch.setattr(race_snapshot, "PART_BYTES", 4096)
+    path = tmp_path / "race.db"
+    begin(path)
+    same(path)
+    spoil(path)
+    same(path, uses=False)
+    with open_store(path) as store:
+        race = restore_race(store, fit=quick_fit)
+        steps(race, store, 1)
+    same(path)
+
+
+def test_a_snapshot_of_other_events_other_code_or_another_model_is_not_used(tmp_path, monkeypatch):
+    path = tmp_path / "race.db"
+    begin(path)
+    with open_store(path, read_only=True) as store:
+        tolerant = restore_race(store, fit={"abs_tol": 0.5})
+        assert tolerant._ranked_runs._ranked is None  # those of the snapshot have no tolerance
+        assert tolerant.state == Race.from_events(store.read()).state
+    monkeypatch.setattr(race_snapshot, "fingerprint_code", lambda: "another version")
+    same(path, uses=False)
+    monkeypatch.undo()
+    rename(path)
+    with open_store(path, read_only=True) as store:
+        assert store.verify()[1] is None
+
+
+@pytest.mark.parametrize("table", ["runs", "trajectories", "events"])
+def test_damaged_events_are_noticed_although_there_is_a_snapshot(tmp_path, table):
+    path = tmp_path / "race.db"
+    begin(path)
+    change(path, f"UPDATE {table} SET crc = crc + 1 WHERE seq = (SELECT max(seq) FROM {table})")
+    with (
+        open_store(path, read_only=True) as store,
+        pytest.raises(StoreError, match="1 damaged row"),
+    ):
+        restore_race(store)
+
+
+def test_a_snapshot_is_written_when_events_have_grown_by_a_share(tmp_path, monkeypatch):
+    monkeypatch.setattr(race_snapshot, "MIN_EVENTS", 10)
+    monkeypatch.setattr(race_snapshot, "GROWTH", 0.5)
+    path, written = tmp_path / "race.db", []
+    race = begin(path, rounds=0)
+    with open_store(path) as store:
+        while jobs := race.ask():
+            for job in jobs:
+                race.tell(solve(job))
+            race.ask()
+            save(race, store)
+            written += [row[0] for row in store._query("SELECT max(seq) FROM snapshot")]
+    sizes = sorted({last for last in written if last})
+    assert len(sizes) >= 2
+    assert sizes[0] >= 10
+    assert all(later >= 1.5 * earlier for earlier, later in pairwise(sizes))
+    same(path)
+
+
+def test_a_store_without_a_snapshot_gets_one(tmp_path):
+    """As stores have none that were written before there were snapshots."""
+    path = tmp_path / "race.db"
+    begin(path, snapshot=False)
+    same(path, uses=False)
+    with open_store(path) as store:
+        steps(restore_race(store, fit=quick_fit), store, 1)
+    same(path)
