@@ -78,7 +78,7 @@ def keep(where, share):
 
 
 def measure(folder, runs):
-    """Lines of the table for a number of runs; stores that are there already are used again."""
+    """Lines of the table for a number of runs; stores without a snapshot are used again."""
     from polarbear.store.race_snapshot import GROWTH
 
     where, bare = str(folder / f"{runs}.db"), str(folder / f"{runs}-bare.db")

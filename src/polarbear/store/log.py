@@ -374,7 +374,7 @@ class Store:
                 deque(self.read(arrays=True), maxlen=0)  # it raises an error that names the damage
             return last, snapshot
 
-    def read_facts(self, last: int, *, after: int = 0) -> Iterator[Event]:
+    def read_facts(self, last: int, *, after: int = 0) -> "Iterator[Event]":
         """Yield events in order, with runs that lack their trajectories."""
         with self._lock:
             self._check_usable()
