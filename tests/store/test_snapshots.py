@@ -190,11 +190,21 @@ def test_a_snapshot_of_other_events_other_code_or_another_model_is_not_used(tmp_
         assert store.verify()[1] is None
 
 
-@pytest.mark.parametrize("table", ["runs", "trajectories", "events"])
-def test_damaged_events_are_noticed_although_there_is_a_snapshot(tmp_path, table):
+@pytest.mark.parametrize("snapshot", [True, False])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE runs SET until = until + 1",
+        "UPDATE trajectories SET data = zeroblob(length(data))",
+        "UPDATE events SET kind = 'ended'",
+        "DELETE FROM trajectories",
+    ],
+)
+def test_damaged_events_are_noticed_although_there_is_a_snapshot(tmp_path, damage, snapshot):
     path = tmp_path / "race.db"
-    begin(path)
-    change(path, f"UPDATE {table} SET crc = crc + 1 WHERE seq = (SELECT max(seq) FROM {table})")
+    begin(path, rounds=1, snapshot=snapshot)
+    table = damage.split()[damage.startswith("DELETE") + 1]
+    change(path, f"{damage} WHERE seq = (SELECT max(seq) FROM {table})")
     with (
         open_store(path, read_only=True) as store,
         pytest.raises(StoreError, match="1 damaged row"),

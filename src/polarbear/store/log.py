@@ -158,15 +158,15 @@ class Store:
                 self._uncertain = fresh
                 raise
 
-    def read(self, *, arrays: bool = False, after: int = 0) -> "Iterator[Event]":
-        """Yield the events after a number in order, up to the last one at the time of the call.
+    def read(self, *, arrays: bool = False) -> "Iterator[Event]":
+        """Yield all events in order, up to the last one at the time of the call.
 
         ``arrays``: times and values of runs are arrays instead of tuples, which take less than half
         of the memory. A race accepts such events, but ``==`` cannot compare them.
         """
         last = self.head().last
         names, seed = self._names(), self._seed()
-        for low in range(after + 1, last + 1, CHUNK):
+        for low in range(1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             event_rows, run_rows = (self._query(sql, low, high) for sql in (EVENTS, RUNS))
             events, damage = decode_rows(

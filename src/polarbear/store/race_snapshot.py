@@ -33,7 +33,7 @@ GROWTH = 0.05
 MIN_EVENTS = 2000
 """The number of events after which a snapshot is worth its rows."""
 
-CHUNK = 4096
+CHUNK = 1024
 """The number of events that are verified at a time."""
 
 PART_BYTES = 1 << 24
@@ -89,7 +89,8 @@ class EventHash:
                     for table, sql in _TABLES.items()
                     if table != "names"
                 }
-                if len(rows["events"]) + len(rows["runs"]) != high - self.last:
+                n_events, n_runs, n_trajectories = map(len, rows.values())
+                if n_events + n_runs != high - self.last or n_runs != n_trajectories:
                     return False
                 if check and not are_intact(**rows):
                     return False
@@ -106,12 +107,11 @@ class EventHash:
         sizes = [_BLOB.pack(row[0], len(row[-2]), row[-1]) for row in rows]
         if table == "trajectories":  # there is much of it, and this is faster
             self._data = crc32(b"".join([row[-2] for row in rows]), self._data)
-            self._hashes[table].update(b"".join(sizes))
+        elif table == "events":
+            sizes = [size + row[1].encode() + row[2] for size, row in zip(sizes, rows, strict=True)]
         else:
-            parts = (
-                part for size, row in zip(sizes, rows, strict=True) for part in (size, row[-2])
-            )
-            self._hashes[table].update(b"".join(parts))
+            sizes = [size + row[1] for size, row in zip(sizes, rows, strict=True)]
+        self._hashes[table].update(b"".join(sizes))
 
 
 class KeptSnapshot(NamedTuple):
