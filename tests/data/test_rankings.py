@@ -11,7 +11,7 @@ import reference
 from polarbear import DataError, Run, Runs, rank
 from polarbear.data import rankings as module
 from polarbear.data.positions import compute_positions, keep_top
-from polarbear.data.rankings import _form_comparisons
+from polarbear.data.rankings import form_comparisons
 from strategies import DIRECTIONS, GRIDS, VALUES, records
 
 TOLERANCES = st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1e-6), (0.5, 0.5)])
@@ -154,7 +154,7 @@ class TestRepetitions:
         recorded = Runs.from_records(
             [*few, *[run("b", 2, repetition=k) for k in range(8)]], direction="minimize"
         )
-        entries = _form_comparisons(recorded, in_turn=True).run
+        entries = form_comparisons(recorded, in_turn=True).run
         assert np.bincount(entries[recorded.algorithm[entries] == 0])[:4].tolist() == [2, 2, 2, 2]
 
     def test_a_seed_that_two_share_by_chance_does_not_multiply_comparisons(self):
