@@ -379,7 +379,7 @@ class InstancePosterior(FrozenRecord):
             utilities,
             np.ones((len(utilities), 1), dtype=np.float32),
             hyper={"tau": self.tau.mean(axis=1, dtype=np.float64)},
-            diagnostics=Diagnostics(notes=("Laplace approximation, not corrected by weights",)),
+            diagnostics=Diagnostics(notes=("Gaussian approximation, not corrected by weights",)),
             prior=f"Dirichlet() by {format_list(self.basis.names, 3)}",
             method="laplace",
             clock=self.clock,

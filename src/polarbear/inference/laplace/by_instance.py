@@ -2,10 +2,10 @@
 
 At each time the amount of pooling tau has the prior half-Cauchy(1), on a grid that includes 0,
 where all instances have the same ratings. Features say nothing with a prior probability of 1/2. The
-evidence of the Laplace approximations weights the values of tau. The length scale of features is
-one for all times: the shortest, and so the most cautious one, whose evidence at two times is not
-clearly below the highest. Draws are correlated over time as the scores of instances are (see
-``cluster_robust``).
+evidence of the Laplace approximations weights the values of tau; draws come from the closest
+Gaussians (``improve_gaussian``). The length scale of features is one for all times: the shortest,
+and so the most cautious one, whose evidence at two times is not clearly below the highest. Draws
+are correlated over time as the scores of instances are (see ``cluster_robust``).
 """
 
 from collections.abc import Iterator
