@@ -265,6 +265,7 @@ def test_a_report_has_a_default_target_and_overwrites_nothing_unasked(
         ("calibration", "{file}", *READ, "--times", "2", "--replicates", "2"),
         ("status", "{kept}/race.db"),
         ("export", "{kept}/race.db", "{tmp}/runs.csv"),
+        ("backup", "{kept}/race.db", "{tmp}/backup.db"),
         ("repair", "{kept}/race.db", "{tmp}/new.db"),
         ("forget", "{tmp}/copy.db", "--algorithm", "bad", "--why", "to see"),
         ("merge", "{kept}/race.db", "{tmp}/all.db"),

@@ -1,4 +1,4 @@
-"""Commands about the store of a race: status, export, forget, merge, repair."""
+"""Commands about the store of a race: status, export, forget, merge, backup, repair."""
 
 import argparse
 from pathlib import PurePath
@@ -24,6 +24,18 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("merge site-1.db site-2.db all.db",),
         run=_run_merge,
     )
+    backup = add_command(
+        commands,
+        "backup",
+        "copy a store, also while the race runs; again: copy what is new",
+        "Each of the two is a file or a PostgreSQL database, so the way back is the same command. "
+        "The target is new, or an earlier backup of the same store. Every row is verified.",
+        positionals="STORE TARGET",
+        examples=("backup race.db /backups/race.db",),
+        run=_run_backup,
+    )
+    add_file_argument(backup, "store", help=STORE_HELP)
+    add_file_argument(backup, "target", help="a new store, or an earlier backup")
     repair = add_command(
         commands,
         "repair",
@@ -45,7 +57,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         metavar="STORE",
         help="a store of the same race, if the first event of the damaged one is lost",
     )
-    for parser in (merge, repair):
+    for parser in (merge, backup, repair):
         add_json_option(parser)
     _add_forget(commands)
 
@@ -214,6 +226,12 @@ def _run_merge(arguments: argparse.Namespace) -> int:
     ]
     plain = {**merged._asdict(), "target": arguments.target, "conflicts": conflicts}
     print_answer(arguments, "\n".join([str(merged), *lines]), plain)
+    return 0
+
+
+def _run_backup(arguments: argparse.Namespace) -> int:
+    summary = polarbear.store.backup_store(arguments.store, arguments.target)
+    print_answer(arguments, summary, {**summary._asdict(), "target": arguments.target})
     return 0
 
 

@@ -158,15 +158,15 @@ class Store:
                 self._uncertain = fresh
                 raise
 
-    def read(self, *, arrays: bool = False) -> "Iterator[Event]":
-        """Yield all events in order, up to the last one at the time of the call.
+    def read(self, *, arrays: bool = False, after: int = 0) -> "Iterator[Event]":
+        """Yield all events after a number in order, up to the last one at the time of the call.
 
         ``arrays``: times and values of runs are arrays instead of tuples, which take less than half
         of the memory. A race accepts such events, but ``==`` cannot compare them.
         """
         last = self.head().last
         names, seed = self._names(), self._seed()
-        for low in range(1, last + 1, CHUNK):
+        for low in range(after + 1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             event_rows, run_rows = (self._query(sql, low, high) for sql in (EVENTS, RUNS))
             events, damage = decode_rows(
@@ -373,6 +373,17 @@ class Store:
             if not hashed.extend(self._database, n_names, last):
                 deque(self.read(arrays=True), maxlen=0)  # it raises an error that names the damage
             return last, snapshot
+
+    def hash_events(self, last: int) -> str:
+        """Return a hash of the first events, which is the same in every intact copy of a store."""
+        names = "SELECT coalesce(max(algorithm), 0), coalesce(max(instance), 0) FROM runs"
+        n_names = max(self._query(f"{names} WHERE seq <= ?", last)[0])
+        with self._lock:
+            hashed = EventHash()
+            intact = hashed.extend(self._database, n_names, last)
+        if not intact:
+            raise StoreError(f"{self.name} is damaged; {advise_repair(self.name)}")
+        return hashed.text
 
     def read_facts(self, last: int, *, after: int = 0) -> "Iterator[Event]":
         """Yield events in order, with runs that lack their trajectories."""
