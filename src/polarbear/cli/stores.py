@@ -174,7 +174,7 @@ def _run_forget(arguments: argparse.Namespace) -> int:
     from polarbear._text import format_count, format_list
     from polarbear.coordinator.run_race import format_now
     from polarbear.data.run import Status
-    from polarbear.store import restore_race
+    from polarbear.store.restoring import restore_race
 
     criteria = (arguments.algorithm, arguments.instance, arguments.since, arguments.status)
     if all(choice is None for choice in criteria):
