@@ -1,5 +1,6 @@
 """Archives of points with several objectives, compared with literal twins."""
 
+import io
 import json
 
 import numpy as np
@@ -95,6 +96,12 @@ def test_views_are_paired_repetitions_and_the_order_is_stated():
     assert pb.rank(runs, [3]).win_rate("a", "b")[0] > 0.7
     posterior = pb.fit(runs, times=[1, 3])
     assert "8 random scalarisations of the ranks of f, g" in posterior.verdict()
+    assert runs.filter(algorithms=["a"]).order_by == runs.order_by
+    file = io.BytesIO()
+    runs.to_parquet(file)
+    assert pb.Runs.from_parquet(file) == runs
+    with pytest.raises(DataError, match="format='ioh' has no place for runs ordered by 8 random"):
+        pb.write(runs, "nowhere", format="ioh")
     varied = archives.hypervolume([1.1, 2.0], times=[1, 2, 3])
     assert len(varied) == 2 * len(archives.runs)
     assert "reference at 1.1, 2 of nadir" in str(pb.rank(varied, [3]))

@@ -145,18 +145,15 @@ def test_the_posterior_agrees_with_nuts():
     rng = np.random.default_rng(2)
     orders = [random_order(rng, 4, 0.5) for _ in range(25)]
     posterior = pb.fit(make_rankings(orders), prior=pb.priors.Dirichlet(1.0), draws=8000)
+    every = np.array(list(permutations(range(4))))
+    place = np.argsort(every, axis=1)
+    agrees = [[(p[:, None] < p)[ahead].all() for p in place] for ahead in orders]
     with pm.Model():
         theta = pm.Dirichlet("theta", np.ones(4))
-        logs = []
-        for ahead in orders:
-            terms = []
-            for order in permutations(range(4)):
-                place = {a: k for k, a in enumerate(order)}
-                if all(place[a] < place[b] for a, b in zip(*np.nonzero(ahead), strict=True)):
-                    rests = [sum(theta[b] for b in order[k:]) for k in range(3)]
-                    terms.append(math.prod(theta[order[k]] / rests[k] for k in range(3)))
-            logs.append(pt.log(sum(terms)))
-        pm.Potential("orders", sum(logs))
+        ordered = theta[every]  # (orders, places)
+        rests = pt.cumsum(ordered[:, ::-1], axis=1)[:, ::-1]
+        chances = pt.prod(ordered / rests, axis=1)
+        pm.Potential("orders", pt.log(pt.dot(np.array(agrees, dtype=float), chances)).sum())
         drawn = pm.sample(2000, tune=1000, chains=2, cores=1, random_seed=1, progressbar=False)
     ratings = drawn.posterior["theta"].to_numpy().reshape(-1, 4)
     for a in range(4):

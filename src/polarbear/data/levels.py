@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -214,6 +214,9 @@ class WithLevels(WithInstanceData):
         )
 
 
+RunsT = TypeVar("RunsT", bound=WithLevels)
+
+
 def check_one_value(runs: Any, what: str) -> None:
     """Raise ``DataError`` if values have levels, where ``what`` needs numbers of one unit."""
     if runs.levels is not None:
@@ -222,3 +225,9 @@ def check_one_value(runs: Any, what: str) -> None:
             f"{what} needs one value, and these runs have the levels {names}: pass "
             f"runs.level({runs.levels.names[-1]!r})"
         )
+
+
+def keep_one_value(runs: RunsT, what: str) -> RunsT:
+    """Return the runs with feasible values only; raise ``DataError`` if values have levels."""
+    check_one_value(runs, what)
+    return runs.feasible()

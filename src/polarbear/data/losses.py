@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_list, format_range, render_card
 from polarbear.data import grid
-from polarbear.data.levels import check_one_value
+from polarbear.data.levels import keep_one_value
 from polarbear.data.rankings import find_pairs
 from polarbear.data.run import sign_of
 from polarbear.data.runs import Runs, check_runs
@@ -136,8 +136,7 @@ def losses(
     RS         10,000 evaluations  60         ...
     """
     check_runs(runs, "losses")
-    check_one_value(runs, "losses")
-    runs = runs.feasible()
+    runs = keep_one_value(runs, "losses")
     if measure not in get_args(Measure):
         raise DataError(f"measure={measure!r}: expected {format_list(get_args(Measure))}")
     when = grid.check_times(times)

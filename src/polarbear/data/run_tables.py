@@ -89,6 +89,8 @@ class WithTables(WithLevels):
             about |= {"direction": mine.levels.directions, "value": mine.levels.names}
         if not mine.best_so_far:
             about["best_so_far"] = False
+        if mine.stated_order:
+            about["stated_order"] = mine.stated_order
         if mine.instance_data:
             about["instance_data"] = to_json(mine.instances, mine.instance_data)
         parquet.write_parquet(path, self.columns(), about)

@@ -500,6 +500,7 @@ class Runs(WithTables):
             raise DataError(NO_DIRECTION)
         clock = clock or str(file.metadata.get("clock", "time"))
         runs = cls.from_columns(file, ColumnNaming(**columns), direction=direction, clock=clock)
+        runs = replace(runs, stated_order=str(file.metadata.get("stated_order", "")))
         data = file.metadata.get("instance_data")
         return runs.with_instance_data(data) if isinstance(data, dict) else runs
 
@@ -560,7 +561,7 @@ class Runs(WithTables):
     def _with_data_of(self, parts: Sequence[Runs]) -> Self:
         """Return these runs with the instance data of the runs that they were copied from."""
         data = join_parts([(p.instances, p.instance_data) for p in parts], self.instances)
-        return replace(self, instance_data=data)
+        return replace(self, instance_data=data, stated_order=parts[0].stated_order)
 
     def _has_keys_of(self, other: Runs) -> bool:
         """Whether two ``Runs`` have the same algorithms, instances and repetitions."""

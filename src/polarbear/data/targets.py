@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data import grid
+from polarbear.data.levels import check_one_value
 from polarbear.data.run import Floats, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
@@ -136,6 +137,7 @@ def from_optima(
     distances = 10.0 ** -np.arange(-1, 9) if gaps is None else np.asarray(gaps, dtype=np.float64)
     if not (np.isfinite(distances).all() and (distances > 0).all()):
         raise DataError("gaps: expected positive numbers, the largest first")
+    check_one_value(runs, "a distance from the optimum")
     known = optima if isinstance(optima, Mapping) else dict.fromkeys(runs.instances, optima)
     values = {
         name: known[name] + sign_of(runs.direction) * distances

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from polarbear._text import format_count
 from polarbear.data import grid
 from polarbear.data.frozen import FrozenRecord
+from polarbear.data.levels import keep_one_value
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require, warn
@@ -186,6 +187,7 @@ def ecdf_data(
     (3, 3)
     """
     _require_packages()
+    runs = keep_one_value(runs, "an ECDF")
     scale = _choose_scale(runs, low, high, log)
     grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
     share = _compute_attained_shares(runs, grid_times, scale)
@@ -231,6 +233,7 @@ def aocc_data(
     (3,)
     """
     polars, inspector = _require_packages()
+    runs = keep_one_value(runs, "the AOCC")
     scale = _choose_scale(runs, low, high, log)
     end = _choose_last_time(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]

@@ -87,6 +87,8 @@ def write(
         raise DataError(f"format={format!r}: expected one of {', '.join(_WRITERS)}")
     if not len(runs):
         raise DataError("there are no runs to write: pass Runs that are not empty")
+    if runs.order_by and format in ("ioh", "coco"):
+        raise DataError(f"format={format!r} has no place for runs ordered by {runs.order_by}")
     try:
         _WRITERS[format](runs, path)
     except OSError as error:
