@@ -137,6 +137,8 @@ MAY_ENCODE = {
     "running/workers/containment.py": "jobs",
     "running/workers/spawning.py": "solvers and jobs, for a child process",
     "store/codec.py": "checksums of rows; a run in them is encode_run",
+    "store/restoring.py": "nothing: it catches errors of a damaged snapshot",
+    "hub/protocol.py": "bodies of requests; a run in them is run_from_plain",
     "cli/races.py": "the option --json",
 }
 """Modules that handle runs and encode something, with what they encode."""
@@ -144,6 +146,7 @@ MAY_ENCODE = {
 MAY_VALIDATE = {
     "data/run.py": "the validator of runs",
     "data/long_table.py": "rows of tables, before they are runs",
+    "data/archives.py": "points of several objectives, which runs of one value do not have",
     "running/solvers/job.py": "single values that a solver reports",
     "running/solvers/shared_trajectory.py": "the memory page of a run that is under way",
 }

@@ -217,7 +217,7 @@ def test_a_setup_says_what_is_wrong():
     ]:
         with pytest.raises((SolverError, DataError), match=message):
             setup(**more)
-    with pytest.raises(SolverError, match="threads=0"):
+    with pytest.raises(DataError, match="threads=0"):
         Limits(threads=0)
 
 
