@@ -155,11 +155,11 @@ class TestOptuna:
             study = optuna.load_study(study_name=name, storage=storage)
             assert run.value.tolist() == [study.best_trial.user_attrs["test_loss"]]
             assert run.time.tolist() == [run.until]
-        with pytest.raises(DataError, match="chosen so far may get worse, .*curve='final'"):
+        with pytest.raises(DataError, match="chosen so far, which may get worse, .*curve='final'"):
             read(copy, chosen_by="objective", **options)
         with pytest.raises(DataError, match="no trial has a user attribute 'tset'; there are obj"):
             read(copy, **{**options, "value": "tset"})
-        with pytest.raises(DataError, match="curve='mean': expected one of best, last, final"):
+        with pytest.raises(DataError, match="curve='mean': expected one of best, last, chosen, final"):
             read(copy, curve="mean", **options)
         with pytest.raises(DataError, match="clock='days': expected 'evaluations' or 'seconds'"):
             read(copy, clock="days", **options)

@@ -55,7 +55,7 @@ class Limits:
     256
     >>> Limits(wall_seconds=-1)
     Traceback (most recent call last):
-    polarbear.errors.SolverError: limits: wall_seconds=-1, expected a number above 0
+    polarbear.errors.DataError: limits: wall_seconds=-1, expected a number above 0
     """
 
     wall_seconds: float = 86_400.0
