@@ -172,9 +172,18 @@ def make_table(rows: dict[str, dict[str, Any]]) -> str:
         )
     if "verdict" in core:
         lines += ["", FIRST_VERDICT.format(**core)]
+    missing = [name for name in list_extras() if name not in rows]
+    if missing:
+        lines += ["", f"Not measured yet: {', '.join(f'`{name}`' for name in missing)}."]
     python = sorted({row["python"] for row in rows.values() if "python" in row})
-    lines += ["", f"Python {', '.join(python)}; a shared machine with two busy cores.", ""]
+    lines += ["", f"Python {', '.join(python)}. Wall times depend on the load of the machine.", ""]
     return "\n".join(lines)
+
+
+def list_extras() -> list[str]:
+    """Return the names of all extras; the core is the empty name, which comes first."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return ["", *project["optional-dependencies"]]
 
 
 def main() -> int:
@@ -184,8 +193,7 @@ def main() -> int:
     parser.add_argument("--extras", help="separated by commas; by default the core and all extras")
     parser.add_argument("--again", action="store_true", help="measure what was measured before")
     arguments = parser.parse_args()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    every = ["", *project["optional-dependencies"]]
+    every = list_extras()
     chosen = every if arguments.extras is None else arguments.extras.split(",")
     [wheel] = arguments.dist.glob("*.whl")
     version = wheel.name.split("-")[1]
