@@ -159,7 +159,7 @@ class TestOptuna:
             read(copy, chosen_by="objective", **options)
         with pytest.raises(DataError, match="no trial has a user attribute 'tset'; there are obj"):
             read(copy, **{**options, "value": "tset"})
-        with pytest.raises(DataError, match="curve='mean': expected one of best, last, chosen, final"):
+        with pytest.raises(DataError, match="curve='mean': expected one of best, last, chosen"):
             read(copy, curve="mean", **options)
         with pytest.raises(DataError, match="clock='days': expected 'evaluations' or 'seconds'"):
             read(copy, clock="days", **options)
