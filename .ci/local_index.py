@@ -53,7 +53,7 @@ extra names. Dependencies come from pip's cache or its index. Made by
 
 FIRST_VERDICT = """\
 From nothing to the verdict of a table of one's own, with the core: **{verdict_seconds:.0f} s**
-(environment, installation and analysis). Its answer: "{verdict}\""""
+(environment, installation and analysis)."""
 
 
 class Quiet(SimpleHTTPRequestHandler):
