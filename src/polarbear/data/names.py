@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,3 +122,39 @@ def check_names(names: Iterable[str], what: str) -> tuple[str, ...]:
             f"{what}: the name at position {checked.index('')} is empty; give it a name"
         )
     return checked
+
+
+class NumberedNames(Sequence[str]):
+    """The names "row 0", "row 1" and so on, made when they are asked for, equal to their tuple.
+
+    >>> names = NumberedNames("row", 10_000_000)
+    >>> names[7], names[-1], len(names)
+    ('row 7', 'row 9999999', 10000000)
+    >>> NumberedNames("row", 2) == ("row 0", "row 1")
+    True
+    """
+
+    def __init__(self, prefix: str, size: int) -> None:
+        self._prefix, self._numbers = prefix, range(size)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(f"{self._prefix} {k}" for k in self._numbers[index])
+        return f"{self._prefix} {self._numbers[index]}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames):
+            return (self._prefix, self._numbers) == (other._prefix, other._numbers)
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __add__(self, other: Any) -> tuple[str, ...]:
+        return (*self, *other)
+
+    def __radd__(self, other: Any) -> tuple[str, ...]:
+        return (*other, *self)

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
+MIN_DRAWS_PER_ALGORITHM = 20
+"""Draws per algorithm from which their covariance can be matched, not only their mean."""
+
 TILE_SHAPE = (256, 112)
 """Rows and columns that are transposed at a time."""
 
@@ -93,12 +96,17 @@ def match_moments(draws: Singles, current: Moments, target: Moments) -> Singles:
     mean is moved.
     """
     deviation = draws - current.mean.astype(np.float32)
-    if len(draws) >= 20 * draws.shape[2]:
-        root, inverse_root = _symmetric_roots(current.covariance)
-        middle, _ = _symmetric_roots(root @ target.covariance @ root)
-        transport = (inverse_root @ middle @ inverse_root).astype(np.float32)
+    if len(draws) >= MIN_DRAWS_PER_ALGORITHM * draws.shape[2]:
+        transport = moment_transport(current, target).astype(np.float32)
         deviation = (deviation.swapaxes(0, 1) @ transport).swapaxes(0, 1)
-    return np.add(target.mean, deviation, dtype=np.float32)
+    return deviation + target.mean.astype(np.float32)
+
+
+def moment_transport(current: Moments, target: Moments) -> Floats:
+    """Return at each time the matrix by which deviations get the target covariance."""
+    root, inverse_root = _symmetric_roots(current.covariance)
+    middle, _ = _symmetric_roots(root @ target.covariance @ root)
+    return inverse_root @ middle @ inverse_root
 
 
 def _symmetric_roots(covariance: Floats) -> tuple[Floats, Floats]:

@@ -25,6 +25,7 @@ from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.diagnostics import ORDERED_BY
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
+from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.hyper import Hyper
@@ -48,6 +49,9 @@ RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
 
 START_TEST_LEVEL = 0.01
 """The level of the test for differences between algorithms at the first times of a grid."""
+
+MAX_SINGLE_COMPARISONS = 10_000
+"""With more comparisons at one time, equal ones are merged first: their units do not matter."""
 
 MIN_INSTANCE_SHARE = 0.25
 """A warning is given for times with less than this share of the most instances at a time."""
@@ -189,11 +193,16 @@ def fit(
     n = len(rankings.algorithms)
     if n < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
+    n_instances = np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))
+    has_attributes = not (classes is None and features is None and scores is None)
+    is_large = len(rankings.times) == 1 and len(rankings.instance) > MAX_SINGLE_COMPARISONS
+    if is_large and not has_attributes:
+        rankings = merge_comparisons(rankings)
     groups = connected_groups(rankings)
     if len(groups) < n:
         _warn_of_unknown_times(rankings)
         _warn_of_few_instances(rankings)
-    if not (classes is None and features is None and scores is None):
+    if has_attributes:
         prior = Dirichlet() if prior is None else prior
         if method != "laplace" or not isinstance(prior, Dirichlet):
             raise DataError("classes, features and scores need method='laplace' and Dirichlet()")
@@ -221,7 +230,7 @@ def fit(
         )
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
-    posterior = engine(rankings, prior, seed=seed, **options)
+    posterior = replace(engine(rankings, prior, seed=seed, **options), instances=int(n_instances))
     if rankings.order_by:
         notes = (f"{ORDERED_BY} {rankings.order_by}.", *posterior.diagnostics.notes)
         diagnostics = replace(posterior.diagnostics, notes=notes)
@@ -412,13 +421,16 @@ def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:
     >>> connected_groups(rank_costs(np.array([[[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]]])))
     [('a1', 'a2'), ('a3',)]
     """
-    n, comparisons = len(rankings.algorithms), len(rankings.instance)
-    comparison = np.repeat(np.arange(comparisons), np.diff(rankings.offset))
+    n = len(rankings.algorithms)
+    comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     known = (rankings.position != UNKNOWN).any(axis=0) & (rankings.weight > 0)[comparison]
-    link = (rankings.algorithm[known], n + comparison[known])
-    size = n + comparisons
-    graph = coo_array((np.ones(known.sum(), dtype=np.int8), link), shape=(size, size))
-    group = connected_components(graph, directed=False)[1][:n]
+    comparison, algorithm = comparison[known], rankings.algorithm[known].astype(np.int64)
+    # Each entry is linked to the first one of its comparison; equal links are counted once.
+    is_first = np.diff(comparison, prepend=-1) > 0
+    link = algorithm[is_first][np.cumsum(is_first) - 1] * n + algorithm
+    pair = np.divmod(np.flatnonzero(np.bincount(link, minlength=n * n)), n)
+    graph = coo_array((np.ones(len(pair[0]), dtype=np.int8), pair), shape=(n, n))
+    group = connected_components(graph, directed=False)[1]
     members: dict[int, list[str]] = {}
     for name, number in zip(rankings.algorithms, group.tolist(), strict=True):
         members.setdefault(number, []).append(name)

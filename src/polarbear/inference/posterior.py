@@ -89,6 +89,8 @@ class Posterior(FrozenRecord):
         The units of evidence: "instances", or "rankings" at every time, as in the paper.
     instances
         The number of instances in the data.
+    curves
+        Shape (C, T, n): ``utilities``, if there are more of them than draws with weights.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class Posterior(FrozenRecord):
     independent: bool = False
     evidence: Evidence = "rankings"
     instances: int = 0
+    curves: Singles | None = None
 
     @cached_property
     def utilities(self) -> Singles:
@@ -131,6 +134,8 @@ class Posterior(FrozenRecord):
 
         A draw is one curve over time, with the posterior's correlation between times.
         """
+        if self.curves is not None:
+            return self.curves
         blocks = self.weight.shape[1]
         if np.ptp(self.weight) == 0:
             return self.draws
@@ -263,7 +268,7 @@ class Posterior(FrozenRecord):
         the Monte Carlo standard error of everywhere.
         """
         alike = self._alike(epsilon)
-        draws = len(self.draws)
+        draws = len(self.utilities)
         check_certainty(certainty)
         return tabulate_pairs(
             self.algorithms, self._ahead, alike, self._everywhere, certainty, draws
@@ -445,6 +450,7 @@ class Posterior(FrozenRecord):
             },
         }
         arrays = {"times": self.times, "draws": self.draws, "weight": self.weight}
+        arrays |= {} if self.curves is None else {"curves": self.curves}
         arrays |= {f"hyper_{k}": values for k, values in enumerate(self.hyper.values())}
         if self.mixture is not None:
             arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in MIXTURE_FIELDS}
@@ -487,7 +493,7 @@ class Posterior(FrozenRecord):
             f"from {format_count(self.instances, 'instance')}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
             f"  made by     {self.method}, {self.prior}, {self.evidence} as evidence, "
-            f"{len(self.draws)} draws\n"
+            f"{len(self.utilities)} draws\n"
             f"  at the end  {leader} leads with a rating of {final[k]:.2f}\n"
             f"  numerics    {self.diagnostics}"
         )

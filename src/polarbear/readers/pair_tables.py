@@ -3,21 +3,25 @@
 Such a row is an order of two without a time. It becomes ``Rankings`` at one time, not ``Runs``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import Columns, to_columns
-from polarbear.data.names import natural_sort_key
+from polarbear.data.columns import Columns, Labels, to_columns
+from polarbear.data.names import Codes, NumberedNames, natural_sort_key
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, open_source
 from polarbear.readers.tables import open_parquet_files, read_csv_columns
+
+Ints = NDArray[np.integer]
 
 _TIES = ("tie", "draw", "equal", "both")
 _PREFERRED_STEMS = ("algorithm", "model", "player", "system")
@@ -100,6 +104,15 @@ def _find_columns(
     return first, second, winner
 
 
+class _Pairs(NamedTuple):
+    """The rows of a table of pairs as arrays; names are codes of the table's own algorithms."""
+
+    names: Sequence[str]
+    algorithm: Ints  # (rows, 2)
+    position: NDArray[np.int8]  # (rows, 2)
+    instances: Labels | None  # None if every row is an instance
+
+
 def _rank_pairs(
     tables: Sequence[Columns],
     first: str | None,
@@ -107,63 +120,114 @@ def _rank_pairs(
     winner: str,
     instance: str | None,
 ) -> Rankings:
-    pairs: list[tuple[str, str]] = []
-    positions: list[tuple[int, int]] = []
-    instances: list[str] = []
-    for table in tables:
-        columns = _find_columns(table.names, first, second, winner)
-        a, b, won = (table.read_labels(name).to_list() for name in columns)
-        for row, cells in enumerate(zip(a, b, won, strict=True)):
-            if cells[0] == cells[1]:
-                raise DataError(
-                    f"{table.describe_row(row)}: {cells[0]!r} is compared with itself; "
-                    "remove the row"
-                )
-            positions.append(_find_positions(cells, columns, table.describe_row(row)))
-        pairs += zip(a, b, strict=True)
-        task = instance or ("instance" if "instance" in table.names else None)
-        if task is not None and task not in table.names:
-            raise Refused(f"no column {task!r} among {format_list(table.names)}")
-        start = len(instances)
-        instances += (
-            [f"row {row}" for row in range(start, start + len(a))]
-            if task is None
-            else table.read_labels(task).to_list()
-        )
-    if not pairs:
+    """Return the rankings of all rows of tables, sorted by instance."""
+    parts = [
+        _read_pairs(table, _find_columns(table.names, first, second, winner), instance)
+        for table in tables
+    ]
+    n_rows = sum(len(part.algorithm) for part in parts)
+    if not n_rows:
         raise DataError("the table of pairs has no rows: expected one for each comparison")
-    algorithm_names = sorted({name for pair in pairs for name in pair}, key=natural_sort_key)
-    instance_names = sorted(set(instances), key=natural_sort_key)
-    code_of = {name: code for code, name in enumerate(algorithm_names)}
-    instance_of = {name: code for code, name in enumerate(instance_names)}
-    instance_codes = np.array([instance_of[name] for name in instances], dtype=np.int32)
-    order = np.argsort(instance_codes, kind="stable")  # comparisons of one instance are neighbours
-    algorithms = np.array([[code_of[name] for name in pair] for pair in pairs], dtype=np.int32)
-    instance_codes = instance_codes[order]
+    names = sorted({name for part in parts for name in part.names}, key=natural_sort_key)
+    code_of = {name: code for code, name in enumerate(names)}
+    algorithm = np.concatenate(
+        [
+            np.array([code_of[name] for name in part.names], dtype=np.int32)[part.algorithm]
+            for part in parts
+        ]
+    )
+    position = np.concatenate([part.position for part in parts])
+    instances, code = _number_instances([part.instances for part in parts], parts)
+    weight = np.ones(n_rows)
+    if len(instances) < n_rows:
+        weight /= np.bincount(code)[code]
+    if np.any(np.diff(code) < 0):  # comparisons of one instance are neighbours
+        order = np.argsort(code, kind="stable")
+        algorithm, position, code, weight = (
+            values[order] for values in (algorithm, position, code, weight)
+        )
     return Rankings(
-        tuple(algorithm_names),
-        tuple(instance_names),
+        tuple(names),
+        instances,
         np.array([1.0]),
-        np.array(positions, dtype=np.int8)[order].reshape(1, -1),
-        algorithms[order].ravel(),
-        np.arange(0, 2 * len(pairs) + 1, 2, dtype=np.int64),
-        instance_codes,
-        1.0 / np.bincount(instance_codes)[instance_codes],
+        position.reshape(1, -1),
+        algorithm.ravel(),
+        np.arange(0, 2 * n_rows + 1, 2, dtype=np.int64),
+        code,
+        weight,
         "comparison",
     )
 
 
-def _find_positions(
-    cells: tuple[str, str, str], columns: tuple[str, str, str], where: str
-) -> tuple[int, int]:
-    """Return the rank of each of two names in a row: (0, 1), (1, 0), or (0, 0) for a tie."""
-    *names, won = cells
-    for texts in (names, columns[:2], ("a", "b")):
-        if won in texts:
-            return (0, 1) if won == texts[0] else (1, 0)
-    if won.lower().startswith(_TIES):
-        return 0, 0
-    raise DataError(
-        f"{where}: the winner is {won[:40]!r}, expected {names[0]!r}, {names[1]!r}, "
-        f"{columns[0]!r}, {columns[1]!r} or 'tie'"
+def _read_pairs(table: Columns, columns: tuple[str, str, str], instance: str | None) -> _Pairs:
+    """Read the rows of a table; raise an error for a row without two names and a winner."""
+    a, b, won = (table.read_labels(name) for name in columns)
+    names = list(dict.fromkeys([*a.names, *b.names]))
+    code_of = {name: code for code, name in enumerate(names)}
+    algorithm = np.stack(
+        [np.array([code_of[x] for x in one.names], dtype=np.int32)[one.codes] for one in (a, b)],
+        axis=1,
     )
+    same = algorithm[:, 0] == algorithm[:, 1]
+    if same.any():
+        row = int(np.argmax(same))
+        raise DataError(
+            f"{table.describe_row(row)}: {names[algorithm[row, 0]]!r} is compared with itself; "
+            "remove the row"
+        )
+    position = _find_positions(won, algorithm, code_of, columns)
+    unclear = position[:, 0] < 0
+    if unclear.any():
+        row = int(np.argmax(unclear))
+        x, y = (names[code] for code in algorithm[row])
+        raise DataError(
+            f"{table.describe_row(row)}: the winner is {won.names[won.codes[row]][:40]!r}, "
+            f"expected {x!r}, {y!r}, {columns[0]!r}, {columns[1]!r} or 'tie'"
+        )
+    task = instance or ("instance" if "instance" in table.names else None)
+    if task is not None and task not in table.names:
+        raise Refused(f"no column {task!r} among {format_list(table.names)}")
+    return _Pairs(names, algorithm, position, None if task is None else table.read_labels(task))
+
+
+def _find_positions(
+    won: Labels, algorithm: Ints, code_of: Mapping[str, int], columns: tuple[str, str, str]
+) -> NDArray[np.int8]:
+    """Return both positions in each row: 0 and 1, 0 twice for a tie, or -1 if it is not clear.
+
+    A winner is one of the two names, else one of their columns, else ``a`` or ``b``, else a tie.
+    """
+    side = {"a": 0, "b": 1, columns[0]: 0, columns[1]: 1}
+    as_algorithm = np.array([code_of.get(name, -1) for name in won.names], dtype=np.int64)[
+        won.codes
+    ]
+    as_side = np.array([side.get(name, -1) for name in won.names], dtype=np.int64)[won.codes]
+    is_tie = np.array([name.lower().startswith(_TIES) for name in won.names], dtype=bool)[won.codes]
+    first = (as_algorithm == algorithm[:, 0]) | ((as_side == 0) & (as_algorithm != algorithm[:, 1]))
+    second = ~first & ((as_algorithm == algorithm[:, 1]) | (as_side == 1))
+    position = np.full(algorithm.shape, -1, dtype=np.int8)
+    position[is_tie] = 0
+    position[first] = (0, 1)
+    position[second] = (1, 0)
+    return position
+
+
+def _number_instances(
+    labels: Sequence[Labels | None], parts: Sequence[_Pairs]
+) -> tuple[Any, Codes]:
+    """Return the names of all instances in natural order, and the code of each row."""
+    sizes = [len(part.algorithm) for part in parts]
+    if all(one is None for one in labels):  # in natural order as they are
+        n_rows = sum(sizes)
+        return NumberedNames("row", n_rows), np.arange(n_rows, dtype=np.int32)
+    starts = np.cumsum([0, *sizes]).tolist()
+    named = [
+        Labels(np.arange(size), [f"row {row}" for row in range(start, start + size)])
+        if one is None
+        else one
+        for one, start, size in zip(labels, starts, sizes, strict=False)
+    ]
+    instances = sorted({name for one in named for name in one.names}, key=natural_sort_key)
+    code_of = {name: code for code, name in enumerate(instances)}
+    codes = [np.array([code_of[x] for x in one.names], dtype=np.int32)[one.codes] for one in named]
+    return tuple(instances), np.concatenate(codes)

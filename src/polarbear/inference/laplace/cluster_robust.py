@@ -16,7 +16,7 @@ Both work in the coordinates called noise, L' (x - mode) with P = L L'.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class NoiseTransform(NamedTuple):
     """A linear map that makes independent standard normal variables correlated over time."""
 
     n_inputs: int
-    transform: Callable[[Floats], Floats]  # (D, n_inputs) -> (D, blocks, size)
+    transform: Callable[[NDArray[Any]], NDArray[Any]]  # (D, n_inputs) -> (D, blocks, size)
 
 
 def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Generator) -> Floats:
@@ -99,12 +99,22 @@ def copula_noise(
     over_time = autocorrelation_root(approximation, scores, shrinkage)
     unexplained = rotation.swapaxes(1, 2) @ _from_eigen(direction, np.sqrt(1 - explained))
 
-    def transform(normal: Floats) -> Floats:
-        first = (normal[:, : len(rows)] @ rows).reshape(-1, n_times, q)
-        w = normal[:, len(rows) :].reshape(len(normal), -1, q)
-        return first + multiply_blocks(over_time @ w, unexplained)
+    n_rows, rank = len(rows), over_time.shape[1]
+    doubles = (rows, over_time, unexplained)
+    singles = tuple(matrix.astype(np.float32) for matrix in doubles)
 
-    return NoiseTransform(len(rows) + over_time.shape[1] * q, transform)
+    def transform(normal: NDArray[Any]) -> NDArray[Any]:
+        rows, over_time, unexplained = singles if normal.dtype == np.float32 else doubles
+        # Directions before draws, for one large product instead of many small ones.
+        w = (
+            over_time
+            @ normal[:, n_rows:].reshape(len(normal), rank, q).swapaxes(0, 1).reshape(rank, -1)
+        ).reshape(n_times, len(normal), q)
+        explained = (normal[:, :n_rows] @ rows).reshape(-1, n_times, q)
+        explained += (w @ unexplained).swapaxes(0, 1)
+        return explained
+
+    return NoiseTransform(n_rows + rank * q, transform)
 
 
 def sandwich_noise(

@@ -86,6 +86,13 @@ class ConditionalGaussian(ABC):
     def gradient_to_noise(self, gradient: Floats) -> Floats:
         """Convert gradients with respect to utilities to those for standardised variables."""
 
+    def noise_to_utilities(self) -> Floats:
+        """Return the matrices (times, size, algorithms) that map noise to utilities at each time.
+
+        For Gaussians that are independent at each time.
+        """
+        raise FitError("noise of one time is needed, but here all times have their noise together")
+
     def prior_to_noise(self, normal: Floats) -> Floats:  # noqa: ARG002
         """Map standard normal variables to the prior's part of noise with sandwich covariance.
 

@@ -39,6 +39,7 @@ from polarbear.inference.laplace.mixture import (
     ImportanceSample,
     component_shares,
     compute_log_shifts,
+    draw_curves,
     evidence_correction,
     importance_sample,
     move_by_hmc,
@@ -64,6 +65,9 @@ MIN_DRAWS, USUAL_DRAWS, MAX_DRAWS = 1000, 6000, 16_000
 
 CHEAP_TERMS = 1e7
 """Terms of the likelihood over all draws up to which more draws cost little."""
+
+CHEAP_WEIGHTED_TERMS = 3e5
+"""The same for draws that only correct probabilities, beside further draws without weights."""
 
 TARGET_STANDARD_ERROR, MAX_STANDARD_ERROR = 0.006, 0.009
 """Standard errors of a corrected probability: below the first there are enough draws, above the
@@ -117,6 +121,10 @@ def fit_laplace(
             sample = _apply_sandwich(rankings, model.likelihood, grid, sample, rng)
         else:
             mixture = _closed_form_mixture(grid, sample, moved)
+        size = _count_curves(grid, model.n_terms)
+        curves = None
+        if draws is None and moved is None and size > len(sample.component):
+            curves = draw_curves(grid.mixture, sample, size, rng)
         resampled = systematic_resample(sample.weight.mean(axis=1))
         return Posterior(
             rankings.algorithms,
@@ -131,7 +139,8 @@ def fit_laplace(
             rankings.clock,
             independent=_has_independent_times(grid) and not by_instance,
             evidence=evidence,
-            instances=len(np.unique(rankings.instance[rankings.weight > 0])),
+            instances=np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0])),
+            curves=curves,
         )
 
 
@@ -396,7 +405,10 @@ def _sample_until_precise(
     has_correlated_times = not _has_independent_times(grid) or grid.mixture.noise_transforms
     needs_few = not has_correlated_times or len(grid.components[0].mean) == 1
     size = MIN_DRAWS if needs_few or n_terms * USUAL_DRAWS > MAX_TERMS else USUAL_DRAWS
-    size = max(size, min(USUAL_DRAWS, int(CHEAP_TERMS / max(1, n_terms))))
+    cheap = CHEAP_TERMS
+    if _count_curves(grid, n_terms):
+        size, cheap = MIN_DRAWS, CHEAP_WEIGHTED_TERMS
+    size = max(size, min(USUAL_DRAWS, int(cheap / max(1, n_terms))))
     sample = sample_mixture(grid.mixture, size, rng)
     for more in (USUAL_DRAWS, MAX_DRAWS):
         is_precise = _standard_errors(sample).max() <= TARGET_STANDARD_ERROR
@@ -405,6 +417,20 @@ def _sample_until_precise(
         if more > len(sample.component):
             sample = sample_mixture(grid.mixture, more, rng)
     return sample
+
+
+def _count_curves(grid: GridApproximation, n_terms: int) -> int:
+    """Return how many draws a posterior has beside those with weights; 0 if all have weights.
+
+    Times must be correlated by a copula, or be a single one, and have one Gaussian each.
+    """
+    is_single = len(grid.components) == 1 and not grid.hyper
+    has_copula = grid.mixture.noise_transforms or len(grid.components[0].mean) == 1
+    if not (
+        is_single and has_copula and grid.components[0].shape[0] == len(grid.components[0].mean)
+    ):
+        return 0
+    return USUAL_DRAWS if n_terms * USUAL_DRAWS <= MAX_TERMS else MIN_DRAWS
 
 
 def _has_independent_times(grid: GridApproximation) -> bool:

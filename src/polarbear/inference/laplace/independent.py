@@ -78,6 +78,10 @@ class IndependentGaussian(ConditionalGaussian):
         """Map standard normal variables at each time to utilities (draws, times, algorithms)."""
         return self.mean + multiply_blocks(noise, self._noise_to_utilities)
 
+    def noise_to_utilities(self) -> Floats:
+        """Return the matrices (times, size, algorithms) of the linear part of that map."""
+        return self._noise_to_utilities
+
     def log_ratio(self, noise: Floats, utilities: Any) -> Floats:
         """Return log(posterior / approximation) of each draw and time, up to a constant."""
         gain = self._fast_posterior.value(utilities.astype(self._dtype)) - self._top

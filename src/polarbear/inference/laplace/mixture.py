@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from polarbear.inference.draws import systematic_resample
+from polarbear.inference.draws import (
+    MIN_DRAWS_PER_ALGORITHM,
+    Moments,
+    compute_moments,
+    match_moments,
+    moment_transport,
+    systematic_resample,
+)
 from polarbear.inference.laplace.cluster_robust import NoiseTransform
 from polarbear.inference.laplace.conditional import ConditionalGaussian
 from polarbear.inference.laplace.hmc import Target, adjust_step, hmc_sweep
@@ -106,16 +113,66 @@ def resample_noise(mixture: GridMixture, component: Ints, rng: np.random.Generat
     return utilities
 
 
+def draw_curves(
+    mixture: GridMixture, sample: ImportanceSample, draws: int, rng: np.random.Generator
+) -> Singles:
+    """Return equally weighted draws of a mixture of one component, more than were weighted.
+
+    They are those of the sample and further ones, mapped so that the moments of the unweighted
+    sample become those of the weighted one.
+    """
+    (one,) = mixture.components
+    size = len(sample.noise)
+    current, target = (compute_moments(sample.utilities, w) for w in (None, sample.weight))
+    utilities = np.empty((draws, *one.mean.shape), dtype=np.float32)
+    utilities[:size] = match_moments(sample.utilities, current, target)
+    to_curves, mean = compose_with_moments(one, current, target, size)
+    for start in range(size, draws, MAX_DRAWS_AT_ONCE):
+        rows = utilities[start : start + MAX_DRAWS_AT_ONCE]
+        # Pairs of opposite sign, as in a sample.
+        noise = _draw_noise(mixture, 0, -(-len(rows) // 2), rng, np.float32)
+        if one.skew is not None:
+            noise = np.concatenate([noise, -noise])[: len(rows)]
+            noise = one.skew.transform(noise).noise.astype(np.float32)
+        away = noise.swapaxes(0, 1) @ to_curves
+        half = away.shape[1]
+        rows[:half] = (mean + away).swapaxes(0, 1)
+        rows[half:] = (mean - away)[:, : len(rows) - half].swapaxes(0, 1)
+    return utilities
+
+
+def compose_with_moments(
+    one: ConditionalGaussian, current: Moments, target: Moments, size: int
+) -> tuple[Singles, Singles]:
+    """Return the map from noise to utilities with other moments: matrices and means per time.
+
+    It is :meth:`ConditionalGaussian.to_utilities` followed by :func:`match_moments`.
+    """
+    mean = one.mean
+    matrices = one.noise_to_utilities()
+    shift = mean - current.mean
+    if size >= MIN_DRAWS_PER_ALGORITHM * mean.shape[1]:
+        transport = moment_transport(current, target)
+        matrices, shift = matrices @ transport, (shift[:, None] @ transport)[:, 0]
+    return matrices.astype(np.float32), (target.mean + shift)[:, None].astype(np.float32)
+
+
+def _draw_noise(
+    mixture: GridMixture, g: int, draws: int, rng: np.random.Generator, dtype: Any
+) -> NDArray[Any]:
+    """Draw standard normal variables (draws, blocks, size) of a component, correlated if given."""
+    if mixture.noise_transforms:
+        correlate = mixture.noise_transforms[g]
+        return correlate.transform(rng.standard_normal((draws, correlate.n_inputs), dtype))
+    return rng.standard_normal((draws, *mixture.components[g].shape), dtype)
+
+
 def _fill_noise(
     noise: NDArray[Any], mixture: GridMixture, g: int, rng: np.random.Generator
 ) -> None:
     """Fill an array (draws, blocks, size) with pairs of normal variables of opposite sign."""
     half = -(-len(noise) // 2)
-    if mixture.noise_transforms:
-        correlate = mixture.noise_transforms[g]
-        drawn = correlate.transform(rng.standard_normal((half, correlate.n_inputs)))
-    else:
-        drawn = rng.standard_normal((half, *noise.shape[1:]))
+    drawn = _draw_noise(mixture, g, half, rng, noise.dtype)
     noise[:half] = drawn
     np.negative(drawn[: len(noise) - half], out=noise[half:], casting="same_kind")
 

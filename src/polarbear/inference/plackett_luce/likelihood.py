@@ -51,13 +51,12 @@ def build_likelihood(
     """Return the likelihood of rankings; for few algorithms, the one that counts by subset."""
     if rankings.ties == "partial":
         return PartialOrderLikelihood.from_rankings(rankings)
-    untied = RankingLikelihood.from_rankings
     if len(rankings.algorithms) <= MAX_SUBSET_ALGORITHMS:
-        untied = SubsetLikelihood.from_rankings
-    if rankings.ties == "averaged":
-        return untied(rankings)
-    groups = collect_tied_groups(rankings, merge=True)
-    return UnorderedLikelihood(untied(rankings), groups) if groups else untied(rankings)
+        untied = SubsetLikelihood.from_rankings(rankings)
+    else:
+        untied = RankingLikelihood.from_rankings(rankings, merge=True)
+    groups = () if rankings.ties == "averaged" else collect_tied_groups(rankings, merge=True)
+    return UnorderedLikelihood(untied, groups) if groups else untied
 
 
 def compute_instance_gradients(

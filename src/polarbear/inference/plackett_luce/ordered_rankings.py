@@ -1,6 +1,7 @@
 """Rankings sorted best first, subsets of tied groups, and exponentials of utilities."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from math import comb
 from typing import Any, NamedTuple
@@ -27,40 +28,164 @@ _MAX_CELLS = 1 << 21
 
 
 class SortedRankings(NamedTuple):
-    """Rankings of equal length, best first, unknown algorithms last (times, rankings, length)."""
+    """Rankings of equal length, best first, unknown algorithms last (rankings, length)."""
 
+    time: Ints  # (rankings,): the index of the time
     algorithm: Ints
     known: NDArray[np.bool_]
     starts_group: NDArray[np.bool_]  # whether a group of tied algorithms begins at this place
     group_size: Ints  # the size of the group that begins here, else 0
     weight: Floats  # (rankings,)
-    comparison: Ints  # (rankings,): index of the comparison in the rankings
+    comparison: Ints  # (rankings,): index of the comparison; of one of them if several are merged
 
 
-def iterate_sorted_rankings(rankings: Rankings) -> Iterator[SortedRankings]:
-    """Yield rankings of two or more algorithms in parts of equal length, sorted best first."""
+class _Rows(NamedTuple):
+    """Rankings of equal length as they are stored: algorithms with their positions."""
+
+    time: Ints  # (rankings,)
+    algorithm: Ints  # (rankings, length)
+    position: Ints  # (rankings, length)
+    weight: Floats  # (rankings,)
+    comparison: Ints  # (rankings,)
+
+    def merge_equal(self) -> "_Rows":
+        """Return the distinct rankings of each time, with the sums of their weights."""
+        length = self.algorithm.shape[1]
+        code = self.algorithm * np.int32(length + 1) + np.int32(1) + self.position
+        first, same = find_equal_rows(self.time, code)
+        if len(first) == len(same):
+            return self
+        weight = np.bincount(same, self.weight, minlength=len(first))
+        return _Rows(*(values[first] for values in self))._replace(weight=weight)
+
+
+def iterate_sorted_rankings(rankings: Rankings, *, merge: bool = False) -> Iterator[SortedRankings]:
+    """Yield rankings of two or more algorithms in parts of equal length, sorted best first.
+
+    With ``merge``, equal rankings at the same time are counted once, with the sum of their weights.
+    """
+    for rows in _iterate_rows(rankings, merge=merge):
+        if rows.algorithm.shape[1] > 1:
+            yield _sort_best_first(rows)
+
+
+def merge_comparisons(rankings: Rankings) -> Rankings:
+    """Return rankings at one time with equal comparisons counted once, by the sum of weights.
+
+    >>> from polarbear.simulation import rank_costs
+    >>> merge_comparisons(rank_costs(np.array([[[1.0, 2.0], [2.0, 1.0], [3.0, 4.0]]]))).weight
+    array([2., 1.])
+    """
+    parts = list(_iterate_rows(rankings, merge=True))
+    sizes = [np.full(len(rows.time), rows.algorithm.shape[1]) for rows in parts]
+    comparison = np.concatenate([rows.comparison for rows in parts])
+    instances = [rankings.instances[code] for code in rankings.instance[comparison].tolist()]
+    return replace(
+        rankings,
+        instances=tuple(instances),
+        position=np.concatenate([rows.position.ravel() for rows in parts])[None],
+        algorithm=np.concatenate([rows.algorithm.ravel() for rows in parts]),
+        offset=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
+        instance=np.arange(len(comparison), dtype=np.int32),
+        weight=np.concatenate([rows.weight for rows in parts]),
+        instance_data={},
+    )
+
+
+def _iterate_rows(rankings: Rankings, *, merge: bool) -> Iterator[_Rows]:
+    """Yield the rankings in parts of equal length and bounded size, with ``merge`` counted once."""
     lengths = np.diff(rankings.offset)
-    for length in np.unique(lengths[lengths > 1]):
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
         of_length = np.flatnonzero(lengths == length)
-        for rows in bounded_slices(len(of_length), length * len(rankings.times)):
-            comparison = of_length[rows]
-            entry = rankings.offset[comparison][:, None] + np.arange(length)
-            position = rankings.position[:, entry].astype(np.int64)
-            position[position == UNKNOWN] = length
-            order = np.argsort(position, axis=-1, kind="stable")
-            position = np.take_along_axis(position, order, axis=-1)
-            algorithm = rankings.algorithm[entry][np.arange(len(comparison))[:, None], order]
-            known = position < length
-            # A position counts the algorithms ahead, so a group starts where it equals the place.
-            starts_group = position == np.arange(length)
-            yield SortedRankings(
-                algorithm,
-                known,
-                starts_group,
-                _group_sizes(known, starts_group),
-                rankings.weight[comparison],
-                comparison,
-            )
+        parts = (
+            _collect_rows(rankings, of_length[some], length, merge)
+            for some in bounded_slices(len(of_length), length * len(rankings.times))
+        )
+        if merge:
+            joined = _Rows(*map(np.concatenate, zip(*parts, strict=True))).merge_equal()
+            slices = bounded_slices(len(joined.time), length)
+            parts = (_Rows(*(values[some] for values in joined)) for some in slices)
+        yield from parts
+
+
+def _collect_rows(rankings: Rankings, comparison: Ints, length: int, merge: bool) -> _Rows:
+    """Return the rankings of comparisons of equal length at all times, time by time."""
+    n_times = len(rankings.times)
+    entry = rankings.offset[comparison][:, None] + np.arange(length)
+    algorithm = np.broadcast_to(rankings.algorithm[entry], (n_times, *entry.shape))
+    rows = _Rows(
+        np.repeat(np.arange(n_times), len(comparison)),
+        algorithm.reshape(-1, length),
+        rankings.position[:, entry].reshape(-1, length),
+        np.tile(rankings.weight[comparison], n_times),
+        np.tile(comparison, n_times),
+    )
+    return rows.merge_equal() if merge else rows
+
+
+def _sort_best_first(rows: _Rows) -> SortedRankings:
+    """Sort the algorithms of each ranking by position, and find the groups of tied ones."""
+    length = rows.algorithm.shape[1]
+    position = rows.position.astype(np.int64)
+    position[position == UNKNOWN] = length
+    order = np.argsort(position, axis=-1, kind="stable")
+    position = np.take_along_axis(position, order, axis=-1)
+    known = position < length
+    # A position counts the algorithms ahead, so a group starts where it equals the place.
+    starts_group = position == np.arange(length)
+    return SortedRankings(
+        rows.time,
+        np.take_along_axis(rows.algorithm, order, axis=-1),
+        known,
+        starts_group,
+        _group_sizes(known, starts_group),
+        rows.weight,
+        rows.comparison,
+    )
+
+
+def find_equal_rows(time: Ints, code: Ints) -> tuple[Ints, Ints]:
+    """Return one index for each distinct row (time, code), increasing in time, and each row's.
+
+    ``code`` (rows, length) are whole numbers from 0. Rows are compared by a key of 64 bits: exact
+    if it holds all numbers of a row, else a hash. Hashed rows are then compared in full; if two
+    different ones have the same key, none are taken as equal.
+
+    >>> find_equal_rows(np.zeros(3, dtype=int), np.array([[1, 2], [0, 1], [1, 2]]))
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    n_rows, length = code.shape
+    base = int(code.max(initial=0)) + 1
+    n_keys = (int(time.max(initial=0)) + 1) * base**length
+    if n_keys <= 4 * n_rows:  # count without sorting
+        key = _exact_keys(time, code, base)
+        first = np.full(n_keys, -1)
+        first[key[::-1]] = np.arange(n_rows - 1, -1, -1)
+        used = first >= 0
+        return first[used], (np.cumsum(used) - 1)[key]
+    if n_keys < 1 << 63:
+        _, first, same = np.unique(
+            _exact_keys(time, code, base), return_index=True, return_inverse=True
+        )
+        return first, same
+    factors = np.random.default_rng(0).integers(1, 1 << 63, length, dtype=np.uint64) | np.uint64(1)
+    key = code.astype(np.uint64) @ factors
+    # The time stands in the highest bits, so that distinct rows stay sorted by time.
+    bits = np.uint64(max(1, int(time.max(initial=0)).bit_length()))
+    key = (key >> bits) | (time.astype(np.uint64) << (np.uint64(64) - bits))
+    _, first, same = np.unique(key, return_index=True, return_inverse=True)
+    if len(first) < n_rows and not np.array_equal(code[first][same], code):
+        return np.arange(n_rows), np.arange(n_rows)
+    return first, same
+
+
+def _exact_keys(time: Ints, code: Ints, base: int) -> Ints:
+    """Return for each row the number whose digits in a base are its time and its codes."""
+    key = time.astype(np.int64)
+    for column in code.T:
+        key *= base
+        key += column
+    return key
 
 
 def _group_sizes(known: NDArray[np.bool_], starts_group: NDArray[np.bool_]) -> Ints:

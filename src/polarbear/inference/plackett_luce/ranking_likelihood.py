@@ -4,7 +4,9 @@ A place in a ranking is a choice from the algorithms at this place and behind it
 exp(mu) along a ranking are therefore the normalisers of all of its choices.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +17,11 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
     MAX_SINGLE_PRECISION_CHOICES,
     Floats,
     Ints,
+    SortedRankings,
     TieSubsets,
     bounded_slices,
     exponentiate_utilities,
+    find_equal_rows,
     iterate_sorted_rankings,
     subtract_maximum,
     suffix_sums,
@@ -32,8 +36,8 @@ _DRAWS_AT_ONCE, _RANKINGS_AT_ONCE = 512, 128
 class RankingLikelihood:
     """The likelihood evaluated ranking by ranking: its cost is linear in the rankings' length.
 
-    Rankings of one length share a ``_Block``. ``wins`` is that of :class:`SubsetLikelihood`, except
-    that the last place of a ranking counts as a choice from a single algorithm.
+    Rankings of one length share a ``_Block``. ``wins`` (T, n) is the weight of choices of each
+    algorithm from sets of at least two.
     """
 
     n_times: int
@@ -42,29 +46,27 @@ class RankingLikelihood:
     blocks: tuple["_Block", ...]
 
     @classmethod
-    def from_rankings(cls, rankings: Rankings) -> "RankingLikelihood":
-        """Build the likelihood: sort the rankings best first, and group them by length."""
+    def from_rankings(cls, rankings: Rankings, *, merge: bool = False) -> "RankingLikelihood":
+        """Build the likelihood: sort the rankings best first, and group them by length.
+
+        With ``merge``, rankings that choose from the same sets are evaluated once. The instances
+        of choices are then not known.
+        """
         n, n_times = len(rankings.algorithms), len(rankings.times)
+        averaged = rankings.ties == "averaged"
         wins = np.zeros(n_times * n)
         blocks = []
-        for part in iterate_sorted_rankings(rankings):
-            times = np.arange(n_times)[:, None, None]
-            item = np.where(part.known, times * n + part.algorithm, n_times * n)
-            is_choice = part.known if rankings.ties == "averaged" else part.group_size == 1
-            weight = np.where(is_choice, part.weight[None, :, None], 0.0)
+        for part in iterate_sorted_rankings(rankings, merge=merge):
+            item = np.where(part.known, part.time[:, None] * n + part.algorithm, n_times * n)
+            # The choice of an untied last place is from a single algorithm: its probability is 1.
+            n_known = part.known.sum(axis=1, keepdims=True)
+            is_last = (part.group_size == 1) & (np.arange(item.shape[1]) == n_known - 1)
+            is_choice = (part.known if averaged else part.group_size == 1) & ~is_last
+            weight = np.where(is_choice, part.weight[:, None], 0.0)
             wins += np.bincount(item.ravel(), weight.ravel(), minlength=len(wins) + 1)[:-1]
-            length = part.known.shape[-1]
-            flat = (-1, length)
-            block = _build_block(
-                item.reshape(flat),
-                part.known.reshape(flat),
-                part.starts_group.reshape(flat),
-                part.group_size.reshape(flat),
-                np.tile(part.weight, n_times),
-                np.tile(part.comparison, n_times),
-                averaged=rankings.ties == "averaged",
-            )
-            blocks.append(block)
+            is_untied = (part.group_size == 1) & ~is_last
+            block = _build_block(part, item, is_untied, averaged=averaged)
+            blocks.append(_merge_rows(block) if merge and not block.ties else block)
         return cls(n_times, n, wins.reshape(n_times, n), tuple(blocks))
 
     @property
@@ -109,16 +111,18 @@ class RankingLikelihood:
             # An algorithm is in all sets of the places before it, so the rates increase along a
             # ranking, and the sets that contain two algorithms are those of the earlier one.
             rate = np.where(block.known, block.cumulative_rates(theta, suffix, 2), 0.0)
-            if 2 * rate.shape[1] > self.n:
-                self._add_pairs_dense(both, block, rate)
-            else:
-                self._add_pairs_sparse(both, block, rate)
+            add_pairs = (
+                self._add_pairs_dense if 2 * rate.shape[1] > self.n else self._add_pairs_sparse
+            )
+            for t, rows in block.iterate_times(self.n_times):
+                add_pairs(both[t], block.item[rows], block.known[rows], rate[rows])
             for ties in block.ties:
                 self._correct_tied_pairs(both, block, ties, theta, suffix)
         theta = np.exp(mu)
-        curvature = -both * theta[:, :, None] * theta[:, None, :]
-        curvature[:, range(self.n), range(self.n)] += self._expected_wins(mu)
-        return curvature
+        both *= -theta[:, :, None]
+        both *= theta[:, None, :]
+        both[:, range(self.n), range(self.n)] += self._expected_wins(mu)
+        return both
 
     def instance_gradients(self, mu: Floats, instance: Ints, n_instances: int) -> Floats:
         """Return each instance's gradient of the log-likelihood (instances, times, algorithms).
@@ -129,9 +133,9 @@ class RankingLikelihood:
         flat = np.zeros(n_instances * width)
         for block in self.blocks:
             theta, suffix = self._suffix_sums(mu, block)
-            won = block.untied_weight
-            if block.ties:
-                won = np.where(block.known, block.weight[:, None], 0.0)
+            won = block.untied_weight.copy() if block.ties else block.untied_weight
+            for ties in block.ties:
+                won[ties.row[:, None], ties.columns] = ties.weight[:, None]
             residual = won - theta * block.cumulative_rates(theta, suffix, 1)
             cell = instance[block.comparison].astype(np.int64)[:, None] * width + block.item
             flat += np.bincount(cell.ravel(), residual.ravel(), len(flat))
@@ -148,7 +152,7 @@ class RankingLikelihood:
             for ties in block.ties:
                 mine = ties.weight * (np.log(ties.totals(theta, suffix)) @ ties.subsets.weight)
                 np.add.at(normaliser, (..., ties.row), mine)  # pyright: ignore[reportArgumentType]
-            value -= normaliser.reshape(*mu.shape[:-1], -1).sum(axis=-1)
+            value -= np.bincount(block.time, normaliser, minlength=self.n_times)
         return value
 
     def _value_of_draws(self, mu: Floats) -> Floats:
@@ -159,32 +163,42 @@ class RankingLikelihood:
         normaliser = np.zeros((self.n_times, len(mu)))
         n_factors = _max_factors(theta[:-1], self.n)
         for block in self.blocks:
-            per_time = len(block.item) // self.n_times
-            for t in range(self.n_times):
-                end = (t + 1) * per_time
-                for start in range(t * per_time, end, _RANKINGS_AT_ONCE):
-                    rows = block.slice_rankings(start, min(start + _RANKINGS_AT_ONCE, end))
+            for t, at_time in block.iterate_times(self.n_times):
+                for start in range(at_time.start, at_time.stop, _RANKINGS_AT_ONCE):
+                    stop = min(start + _RANKINGS_AT_ONCE, at_time.stop)
+                    rows = block.slice_rankings(start, stop)
                     normaliser[t] += rows.log_normaliser(theta, n_factors)
         return np.einsum("tn,dtn->dt", self.wins, mu, dtype=np.float64) - normaliser.T
 
     def _gradient(self, mu: Floats) -> Floats:
         return self.wins - self._expected_wins(subtract_maximum(mu))
 
-    def _add_pairs_dense(self, both: Floats, block: "_Block", rate: Floats) -> None:
+    def _add_pairs_dense(
+        self, both: Floats, item: Ints, known: NDArray[np.bool_], rate: Floats
+    ) -> None:
         """Add for each pair of algorithms the sum over choice sets with both, by matrices."""
         by_algorithm = np.zeros((len(rate), self.n + 1))  # the last column is for unknown ones
-        column = np.where(block.known, block.item % self.n, self.n)
-        np.put_along_axis(by_algorithm, column, rate, axis=1)
-        for t, rows in enumerate(by_algorithm[:, :-1].reshape(self.n_times, -1, self.n)):
-            for some in bounded_slices(len(rows), self.n**2):
-                both[t] += np.minimum(rows[some, :, None], rows[some, None, :]).sum(axis=0)
+        np.put_along_axis(by_algorithm, np.where(known, item % self.n, self.n), rate, axis=1)
+        for some in bounded_slices(len(rate), self.n**2):
+            rows = by_algorithm[some, :-1]
+            both += np.minimum(rows[:, :, None], rows[:, None, :]).sum(axis=0)
 
-    def _add_pairs_sparse(self, both: Floats, block: "_Block", rate: Floats) -> None:
+    def _add_pairs_sparse(
+        self, both: Floats, item: Ints, known: NDArray[np.bool_], rate: Floats
+    ) -> None:
         """Add for each pair of algorithms the sum over choice sets with both, pair by pair."""
-        flat = both.reshape(-1)
-        for some in bounded_slices(len(rate), rate.shape[1] ** 2):
-            smaller = np.minimum(rate[some, :, None], rate[some, None, :])
-            self._scatter_pairs(flat, block.item[some], smaller)
+        first, second = np.triu_indices(rate.shape[1], 1)
+        algorithm = item % self.n
+        pairs = np.zeros(self.n**2)
+        for some in bounded_slices(len(rate), len(first)):
+            cell = algorithm[some][:, first] * self.n + algorithm[some][:, second]
+            # Rates do not fall along a ranking; unknown algorithms, whose rate is 0, are last.
+            smaller = rate[some][:, first] * known[some][:, second]
+            pairs += np.bincount(cell.ravel(), smaller.ravel(), minlength=len(pairs))
+        square = pairs.reshape(self.n, self.n)
+        both += square + square.T
+        diagonal = np.bincount(algorithm.ravel(), rate.ravel(), minlength=self.n)
+        both[range(self.n), range(self.n)] += diagonal
 
     def _correct_tied_pairs(
         self, both: Floats, block: "_Block", ties: "_Ties", theta: Floats, suffix: Floats
@@ -271,8 +285,9 @@ class _Ties(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Rankings of equal length, sorted best first."""
+    """Rankings of equal length, sorted best first, time by time."""
 
+    time: Ints  # (rankings,): increasing
     item: Ints  # (rankings, length): time * n + algorithm, or T * n for unknown ones
     known: NDArray[np.bool_]
     untied_weight: Floats  # weight of the choice at a place, 0 where it is tied or unknown
@@ -280,11 +295,19 @@ class _Block(NamedTuple):
     weight: Floats  # (rankings,)
     comparison: Ints  # (rankings,): index of the comparison in the rankings
 
+    def iterate_times(self, n_times: int) -> Iterator[tuple[int, slice]]:
+        """Yield each time that has rankings, with the slice of its rankings."""
+        start = np.searchsorted(self.time, np.arange(n_times + 1)).tolist()
+        for t, rows in enumerate(starmap(slice, pairwise(start))):
+            if rows.stop > rows.start:
+                yield t, rows
+
     def slice_rankings(self, start: int, stop: int) -> "_Block":
         """Return the same record for a range of these rankings."""
         rows = slice(start, stop)
         ties = [some for ties in self.ties if len((some := ties.slice_rankings(start, stop)).row)]
         return _Block(
+            self.time[rows],
             self.item[rows],
             self.known[rows],
             self.untied_weight[rows],
@@ -303,7 +326,7 @@ class _Block(NamedTuple):
         n_untied = np.count_nonzero(untied, axis=0)
         weight = self.weight.astype(theta.dtype)
         total = np.zeros((len(self.item), theta.shape[1]), dtype=theta.dtype)
-        product = np.ones_like(total)
+        product, mine = np.ones_like(total), np.empty_like(total)
         behind = [total[ties.row] for ties in self.ties]
         log_normaliser = np.zeros(theta.shape[1])
         # From the last place to the first, ``total`` is the sum over this place and those behind.
@@ -311,7 +334,8 @@ class _Block(NamedTuple):
             for ties, rest in zip(self.ties, behind, strict=True):
                 ends_here = ties.place + ties.size == place + 1
                 rest[ends_here] = total[ties.row[ends_here]]
-            total += theta[self.item[:, place]]
+            np.take(theta, self.item[:, place], axis=0, out=mine, mode="clip")
+            total += mine
             if n_untied[place] == len(untied):
                 product *= total
             elif n_untied[place]:
@@ -350,19 +374,32 @@ def _max_factors(theta: Floats, n: int) -> int:
 
 
 def _build_block(
-    item: Ints,
-    known: NDArray[np.bool_],
-    starts_group: NDArray[np.bool_],
-    group_size: Ints,
-    weight: Floats,
-    comparison: Ints,
-    *,
-    averaged: bool,
+    part: SortedRankings, item: Ints, is_untied: NDArray[np.bool_], *, averaged: bool
 ) -> _Block:
     """Return the record of sorted rankings, with tied groups by size if orders are averaged."""
-    untied_weight = np.where(starts_group & (group_size == 1), weight[:, None], 0.0)
+    untied_weight = np.where(is_untied, part.weight[:, None], 0.0)
     ties = []
-    for size in np.unique(group_size[group_size > 1]) if averaged else ():
-        row, place = np.nonzero(group_size == size)
-        ties.append(_Ties(row, place, weight[row], tie_subsets(int(size))))
-    return _Block(item, known, untied_weight, tuple(ties), weight, comparison)
+    for size in np.unique(part.group_size[part.group_size > 1]) if averaged else ():
+        row, place = np.nonzero(part.group_size == size)
+        ties.append(_Ties(row, place, part.weight[row], tie_subsets(int(size))))
+    return _Block(
+        part.time, item, part.known, untied_weight, tuple(ties), part.weight, part.comparison
+    )
+
+
+def _merge_rows(block: _Block) -> _Block:
+    """Merge rankings without tied groups that choose from the same sets; leave out empty ones.
+
+    The order of the last two places does not matter: there is one choice from both.
+    """
+    item, kept = block.item.copy(), (block.untied_weight > 0).any(axis=1)
+    sortable = block.known[:, -1] & (block.untied_weight[:, -2] > 0)
+    item[sortable, -2:] = np.sort(item[sortable, -2:], axis=1)
+    code = 2 * item[kept] + (block.untied_weight[kept] > 0)
+    first, same = find_equal_rows(block.time[kept], code - 2 * item.min(initial=0))
+    row = np.flatnonzero(kept)[first]
+    weight = np.bincount(same, block.weight[kept], minlength=len(row))
+    untied = np.where(block.untied_weight[row] > 0, weight[:, None], 0.0)
+    return _Block(
+        block.time[row], item[row], block.known[row], untied, (), weight, block.comparison[row]
+    )

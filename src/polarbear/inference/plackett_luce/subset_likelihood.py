@@ -41,17 +41,17 @@ class SubsetLikelihood:
         """
         n, n_times = len(rankings.algorithms), len(rankings.times)
         count, wins = np.zeros(n_times << n), np.zeros(n_times * n)
-        for part in iterate_sorted_rankings(rankings):
-            bit = np.where(part.known, 1 << part.algorithm, 0)
+        for part in iterate_sorted_rankings(rankings, merge=True):
+            bit = np.where(part.known, 1 << part.algorithm.astype(np.int64), 0)
             suffix = suffix_sums(bit)  # the set of all algorithms from a place on, as a bit mask
             counts = part.group_size > 0 if rankings.ties == "averaged" else part.group_size == 1
-            t, row, place = np.nonzero(counts)
-            weight, size = part.weight[row], part.group_size[t, row, place]
-            behind = suffix[t, row, place + size]
-            group = suffix[t, row, place] - behind
-            _add_group_choices(count, n, t, behind, group, size, weight)
-            t, row, place = np.nonzero(part.known if rankings.ties == "averaged" else counts)
-            winner = t * n + part.algorithm[t, row, place]
+            row, place = np.nonzero(counts)
+            weight, size = part.weight[row], part.group_size[row, place]
+            behind = suffix[row, place + size]
+            group = suffix[row, place] - behind
+            _add_group_choices(count, n, part.time[row], behind, group, size, weight)
+            row, place = np.nonzero(part.known if rankings.ties == "averaged" else counts)
+            winner = part.time[row] * n + part.algorithm[row, place]
             wins += np.bincount(winner, part.weight[row], minlength=len(wins))
         count, wins = count.reshape(n_times, 1 << n), wins.reshape(n_times, n)
         singleton = 1 << np.arange(n)

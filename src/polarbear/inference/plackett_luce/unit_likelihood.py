@@ -183,6 +183,7 @@ def build_unit_likelihoods(rankings: Rankings, unit: Ints) -> list[UnitLikelihoo
 
 
 def _make_part(some: SortedRankings, t: int, unit: Ints, n: int) -> _Part:
-    weight = np.where(some.group_size[t] == 1, some.weight[:, None], 0.0)
-    algorithm = np.where(some.known[t], some.algorithm[t], n)
-    return _Part(unit[some.comparison], algorithm, weight)
+    rows = slice(*np.searchsorted(some.time, [t, t + 1]))
+    weight = np.where(some.group_size[rows] == 1, some.weight[rows, None], 0.0)
+    algorithm = np.where(some.known[rows], some.algorithm[rows], n)
+    return _Part(unit[some.comparison[rows]], algorithm, weight)

@@ -28,6 +28,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
     Ints,
     bounded_slices,
     exponentiate_utilities,
+    find_equal_rows,
     iterate_sorted_rankings,
     subtract_maximum,
 )
@@ -286,26 +287,24 @@ def collect_tied_groups(rankings: Rankings, *, merge: bool) -> tuple[TiedGroups,
     """
     n, n_times = len(rankings.algorithms), len(rankings.times)
     parts: dict[int, list[tuple[Ints | Floats, ...]]] = {}
-    for sorted_part in iterate_sorted_rankings(rankings):
-        algorithm, size = sorted_part.algorithm, sorted_part.group_size
-        known_places = sorted_part.known.sum(axis=-1)
-        length = algorithm.shape[-1]
-        for k in np.unique(size[size > 1]):
-            time, row, place = np.nonzero(size == k)
-            has_rest = place + k < known_places[time, row]
-            time, row, place = time[has_rest], row[has_rest], place[has_rest]
-            if not len(time):
+    for part in iterate_sorted_rankings(rankings, merge=merge):
+        known_places, length = part.known.sum(axis=-1), part.algorithm.shape[-1]
+        for k in np.unique(part.group_size[part.group_size > 1]):
+            row, place = np.nonzero(part.group_size == k)
+            has_rest = place + k < known_places[row]
+            row, place = row[has_rest], place[has_rest]
+            if not len(row):
                 continue
-            order = algorithm[time, row]  # (K, length), best first
+            order = part.algorithm[row]  # (K, length), best first
             member = np.sort(
                 np.take_along_axis(order, place[:, None] + np.arange(k), axis=1), axis=1
             )
-            column = np.arange(length)
-            is_behind = (column >= place[:, None] + k) & sorted_part.known[time, row]
-            behind = np.zeros((len(time), n))
+            is_behind = (np.arange(length) >= place[:, None] + k) & part.known[row]
+            behind = np.zeros((len(row), n))
             np.put_along_axis(behind, order, is_behind.astype(np.float64), axis=1)
-            weight, comparison = sorted_part.weight[row], sorted_part.comparison[row]
-            parts.setdefault(int(k), []).append((time, member, behind, weight, comparison))
+            weight, comparison = part.weight[row], part.comparison[row]
+            groups_of_size = parts.setdefault(int(k), [])
+            groups_of_size.append((part.time[row], member, behind, weight, comparison))
     groups = (
         TiedGroups(n_times, *map(np.concatenate, zip(*some, strict=True)))
         for _, some in sorted(parts.items())
@@ -315,9 +314,9 @@ def collect_tied_groups(rankings: Rankings, *, merge: bool) -> tuple[TiedGroups,
 
 def _merge_equal(groups: TiedGroups) -> TiedGroups:
     """Merge groups with equal time, members and algorithms behind them, and add their weights."""
-    key = np.column_stack([groups.time, groups.member, groups.behind.astype(np.int64)])
-    _, first, same = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    weight = np.bincount(same.ravel(), groups.weight, minlength=len(first)).astype(np.float64)
+    code = np.concatenate([groups.member, groups.behind.astype(np.int64)], axis=1)
+    first, same = find_equal_rows(groups.time, code)
+    weight = np.bincount(same, groups.weight, minlength=len(first)).astype(np.float64)
     several = np.full(len(first), -1)
     member, behind = groups.member[first], groups.behind[first]
     return TiedGroups(groups.n_times, groups.time[first], member, behind, weight, several)
