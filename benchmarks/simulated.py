@@ -32,6 +32,25 @@ def some_of_many(n: int, each: int, instances: int) -> Rankings:
     )
 
 
+def meetings(n: int, each: int, instances: int, times: int) -> Rankings:
+    """Rankings of a few of many algorithms at several times; what an instance favours persists."""
+    rng = np.random.default_rng(3)
+    strength = rng.normal(size=n) + 0.7 * np.linspace(-1, 1, times)[:, None] * rng.normal(size=n)
+    who = rng.permuted(np.tile(np.arange(n, dtype=np.int32), (instances, 1)), axis=1)[:, :each]
+    who = np.sort(who, axis=1)
+    luck = 0.8 * rng.gumbel(size=who.shape) + 0.6 * rng.gumbel(size=(times, *who.shape))
+    return Rankings(
+        tuple(f"a{k}" for k in range(n)),
+        tuple(f"i{k}" for k in range(instances)),
+        np.arange(1.0, times + 1),
+        compute_positions(-(strength[:, who] + luck)).reshape(times, -1),
+        who.ravel(),
+        np.arange(instances + 1, dtype=np.int64) * each,
+        np.arange(instances, dtype=np.int32),
+        np.ones(instances),
+    )
+
+
 def orders(found: Rankings, time: int = 0) -> list[list[int]]:
     """Each comparison at a time as a list, best first."""
     ends = zip(found.offset[:-1], found.offset[1:], strict=True)

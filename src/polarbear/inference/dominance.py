@@ -19,6 +19,9 @@ Bools = NDArray[np.bool_]
 Elimination = Literal["joint", "pointwise"]
 Resolution = Literal["strict", "crossing", "at_par"]
 
+MAX_FULL_ALGORITHMS = 100
+"""With more algorithms, rivals are compared surest first, and only in the draws still open."""
+
 MAX_CELLS = 4_000_000
 """The most cells of an array that are processed at once, which bounds memory."""
 
@@ -74,13 +77,47 @@ def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, coun
     least = ahead[:, row, column].min(axis=0)
     probability[row, column] = least if n_times == 1 else 0.0
     likely = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
+    if len(likely):
+        # Where the lower bound is above what draws can resolve, they need not be counted.
+        bound = 1 - (1 - ahead[:, row[likely], column[likely]]).sum(axis=0)
+        is_sure = bound >= 1 - 0.5 / draws
+        probability[row[likely], column[likely]] = bound
+        likely = likely[~is_sure]
     curves = list(iterate_times(utilities)) if len(likely) else []
     step = max(1, MAX_CELLS // (8 * draws))
     for k in range(0, len(likely), step):
         a, b = row[likely[k : k + step]], column[likely[k : k + step]]
-        leads = (at_time[a] - at_time[b] for at_time in curves)
-        probability[a, b] = _prob_joint(leads, ahead[:, a, b], count)
+        if count:
+            probability[a, b] = _count_joint(curves, a, b, ahead[:, a, b])
+        else:
+            leads = (at_time[a] - at_time[b] for at_time in curves)
+            probability[a, b] = _prob_joint(leads, ahead[:, a, b], count)
     return probability
+
+
+def _count_joint(
+    curves: list[NDArray[Any]], a: NDArray[np.intp], b: NDArray[np.intp], ahead: Floats
+) -> Floats:
+    """Return P(ahead at all times) of pairs (a, b) as :func:`_prob_joint` with ``count`` does.
+
+    Pairs that are ahead at all times in no draw are left out as soon as that is known. Times far
+    from each other come first, as curves of neighbouring times say nearly the same.
+    """
+    share, rest = np.zeros(len(a)), np.arange(len(a))
+    won = np.ones((len(a), curves[0].shape[1]), dtype=bool)
+    stride = len(curves)
+    order: list[int] = []
+    while stride:
+        order += [t for t in range(0, len(curves), stride) if t not in order]
+        stride //= 2
+    for k, t in enumerate(order):
+        won &= curves[t][a[rest]] > curves[t][b[rest]]
+        if k % 4 == 3:
+            some = won.any(axis=1)
+            if not some.all():
+                won, rest = won[some], rest[some]
+    share[rest] = np.minimum(won.mean(axis=1), 1 - 0.5 / won.shape[1])
+    return np.maximum(np.minimum(share, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
 
 
 def dominates(
@@ -215,6 +252,9 @@ def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
     np.fill_diagonal(least, 0.0)
     row, column = np.nonzero(least > 0.5 / draws)
     curves = list(iterate_times(utilities)) if len(row) else []
+    if n > MAX_FULL_ALGORITHMS:
+        _count_undominated(undominated, curves, least)
+        return undominated.T
     step = max(1, MAX_CELLS // draws)
     for k in range(0, len(row), step):
         a, b = row[k : k + step], column[k : k + step]
@@ -224,3 +264,24 @@ def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
         for dominated, j in zip(is_ahead, b.tolist(), strict=True):
             undominated[j] &= ~dominated
     return undominated.T
+
+
+def _count_undominated(undominated: Bools, curves: list[NDArray[Any]], least: Floats) -> None:
+    """Set a mask (algorithms, draws) to false where a rival is ahead at all times in the draw.
+
+    Rivals come surest first, and only draws in which none was ahead yet are compared.
+    """
+    draws = undominated.shape[1]
+    stacked = np.stack(curves)  # (times, algorithms, draws)
+    for j, mask in enumerate(undominated):
+        rivals = np.flatnonzero(least[:, j] > 0.5 / draws)
+        rivals = rivals[np.argsort(-least[rivals, j], kind="stable")]
+        open_draws = np.arange(draws)
+        for start in range(0, len(rivals), 8):
+            some = rivals[start : start + 8]
+            own = stacked[:, j, open_draws]
+            ahead = np.all(stacked[:, some[:, None], open_draws] > own[:, None], axis=0).any(axis=0)
+            mask[open_draws[ahead]] = False
+            open_draws = open_draws[~ahead]
+            if not len(open_draws):
+                break

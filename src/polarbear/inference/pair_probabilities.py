@@ -55,12 +55,22 @@ class PairProbabilities:
     def prob_exceeds(self, row: Ints, column: Ints, margins: Sequence[float] = (0.0,)) -> Floats:
         """Return P(utility of row > utility of column + margin) (margins, times, pairs)."""
         draws, n_times, _ = self.draws.shape
-        step = max(1, MAX_CELLS // max(1, draws))
         probability = np.empty((len(margins), n_times, len(row)))
+        if self.mixture is not None and self._is_gaussian(self.mixture):
+            for t in range(n_times):
+                probability[:, t] = self._prob_of_mixture(self.mixture, t, row, column, margins)
+            least = 0.5 * np.minimum(np.minimum(probability, 1 - probability), 1 / draws)
+            return np.clip(probability, least, 1 - least)
+        step = max(1, MAX_CELLS // max(1, draws))
         chunks = [slice(k, k + step) for k in range(0, len(row), step)]
         buffers = {size: _Buffers(size, draws) for size in {len(row[chunk]) for chunk in chunks}}
+        previous = None
         with one_thread():
             for t, (at_time, skew_shift) in enumerate(self._iterate_times()):
+                if previous is not None and np.array_equal(at_time, previous):
+                    probability[:, t] = probability[:, t - 1]  # rankings have not changed
+                    continue
+                previous = at_time
                 for chunk in chunks:
                     pairs = row[chunk], column[chunk]
                     buffer = buffers[len(pairs[0])]
@@ -68,6 +78,21 @@ class PairProbabilities:
                         t, at_time, skew_shift, *pairs, margins, buffer
                     )
         return probability
+
+    def _is_gaussian(self, mixture: Mixture) -> bool:
+        """Return whether draws of equal weight follow the mixture, so that they correct nothing."""
+        return np.ptp(self.weight) == 0 and mixture.bent.size == 1 and bool(mixture.holds.all())
+
+    @staticmethod
+    def _prob_of_mixture(
+        mixture: Mixture, t: int, row: Ints, column: Ints, margins: Sequence[float]
+    ) -> list[Floats]:
+        """Return for each margin the probability of each pair by the mixture, at one time."""
+        mean, cov = mixture.mean[:, t], mixture.covariance[:, t]
+        variance = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
+        sd = np.sqrt(np.maximum(variance, 1e-300))
+        lead = mean[:, row] - mean[:, column]
+        return [mixture.weight @ ndtr((lead - margin) / sd) for margin in margins]
 
     def _iterate_times(self) -> Iterator[tuple[Singles, Singles | None]]:
         """Yield at each time the draws (algorithms, draws), and their shifts due to skewness."""
@@ -90,15 +115,12 @@ class PairProbabilities:
         weight = normalised_weights(self.weight, t)
         if self.mixture is None or not self.mixture.holds[t]:
             return [_weighted_share(lead > margin, weight) for margin in margins]
-        mean, cov = self.mixture.mean[:, t], self.mixture.covariance[:, t]
-        variance = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
-        sd = np.sqrt(np.maximum(variance, 1e-300))
         gaussian_lead = lead
         if skew_shift is not None:
             gaussian_lead = _fill_leads(at_time - skew_shift, row, column, buffer.gaussian_lead)
         probabilities = []
-        for margin in margins:
-            exact = self.mixture.weight @ ndtr((mean[:, row] - mean[:, column] - margin) / sd)
+        closed_form = self._prob_of_mixture(self.mixture, t, row, column, margins)
+        for margin, exact in zip(margins, closed_form, strict=True):
             # D draws cannot resolve probabilities below half of 1 / D.
             least = 0.5 * np.minimum(np.minimum(exact, 1 - exact), 1 / at_time.shape[1])
             above = buffer.indicate_above(lead, margin, buffer.above)

@@ -14,8 +14,8 @@ from polarbear.racing.jobs import derive_seed, key_of
 from polarbear.racing.model import Fit
 from polarbear.racing.state import State
 
-SCREENING_DRAWS = 1500
-"""The number of posterior draws of a screening fit; a full fit has four to ten times as many."""
+SCREENING_DRAWS = 1000
+"""The number of posterior draws of a screening fit; a full fit has six to ten times as many."""
 
 MIN_SCREENING_CELLS = 2000
 """The number of pairs times points of time from which a screening fit saves time."""

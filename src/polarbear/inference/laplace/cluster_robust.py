@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.laplace.conditional import ConditionalGaussian
+from polarbear.inference.laplace.conditional import MAX_DENSE_ALGORITHMS, ConditionalGaussian
 from polarbear.inference.laplace.skew import multiply_blocks
 from polarbear.inference.plackett_luce.likelihood import Likelihood, compute_instance_gradients
 from polarbear.priors.base import helmert_basis
@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 
 MAX_SCORE_INSTANCES = 1000
 """The most instances, drawn at random, from which the covariance of scores is estimated."""
+
+MIN_SCORE_INSTANCES, MAX_SCORE_CELLS = 200, 10_000_000
+"""With many times and algorithms fewer instances: this many cells, but at least these."""
 
 PRIOR_INSTANCES = 4.0
 """Weight, in instances, of the prior assumption that orders do not change over time."""
@@ -52,9 +55,10 @@ def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Gener
     """
     instances = np.unique(rankings.instance)
     n_total = len(instances)
-    if n_total > MAX_SCORE_INSTANCES:
-        instances = np.sort(rng.choice(instances, MAX_SCORE_INSTANCES, replace=False))
-        rankings, instances = rankings.take(instances), np.arange(MAX_SCORE_INSTANCES)
+    most = min(MAX_SCORE_INSTANCES, max(MIN_SCORE_INSTANCES, MAX_SCORE_CELLS // mu.size))
+    if n_total > most:
+        instances = np.sort(rng.choice(instances, most, replace=False))
+        rankings, instances = rankings.take(instances), np.arange(most)
     code = np.searchsorted(instances, rankings.instance)
     scores = compute_instance_gradients(rankings, mu, code, len(instances))
     scores -= scores.mean(axis=0)
@@ -90,15 +94,19 @@ def copula_noise(
     """
     n_times, q = approximation.shape
     z = approximation.gradient_to_noise(scores)  # (P, T, q)
-    eigenvalue, direction = np.linalg.eigh(np.einsum("pti,ptj->tij", z, z))
+    if q >= MAX_DENSE_ALGORITHMS and len(z) < q:
+        return _copula_of_few(z, autocorrelation_root(approximation, scores, shrinkage), shrinkage)
+    by_time = z.swapaxes(0, 1)
+    eigenvalue, direction = np.linalg.eigh(by_time.swapaxes(1, 2) @ by_time)
     eigenvalue = np.maximum(eigenvalue, 0.0)
     explained = (1 - shrinkage[:, None]) * np.minimum(eigenvalue, 1.0)
     scale = np.sqrt(explained / np.maximum(eigenvalue, 1e-300))
     rows = _compress_rows(multiply_blocks(z, _from_eigen(direction, scale)).reshape(len(z), -1))
     rotation = _common_rotations(approximation)
     over_time = autocorrelation_root(approximation, scores, shrinkage)
-    unexplained = rotation.swapaxes(1, 2) @ _from_eigen(direction, np.sqrt(1 - explained))
-
+    unexplained = _from_eigen(direction, np.sqrt(1 - explained))
+    if rotation.shape[1] > 1:
+        unexplained = rotation.swapaxes(1, 2) @ unexplained
     n_rows, rank = len(rows), over_time.shape[1]
     doubles = (rows, over_time, unexplained)
     singles = tuple(matrix.astype(np.float32) for matrix in doubles)
@@ -115,6 +123,38 @@ def copula_noise(
         return explained
 
     return NoiseTransform(n_rows + rank * q, transform)
+
+
+def _copula_of_few(z: Floats, over_time: Floats, shrinkage: Floats) -> NoiseTransform:
+    """Return the copula of :func:`copula_noise` for fewer scores z (P, T, q) than directions q.
+
+    The scores of a time span P directions V: z = U s V'. The noise x_t has the explained part
+    U e^1/2 V' epsilon, and (I - E)^1/2 = I + V ((1 - e)^1/2 - 1) V' without a q x q matrix.
+    """
+    n_scores, n_times, q = z.shape
+    rank = over_time.shape[1]
+    rows = np.empty((n_scores, n_times, q), dtype=np.float32)
+    direction = np.empty((n_times, n_scores, q), dtype=np.float32)
+    less = np.empty((n_times, 1, n_scores), dtype=np.float32)
+    for t in range(n_times):
+        eigenvalue, left = np.linalg.eigh(z[:, t] @ z[:, t].T)
+        eigenvalue = np.maximum(eigenvalue, 1e-12 * eigenvalue[-1] + 1e-300)
+        explained = (1 - shrinkage[t]) * np.minimum(eigenvalue, 1.0)
+        direction[t] = (left / np.sqrt(eigenvalue)).T @ z[:, t]
+        rows[:, t] = (left * np.sqrt(explained)) @ direction[t]
+        less[t] = np.sqrt(1 - explained) - 1
+    flat, over_time = rows.reshape(n_scores, -1), over_time.astype(np.float32)
+
+    def transform(normal: NDArray[Any]) -> NDArray[Any]:
+        single = normal.astype(np.float32, copy=False)
+        w = single[:, n_scores:].reshape(len(single), rank, q).swapaxes(0, 1).reshape(rank, -1)
+        x = (over_time @ w).reshape(n_times, len(single), q)
+        x += ((x @ direction.swapaxes(1, 2)) * less) @ direction
+        explained = (single[:, :n_scores] @ flat).reshape(-1, n_times, q)
+        explained += x.swapaxes(0, 1)
+        return explained
+
+    return NoiseTransform(n_scores + rank * q, transform)
 
 
 def sandwich_noise(
@@ -159,6 +199,9 @@ def _common_rotations(approximation: ConditionalGaussian) -> Floats:
     By the polar decomposition, noise in these coordinates becomes utilities by a symmetric matrix.
     """
     n_times, q = approximation.shape
+    if q >= MAX_DENSE_ALGORITHMS:
+        # The Cholesky factors of all times have the same order of algorithms, which is common.
+        return np.ones((n_times, 1, 1))
     unit = np.repeat(np.eye(q)[:, None, :], n_times, axis=1)
     basis = helmert_basis(approximation.mean.shape[1])
     away = (approximation.to_utilities(unit) - approximation.mean) @ basis
@@ -178,7 +221,8 @@ def autocorrelation_root(
     instance. It is taken as constant over time. Vectors longer than 1 are scaled to 1.
     """
     z = approximation.gradient_to_noise(scores)
-    z = multiply_blocks(z, _common_rotations(approximation))
+    rotation = _common_rotations(approximation)
+    z = z if rotation.shape[1] == 1 else multiply_blocks(z, rotation)
     flat = z.swapaxes(0, 1).reshape(z.shape[1], -1)
     flat = flat * np.sqrt((1 - shrinkage) / z.shape[2])[:, None]
     squared_norm = np.sum(flat**2, axis=1)

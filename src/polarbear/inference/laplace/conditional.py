@@ -28,6 +28,9 @@ MAX_DECREMENT = 1e-4
 RELATIVE_ROUNDING = 1e-13
 """Differences of log-densities below this, relative to their size, are rounding errors."""
 
+MAX_DENSE_ALGORITHMS = 150
+"""With more algorithms, products and decompositions of n x n matrices are avoided."""
+
 MAX_NEWTON_STEPS = 100
 
 
@@ -92,6 +95,10 @@ class ConditionalGaussian(ABC):
         For Gaussians that are independent at each time.
         """
         raise FitError("noise of one time is needed, but here all times have their noise together")
+
+    def shift_to_mean(self, rng: np.random.Generator) -> "ConditionalGaussian":  # noqa: ARG002
+        """Return the Gaussian with its mean moved from the mode towards the posterior mean."""
+        raise FitError("the mean is moved only for Gaussians that are independent at each time")
 
     def prior_to_noise(self, normal: Floats) -> Floats:  # noqa: ARG002
         """Map standard normal variables to the prior's part of noise with sandwich covariance.

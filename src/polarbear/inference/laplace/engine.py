@@ -29,7 +29,7 @@ from polarbear.inference.laplace.cluster_robust import (
 from polarbear.inference.laplace.conditional import MAX_DECREMENT, ConditionalGaussian
 from polarbear.inference.laplace.dense import fit_dense
 from polarbear.inference.laplace.hypergrid import build_hypergrid
-from polarbear.inference.laplace.independent import fit_independent
+from polarbear.inference.laplace.independent import IndependentGaussian, fit_independent
 from polarbear.inference.laplace.mixture import (
     KEPT_SWEEPS,
     MAX_START_CORRELATION,
@@ -46,6 +46,7 @@ from polarbear.inference.laplace.mixture import (
     resample_noise,
     sample_mixture,
 )
+from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
 from polarbear.inference.pair_probabilities import Mixture
 from polarbear.inference.plackett_luce.likelihood import Likelihood, build_likelihood
 from polarbear.inference.posterior import Evidence, Posterior
@@ -66,13 +67,19 @@ MIN_DRAWS, USUAL_DRAWS, MAX_DRAWS = 1000, 6000, 16_000
 CHEAP_TERMS = 1e7
 """Terms of the likelihood over all draws up to which more draws cost little."""
 
+SMALL_TERMS = 80
+"""Terms of a likelihood so small that all draws get weights."""
+
 CHEAP_WEIGHTED_TERMS = 3e5
-"""The same for draws that only correct probabilities, beside further draws without weights."""
+"""Terms over all draws up to which more weights cost little, beside draws without weights."""
 
 TARGET_STANDARD_ERROR, MAX_STANDARD_ERROR = 0.006, 0.009
 """Standard errors of a corrected probability: below the first there are enough draws, above the
 second weights are not used. The final error is smaller, as corrections are shrunk by their noise.
 """
+
+MAX_WEIGHTED_TERMS = 4e9
+"""Terms of the likelihood over the least number of draws beyond which draws have no weights."""
 
 MAX_TERMS = 1e9
 """Terms of the likelihood over all draws beyond which no draws are added for precision."""
@@ -111,9 +118,14 @@ def fit_laplace(
     """
     if draws is not None and not (isinstance(draws, int | np.integer) and draws >= 100):
         raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
+    by_instance = evidence == "instances" and len(rankings.times) > 1
+    if by_instance and isinstance(prior, IndependentPrior) and not prior.hypers():
+        part, source = merge_equal_times(rankings)
+        if part is not rankings:
+            posterior = fit_laplace(part, prior, seed=seed, start=start, draws=draws)
+            return repeat_times(posterior, rankings.times, source)
     with one_thread():
         rng = np.random.default_rng(seed)
-        by_instance = evidence == "instances" and len(rankings.times) > 1
         model = _build_model(rankings, prior, start)
         grid, sample, moved = _fit_draws(rankings, prior, model, start, draws, rng, by_instance)
         diagnostics, mixture = _diagnose(grid, sample, moved), None
@@ -212,6 +224,8 @@ def _fit_draws(
         grid = _approximate(model, start, pilot_seed)
         if by_instance:
             grid = _correlate_times(rankings, grid, rng)
+        if _count_curves(grid, model.n_terms) and model.n_terms * MIN_DRAWS > MAX_WEIGHTED_TERMS:
+            return _sample_without_weights(grid, draws or MIN_DRAWS, rng)
         return _Fit(grid, _sample_until_precise(grid, model.n_terms, draws, rng))
 
     fit = approximate_and_sample(None)
@@ -419,16 +433,28 @@ def _sample_until_precise(
     return sample
 
 
+def _sample_without_weights(grid: GridApproximation, draws: int, rng: np.random.Generator) -> _Fit:
+    """Draw from a Gaussian at the posterior mean, for data too large for importance weights."""
+    mixture = grid.mixture
+    (one,) = mixture.components
+    mixture = mixture._replace(components=[one.shift_to_mean(rng)])
+    component = np.zeros(draws, dtype=np.intp)
+    utilities = resample_noise(mixture, component, rng)
+    no_noise = np.empty((draws, one.shape[0], 0), dtype=np.float32)
+    k_hat = np.zeros(one.shape[0])
+    sample = ImportanceSample(component, no_noise, utilities, _equal_weights(draws), k_hat, None)
+    return _Fit(grid._replace(mixture=mixture), sample)
+
+
 def _count_curves(grid: GridApproximation, n_terms: int) -> int:
     """Return how many draws a posterior has beside those with weights; 0 if all have weights.
 
     Times must be correlated by a copula, or be a single one, and have one Gaussian each.
     """
-    is_single = len(grid.components) == 1 and not grid.hyper
-    has_copula = grid.mixture.noise_transforms or len(grid.components[0].mean) == 1
-    if not (
-        is_single and has_copula and grid.components[0].shape[0] == len(grid.components[0].mean)
-    ):
+    (one, *more), has_copula = grid.components, bool(grid.mixture.noise_transforms)
+    has_times_together = has_copula or len(one.mean) == 1
+    is_suited = isinstance(one, IndependentGaussian) and not more and has_times_together
+    if n_terms <= SMALL_TERMS or not is_suited:
         return 0
     return USUAL_DRAWS if n_terms * USUAL_DRAWS <= MAX_TERMS else MIN_DRAWS
 
@@ -562,6 +588,9 @@ def _diagnose(
     error = float(_standard_errors(sample).max())
     measured = {"k-hat": float(sample.k_hat.max()), "error": error, "Newton decrement": decrement}
     problems, notes = [], []
+    if not sample.noise.size:
+        del measured["k-hat"], measured["error"]
+        notes.append("large data: Gaussians at the posterior means, without importance weights")
     if grid.hyper:
         beyond = max(grid.boundary_mass, _boundary_share(grid, sample))
         measured["hyper-grid edge"] = beyond

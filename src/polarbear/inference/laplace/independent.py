@@ -4,14 +4,17 @@ In log-utilities a Dirichlet prior acts as data: alpha choices of each algorithm
 The log-posterior is concave, and times are independent.
 """
 
+from copy import copy
 from math import lgamma, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from polarbear.errors import FitError
 from polarbear.inference.laplace.conditional import (
+    MAX_DENSE_ALGORITHMS,
     ConditionalGaussian,
     Mode,
     NewtonStep,
@@ -19,9 +22,20 @@ from polarbear.inference.laplace.conditional import (
 )
 from polarbear.inference.laplace.skew import MAX_SKEW_DIRECTIONS, find_skew, multiply_blocks
 from polarbear.inference.plackett_luce.likelihood import Likelihood
+from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.priors.base import helmert_basis
 
 Floats = NDArray[np.float64]
+
+MAX_MM_STEPS, MM_TOLERANCE = 60, 1e-5
+"""Steps of the MM algorithm before Newton steps, if those have large matrices, and the change of
+log-utilities at which they end."""
+
+MAX_SKEW_TERMS = 3_000_000
+"""Terms of the likelihood up to which directions of skewness are searched."""
+
+SHIFT_PAIRS = 8
+"""Pairs of draws from which the distance of mean and mode is estimated."""
 
 
 def fit_independent(
@@ -47,23 +61,26 @@ class IndependentGaussian(ConditionalGaussian):
     def __init__(self, posterior: "_DirichletPosterior", mode: Mode) -> None:
         n = posterior.n
         lower = np.linalg.cholesky(posterior.curvature(mode.state))
-        inverse = np.linalg.inv(lower)
+        posterior.latest = None
         log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        log_det += posterior.coordinates.log_det
+        inverse = np.linalg.inv(lower)
         evidence = mode.value + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
         self.log_evidence = float(evidence.sum())
         self.mean = self.warm_start = mode.state
         self.shape = (len(mode.state), n - 1)
         self.decrement = mode.decrement
         self._posterior = posterior
-        self._noise_to_utilities = inverse @ posterior.basis.T  # (T, n - 1, n)
+        self._noise_to_utilities = posterior.coordinates.expand(inverse)  # (T, n - 1, n)
         self._gradient_to_noise = np.swapaxes(inverse, 1, 2)
-        self.skew = find_skew(
-            lambda direction: posterior.third_derivative(
-                self.mean, direction @ self._noise_to_utilities
-            ),
-            _neighbour_gaps(self.mean, self._noise_to_utilities),
-            self._noise_to_utilities,
-        )
+        if posterior.likelihood.n_terms <= MAX_SKEW_TERMS:
+            self.skew = find_skew(
+                lambda direction: posterior.third_derivative(
+                    self.mean, direction @ self._noise_to_utilities
+                ),
+                _neighbour_gaps(self.mean, self._noise_to_utilities),
+                self._noise_to_utilities,
+            )
         # Single precision where it suffices: the value at the mode is rounded like the others.
         fast = posterior.likelihood.to_single_precision()
         self._dtype = np.float64 if fast is posterior.likelihood else np.float32
@@ -94,19 +111,84 @@ class IndependentGaussian(ConditionalGaussian):
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
         """Convert gradients with respect to utilities to those for standardised variables."""
-        return multiply_blocks(gradient @ self._posterior.basis, self._gradient_to_noise)
+        return multiply_blocks(
+            self._posterior.coordinates.restrict(gradient), self._gradient_to_noise
+        )
+
+    def shift_to_mean(self, rng: np.random.Generator) -> "IndependentGaussian":
+        """Return the Gaussian with its mean moved from the mode towards the posterior mean.
+
+        By Stein's identity E[z r(z)] = E[grad r(z)] for noise z. With r the log-ratio of posterior
+        to Gaussian, this is to first order the mean of z under the posterior. It is estimated from
+        pairs of draws of opposite sign, whose linear terms cancel. Unlike importance weights its
+        error does not grow with the number of algorithms.
+        """
+        half = rng.standard_normal((SHIFT_PAIRS, *self.shape))
+        total = sum(self.gradient(noise[None])[0] for one in half for noise in (one, -one))
+        shifted = copy(self)
+        shift = total[None] / (2 * SHIFT_PAIRS)
+        shifted.mean = self.mean + multiply_blocks(shift, self._noise_to_utilities)[0]
+        return shifted
+
+
+class _Helmert:
+    """Orthonormal coordinates of centred utilities, by the Helmert basis."""
+
+    log_det = 0.0
+
+    def __init__(self, n: int) -> None:
+        self.basis = helmert_basis(n)
+
+    def restrict(self, gradient: Floats) -> Floats:
+        """Return the gradient with respect to the coordinates."""
+        return gradient @ self.basis
+
+    def restrict_curvature(self, curvature: Floats) -> Floats:
+        """Return the curvature with respect to the coordinates."""
+        return self.basis.T @ curvature @ self.basis
+
+    def expand(self, coordinates: Floats) -> Floats:
+        """Return the centred utilities of coordinates (..., n - 1)."""
+        return coordinates @ self.basis.T
+
+
+class _Differences:
+    """Differences of utilities to the last algorithm: coordinates without matrix products.
+
+    The curvature of the last algorithm follows from the others, because its rows sum to zero. The
+    determinant is that of orthonormal coordinates divided by n.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.log_det = log(n)
+
+    def restrict(self, gradient: Floats) -> Floats:
+        """Return the gradient with respect to the coordinates."""
+        return gradient[..., :-1] - gradient.mean(axis=-1, keepdims=True)
+
+    def restrict_curvature(self, curvature: Floats) -> Floats:
+        """Return the curvature with respect to the coordinates."""
+        return curvature[:, :-1, :-1]
+
+    def expand(self, coordinates: Floats) -> Floats:
+        """Return the centred utilities of coordinates (..., n - 1)."""
+        utilities = np.zeros((*coordinates.shape[:-1], coordinates.shape[-1] + 1))
+        utilities[..., :-1] = coordinates
+        utilities -= utilities.mean(axis=-1, keepdims=True)
+        return utilities
 
 
 class _DirichletPosterior:
     """The log-posterior of utilities at each time under a Dirichlet prior.
 
-    Gradient and curvature are by coordinates (T, n - 1) in the Helmert basis.
+    Gradient and curvature are by coordinates (T, n - 1) of centred utilities.
     """
 
     def __init__(self, likelihood: Likelihood, alpha: float, n: int) -> None:
         self.likelihood, self.alpha, self.n = likelihood, alpha, n
-        self.basis = helmert_basis(n)
+        self.coordinates = _Helmert(n) if n <= MAX_DENSE_ALGORITHMS else _Differences(n)
         # Density of the coordinates: theta = softmax(mu) has the Jacobian sqrt(n) prod theta.
+        self.latest: tuple[Floats, Floats] | None = None  # where the curvature is known, and it
         self.normaliser = lgamma(n * alpha) - n * lgamma(alpha) + 0.5 * log(n)
 
     def value(self, mu: Floats) -> Floats:
@@ -115,15 +197,23 @@ class _DirichletPosterior:
         return self.likelihood.value(mu) + prior
 
     def gradient(self, mu: Floats) -> Floats:
+        return self.coordinates.restrict(self.utility_gradient(mu))
+
+    def utility_gradient(self, mu: Floats) -> Floats:
         prior = self.alpha * (1 - self.n * np.exp(_log_softmax(mu)))
-        return (self.likelihood.gradient(mu) + prior) @ self.basis
+        return self.likelihood.gradient(mu) + prior
 
     def curvature(self, mu: Floats) -> Floats:
+        if self.latest is not None and np.array_equal(self.latest[0], mu):
+            return self.latest[1]
         theta = np.exp(_log_softmax(mu))
-        prior = -theta[:, :, None] * theta[:, None, :]
-        prior[:, range(self.n), range(self.n)] += theta
-        whole = self.likelihood.curvature(mu) + self.n * self.alpha * prior
-        return self.basis.T @ whole @ self.basis
+        whole = self.likelihood.curvature(mu)
+        for matrix, row in zip(whole, theta, strict=True):
+            matrix -= (self.n * self.alpha * row)[:, None] * row
+            matrix[range(self.n), range(self.n)] += self.n * self.alpha * row
+        restricted = self.coordinates.restrict_curvature(whole)
+        self.latest = (mu.copy(), restricted)
+        return restricted
 
     def third_derivative(self, mode: Floats, line: Floats) -> Floats:
         """Return third derivatives of the log-posterior along lines through the mode of each time.
@@ -132,21 +222,48 @@ class _DirichletPosterior:
         """
         h, lines = 0.3, line.swapaxes(0, 1)
         ends = np.concatenate([mode + h * lines, mode - h * lines])
-        slope = self.gradient(ends) @ self.basis.T
+        slope = self.utility_gradient(ends)
         up, down = np.sum(slope * np.concatenate([lines, lines]), axis=-1).reshape(2, -1, len(mode))
         return ((up + down) / h**2).T
 
 
 def _find_mode(posterior: _DirichletPosterior, start: Floats) -> Mode:
     """Return the posterior mode at each time, by damped Newton steps."""
+    if posterior.n > MAX_DENSE_ALGORITHMS and isinstance(posterior.likelihood, RankingLikelihood):
+        start = _minorise_maximise(posterior, posterior.likelihood.wins, start)
 
     def step(mu: Floats) -> NewtonStep:
         gradient = posterior.gradient(mu)
-        along = np.linalg.solve(posterior.curvature(mu), gradient[..., None])[..., 0]
-        direction = along @ posterior.basis.T
+        along = _solve(posterior.curvature(mu), gradient)
+        direction = posterior.coordinates.expand(along)
         return NewtonStep(direction, np.sum(gradient * along, axis=1), np.ptp(direction, axis=1))
 
     return damped_newton(start - start.mean(axis=1, keepdims=True), posterior.value, step)
+
+
+def _minorise_maximise(posterior: _DirichletPosterior, wins: Floats, mu: Floats) -> Floats:
+    """Return utilities after some steps of the MM algorithm (Hunter 2004), which cost a gradient.
+
+    Each step multiplies a rating by the number of its choices divided by their expected number;
+    the Dirichlet prior adds alpha choices from all algorithms.
+    """
+    chosen = wins + posterior.alpha
+    for _ in range(MAX_MM_STEPS):
+        expected = np.maximum(chosen - posterior.utility_gradient(mu), 1e-300)
+        change = np.log(chosen / expected)
+        mu = mu + change
+        mu = mu - mu.mean(axis=1, keepdims=True)
+        if np.ptp(change, axis=1).max() < MM_TOLERANCE:
+            break
+    return mu
+
+
+def _solve(matrices: Floats, vectors: Floats) -> Floats:
+    """Solve a system of linear equations for each time; by Cholesky factors if they are large."""
+    if matrices.shape[1] < MAX_DENSE_ALGORITHMS:
+        return np.linalg.solve(matrices, vectors[..., None])[..., 0]
+    pairs = zip(matrices, vectors, strict=True)
+    return np.stack([cho_solve(cho_factor(matrix), vector) for matrix, vector in pairs])
 
 
 def _neighbour_gaps(mode: Floats, noise_to_utilities: Floats) -> Floats:

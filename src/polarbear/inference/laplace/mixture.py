@@ -130,7 +130,7 @@ def draw_curves(
     for start in range(size, draws, MAX_DRAWS_AT_ONCE):
         rows = utilities[start : start + MAX_DRAWS_AT_ONCE]
         # Pairs of opposite sign, as in a sample.
-        noise = _draw_noise(mixture, 0, -(-len(rows) // 2), rng, np.float32)
+        noise = _draw_noise(mixture, 0, (-(-len(rows) // 2), *one.shape), rng, np.float32)
         if one.skew is not None:
             noise = np.concatenate([noise, -noise])[: len(rows)]
             noise = one.skew.transform(noise).noise.astype(np.float32)
@@ -158,13 +158,13 @@ def compose_with_moments(
 
 
 def _draw_noise(
-    mixture: GridMixture, g: int, draws: int, rng: np.random.Generator, dtype: Any
+    mixture: GridMixture, g: int, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any
 ) -> NDArray[Any]:
     """Draw standard normal variables (draws, blocks, size) of a component, correlated if given."""
     if mixture.noise_transforms:
         correlate = mixture.noise_transforms[g]
-        return correlate.transform(rng.standard_normal((draws, correlate.n_inputs), dtype))
-    return rng.standard_normal((draws, *mixture.components[g].shape), dtype)
+        return correlate.transform(rng.standard_normal((shape[0], correlate.n_inputs), dtype))
+    return rng.standard_normal(shape, dtype)
 
 
 def _fill_noise(
@@ -172,7 +172,7 @@ def _fill_noise(
 ) -> None:
     """Fill an array (draws, blocks, size) with pairs of normal variables of opposite sign."""
     half = -(-len(noise) // 2)
-    drawn = _draw_noise(mixture, g, half, rng, noise.dtype)
+    drawn = _draw_noise(mixture, g, (half, *noise.shape[1:]), rng, np.float64)
     noise[:half] = drawn
     np.negative(drawn[: len(noise) - half], out=noise[half:], casting="same_kind")
 

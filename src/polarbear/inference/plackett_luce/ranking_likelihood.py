@@ -187,14 +187,19 @@ class RankingLikelihood:
         self, both: Floats, item: Ints, known: NDArray[np.bool_], rate: Floats
     ) -> None:
         """Add for each pair of algorithms the sum over choice sets with both, pair by pair."""
-        first, second = np.triu_indices(rate.shape[1], 1)
-        algorithm = item % self.n
+        length, algorithm = rate.shape[1], item % self.n
         pairs = np.zeros(self.n**2)
-        for some in bounded_slices(len(rate), len(first)):
-            cell = algorithm[some][:, first] * self.n + algorithm[some][:, second]
+        for some in bounded_slices(len(rate), length * (length - 1) // 2):
+            rows, rates, is_known = algorithm[some], rate[some], known[some]
             # Rates do not fall along a ranking; unknown algorithms, whose rate is 0, are last.
-            smaller = rate[some][:, first] * known[some][:, second]
-            pairs += np.bincount(cell.ravel(), smaller.ravel(), minlength=len(pairs))
+            cells = [
+                (rows[:, k : k + 1] * self.n + rows[:, k + 1 :]).ravel() for k in range(length - 1)
+            ]
+            smaller = [
+                (rates[:, k : k + 1] * is_known[:, k + 1 :]).ravel() for k in range(length - 1)
+            ]
+            cell, value = np.concatenate(cells), np.concatenate(smaller)
+            pairs += np.bincount(cell, value, minlength=len(pairs))
         square = pairs.reshape(self.n, self.n)
         both += square + square.T
         diagonal = np.bincount(algorithm.ravel(), rate.ravel(), minlength=self.n)

@@ -200,11 +200,15 @@ def _mean_slopes(rates: Floats) -> Floats:
     """Return the gradient of ``log_precede`` with respect to log(rates), in the shape of rates."""
     total, sums = np.zeros(rates.shape[1:]), np.zeros_like(rates)
     scale = np.minimum(rates, 1.0)
-    for node, log_weight in zip(NODES, LOG_NODE_WEIGHTS, strict=True):
-        z = np.clip(rates * node, 1e-290, 700.0)
-        weight = np.exp(log_weight) * np.prod(-np.expm1(-z) / scale, axis=0)
-        total += weight
-        sums += weight * (z / np.expm1(z))
+    for start in range(_STEPS_PER_DOUBLING):
+        z = rates * NODES[start]
+        y = -np.expm1(-z)  # from a node s to 2 s it becomes y (2 - y)
+        for log_weight in LOG_NODE_WEIGHTS[start::_STEPS_PER_DOUBLING]:
+            weight = np.exp(log_weight) * np.prod(y / scale, axis=0)
+            total += weight
+            sums += weight * (z * (1.0 - y) / y)  # z / (exp(z) - 1)
+            y *= 2.0 - y
+            z *= 2.0
     return sums / total
 
 

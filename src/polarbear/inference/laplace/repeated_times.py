@@ -1,0 +1,55 @@
+"""Neighbouring times with equal rankings, which are fitted once.
+
+Where instances are the units of evidence and the prior treats times as independent, such times have
+the same posterior, and their draws are the same.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear.data.rankings import Rankings
+from polarbear.inference.posterior import Posterior
+
+MIN_MERGED_TIMES = 20
+"""The number of times from which equal ones are merged; below it saves little."""
+
+
+def merge_equal_times(rankings: Rankings) -> tuple[Rankings, NDArray[np.intp]]:
+    """Return rankings without times equal to the one before, and the new index of each time.
+
+    >>> from polarbear.simulation import rank_costs
+    >>> part, source = merge_equal_times(rank_costs(np.tile(np.arange(3.0), (30, 5, 1))))
+    >>> len(part.times), source.max()
+    (1, np.int64(0))
+    """
+    changes = np.any(rankings.position[1:] != rankings.position[:-1], axis=1)
+    source = np.cumsum([0, *changes])
+    if len(rankings.times) < MIN_MERGED_TIMES or changes.all():
+        return rankings, source
+    first = np.flatnonzero([True, *changes])
+    return replace(rankings, times=rankings.times[first], position=rankings.position[first]), source
+
+
+def repeat_times(
+    posterior: Posterior, times: NDArray[np.float64], source: NDArray[np.intp]
+) -> Posterior:
+    """Return a posterior at other times, each of which equals the time with index ``source``."""
+    weight, curves, mixture = posterior.weight, posterior.curves, posterior.mixture
+    if mixture is not None:
+        mixture = replace(
+            mixture,
+            mean=mixture.mean[:, source],
+            covariance=mixture.covariance[:, source],
+            holds=mixture.holds[source],
+            bent=mixture.bent if mixture.bent.size == 1 else mixture.bent[:, source],
+        )
+    return replace(
+        posterior,
+        times=times,
+        draws=posterior.draws[:, source],
+        weight=weight if weight.shape[1] == 1 else weight[:, source],
+        mixture=mixture,
+        curves=None if curves is None else curves[:, source],
+    )
