@@ -7,12 +7,16 @@ from scipy import optimize, special, stats
 
 import reference
 from polarbear import Run, Runs, fit, rank
+from polarbear.inference.laplace import engine, independent
 from polarbear.inference.laplace.conditional import CONVERGED_DECREMENT, NewtonStep, damped_newton
+from polarbear.inference.laplace.engine import fit_laplace
 from polarbear.inference.laplace.independent import fit_independent
+from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.inference.psis import smooth_weights
-from polarbear.simulation import PRIORS, draw_truth, simulate_rankings
+from polarbear.priors import Dirichlet
+from polarbear.simulation import PRIORS, draw_truth, rank_costs, simulate_rankings
 
 
 def rankings_of(n, n_instances, seed=0, sweep=False):
@@ -168,3 +172,37 @@ def test_newton_steps_do_not_stall_where_rounding_hides_the_gain(offset, start):
     mode = damped_newton(np.full((3, 1), start), value, step)
     assert mode.decrement < CONVERGED_DECREMENT
     assert_allclose(mode.state[:, 0], np.log(wins / losses), atol=1e-5)
+
+
+def test_many_algorithms_have_the_gaussian_of_few(monkeypatch):
+    """The coordinates and the start for large n give the same mode, evidence and covariance."""
+    costs = np.random.default_rng(3).normal(size=(2, 40, 20)) + np.linspace(0, 2, 20)
+    likelihood = build_likelihood(rank_costs(costs))
+    few = fit_independent(likelihood, 1.0, 2, 20)
+    monkeypatch.setattr(independent, "MAX_DENSE_ALGORITHMS", 10)
+    many = fit_independent(likelihood, 1.0, 2, 20)
+    assert_allclose(many.mean, few.mean, atol=1e-6)
+    assert_allclose(many.covariance, few.covariance, atol=1e-6)
+    assert abs(many.log_evidence - few.log_evidence) < 1e-6
+
+
+def test_the_mean_without_weights_is_that_of_weighted_draws(monkeypatch):
+    rankings = rank_costs(np.random.default_rng(4).normal(size=(2, 40, 14)) + np.arange(14) / 5)
+    weighted = fit_laplace(rankings, Dirichlet())
+    monkeypatch.setattr(engine, "MAX_WEIGHTED_TERMS", 0)
+    plain = fit_laplace(rankings, Dirichlet())
+    assert "without importance weights" in plain.diagnostics.notes[0]
+    assert_allclose(plain.utilities.mean(axis=0), weighted.utilities.mean(axis=0), atol=0.05)
+    difference = plain.prob_better_matrix() - weighted.prob_better_matrix()
+    assert np.abs(difference).max() < 0.03
+    assert len(weighted.draws) < len(weighted.utilities) == 6000
+
+
+def test_equal_times_have_equal_posteriors():
+    costs = np.random.default_rng(5).normal(size=(8, 30, 4)) + np.arange(4) / 4
+    posterior = fit_laplace(rank_costs(costs.repeat(3, axis=0)), Dirichlet())
+    apart = fit_laplace(rank_costs(costs), Dirichlet())
+    assert_allclose(posterior.prob_better_matrix()[1::3], apart.prob_better_matrix(), atol=1e-6)
+    assert (posterior.utilities[:, ::3] == posterior.utilities[:, 2::3]).all()
+    ahead = posterior.prob_dominates_matrix()
+    assert_allclose(ahead, apart.prob_dominates_matrix(), atol=0.03)

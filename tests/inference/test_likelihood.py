@@ -11,7 +11,11 @@ from numpy.testing import assert_allclose
 import reference
 from polarbear import Run, Runs, rank
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
-from polarbear.inference.plackett_luce.ordered_rankings import tie_subsets
+from polarbear.inference.plackett_luce.ordered_rankings import (
+    find_equal_rows,
+    merge_comparisons,
+    tie_subsets,
+)
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.simulation import rank_costs
@@ -170,3 +174,39 @@ def test_scores_are_the_gradients_of_single_instances():
         alone = slice(2 * k, 2 * k + 2)
         own = SubsetLikelihood.from_rankings(averaged(costs[:, alone], weight=weight[alone]))
         assert_allclose(scores[k], own.gradient(mu), atol=1e-12)
+
+
+def test_counted_rankings_have_the_likelihood_of_all():
+    """Of 14 algorithms, of which two to four meet, so that rankings repeat."""
+    rng = np.random.default_rng(5)
+    costs = rng.integers(0, 5, (2, 900, 14)).astype(float)
+    costs[
+        :, rng.permuted(np.tile(np.arange(14), (900, 1)), axis=1) > rng.integers(1, 4, (900, 1))
+    ] = np.nan
+    rankings = rank_costs(costs, weight=rng.uniform(0.5, 2, 900))
+    each, counted = (RankingLikelihood.from_rankings(rankings, merge=m) for m in (False, True))
+    assert counted.n_terms < 0.7 * each.n_terms
+    mu = rng.normal(size=(3, 2, 14))
+    assert_allclose(counted.value(mu), each.value(mu))
+    assert_allclose(counted.gradient(mu), each.gradient(mu), atol=1e-9)
+    assert_allclose(counted.curvature(mu[0]), each.curvature(mu[0]), atol=1e-9)
+
+
+def test_comparisons_at_one_time_are_merged_without_loss():
+    rng = np.random.default_rng(6)
+    costs = rng.integers(0, 3, (1, 200, 4)).astype(float)
+    rankings = rank_costs(costs)
+    merged = merge_comparisons(rankings)
+    assert len(merged.weight) < 80
+    assert merged.weight.sum() == 200
+    mu = rng.normal(size=(1, 4))
+    assert_allclose(build_likelihood(merged).value(mu), build_likelihood(rankings).value(mu))
+
+
+def test_rows_with_equal_hashes_are_compared():
+    """Rows too long for an exact key are hashed; equal rows and only those are the same."""
+    code = np.random.default_rng(7).integers(0, 2, (400, 3)).repeat(40, axis=1) * 900
+    first, same = find_equal_rows(np.arange(400) // 200, code)
+    assert len(first) == 16
+    assert (code[first][same] == code).all()
+    assert (np.diff(first // 200) >= 0).all()

@@ -195,9 +195,8 @@ def fit(
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
     n_instances = np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))
     has_attributes = not (classes is None and features is None and scores is None)
-    is_large = len(rankings.times) == 1 and len(rankings.instance) > MAX_SINGLE_COMPARISONS
-    if is_large and not has_attributes:
-        rankings = merge_comparisons(rankings)
+    if not has_attributes:
+        rankings = _merge_if_large(rankings)
     groups = connected_groups(rankings)
     if len(groups) < n:
         _warn_of_unknown_times(rankings)
@@ -244,6 +243,12 @@ def fit(
             f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
         )
     return posterior
+
+
+def _merge_if_large(rankings: Rankings) -> Rankings:
+    """Merge equal comparisons of large rankings at one time; partial orders have more than ranks."""
+    is_large = len(rankings.times) == 1 and len(rankings.instance) > MAX_SINGLE_COMPARISONS
+    return merge_comparisons(rankings) if is_large and rankings.ties != "partial" else rankings
 
 
 RANGE_STARTS = ("since", "start", "begin", "t_min", "min_time")

@@ -28,7 +28,7 @@ from polarbear.inference.laplace.cluster_robust import (
 )
 from polarbear.inference.laplace.conditional import MAX_DECREMENT, ConditionalGaussian
 from polarbear.inference.laplace.dense import fit_dense
-from polarbear.inference.laplace.hypergrid import build_hypergrid
+from polarbear.inference.laplace.hypergrid import build_hypergrid, draw_hyperparameters
 from polarbear.inference.laplace.independent import IndependentGaussian, fit_independent
 from polarbear.inference.laplace.mixture import (
     KEPT_SWEEPS,
@@ -83,9 +83,6 @@ MAX_WEIGHTED_TERMS = 4e9
 
 MAX_TERMS = 1e9
 """Terms of the likelihood over all draws beyond which no draws are added for precision."""
-
-KERNEL_WIDTH = 0.45
-"""The standard deviation of the kernel around grid points of hyperparameters, in grid steps."""
 
 MAX_BOUNDARY_MASS = 0.01
 """The most mass that may lie at the boundary of the grid of hyperparameters."""
@@ -144,7 +141,7 @@ def fit_laplace(
             sample.utilities.astype(np.float32),
             sample.weight.astype(np.float32),
             mixture,
-            _draw_hyperparameters(grid, sample.component[resampled], rng),
+            draw_hyperparameters(grid.hyper, grid.steps, sample.component[resampled], rng),
             diagnostics,
             repr(prior),
             "laplace",
@@ -540,26 +537,6 @@ def _restrict_mixture(
         for g in range(len(grid.components))
     ]
     return grid.mixture._replace(components=components)
-
-
-def _draw_hyperparameters(
-    grid: GridApproximation, component: NDArray[np.intp], rng: np.random.Generator
-) -> dict[str, Floats]:
-    """Draw hyperparameters by a smoothed bootstrap over the grid points of the draws.
-
-    A Gaussian kernel is added, and the points are shrunk towards their mean so that the variance
-    stays the same (Silverman and Young 1987).
-    """
-    if not grid.hyper:
-        return {}
-    point = np.log(np.stack(list(grid.hyper.values()), axis=1))[component]
-    mean = point.mean(axis=0)
-    steps = np.linalg.solve(grid.steps, (point - mean).T).T
-    variance = np.maximum(steps.var(axis=0), 1e-12)
-    shrink = np.sqrt(np.maximum(1 - KERNEL_WIDTH**2 / variance, 0.0))
-    steps = shrink * steps + KERNEL_WIDTH * rng.standard_normal(steps.shape)
-    values = np.exp(mean + steps @ grid.steps.T)
-    return dict(zip(grid.hyper, values.T, strict=True))
 
 
 def _closed_form_mixture(

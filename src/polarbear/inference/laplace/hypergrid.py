@@ -5,7 +5,7 @@ there, in steps of one standard deviation. It grows until its boundary carries a
 the grid of INLA: Rue, Martino and Chopin 2009, sec. 3.1).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Generic, NamedTuple, TypeVar
 
@@ -24,6 +24,9 @@ MAX_LOG_DROP = 6.0
 """The grid does not grow beyond points whose log-density is this much below the mode."""
 
 MAX_POINTS = 400
+
+KERNEL_WIDTH = 0.45
+"""The standard deviation of the kernel around grid points of hyperparameters, in grid steps."""
 
 
 class HyperGrid(NamedTuple, Generic[Fit]):
@@ -138,3 +141,26 @@ def _principal_axes(evaluate: Callable[[Floats], float], mode: Floats) -> Floats
             curvature[i, j] = curvature[j, i] = -mixed / (4 * h**2)
     eigenvalue, direction = np.linalg.eigh(curvature)
     return direction / np.sqrt(np.clip(eigenvalue, 0.5, 400.0))
+
+
+def draw_hyperparameters(
+    hyper: Mapping[str, Floats],
+    grid_steps: Floats,
+    component: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> dict[str, Floats]:
+    """Draw hyperparameters by a smoothed bootstrap over the grid points of the draws.
+
+    A Gaussian kernel is added, and the points are shrunk towards their mean so that the variance
+    stays the same (Silverman and Young 1987).
+    """
+    if not hyper:
+        return {}
+    point = np.log(np.stack(list(hyper.values()), axis=1))[component]
+    mean = point.mean(axis=0)
+    steps = np.linalg.solve(grid_steps, (point - mean).T).T
+    variance = np.maximum(steps.var(axis=0), 1e-12)
+    shrink = np.sqrt(np.maximum(1 - KERNEL_WIDTH**2 / variance, 0.0))
+    steps = shrink * steps + KERNEL_WIDTH * rng.standard_normal(steps.shape)
+    values = np.exp(mean + steps @ grid_steps.T)
+    return dict(zip(hyper, values.T, strict=True))

@@ -26,7 +26,8 @@ def merge_equal_times(rankings: Rankings) -> tuple[Rankings, NDArray[np.intp]]:
     """
     changes = np.any(rankings.position[1:] != rankings.position[:-1], axis=1)
     source = np.cumsum([0, *changes])
-    if len(rankings.times) < MIN_MERGED_TIMES or changes.all():
+    is_small = len(rankings.times) < MIN_MERGED_TIMES
+    if is_small or changes.all() or rankings.ties == "partial":  # which have more than positions
         return rankings, source
     first = np.flatnonzero([True, *changes])
     return replace(rankings, times=rankings.times[first], position=rankings.position[first]), source
