@@ -246,7 +246,7 @@ def fit(
 
 
 def _merge_if_large(rankings: Rankings) -> Rankings:
-    """Merge equal comparisons of large rankings at one time; partial orders have more than ranks."""
+    """Merge equal comparisons of large rankings at one time, unless they are partial orders."""
     is_large = len(rankings.times) == 1 and len(rankings.instance) > MAX_SINGLE_COMPARISONS
     return merge_comparisons(rankings) if is_large and rankings.ties != "partial" else rankings
 

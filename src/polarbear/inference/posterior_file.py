@@ -69,9 +69,8 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "weight": [(size, n_times), (size, 1)],
         **{f"hyper_{k}": [(size,)] for k in range(len(header["hyper"]))},
     }
-    curves = arrays.get("curves")
-    if curves is not None:
-        expected["curves"] = [(len(curves), n_times, n)]
+    if "curves" in arrays:
+        expected["curves"] = [(len(arrays["curves"]), n_times, n)]
     mixture = None
     if "mixture_weight" in arrays:
         parts = [arrays[f"mixture_{name}"] for name in MIXTURE_FIELDS]
@@ -101,7 +100,7 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "draws": draws,
         "weight": weight,
         "mixture": mixture,
-        "curves": curves,
+        "curves": arrays.get("curves"),
         "hyper": {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
         "diagnostics": Diagnostics(measured, tuple(stored["problems"]), tuple(stored["notes"])),
         **{name: header[name] for name in HEADER_TYPES},
