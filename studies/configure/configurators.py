@@ -169,10 +169,44 @@ def use_irace(scenario: str, n_runs: int, seed: int) -> Configured:
     return Configured(best, n, len(tried))
 
 
+def use_smac(scenario: str, n_runs: int, seed: int) -> Configured:
+    """SMAC's facade for algorithm configuration with its defaults; the number is the feature."""
+    try:
+        import ConfigSpace
+        import smac
+    except ImportError as error:
+        raise NotInstalledError(str(error)) from None
+    space, default = ConfigSpace.ConfigurationSpace(seed=seed), SCENARIOS[scenario].default
+    for name, low, high, log, integer in SCENARIOS[scenario].parameters:
+        kind = ConfigSpace.Integer if integer else ConfigSpace.Float
+        space.add(kind(name, (low, high), log=log, default=default[name]))
+    asked: list[tuple[tuple[str, float], ...]] = []
+
+    def target(configuration: Any, instance: str, seed: int = 0) -> float:
+        asked.append(tuple(sorted(dict(configuration).items())))
+        return run(scenario, dict(configuration), int(instance), seed)
+
+    names = [str(k) for k in range(1, N_INSTANCES + 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        goal = smac.Scenario(
+            space,
+            deterministic=False,
+            n_trials=n_runs,
+            instances=names,
+            instance_features={name: [float(name)] for name in names},
+            seed=seed,
+            output_directory=Path(folder),
+        )
+        facade = smac.AlgorithmConfigurationFacade(goal, target, logging_level=False)
+        best = dict(facade.optimize())
+    return Configured(best, len(asked), len({*asked}))
+
+
 CONFIGURATORS: dict[str, Callable[[str, int, int], Configured]] = {
     "random, 20 runs each": search_at_random,
     "random, pb.Judge": judge_random,
     "random, pb.Judge, patience 8": lambda s, n, seed: judge_random(s, n, seed, 8),
     "Optuna TPE, pb.Judge": judge_optuna,
     "irace": use_irace,
+    "SMAC": use_smac,
 }

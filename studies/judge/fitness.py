@@ -1,4 +1,4 @@
-"""Which number should a designer be given? Five definitions of fitness on recorded design loops.
+"""Which number should a designer be given? Six definitions of fitness on recorded design loops.
 
 Writes fitness.md, and what it is made of to results/fitness.jsonl.
 
@@ -10,6 +10,7 @@ python studies/judge/fitness.py --table   # the table again from results/
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from tools.records import Records
 import polarbear as pb
 from polarbear.coordinator.fitness import measure_win_rates
 from polarbear.inference.e_values import count_outcomes
+from polarbear.inference.laplace.engine import estimate_utilities
+from polarbear.priors.dirichlet import Dirichlet
 from polarbear.racing.jobs import RunId, job
 
 TIMES = (10.0, 30.0, 100.0, 300.0)
 REFERENCE = {"step": 1.0, "shrink": 1.0}
 CERTAINTY = 0.95
-OURS = "log-odds, fit of all"
-"""The definition that ``pb.Judge`` uses."""
+OURS, MODE = "log-odds, fit of all", "log-odds, mode of all"
+"""``pb.Judge`` uses the mode, which is compared with the posterior mean in a line of its own."""
 
 N_TRUTH = 120
 """Instances on which every candidate runs in full, for the truth."""
@@ -70,17 +73,27 @@ def propose(seed: int, n: int) -> list[dict[str, float]]:
     ]
 
 
+def rank(runs: pb.Runs, names: list[str]) -> pb.Rankings:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pb.rank(runs.filter(algorithms=names), TIMES)
+
+
 def fit(runs: pb.Runs, names: list[str]) -> pb.Posterior:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pb.fit(pb.rank(runs.filter(algorithms=names), TIMES), seed=1)
+        return pb.fit(rank(runs, names), seed=1)
 
 
 def log_odds(posterior: pb.Posterior) -> dict[str, float]:
-    """Mean log-odds over times against the reference."""
-    utilities = np.asarray(posterior.utilities, dtype=float).mean(axis=(0, 1))
-    reference = utilities[posterior.algorithms.index("reference")]
-    return dict(zip(posterior.algorithms, (utilities - reference).tolist(), strict=True))
+    """Mean log-odds over times against the reference, by the posterior mean."""
+    utilities = np.asarray(posterior.utilities, dtype=float).mean(axis=0)
+    return average_over_times(posterior.algorithms, utilities)
+
+
+def average_over_times(names: Sequence[str], utilities: np.ndarray) -> dict[str, float]:
+    odds = utilities - utilities[:, [names.index("reference")]]
+    return dict(zip(names, odds.mean(axis=0).tolist(), strict=True))
 
 
 def measure(judge: pb.Judge, store: Path, names: list[str]) -> dict[str, dict[str, float]]:
@@ -90,6 +103,9 @@ def measure(judge: pb.Judge, store: Path, names: list[str]) -> dict[str, dict[st
     racing = judge.members()
     all_ = fit(runs, list(runs.algorithms))
     odds, nearby = log_odds(all_), log_odds(fit(runs, [*{*racing, "reference", *names}]))
+    mode = average_over_times(
+        all_.algorithms, estimate_utilities(rank(runs, list(runs.algorithms)), Dirichlet())
+    )
     values: dict[str, dict[str, float]] = {}
     for name in names:
         rates = [r for r in measure_win_rates(runs, TIMES, name, "reference") if r is not None]
@@ -98,7 +114,8 @@ def measure(judge: pb.Judge, store: Path, names: list[str]) -> dict[str, dict[st
         values[name] = {
             "win rate": float(np.mean(rates)),
             "log-odds of the pair": float(np.mean([np.log(p / (1 - p)) for p in smooth])),
-            "log-odds, fit of all": odds[name],
+            MODE: mode[name],
+            OURS: odds[name],
             "log-odds, fit of the set": nearby[name],
             "P(better)": float(all_.prob_better(name, "reference").mean()),
         }
@@ -168,7 +185,7 @@ def loop(seed: int, n: int, n_truth: int) -> dict[str, Any]:
 
 def tabulate(rows: list[dict[str, Any]]) -> str:
     """Kendall's tau with both truths, among all and among the best eight, and what moved."""
-    definitions = list(next(iter(rows[0]["early"].values())))
+    definitions = [name for name in next(iter(rows[0]["early"].values())) if name != MODE]
     head = (
         "| fitness | tau, when judged | of the best 8 | tau, at the end | of the best 8 "
         "| tau with wins against all | of the best 8 | moved, share of spread | rank of its best |"
@@ -181,7 +198,24 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
     for definition in definitions:
         columns = np.array([_summarise(row, definition) for row in rows]).mean(axis=0)
         lines.append(f"| {definition} | " + " | ".join(f"{v:.2f}" for v in columns) + " |")
-    return "\n".join([*lines, "", *_compare(rows, definitions)]) + "\n"
+    return "\n".join([*lines, "", *_compare(rows, definitions), "", *_compare_mode(rows)]) + "\n"
+
+
+def _compare_mode(rows: list[dict[str, Any]]) -> list[str]:
+    """How the mode orders candidates, on the loops in which it was measured."""
+    pairs = [
+        (row, [(one[MODE], one[OURS]) for one in row[stage].values()])
+        for row in rows
+        for stage in ("early", "late")
+        if MODE in next(iter(row[stage].values()))
+    ]
+    if not pairs:
+        return []
+    taus = [kendalltau(*zip(*values, strict=True)).statistic for _, values in pairs]
+    return [
+        f"{MODE}, against {OURS}, when judged and at the end of {len(pairs) // 2} loops: Kendall's "
+        f"tau {np.mean(taus):.3f}, at least {min(taus):.3f}."
+    ]
 
 
 def _compare(rows: list[dict[str, Any]], definitions: list[str]) -> list[str]:

@@ -80,7 +80,7 @@ def measure_truth() -> dict[str, np.ndarray]:
         process.start()
         theirs.close()
         try:
-            if ours.poll(30):
+            if ours.poll(200):
                 means[text.strip()] = np.mean(ours.recv(), axis=0)
         except EOFError:
             pass  # the program failed
@@ -110,10 +110,10 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
             f"{row['evaluations']:,.0f}",
             row["members"],
             " and ".join(map(str, row["places"])),
-            row["own calls"],
-            row["own runs"],
-            f"{row['own evaluations']:,}",
-            " and ".join(map(str, row["own places"])),
+            row.get("own calls", "not measured"),
+            row.get("own runs", ""),
+            f"{row['own evaluations']:,}" if "own evaluations" in row else "",
+            " and ".join(map(str, row.get("own places", ()))),
         ]
         for row in rows
     ]

@@ -3,7 +3,7 @@
 Definitions of fitness are compared in ``studies/judge/fitness.md``. A win rate against the
 reference saturates among good candidates, and depends on the times that were run to. A probability
 of being better moves with the number of runs. The log-odds are those of the posterior mode: the
-posterior mean orders candidates in the same way, and its draws take about fifty times as long.
+posterior mean orders candidates nearly the same, and its draws take about fifty times as long.
 """
 
 import warnings
