@@ -212,10 +212,9 @@ def _compare_mode(rows: list[dict[str, Any]]) -> list[str]:
     if not pairs:
         return []
     taus = [kendalltau(*zip(*values, strict=True)).statistic for _, values in pairs]
-    return [
-        f"{MODE}, against {OURS}, when judged and at the end of {len(pairs) // 2} loops: Kendall's "
-        f"tau {np.mean(taus):.3f}, at least {min(taus):.3f}."
-    ]
+    place = f"when judged and at the end of {len(pairs) // 2} loops"
+    found = f"Kendall's tau {np.mean(taus):.3f}, at least {min(taus):.3f}."
+    return [f"{MODE}, against {OURS}, {place}: {found}"]
 
 
 def _compare(rows: list[dict[str, Any]], definitions: list[str]) -> list[str]:
