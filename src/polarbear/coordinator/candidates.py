@@ -111,7 +111,7 @@ class CandidateSolver:
     """A solver that makes a candidate's solver in the process of a run, and calls it.
 
     All candidates have the same random seed on an instance. So copies have the same runs, and
-    comparisons have less noise.
+    comparisons use common random numbers.
     """
 
     candidate: Candidate
