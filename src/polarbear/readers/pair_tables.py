@@ -222,7 +222,9 @@ def _number_instances(
         return NumberedNames("row", n_rows), np.arange(n_rows, dtype=np.int32)
     starts = np.cumsum([0, *sizes]).tolist()
     named = [
-        Labels(np.arange(size), [f"row {row}" for row in range(start, start + size)])
+        Labels(
+            np.arange(size, dtype=np.int32), [f"row {row}" for row in range(start, start + size)]
+        )
         if one is None
         else one
         for one, start, size in zip(labels, starts, sizes, strict=False)

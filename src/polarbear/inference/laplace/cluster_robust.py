@@ -143,12 +143,12 @@ def _copula_of_few(z: Floats, over_time: Floats, shrinkage: Floats) -> NoiseTran
         direction[t] = (left / np.sqrt(eigenvalue)).T @ z[:, t]
         rows[:, t] = (left * np.sqrt(explained)) @ direction[t]
         less[t] = np.sqrt(1 - explained) - 1
-    flat, over_time = rows.reshape(n_scores, -1), over_time.astype(np.float32)
+    flat, single_over_time = rows.reshape(n_scores, -1), over_time.astype(np.float32)
 
     def transform(normal: NDArray[Any]) -> NDArray[Any]:
         single = normal.astype(np.float32, copy=False)
         w = single[:, n_scores:].reshape(len(single), rank, q).swapaxes(0, 1).reshape(rank, -1)
-        x = (over_time @ w).reshape(n_times, len(single), q)
+        x = (single_over_time @ w).reshape(n_times, len(single), q)
         x += ((x @ direction.swapaxes(1, 2)) * less) @ direction
         explained = (single[:, :n_scores] @ flat).reshape(-1, n_times, q)
         explained += x.swapaxes(0, 1)

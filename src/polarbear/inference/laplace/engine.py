@@ -148,7 +148,7 @@ def fit_laplace(
             rankings.clock,
             independent=_has_independent_times(grid) and not by_instance,
             evidence=evidence,
-            instances=np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0])),
+            instances=int(np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))),
             curves=curves,
         )
 

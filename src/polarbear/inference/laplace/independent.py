@@ -64,7 +64,7 @@ class IndependentGaussian(ConditionalGaussian):
         posterior.latest = None
         log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
         log_det += posterior.coordinates.log_det
-        inverse = np.linalg.inv(lower)
+        inverse = np.asarray(np.linalg.inv(lower), dtype=np.float64)
         evidence = mode.value + 0.5 * (n - 1) * log(2 * np.pi) - 0.5 * log_det
         self.log_evidence = float(evidence.sum())
         self.mean = self.warm_start = mode.state
@@ -124,7 +124,9 @@ class IndependentGaussian(ConditionalGaussian):
         error does not grow with the number of algorithms.
         """
         half = rng.standard_normal((SHIFT_PAIRS, *self.shape))
-        total = sum(self.gradient(noise[None])[0] for one in half for noise in (one, -one))
+        total: Floats = np.zeros(self.shape)
+        for one in half:
+            total += self.gradient(one[None])[0] + self.gradient(-one[None])[0]
         shifted = copy(self)
         shift = total[None] / (2 * SHIFT_PAIRS)
         shifted.mean = self.mean + multiply_blocks(shift, self._noise_to_utilities)[0]
@@ -261,7 +263,8 @@ def _minorise_maximise(posterior: _DirichletPosterior, wins: Floats, mu: Floats)
 def _solve(matrices: Floats, vectors: Floats) -> Floats:
     """Solve a system of linear equations for each time; by Cholesky factors if they are large."""
     if matrices.shape[1] < MAX_DENSE_ALGORITHMS:
-        return np.linalg.solve(matrices, vectors[..., None])[..., 0]
+        solved = np.linalg.solve(matrices, vectors[..., None])[..., 0]
+        return np.asarray(solved, dtype=np.float64)
     pairs = zip(matrices, vectors, strict=True)
     return np.stack([cho_solve(cho_factor(matrix), vector) for matrix, vector in pairs])
 

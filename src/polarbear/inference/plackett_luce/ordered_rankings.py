@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,10 @@ class _Rows(NamedTuple):
     weight: Floats  # (rankings,)
     comparison: Ints  # (rankings,)
 
+    def take(self, rows: Any) -> "_Rows":
+        """Return some of the rankings, given by index or slice."""
+        return _Rows(*(cast(Any, values)[rows] for values in self))
+
     def merge_equal(self) -> "_Rows":
         """Return the distinct rankings of each time, with the sums of their weights."""
         length = self.algorithm.shape[1]
@@ -55,8 +59,8 @@ class _Rows(NamedTuple):
         first, same = find_equal_rows(self.time, code)
         if len(first) == len(same):
             return self
-        weight = np.bincount(same, self.weight, minlength=len(first))
-        return _Rows(*(values[first] for values in self))._replace(weight=weight)
+        weight = np.bincount(same, self.weight, minlength=len(first)).astype(np.float64)
+        return self.take(first)._replace(weight=weight)
 
 
 def iterate_sorted_rankings(rankings: Rankings, *, merge: bool = False) -> Iterator[SortedRankings]:
@@ -102,9 +106,10 @@ def _iterate_rows(rankings: Rankings, *, merge: bool) -> Iterator[_Rows]:
             for some in bounded_slices(len(of_length), length * len(rankings.times))
         )
         if merge:
-            joined = _Rows(*map(np.concatenate, zip(*parts, strict=True))).merge_equal()
+            fields: Any = map(np.concatenate, zip(*parts, strict=True))
+            joined = _Rows(*fields).merge_equal()
             slices = bounded_slices(len(joined.time), length)
-            parts = (_Rows(*(values[some] for values in joined)) for some in slices)
+            parts = (joined.take(some) for some in slices)
         yield from parts
 
 

@@ -403,7 +403,7 @@ def _merge_rows(block: _Block) -> _Block:
     code = 2 * item[kept] + (block.untied_weight[kept] > 0)
     first, same = find_equal_rows(block.time[kept], code - 2 * item.min(initial=0))
     row = np.flatnonzero(kept)[first]
-    weight = np.bincount(same, block.weight[kept], minlength=len(row))
+    weight = np.bincount(same, block.weight[kept], minlength=len(row)).astype(np.float64)
     untied = np.where(block.untied_weight[row] > 0, weight[:, None], 0.0)
     return _Block(
         block.time[row], item[row], block.known[row], untied, (), weight, block.comparison[row]
