@@ -28,6 +28,7 @@ def test_there_is_one_status_of_a_race():
         ("data/run.py", "Status"),
         ("inference/algorithm_status.py", "AlgorithmStatus"),
         ("racing/status.py", "RaceStatus"),
+        ("store/backup.py", "BackupSummary"),
         ("store/repair.py", "RepairSummary"),  # what became of a damaged store
         ("racing/state.py", "State"),  # what the next step of a race depends on
     }
