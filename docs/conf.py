@@ -90,8 +90,8 @@ def strictly(_: object, __: object, when: str) -> None:
 
 # In this order: from what one has to what one does.
 EXAMPLES = """
-    read_and_rank rate pairs choose race replay solvers_python solvers_programs design_loop
-    calibrate known_truth usual_figures
+    read_and_rank rate pairs instances choose race replay solvers_python solvers_programs
+    design_loop calibrate known_truth usual_figures
 """
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
