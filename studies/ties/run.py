@@ -76,11 +76,9 @@ CASES = {
 
 def standardise(posterior: pb.Posterior) -> float:
     """Return the posterior mean of a difference of utilities over its standard deviation."""
-    utilities = posterior.utilities[:, 0].astype(float)
-    weight = posterior.weight[:, 0] / posterior.weight[:, 0].sum()
+    utilities = posterior.utilities[:, 0].astype(float)  # draws of equal weight
     difference = utilities[:, 0] - utilities[:, 1]
-    mean = weight @ difference
-    return float(mean / np.sqrt(weight @ (difference - mean) ** 2))
+    return float(difference.mean() / difference.std())
 
 
 def simulate(fits: int) -> dict[str, dict[str, float]]:
