@@ -112,10 +112,12 @@ def test_of_20_workers_5_are_false_and_decisions_are_those_of_the_honest_race(tm
     result = hub.result
     assert (result.pareto, {*result.eliminated}) == (alone.pareto, {*alone.eliminated})
     # Runs that replace withdrawn ones have the same seeds, so every value is an honest one.
-    honest_values = {(r.algorithm, r.instance): tuple(r.value) for r in alone.runs}
+    # Which runs are extended depends on what is known when, so the shorter one is compared.
+    honest_values = {(r.algorithm, r.instance): r.value for r in alone.runs}
     for run in hub.runs:
-        expected = honest_values.get((run.algorithm, run.instance))
-        assert expected in (None, tuple(run.value))
+        expected = honest_values.get((run.algorithm, run.instance), run.value)
+        n = min(len(expected), len(run.value))
+        assert list(run.value[:n]) == list(expected[:n])
     n_made = sum(worker.made for worker in workers)
     assert n_made < 2.5 * alone.n_runs, f"{n_made} runs were made for {alone.n_runs} that count"
 
