@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from polarbear.readers import example, read
     from polarbear.readers.pair_tables import read_pairs
     from polarbear.readers.point_archives import read_archives
+    from polarbear.readers.ranking_tables import read_rankings
     from polarbear.readers.writing import write
     from polarbear.reporting.page import report
     from polarbear.running.backends.checking import check
@@ -133,6 +134,7 @@ _HOME = {
     "read": "polarbear.readers",
     "read_archives": "polarbear.readers.point_archives",
     "read_pairs": "polarbear.readers.pair_tables",
+    "read_rankings": "polarbear.readers.ranking_tables",
     "write": "polarbear.readers.writing",
     "report": "polarbear.reporting.page",
     "select": "polarbear.selection.decision",
@@ -206,6 +208,7 @@ __all__ = [
     "read",
     "read_archives",
     "read_pairs",
+    "read_rankings",
     "readers",
     "replay",
     "replay_many",

@@ -7,7 +7,9 @@ from a table depends on this interface only.
 
 import csv
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
@@ -47,8 +49,11 @@ class Columns(Protocol):
         """A function that names a row in messages, given its index, such as "row 3"."""
         ...
 
-    def read_labels(self, name: str) -> Labels:
-        """Read a column of names; raise ``DataError`` with the row of an empty cell."""
+    def read_labels(self, name: str, *, may_be_empty: bool = False) -> Labels:
+        """Read a column of names; raise ``DataError`` with the row of a cell that is empty.
+
+        With ``may_be_empty``, an empty cell has the name "".
+        """
         ...
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:
@@ -98,17 +103,17 @@ class MappingColumns:
         self.names = list(self.table)
         self.describe_row = describe_row
 
-    def read_labels(self, name: str) -> Labels:
+    def read_labels(self, name: str, *, may_be_empty: bool = False) -> Labels:
         values = self.table[name]
+        code_of: defaultdict[Any, int] = defaultdict(count().__next__)  # numbers new names
         try:
-            code_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
+            codes = np.fromiter(map(code_of.__getitem__, values), np.int32, len(values))
         except TypeError:
             raise DataError(
                 f"column {name!r} must hold names (texts or numbers), got {values[0]!r}"
             ) from None
-        codes = np.fromiter(map(code_of.__getitem__, values), np.int32, len(values))
         labels = Labels(codes, [to_name(value) for value in code_of])
-        return check_labels(labels, name, self.describe_row)
+        return labels if may_be_empty else check_labels(labels, name, self.describe_row)
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:
         values = self.table[name]
@@ -150,22 +155,27 @@ class FrameColumns:
         self.names: Sequence[str] = list(self._key)
         self.describe_row = "row {}".format
 
-    def read_labels(self, name: str) -> Labels:
+    def read_labels(self, name: str, *, may_be_empty: bool = False) -> Labels:
         import narwhals as nw
 
         column = self._frame.get_column(self._key[name])
-        if column.dtype == nw.Object or not len(column):
-            return MappingColumns({name: column.to_list()}).read_labels(name)
+        is_text = column.dtype in (nw.String, nw.Categorical, nw.Enum)
+        if column.dtype == nw.Object or not len(column) or (may_be_empty and not is_text):
+            return MappingColumns({name: column.to_list()}).read_labels(
+                name, may_be_empty=may_be_empty
+            )
         if column.dtype in (nw.Categorical, nw.Enum):
             column = column.cast(nw.String)
-        if column.is_null().any():
+        if may_be_empty:
+            column = column.fill_null("")
+        elif column.is_null().any():
             empty = column.is_null().to_numpy()
             first = self.describe_row(int(np.argmax(empty)))
             raise empty_cell_error(name, first, int(np.sum(empty)))
         distinct = column.unique().to_list()
         codes = column.replace_strict(distinct, list(range(len(distinct))), return_dtype=nw.Int32)
-        names = [to_name(value) for value in distinct]
-        return check_labels(Labels(codes.to_numpy(), names), name, self.describe_row)
+        labels = Labels(codes.to_numpy(), [to_name(value) for value in distinct])
+        return labels if may_be_empty else check_labels(labels, name, self.describe_row)
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:
         import narwhals as nw

@@ -42,7 +42,7 @@ class ParquetColumns:
         self._constant = dict(constant)
         self.names = [*(renamed.get(name, name) for name in self._schema.names), *constant]
 
-    def read_labels(self, name: str) -> Labels:
+    def read_labels(self, name: str, *, may_be_empty: bool = False) -> Labels:
         if name in self._constant:
             return Labels(np.zeros(self._rows, dtype=np.int32), [self._constant[name]])
         code_of: dict[str, int] = {}
@@ -63,7 +63,7 @@ class ParquetColumns:
                     )
                 codes.append(new[index])
         labels = Labels(np.concatenate(codes) if codes else np.empty(0, np.int32), list(code_of))
-        return check_labels(labels, name, self.describe_row)
+        return labels if may_be_empty else check_labels(labels, name, self.describe_row)
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:
         with self._reading():

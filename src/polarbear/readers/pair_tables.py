@@ -63,14 +63,14 @@ def read_pairs(
         if not isinstance(source, str | PathLike):
             return _rank_pairs([to_columns(source)], first, second, winner, instance)
         with closing(open_source(source)) as files:
-            return _rank_pairs(_read_tables(files), first, second, winner, instance)
+            return _rank_pairs(read_tables(files), first, second, winner, instance)
     except Refused as why:
         raise DataError(f"{why}; name the columns with first=, second= and winner=") from None
 
 
 def refuse_pairs(source: Source, *, direction: Direction | None = None) -> Runs:  # noqa: ARG001
     """Raise an error for a table of pairs, which has no runs, with the call that reads it."""
-    for table in _read_tables(source):
+    for table in read_tables(source):
         if {"time", "value"} <= set(table.names):
             raise Refused("it has columns 'time' and 'value'")
         names = _find_columns(table.names, None, None, "winner")
@@ -81,7 +81,7 @@ def refuse_pairs(source: Source, *, direction: Direction | None = None) -> Runs:
     raise Refused("no table")
 
 
-def _read_tables(source: Source) -> list[Columns]:
+def read_tables(source: Source) -> list[Columns]:
     """Return all CSV files of a source as one table, and each Parquet file as a table."""
     if source.ending(".parquet", ".pq"):
         return [table for _, table, _ in open_parquet_files(source)]
@@ -137,7 +137,9 @@ def _rank_pairs(
         ]
     )
     position = np.concatenate([part.position for part in parts])
-    instances, code = _number_instances([part.instances for part in parts], parts)
+    instances, code = number_instances(
+        [part.instances for part in parts], [len(part.algorithm) for part in parts]
+    )
     weight = np.ones(n_rows)
     if len(instances) < n_rows:
         weight /= np.bincount(code)[code]
@@ -198,25 +200,26 @@ def _find_positions(
     A winner is one of the two names, else one of their columns, else ``a`` or ``b``, else a tie.
     """
     side = {"a": 0, "b": 1, columns[0]: 0, columns[1]: 1}
-    as_algorithm = np.array([code_of.get(name, -1) for name in won.names], dtype=np.int64)[
-        won.codes
+    places = {0: (0, 1), 1: (1, 0), None: (-1, -1)}
+    by_label = [
+        places[side.get(name)] if name in side or not name.lower().startswith(_TIES) else (0, 0)
+        for name in won.names
     ]
-    as_side = np.array([side.get(name, -1) for name in won.names], dtype=np.int64)[won.codes]
-    is_tie = np.array([name.lower().startswith(_TIES) for name in won.names], dtype=bool)[won.codes]
-    first = (as_algorithm == algorithm[:, 0]) | ((as_side == 0) & (as_algorithm != algorithm[:, 1]))
-    second = ~first & ((as_algorithm == algorithm[:, 1]) | (as_side == 1))
-    position = np.full(algorithm.shape, -1, dtype=np.int8)
-    position[is_tie] = 0
-    position[first] = (0, 1)
-    position[second] = (1, 0)
+    position = np.array(by_label, dtype=np.int8).reshape(-1, 2)[won.codes]
+    code = np.array([code_of.get(name, -1) for name in won.names], dtype=np.int32)
+    if np.any(code >= 0):
+        row = np.flatnonzero(code[won.codes] >= 0)
+        is_winner = algorithm[row] == code[won.codes[row], None]
+        named = is_winner.any(axis=1)
+        position[row[named]] = ~is_winner[named]
     return position
 
 
-def _number_instances(
-    labels: Sequence[Labels | None], parts: Sequence[_Pairs]
-) -> tuple[Any, Codes]:
-    """Return the names of all instances in natural order, and the code of each row."""
-    sizes = [len(part.algorithm) for part in parts]
+def number_instances(labels: Sequence[Labels | None], sizes: Sequence[int]) -> tuple[Any, Codes]:
+    """Return the names of all instances in natural order, and the code of each row.
+
+    ``labels`` are the instances of each table, None if every row is one; ``sizes`` its rows.
+    """
     if all(one is None for one in labels):  # in natural order as they are
         n_rows = sum(sizes)
         return NumberedNames("row", n_rows), np.arange(n_rows, dtype=np.int32)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.names import NumberedNames
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 
@@ -82,15 +83,15 @@ def merge_comparisons(rankings: Rankings) -> Rankings:
     """
     parts = list(_iterate_rows(rankings, merge=True))
     sizes = [np.full(len(rows.time), rows.algorithm.shape[1]) for rows in parts]
-    comparison = np.concatenate([rows.comparison for rows in parts])
-    instances = [rankings.instances[code] for code in rankings.instance[comparison].tolist()]
+    n_merged = sum(len(rows.time) for rows in parts)
+    names: Any = NumberedNames("comparison", n_merged)
     return replace(
         rankings,
-        instances=tuple(instances),
+        instances=names,
         position=np.concatenate([rows.position.ravel() for rows in parts])[None],
         algorithm=np.concatenate([rows.algorithm.ravel() for rows in parts]),
         offset=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
-        instance=np.arange(len(comparison), dtype=np.int32),
+        instance=np.arange(n_merged, dtype=np.int32),
         weight=np.concatenate([rows.weight for rows in parts]),
         instance_data={},
     )
@@ -115,9 +116,12 @@ def _iterate_rows(rankings: Rankings, *, merge: bool) -> Iterator[_Rows]:
 
 def _collect_rows(rankings: Rankings, comparison: Ints, length: int, merge: bool) -> _Rows:
     """Return the rankings of comparisons of equal length at all times, time by time."""
-    n_times = len(rankings.times)
-    entry = rankings.offset[comparison][:, None] + np.arange(length)
-    algorithm = np.broadcast_to(rankings.algorithm[entry], (n_times, *entry.shape))
+    n_times, first, last = len(rankings.times), comparison[0], comparison[-1]
+    if last - first + 1 == len(comparison):  # their entries are neighbours: no copy is needed
+        entry: Any = slice(rankings.offset[first], rankings.offset[last + 1])
+    else:
+        entry = (rankings.offset[comparison][:, None] + np.arange(length)).ravel()
+    algorithm = np.broadcast_to(rankings.algorithm[entry], (n_times, len(comparison) * length))
     rows = _Rows(
         np.repeat(np.arange(n_times), len(comparison)),
         algorithm.reshape(-1, length),
