@@ -19,7 +19,7 @@ def eliminated(found):
     return [one for event in decisions for one in event.eliminated]
 
 
-def test_a_glance_never_eliminates_and_is_followed_by_a_look(runs, monkeypatch):
+def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeypatch):
     rules = per_look(certainty=0.95, batch=(8, 8))
     thorough = pb.replay(runs, rules)
     asked = []
@@ -30,18 +30,17 @@ def test_a_glance_never_eliminates_and_is_followed_by_a_look(runs, monkeypatch):
 
     monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
     monkeypatch.setattr(fitting, "default_fit", fit)
-    glancing = pb.replay(runs, rules, fit=fit)
-    assert [one.algorithm for one in eliminated(glancing)] == [
+    screened = pb.replay(runs, rules, fit=fit)
+    assert [one.algorithm for one in eliminated(screened)] == [
         one.algorithm for one in eliminated(thorough)
     ]
-    looks = asked.count(None)
-    assert len(eliminated(thorough)) <= looks < asked.count(fitting.SCREENING_DRAWS)
-    rounds = sum(isinstance(event, Decided) for event in glancing.events)
+    n_full = asked.count(None)
+    assert len(eliminated(thorough)) <= n_full < asked.count(fitting.SCREENING_DRAWS)
+    rounds = sum(isinstance(event, Decided) for event in screened.events)
     assert asked.count(fitting.SCREENING_DRAWS) == rounds
 
 
-def test_a_race_gives_all_draws_to_whoever_asks(runs, monkeypatch):
-    monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
+def test_the_posterior_of_a_race_has_all_draws(runs):
     found = pb.replay(runs, pb.Rules(max_runs=96))
     assert len(found.posterior.draws) > fitting.SCREENING_DRAWS
     again = pb.Race.from_events(found.events)

@@ -49,12 +49,12 @@ class Server:
         self.user = next(filter(known, USERS)) if os.getuid() == 0 else None
         if self.user:
             shutil.chown(self.folder, self.user)
+        self.process = None
+        self._run("initdb", "-D", self.folder / "data", "-U", "polarbear", "-A", "trust", "-N")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"postgresql://polarbear@127.0.0.1:{self.port}/postgres"
-        self.process = None
-        self._run("initdb", "-D", self.folder / "data", "-U", "polarbear", "-A", "trust", "-N")
         self.start()
 
     def start(self):
@@ -68,7 +68,10 @@ class Server:
         end = time.monotonic() + 60
         while True:
             try:
-                psycopg.connect(self.url, connect_timeout=5).close()
+                with psycopg.connect(self.url, connect_timeout=5) as connection:
+                    found = connection.execute("SHOW data_directory").fetchone()
+                # Another test process may have started its server at this port.
+                assert found == (str(self.folder / "data"),), f"another server: {found}"
                 return
             except psycopg.OperationalError:
                 if time.monotonic() > end or self.process.poll() is not None:

@@ -18,7 +18,7 @@ SCREENING_DRAWS = 1000
 """The number of posterior draws of a screening fit; a full fit has six to ten times as many."""
 
 MIN_SCREENING_CELLS = 2000
-"""The number of pairs times points of time from which a screening fit saves time."""
+"""The number of pairs times points of time from which a screening fit saves time, per look."""
 
 
 def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
@@ -27,23 +27,26 @@ def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -
 
 
 def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | None:
-    """Return a posterior of few draws if it rules out every elimination, else None.
+    """Return a posterior of few draws if the decision would be the same with all draws, else None.
 
     If any algorithm would be eliminated at the certainty minus four Monte Carlo standard errors,
     a fit with all draws has to decide. With p = certainty and D draws, the standard error is
-    sqrt(p (1 - p) / D). With e-values the posterior decides nothing, so few draws are enough.
+    sqrt(p (1 - p) / D). With e-values the posterior only gives the forecast and the choice, and
+    few draws are enough; the last decision of a race, which may end it by the regret, uses all.
     """
     if fit is not default_fit or rankings is None:
         return None
-    n, certainty = len(rankings.algorithms), state.rules.certainty
-    if n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
+    n, rules = len(rankings.algorithms), state.rules
+    per_look = rules.error_control == "per_look"
+    if per_look and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
     seed = derive_seed(state.seed, ["fit", state.round])
     posterior = _fit_without_warnings(_fit_few_draws, rankings, seed)
     if posterior is None or not posterior.diagnostics.trusted:
         return None
-    if state.rules.error_control != "per_look":
+    if not per_look:
         return posterior
+    certainty = rules.certainty
     slack = 4 * np.sqrt(certainty * (1 - certainty) / SCREENING_DRAWS) + 1 / SCREENING_DRAWS
     return None if may_eliminate(state, posterior, certainty - slack) else posterior
 

@@ -457,7 +457,7 @@ class Race(RaceTexts):
     @property
     def rounds(self) -> int:
         """The number of rounds that were decided."""
-        return self._state.round
+        return self._state.n_rounds
 
     @property
     def spent(self) -> Spent:

@@ -165,6 +165,7 @@ class State:
     ended: str | None = None  # why the race requests no further runs
 
     round: int = 0  # number of decisions
+    n_rounds: int = 0  # the same without decisions made again with all draws
     news: bool = False  # something changed that no decision has used yet
     decision_input: DecisionInput | None = None  # of the last decision
 
@@ -567,6 +568,7 @@ def _mark_used(state: State, instance: str) -> None:
 def _decide(state: State, event: Decided) -> None:
     """Apply a decision to the state: eliminations, undecided pairs, forecasts, next batch size."""
     state.decision_input = DecisionInput(event.round, state.rated())
+    state.n_rounds += not state.screened or state.news or event.round in state.pending_rounds
     state.asked = max(state.asked, event.round + 1)  # runs that arrive later are of the next round
     for key, run in state.pending_rounds.pop(event.round, {}).items():
         _restore_observed_until(state, key, run)

@@ -157,7 +157,7 @@ class RaceStatus:
             rules=state.rules,
             chosen=tuple(name for name in state.present() if name in state.chosen),
             resolved=state.resolved,
-            n_rounds=state.round,
+            n_rounds=state.n_rounds,
             n_open_pairs=len(state.open),
             n_instances=len(state.order),
             n_unused_instances=state.left,
