@@ -10,7 +10,7 @@ import argparse
 import sys
 import tempfile
 import warnings
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,20 @@ def preference(times: np.ndarray, share: str) -> pb.preferences.Linear:
     return pb.preferences.between(float(ends[0]), float(ends[1]), scale="log")
 
 
+@lru_cache(maxsize=1)
+def whole_race(name: str, seed: int, instances: int | None) -> pb.Race:
+    """Replay a race for the whole Pareto set, which is the same for all preferences."""
+    runs = pool(name, instances)
+    return pb.replay(runs, times=np.unique(runs.time), seed=seed)
+
+
 def measure(name: str, share: str, seed: int, instances: int | None) -> dict[str, Any]:
     """Replay the whole race and the race for a choice, in the same order of instances."""
     runs, full = pool(name, instances), truth(name, instances)
     times = np.unique(runs.time)
     wanted = preference(times, share)
     row: dict[str, Any] = {"pool": name, "share": share, "seed": seed}
-    whole = pb.replay(runs, times=times, seed=seed)
+    whole = whole_race(name, seed, instances)
     row |= {"whole": whole.spent.time, "whole_ended": whole.ended}
     row["whole_choice"] = (
         pb.select(whole.posterior, wanted).algorithms[0] if whole.posterior else ""
@@ -119,7 +126,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else HERE
         records = Records(folder / "results" / "replays.jsonl", ("pool", "share", "seed"))
-        kinds = [(name, share) for share in SHARES for name in NAMES]
+        kinds = [(name, share) for name in NAMES for share in SHARES]
         total = 0 if wanted.table else 1 if wanted.quick else wanted.replays
         for k in range(total):
             name, share = kinds[k % len(kinds)]

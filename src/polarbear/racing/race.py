@@ -569,11 +569,12 @@ class Race(RaceTexts):
         rankings = self._rank_runs(DecisionInput(state.current, state.rated()))
         fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
         screened = screening_fit(self._fit, rankings, state) if screening and fits else None
-        # The posterior of a race has all draws, so that of a screening fit is not stored.
-        self._posterior = None
-        if fits and screened is None:
+        self._posterior = None  # that of a race has all draws, as have stated probabilities
+        decision = decide(state, screened, rankings) if screened or not fits else None
+        if decision is None or (screened and decision.eliminated):
+            screened = None
             self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round)
-        decision = decide(state, screened or self._posterior, rankings)
+            decision = decide(state, self._posterior, rankings)
         decision = replace(decision, screening=screened is not None)
         if decision.problems:
             problems, consequence = "; ".join(decision.problems), "decides nothing"
