@@ -5,13 +5,18 @@ python studies/orders/targets.py --quick   # the example alone
 """
 
 import argparse
+import itertools
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from curves.run import read as read_curves
+from mip.run import HERE as MIP
+from mip.run import read_runs as read_logs
 from tools.markdown import table
 
 import polarbear as pb
@@ -21,18 +26,57 @@ GAPS = [10.0, 1.0, 0.1]
 BUDGET = 300
 
 
+def read_recorded():
+    """Recorded runs with values: the example, logs of MIP solvers, and learning curves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.DataWarning)  # whole seconds in some logs
+        return {
+            "example (MA-BBOB, d = 5)": pb.example(),
+            "logs of MIP solvers (studies/mip)": read_logs(MIP),
+            "expected returns (studies/curves)": read_curves("expected"),
+        }
+
+
 def compare(runs):
-    """Pareto sets by time and by target, and the leaders."""
+    """Return a row by times and one by targets: the Pareto set, the leaders, and shares of ties."""
+    times, targets = pb.grid.from_runs(runs, 9), pb.targets.from_runs(runs)
     rows = []
-    times = pb.grid.from_runs(runs, 9)
-    for name, posterior in (
-        ("times", pb.fit(runs, times=times)),
-        ("targets", pb.fit(runs, targets=pb.targets.from_runs(runs))),
+    for name, rankings in (
+        ("times", pb.rank(runs, times)),
+        ("targets", pb.rank(runs, targets=targets)),
     ):
+        posterior = pb.fit(rankings)
         leaders = [posterior.algorithms[k] for k in posterior.mean().argmax(axis=1)]
         changes = [leader for k, leader in enumerate(leaders) if k == 0 or leader != leaders[k - 1]]
-        rows.append([name, ", ".join(posterior.pareto(0.95)), " -> ".join(changes)])
-    return rows
+        tied = share_tied(rankings)
+        rows.append(
+            [name, ", ".join(posterior.pareto(0.95)), " -> ".join(changes),
+             f"{tied[0]:.2f}", f"{tied[len(tied) // 2]:.2f}", f"{tied[-1]:.2f}"]
+        )  # fmt: skip
+    return rows, share_before(runs, targets, times[0])
+
+
+def share_tied(rankings):
+    """Return the share of pairs of runs on an instance that are tied, at each time or target."""
+    tied, pairs = np.zeros(len(rankings.times)), np.zeros(len(rankings.times))
+    for first, last in itertools.pairwise(rankings.offset):
+        position = rankings.position[:, first:last].astype(float)
+        known = position >= 0
+        both = np.triu(known[:, :, None] & known[:, None, :], 1)
+        equal = position[:, :, None] == position[:, None, :]
+        tied += (both & equal).sum(axis=(1, 2))
+        pairs += both.sum(axis=(1, 2))
+    return tied / np.maximum(pairs, 1)
+
+
+def share_before(runs, targets, first_time):
+    """Return how many of the runs reach the easiest target before a time."""
+    sign = 1 if runs.direction == "minimize" else -1
+    reached = 0
+    for run in runs:
+        early = np.asarray(run.value)[np.asarray(run.time) < first_time]
+        reached += bool(np.any(sign * early <= sign * np.ravel(targets.values[run.instance])[0]))
+    return reached / len(runs)
 
 
 def make_coco(folder):
@@ -113,8 +157,17 @@ def main():
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     text = ["# Targets beside times\n", "`python studies/orders/targets.py`\n"]
-    rows = [["example (MA-BBOB, d = 5)", *row] for row in compare(pb.example())]
-    text.append(table(["runs", "compared at", "Pareto set (0.95)", "leaders, early to late"], rows))
+    rows, before = [], []
+    recorded = {"example": pb.example()} if quick else read_recorded()
+    for name, runs in recorded.items():
+        own, share = compare(runs)
+        rows += [[name, *row] for row in own]
+        before.append(f"{share:.2f} ({name})")
+    text += [
+        table(["runs", "compared at", "Pareto set (0.95)", "leaders, early to late",
+               "pairs tied at the first", "in the middle", "at the last"], rows),
+        f"\nRuns that reach the easiest target before the first time: {', '.join(before)}.",
+    ]  # fmt: skip
     if not quick:
         text += [
             "\n## COCO's expected running times, by cocopp\n",
