@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from instances.budgets import SELECTORS
 from instances.budgets import summarise as summarise_budgets
+from instances.races import find_members
+from instances.races import summarise as summarise_races
 from instances.run import ask, summarise
 from instances.truths import make_classes, make_features
 
@@ -41,3 +43,13 @@ def test_the_table_of_budgets_has_the_paired_difference():
     }
     lines = summarise_budgets([row])
     assert lines[0] == ["10", "2.000", "0.500", "1.500", "+1.000 (0.000)"]
+
+
+def test_a_member_of_one_class_at_one_time_counts_as_an_error():
+    mu = np.zeros((2, 3, 3))  # classes, times, algorithms
+    mu[:, :, 1:] = -1.0
+    assert find_members(mu) == [0]
+    mu[1, 2, 1] = 0.0
+    assert find_members(mu) == [0, 1]
+    rows = [{"members": ["a1", "a2"], "out": out, "runs": 8} for out in (["a2", "a3"], ["a3"])]
+    assert summarise_races(rows) == ["2", "0.500 (0.354)", "0.2500", "0.50", "8"]
