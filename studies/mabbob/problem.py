@@ -4,6 +4,8 @@
 than four of them have a weight. The value is the same (a test compares them).
 """
 
+from math import inf, isfinite, log10
+
 import ioh
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +29,22 @@ class ManyAffine:
 
     def __call__(self, x: Floats) -> float | Floats:
         """The value, of which 0 is the best there can be."""
+        if np.ndim(x) == 1:
+            return self._evaluate_point(x)
         if not np.isfinite(x).all():  # a search that has gone astray
             return np.inf
         total = 0.0
-        is_point = np.ndim(x) == 1  # a single point: numpy's functions of arrays take longer
         for part, shift, best, scale, weight in self._parts:
-            value = part(x + shift)
-            if is_point:
-                value = min(max(value - best, 1e-12), 1e20)
-            else:
-                value = np.clip(np.asarray(value) - best, 1e-12, 1e20)
+            value = np.clip(np.asarray(part(x + shift)) - best, 1e-12, 1e20)
             total = total + (np.log10(value) + 8) / scale * weight
-        found = 10 ** (10 * total - 8)
-        return float(found) if is_point else found
+        return 10 ** (10 * total - 8)
+
+    def _evaluate_point(self, x: Floats) -> float:
+        """The value of a single point, without numpy's functions of arrays, which take longer."""
+        if not isfinite(x.dot(x)):  # a search that has gone astray
+            return inf
+        total = 0.0
+        for part, shift, best, scale, weight in self._parts:
+            value = min(max(part(x + shift) - best, 1e-12), 1e20)
+            total += (log10(value) + 8) / scale * weight
+        return 10 ** (10 * total - 8)
