@@ -97,7 +97,12 @@ def evolution_data(source: RaceSource, *, refits: int | None = None) -> Evolutio
     stages = Race.after_each_round(source.events, fit=race.fit)
     backwards = np.arange(race.rounds)[::-1]  # so that the last one is always chosen
     chosen = {*(backwards if refits is None else thin_draws(backwards, refits)).tolist()}
-    rows = [_summarise_round(stage, cast, index, k in chosen) for k, stage in enumerate(stages)]
+    # A decision that is made again with all draws replaces the first one of its round.
+    rounds = {
+        stage.rounds: _summarise_round(stage, cast, index, stage.rounds - 1 in chosen)
+        for stage in stages
+    }
+    rows = list(rounds.values())
     instances, runs, dominance, rival, certainty, eliminated, resolved, share = (
         zip(*rows, strict=True) if rows else ((),) * 8
     )

@@ -160,7 +160,7 @@ class Race(RaceTexts):
 
     @classmethod
     def after_each_round(cls, events: Iterable[Event], *, fit: FitOptions = None) -> Iterator[Self]:
-        """Restore a race from its events, and yield the race after the decision of each round.
+        """Restore a race from its events, and yield the race after each decision.
 
         It is one race that changes: read from it what you need before you take the next one.
 

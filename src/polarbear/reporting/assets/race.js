@@ -63,7 +63,7 @@ function drawDominance(race, width) {
   const labels = labelled ? order.map((code, i) => svg("g", {},
     svg("path", { class: "leader tinted", d: line([ends[places[i]], [width - right + 14, heights[i]]]), look: tint(code) }),
     svg("text", { class: inSet(code) ? "label" : "label other", x: width - right + 18, y: heights[i] + 4 }, shortened(model.algorithms[code], 20)))) : [];
-  const gone = codes.length <= 16 ? codes.filter((code) => !lasts(code)) : [];
+  const gone = labelled && codes.length <= 16 ? codes.filter((code) => !lasts(code)) : [];
   labels.push(...gone.map((code) => svg("text", { class: "label other", x: ends[codes.indexOf(code)][0] + 9, y: ends[codes.indexOf(code)][1] + 4 },
     shortened(model.algorithms[code], 20))));
   return html("figure", {},
@@ -130,7 +130,7 @@ function drawOut(race) {
     html("td", { title: decisive.join(", ") }, listedInstances(decisive))));
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Eliminated algorithms."), " ",
       html("span", { class: "soft" }, "Depends on: the fewest instances without which it would not be dominated.")),
-    html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
+    html("div", { class: "scroll" }, html("table", { id: "eliminated", class: "narrow" }, html("thead", {}, html("tr", {},
       ...[["round", "number"], ["eliminated", ""], ["dominated by", ""], ["P", "number"], ["depends on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
     html("tbody", {}, ...rows))));
 }
