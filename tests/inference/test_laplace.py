@@ -59,7 +59,9 @@ def test_the_estimate_without_draws_is_near_the_mean_with_hyperparameters():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("instances", [1, 6, 40])
+@pytest.mark.parametrize(
+    "instances", [6, *(pytest.param(k, marks=pytest.mark.long) for k in (1, 40))]
+)
 def test_it_agrees_with_an_exact_sampler(instances):
     mu = np.array([[3.0, 0.0, 0.2, 0.4]])
     rankings = simulate_rankings(mu, instances, seed=2)

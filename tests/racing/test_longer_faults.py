@@ -96,7 +96,9 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
             drive(race)
         assert nothing_is_left(race)
         cases += bool(longer(race))
-    assert cases
+        if cases == 3:
+            return
+    pytest.fail("too few cases")
 
 
 def nothing_is_left(race):
@@ -142,7 +144,9 @@ def test_a_newcomer_that_left_again_does_not_end_it():
         race.extend(RULES)
         assert nothing_is_left(drive(race))
         cases += bool(longer(race))
-    assert cases
+        if cases == 3:
+            return
+    pytest.fail("too few cases")
 
 
 @pytest.mark.parametrize("numbers", [[0], [1], [0, 1, 2]])

@@ -146,6 +146,7 @@ def test_commands_that_fit_take_the_same_options(command, capsys):
 @pytest.mark.slow
 def test_a_replay_by_another_model(capsys):
     args = ["--example", "--prior", "BSpline", "--evidence", "rankings", "--json", "--times", "2"]
+    args += ["--batch", "60", "60"]
     assert main(["replay", *args]) == 0
     model = json.loads(capsys.readouterr().out)["provenance"]["model"]
     assert model["evidence"] == "rankings"

@@ -164,7 +164,7 @@ def parquet_of_ours():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutants", [100, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("mutants", [30, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", CASES)
 def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     if case in ("parquet", "benchopt", "carps-parquet"):
