@@ -67,18 +67,24 @@ const algorithms = Object.fromEntries(
 const joined = await call("join", { protocol: 1, algorithms, slots: 1, about: { node: process.version } });
 const { worker } = joined;
 let held = [];
-const beat = setInterval(async () => {
+let interval = joined.heartbeat_seconds;
+let timer;
+async function beat() {
   const jobs = held.map(({ id, lease }) => ({ id, lease }));
   try {
     const answer = await attempt("heartbeat", { worker, jobs });
     if (answer.ok) {
-      const drop = new Set((await answer.json()).drop);
+      const told = await answer.json();
+      const drop = new Set(told.drop);
+      interval = told.heartbeat_seconds;
       held = held.filter((job) => !drop.has(job.id));
     }
   } catch {
     // the next heartbeat may succeed
   }
-}, 1000 * joined.heartbeat_seconds);
+  timer = setTimeout(beat, 1000 * interval);
+}
+timer = setTimeout(beat, 1000 * interval);
 
 let made = 0;
 while (true) {
@@ -100,6 +106,6 @@ while (true) {
     await sleep(answer.wait * jitter());
   }
 }
-clearInterval(beat);
+clearTimeout(timer);
 await call("leave", { worker });
 console.log(`${made} runs made`);

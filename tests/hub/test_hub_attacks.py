@@ -4,24 +4,28 @@ import asyncio
 import json
 import random
 import time
+from argparse import Namespace
 
 import pytest
 
 from hubs import Worker, ask, request, setup, solve
+from polarbear.cli.hosting import Coordinator
 from polarbear.cli.main import main
 from polarbear.data.run import run_from_plain, run_to_plain
 from polarbear.errors import DataError, SolverError
 from polarbear.hub import http_api
 from polarbear.hub.board import Board, Member, Policy
 from polarbear.hub.http_api import HubApi
-from polarbear.hub.hub_backend import WorkerHub
+from polarbear.hub.hub_backend import WorkerHub, leave_out_newcomers
 from polarbear.hub.hub_file import HubFile
 from polarbear.hub.protocol import MAX_BODY_BYTES, make_outcome
 from polarbear.hub.service import HubService
 from polarbear.hub.tokens import RateLimit, add_contributor, revoke_contributor
 from polarbear.hub.web_worker import HubClient, to_item
 from polarbear.racing.jobs import Job, RunId, job
+from polarbear.running.solvers.identity import identify
 from polarbear.running.workers.outcomes import RunOutcome
+from waiting import wait_until
 
 
 def jobs_of(n=6):
@@ -75,6 +79,7 @@ def test_fuzzed_bodies_are_refused_or_harmless(hub, worker, n):
         "results": {"worker": worker.id, "results": worker.results()},
         "fail": {"worker": worker.id, "results": [{"id": "x", "lease": "y", "why": "z"}]},
         "status": {},
+        "submit": {"algorithm": "fast", "digest": "x"},
     }
     garbage = [b"", b"\xff\xfe", b"[" * 10_000, b"{" * 100, b'{"worker": NaN}', b"1" * 5_000]
 
@@ -140,6 +145,59 @@ def test_roles_quota_and_rate(hub, worker):
     assert statuses == [200, 200, 200, 429, 429]
     with pytest.raises(DataError, match="role='king': expected one of"):
         add_contributor(file, "x", role="king")
+
+
+def test_algorithms_join_only_if_they_were_allowed_by_digest(hub, worker):
+    file = hub.service.hub
+    submits = add_contributor(file, "eve", role="submit")
+    digests = {name: parts["content"] for name, parts in identify(setup()).solvers.items()}
+    file.write([("UPDATE meta SET value = '{}' WHERE key = 'race'", ())])  # none races yet
+    assert file.allow_newcomers({"poor": digests["poor"]}) == ["poor"]
+    restarts = []
+    app = HubApi(hub.service, on_submit=lambda: restarts.append(1))
+
+    def submit(token=submits, **changes):
+        body = {"algorithm": "poor", "digest": digests["poor"]} | changes
+        return ask(app, "submit", body, token=token)[0]
+
+    names = {*leave_out_newcomers(setup(), file.path).solvers}
+    assert names == {"fast", "slow"}
+    assert ask(app, "status", {}, token=submits)[1]["newcomers"] == {"poor": digests["poor"]}
+    assert submit(token=worker.token) == 403
+    assert submit(token=add_contributor(file, "chief", role="administer")) == 403
+    assert submit(digest="0") == submit(algorithm="../x") == submit(digest="") == 403
+    assert submit(algorithm=5) == 400
+    assert not restarts
+    assert [submit(), submit()] == [200, 200]
+    assert restarts == [1]
+    assert {*leave_out_newcomers(setup(), file.path).solvers} == {"fast", "slow", "poor"}
+    file.write([("UPDATE newcomers SET digest = 'before the code was changed'", ())])
+    assert {*leave_out_newcomers(setup(), file.path).solvers} == {"fast", "slow"}
+    assert file.allow_newcomers(digests) == ["fast", "slow"]  # what was submitted stays
+    assert ("eve", f"poor {digests['poor']}") in file.read(
+        "SELECT actor, detail FROM log WHERE action = 'submit'"
+    )
+
+
+def test_the_coordinator_is_started_again_when_an_algorithm_is_submitted(tmp_path, monkeypatch):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho started >> {tmp_path}/starts\nexec sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(program))
+    arguments = Namespace(workers="race.toml", store="race.db", audit=0.1)
+    coordinator = Coordinator(arguments, "race.hub")
+    first, failures = coordinator._process, []
+    with coordinator.watched(lambda: failures.append(1)):
+        wait_until(lambda: (tmp_path / "starts").exists())
+        coordinator.restart()
+        wait_until(lambda: (tmp_path / "starts").read_text().count("started") == 2)
+        wait_until(lambda: coordinator._process is not first)
+        second = coordinator._process
+        assert first.poll() is not None
+        assert second.poll() is None  # it outlives the request that asked for it
+        assert not coordinator.is_over()
+    assert second.poll() is not None
+    assert (failures, coordinator.exit_code) == ([], None)
 
 
 def test_web_pages_methods_paths_and_types_are_refused(hub, worker):
@@ -238,6 +296,24 @@ def test_leases_expire_are_adopted_and_are_sized_to_wall_time():
     assert not one.jobs
     board.quarantine("w2")
     assert board.lease(two, now=300.0, quota=99) == []
+
+
+def test_many_workers_send_fewer_requests_each():
+    board = Board(Policy(full_load=10), b"secret")
+    first = board.join(Member("w0", "ann"), now=0.0)
+    assert board.tell_heartbeat(first, 0.0) == 30.0
+    for k in range(1, 40):
+        board.join(Member(f"w{k}", "ann"), now=1.0)
+    assert board.tell_heartbeat(first, 2.0) == 120.0
+    assert first.lease_seconds == 720.0
+    board.add_task("j", Job("hill", "f", 0, 1.0, 1, 2))
+    board.renew(first, {"j"}, now=2.0)
+    assert board.expire(now=700.0) == []
+    assert board.expire(now=730.0) == ["w0"]
+    # An idle worker asks soon after its last job, and less often later.
+    assert board.suggest_wait(731.0, worked=731.0) == 0.1
+    assert board.suggest_wait(741.0, worked=731.0) == 2.5
+    assert board.suggest_wait(1e6, worked=731.0) == 15.0
 
 
 def test_timed_races_take_calm_machines_of_one_speed(tmp_path):

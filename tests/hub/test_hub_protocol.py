@@ -49,9 +49,10 @@ def test_the_examples_of_the_specification_are_those_of_the_server(tmp_path):
     names = [(name, str(k)) for k in range(6) for name in ("fast", "slow")]
     backend.submit([job(0, RunId(*key, 0), 4.0) for key in names])
     app = HubApi(HubService(tmp_path / "race.hub", Policy(probation=0)))
-    token = add_contributor(app.service.hub, "ann")
+    token = add_contributor(app.service.hub, "ann", role="submit")
+    app.service.hub.allow_newcomers({"new": "0123"})
     race = ask(app, "status", {}, token=token)[1]["race"]
-    known = {"DIGEST": race["solvers"]["fast"]}
+    known = {"DIGEST": race["solvers"]["fast"], "DIGEST2": "0123"}
     seen = []
     for operation, sent, expected in EXAMPLE.findall(PAGE.read_text("utf-8")):
         seen.append(operation)

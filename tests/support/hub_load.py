@@ -5,7 +5,8 @@
 A worker is a coroutine that speaks the protocol over sockets of this machine; only the time of a
 run is simulated, by waiting. Each second a worker is killed and another one joins; some that were
 killed come back and report. The server is killed three times; after the second time all workers
-come back at once, without waiting. At the end it is checked that every acknowledged result is
+come back at once, without waiting. Requests share connections that are kept, as those of a reverse
+proxy. At the end it is checked that every acknowledged result is
 in the file, that every run counts once, and that all runs and all decisions made so far are those
 of one local worker.
 """
@@ -13,13 +14,16 @@ of one local worker.
 import argparse
 import asyncio
 import json
+import os
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +43,6 @@ from typed import command
 
 ALGORITHMS = 8
 N_CONTRIBUTORS = 20
-N_SERVER_KILLS = 3
 
 MODULE = """
 import random
@@ -68,7 +71,7 @@ def write_race(folder, max_runs, batch):
     lines += ['instances.python = "load_module:instance"']
     lines += [f'solvers.s{k}.python = "load_module:s{k}"' for k in range(ALGORITHMS)]
     lines += [f"rules.max_runs = {max_runs}", f"rules.batch = [{batch}, {batch}]"]
-    lines += ["rules.certainty = 0.999999", "rules.overlap = 1"]
+    lines += ["rules.certainty = 0.999999", "rules.overlap = 3"]
     (folder / "race.toml").write_text("\n".join(lines))
 
 
@@ -80,6 +83,19 @@ def make_run(job):
     return job.run([float(t) for t, _ in made], [float(value) for value in best])
 
 
+def make_item(leased, seconds):
+    """The result of a leased job, as an entry of ``results``."""
+    job = Job(**{name: leased[name] for name in Job._fields})
+    outcome = RunOutcome(job, make_run(job), seconds=seconds)
+    return {"id": leased["id"], "lease": leased["lease"]} | to_item(outcome)
+
+
+def cpu_seconds(pid):
+    """The CPU time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Server:
     """The real server, which is started again after each kill."""
 
@@ -89,6 +105,7 @@ class Server:
         self.words = command(*words, "--heartbeat", heartbeat, "--audit", audit)
         self.disturbed_until = 0.0
         self.process = None
+        self.cpu = Counter()  # seconds of the processes that have ended
 
     def start(self):
         log = (self.folder / "server.log").open("a")
@@ -100,54 +117,109 @@ class Server:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
+    def measure(self):
+        """Add the CPU times of the server and of its child, the coordinator."""
+        pid = self.process.pid
+        self.cpu["server"] += cpu_seconds(pid)
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        self.cpu["coordinator"] += sum(map(cpu_seconds, children))
+
     def kill(self):
+        self.measure()
         self.process.kill()
         self.process.wait()
+
+    def stop(self):
+        self.measure()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(90)
+
+
+class Connection(asyncio.Protocol):
+    """A connection that is used for one request after the other."""
+
+    LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+
+    def connection_made(self, transport):
+        self.transport, self.is_open = transport, True
+        self.answer = None
+
+    def ask(self, request):
+        """Send a request; return the future of the status and the body of its answer."""
+        self.answer = asyncio.get_running_loop().create_future()
+        self.received, self.end = b"", None
+        self.transport.write(request)
+        return self.answer
+
+    def data_received(self, data):
+        self.received += data
+        if self.end is None and (at := self.received.find(b"\r\n\r\n")) >= 0:
+            self.start = at + 4
+            self.end = self.start + int(self.LENGTH.search(self.received, 0, at)[1])
+        if self.end is not None and len(self.received) >= self.end and not self.answer.done():
+            self.used_at = time.monotonic()
+            self.is_open = self.is_open and b"connection: close" not in self.received[: self.start]
+            self.answer.set_result((int(self.received[9:12]), self.received[self.start :]))
+
+    def connection_lost(self, _):
+        self.is_open = False
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(ConnectionError("no answer"))
 
 
 class Load:
     """The workers, and what they have seen."""
 
+    KEPT_SECONDS = 4.0  # the server closes a connection after five
+
     def __init__(self, arguments, folder, server, tokens, digests):
         self.arguments, self.server, self.tokens = arguments, server, tokens
         self.digests = digests
         self.rng = random.Random(1)
-        self.seconds = []  # of requests, outside of storms
+        self.seconds = defaultdict(list)  # of requests by operation, outside of storms
         self.storm_seconds = []
-        self.by_operation = {}
         self.acknowledged = set()
-        self.statuses = {}
+        self.statuses = Counter()
+        self.idle = []  # connections
         self.is_over = False
         self.is_storm = False
-        self.n_killed = self.n_resurrected = self.n_failed = 0
+        self.n_killed = self.n_resurrected = self.n_failed = self.n_connections = 0
         self.folder = folder
         self.unsent = {}  # by number: the worker, and the results that it has not sent
 
+    async def connect(self):
+        """Return a connection that is not in use, or a new one."""
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.is_open and time.monotonic() < connection.used_at + self.KEPT_SECONDS:
+                return connection
+            connection.transport.abort()
+        self.n_connections += 1
+        loop = asyncio.get_running_loop()
+        return (await loop.create_connection(Connection, "127.0.0.1", self.server.port))[1]
+
     async def post(self, operation, content, token):
-        """Send one request on a connection of its own; return the status and the answer."""
-        body = json.dumps(content).encode()
+        """Send one request; return the status and the answer."""
+        body = json.dumps(content)
+        head = (
+            f"POST /api/v1/{operation} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Content-Type: application/json\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
         start = time.perf_counter()
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        connection = await self.connect()
         try:
-            head = (
-                f"POST /api/v1/{operation} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
-                f"Content-Type: application/json\r\nAuthorization: Bearer {token}\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n"
-            )
-            writer.write(head.encode() + body)
-            answer = await asyncio.wait_for(reader.read(-1), 60)
-        finally:
-            writer.close()
-        head, _, rest = answer.partition(b"\r\n\r\n")
-        if not rest:
-            raise ConnectionError("no answer")
+            async with asyncio.timeout(60):
+                status, answer = await connection.ask((head + body).encode())
+        except BaseException:
+            connection.transport.abort()
+            raise
+        self.idle.append(connection)
         took = time.perf_counter() - start
         is_disturbed = time.monotonic() < self.server.disturbed_until
-        (self.storm_seconds if is_disturbed else self.seconds).append(took)
-        self.by_operation.setdefault(operation, []).append(took)
-        status = int(head.split()[1])
-        self.statuses[operation, status] = self.statuses.get((operation, status), 0) + 1
-        return status, json.loads(rest)
+        (self.storm_seconds if is_disturbed else self.seconds[operation]).append(took)
+        self.statuses[operation, status] += 1
+        return status, json.loads(answer)
 
     async def call(self, operation, content, token):
         """Repeat a request until it is answered, as the specification says."""
@@ -177,25 +249,20 @@ class Load:
         worker, held = joined["worker"], []
         beat = asyncio.create_task(self.beat(worker, held, token, joined["heartbeat_seconds"]))
         try:
-            for other, items in late:
-                await self.report(other, items, token)
+            for other, jobs in late:
+                await self.report(other, [make_item(one, 0.0) for one in jobs], token)
             while not self.is_over:
                 answer = await self.call("lease", {"worker": worker}, token)
                 held[:] = answer["jobs"]
-                items = []
-                self.unsent[number] = (worker, items)
-                for leased in answer["jobs"]:
-                    job = Job(**{name: leased[name] for name in Job._fields})
+                self.unsent[number] = (worker, answer["jobs"])
+                if held:
                     seconds = self.rng.uniform(0.5, 1.5) * self.arguments.seconds
-                    await asyncio.sleep(seconds)
-                    outcome = RunOutcome(job, make_run(job), seconds=seconds)
-                    items.append({"id": leased["id"], "lease": leased["lease"]} | to_item(outcome))
-                if items:
-                    await self.report(worker, items, token)
+                    await asyncio.sleep(seconds * len(held))
+                    await self.report(worker, [make_item(one, seconds) for one in held], token)
+                else:
+                    await asyncio.sleep(answer["wait"] * self.rng.uniform(0.5, 1.5))
                 self.unsent.pop(number, None)
                 held.clear()
-                if not items:
-                    await asyncio.sleep(answer["wait"] * self.rng.uniform(0.5, 1.5))
         finally:
             beat.cancel()
 
@@ -211,9 +278,14 @@ class Load:
     async def beat(self, worker, held, token, seconds):
         while not self.is_over:
             await asyncio.sleep(seconds * self.rng.uniform(0.8, 1.0))
+            if not held:
+                continue
             jobs = [{"id": one["id"], "lease": one["lease"]} for one in held]
             try:
-                await self.post("heartbeat", {"worker": worker, "jobs": jobs}, token)
+                status, answer = await self.post(
+                    "heartbeat", {"worker": worker, "jobs": jobs}, token
+                )
+                seconds = answer["heartbeat_seconds"] if status == 200 else seconds
             except (OSError, ConnectionError, TimeoutError, ValueError):
                 self.n_failed += 1
 
@@ -222,25 +294,22 @@ class Load:
         tasks = {k: asyncio.create_task(self.live(k)) for k in range(n)}
         start = time.monotonic()
         end = start + 60 * self.arguments.minutes
-        kills = [start + (k + 1) * (end - start) / (N_SERVER_KILLS + 1) for k in range(3)]
-        n_kills = 0
+        kills = list(np.linspace(start, end, self.arguments.kills + 2)[1:-1])
         while not self.is_over:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(min(1.0, end - start))
             now = time.monotonic()
             for task in tasks.values():
                 if task.done() and not task.cancelled() and task.exception():
                     raise task.exception()
             if now < end:
                 self.disturb(tasks)
-            if n_kills < N_SERVER_KILLS and now > kills[n_kills]:
-                n_kills += 1
-                await self.kill_server(is_storm=n_kills == 2)
-            self.is_over = now > end or (
-                n_kills == N_SERVER_KILLS and await asyncio.to_thread(self.has_ended)
-            )
+            if kills and now > kills[0]:
+                kills.pop(0)
+                await self.kill_server(is_storm=len(kills) == self.arguments.kills // 2)
+            self.is_over = now > end or (not kills and await asyncio.to_thread(self.has_ended))
         for task in tasks.values():
             task.cancel()
-        return time.monotonic() - start, n_kills
+        return time.monotonic() - start
 
     def disturb(self, tasks):
         """Kill a worker; its place is taken by a new one, which may send what the old one had."""
@@ -261,9 +330,9 @@ class Load:
         self.server.start()
         while not self.server.is_up():
             await asyncio.sleep(0.1)
-        await asyncio.sleep(5)
+        await asyncio.sleep(self.arguments.settle / 4)
         self.is_storm = False
-        self.server.disturbed_until = time.monotonic() + 15
+        self.server.disturbed_until = time.monotonic() + 0.75 * self.arguments.settle
 
     def has_ended(self):
         with pb.open_store(self.folder / "race.db", read_only=True) as store:
@@ -307,14 +376,13 @@ def run_load(arguments, folder):
         time.sleep(0.1)
     load_test = Load(arguments, folder, server, tokens, digests)
     try:
-        seconds, n_kills = asyncio.run(load_test.run())
+        seconds = asyncio.run(load_test.run())
     finally:
-        server.process.send_signal(signal.SIGTERM)
-        server.process.wait(90)
-    return check(load_test, folder, hub, seconds, n_kills)
+        server.stop()
+    return check(load_test, folder, hub, seconds)
 
 
-def check(load_test, folder, hub, seconds, n_kills):
+def check(load_test, folder, hub, seconds):
     reports = set(hub.read("SELECT job, worker FROM reports"))
     lost = load_test.acknowledged - reports
     with pb.open_store(folder / "race.db", read_only=True) as store:
@@ -328,50 +396,67 @@ def check(load_test, folder, hub, seconds, n_kills):
     )
     jobs = {job.key: job for event in events if isinstance(event, Asked) for job in event.jobs}
     is_honest = all(run == normalise_run(make_run(jobs[key_of(run)])) for run in told)
-    times = 1000 * np.array(load_test.seconds or [0.0])
-    storm = 1000 * np.array(load_test.storm_seconds or [0.0])
-    quantiles = lambda ms: [round(float(q), 1) for q in np.quantile(ms, (0.5, 0.99, 1.0))]  # noqa: E731
-    return {
-        "seconds": round(seconds),
-        "workers": load_test.arguments.workers,
+    return measure(load_test, seconds) | {
         "killed workers": load_test.n_killed,
         "late results": load_test.n_resurrected,
-        "killed servers": n_kills,
-        "requests": len(times) + len(storm),
-        "requests a second": round((len(times) + len(storm)) / seconds, 1),
-        "unanswered requests": load_test.n_failed,
-        "ms (median, 99 %, largest)": quantiles(times),
-        "ms in storms": quantiles(storm),
-        "ms by operation": {
-            name: quantiles(1000 * np.array(ts)) for name, ts in load_test.by_operation.items()
-        },
-        "statuses": {f"{n} {s}": k for (n, s), k in sorted(load_test.statuses.items())},
+        "killed servers": load_test.arguments.kills,
         "runs that count": len(keys),
         "results made": len(reports),
         "lost": len(lost),
         "twice": len(keys) - len(set(keys)),
         "quarantined": hub.read("SELECT count(*) FROM workers WHERE state = 'quarantined'")[0][0],
         "runs as one local worker makes them": is_honest,
-        "decisions as with one local worker": f"{decisions == expected}, {len(decisions)} rounds",
+        "decisions as with one local worker": decisions == expected,
+        "rounds": len(decisions),
         "ended": status.ended,
     }
 
 
-def main():
+def measure(load_test, seconds):
+    """Request times, requests a second, and the share of a core that each process used."""
+
+    def quantiles(times):
+        return [round(1000 * float(q), 1) for q in np.quantile(times or [0.0], (0.5, 0.99, 1.0))]
+
+    by_operation = load_test.seconds
+    calm = [took for times in by_operation.values() for took in times]
+    n_requests = sum(load_test.statuses.values())
+    cpu = load_test.server.cpu | {"generator": time.process_time()}
+    return {
+        "seconds": round(seconds, 1),
+        "workers": load_test.arguments.workers,
+        "requests": n_requests,
+        "requests a second": round(n_requests / seconds, 1),
+        "connections": load_test.n_connections,
+        "unanswered requests": load_test.n_failed,
+        "ms (median, 99 %, largest)": quantiles(calm),
+        "ms in storms": quantiles(load_test.storm_seconds),
+        "ms by operation": {name: quantiles(times) for name, times in by_operation.items()},
+        "statuses": {f"{n} {s}": k for (n, s), k in sorted(load_test.statuses.items())},
+        "share of a core": {name: round(used / seconds, 3) for name, used in cpu.items()},
+        "CPU ms of the server a request": round(1000 * cpu["server"] / max(n_requests, 1), 2),
+    }
+
+
+def make_parser():
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--workers", type=int, default=1000)
     add("--minutes", type=float, default=10.0)
-    add("--seconds", type=float, default=20.0, help="mean time of a run")
-    add("--max-runs", type=int, help="of the race; by default what the workers make in this time")
+    add("--seconds", type=float, default=60.0, help="mean time of a run")
+    add("--max-runs", type=int, default=10**6, help="of the race")
     add("--batch", type=int, help="instances of a round")
     add("--heartbeat", type=float, default=30.0)
     add("--audit", type=float, default=0.1)
+    add("--kills", type=int, default=3, help="of the server")
+    add("--settle", type=float, default=20.0, help="seconds after a kill that count as a storm")
     add("--spread", type=float, default=20.0, help="seconds over which workers join")
-    arguments = parser.parse_args()
-    speed = arguments.workers / arguments.seconds
-    arguments.max_runs = arguments.max_runs or int(0.5 * speed * 60 * arguments.minutes)
-    arguments.batch = arguments.batch or max(arguments.workers // ALGORITHMS, 4)
+    return parser
+
+
+def main():
+    arguments = make_parser().parse_args()
+    arguments.batch = arguments.batch or max(arguments.workers // (2 * ALGORITHMS), 4)
     with tempfile.TemporaryDirectory() as folder:
         for name, value in run_load(arguments, Path(folder)).items():
             print(f"{name}: {value}", flush=True)  # noqa: T201

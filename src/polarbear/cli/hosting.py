@@ -20,6 +20,9 @@ from polarbear.errors import DataError, SolverError
 if TYPE_CHECKING:
     from polarbear.hub.hub_file import HubFile
 
+COORDINATOR_NICENESS = 5
+"""Deciding a round takes seconds of computation, and must not delay the answers to workers."""
+
 HUB_HELP = "the hub file, in which jobs and results of workers over HTTP are kept"
 
 
@@ -44,12 +47,20 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add(
         "--role",
         default="contribute",
-        help="contribute (default), audit (its results are trusted) or administer",
+        help="contribute (default), audit (its results are trusted), submit (it also lets allowed "
+        "algorithms join) or administer",
     )
     add("--days", type=float, default=365.0, help="days after which the token expires (365)")
     add("--quota", type=int, default=256, help="jobs that it may hold at once (256)")
     add("--revoke", metavar="NAME", help="revoke the token of a contributor")
     add("--release", metavar="WORKER", help="end the quarantine of a worker; restart the server")
+    add_file_argument(
+        parser,
+        "--allow",
+        metavar="RACE",
+        help="allow that algorithms of this race file which do not race yet are submitted; prints "
+        "their digests",
+    )
     add("--log", action="store_true", help="print the last lines of the audit log")
     add_json_option(parser)
 
@@ -89,11 +100,25 @@ def _run_contributors(arguments: argparse.Namespace) -> int:
             sql = "UPDATE workers SET state = 'active' WHERE id = ?"
             entry = make_log_entry("operator", "release", arguments.release)
             hub.write([(sql, (arguments.release,)), entry])
+        elif arguments.allow is not None:
+            _allow_newcomers(arguments, hub)
         else:
             _print_hub(arguments, hub)
     finally:
         hub.close()
     return 0
+
+
+def _allow_newcomers(arguments: argparse.Namespace, hub: "HubFile") -> None:
+    """Allow the algorithms of a race file that do not race yet, and print their digests."""
+    from polarbear.running.solvers.configuration import load
+    from polarbear.running.solvers.identity import identify
+
+    solvers = identify(load(arguments.allow).setup).solvers
+    fresh = hub.allow_newcomers({name: parts["content"] for name, parts in solvers.items()})
+    lines = [f"{name}  {solvers[name]['content']}" for name in fresh] or ["none"]
+    plain = {name: solvers[name]["content"] for name in fresh}
+    print_answer(arguments, "\n".join(lines), {"allowed": plain})
 
 
 def _print_hub(arguments: argparse.Namespace, hub: "HubFile") -> None:
@@ -139,7 +164,7 @@ def choose_hub_file(arguments: argparse.Namespace) -> str:
 
 
 def make_hub_application(
-    pages: Any, hub: str, arguments: argparse.Namespace, is_over: Callable[[], bool]
+    pages: Any, hub: str, arguments: argparse.Namespace, coordinator: "Coordinator"
 ) -> Any:
     """Return the application that serves pages to browsers, and jobs to workers."""
     from polarbear.hub.board import Policy
@@ -147,45 +172,70 @@ def make_hub_application(
     from polarbear.hub.service import HubService
 
     policy = Policy(heartbeat_seconds=arguments.heartbeat, lease_seconds=6 * arguments.heartbeat)
-    service = HubService(hub, policy, is_over=is_over)
-    return route(HubApi(service, complain=print_error), pages)
+    service = HubService(hub, policy, is_over=coordinator.is_over)
+    api = HubApi(service, complain=print_error, on_submit=coordinator.restart)
+    return route(api, pages)
 
 
 class Coordinator:
     """The process that decides: ``polarbear race`` with the hub file, which ends with this one."""
 
     def __init__(self, arguments: argparse.Namespace, hub: str) -> None:
-        from polarbear.running.solvers.processes import end_with_parent
-
         words = ["race", arguments.workers, "--store", arguments.store, "--hub", hub]
         options = ["--audit", str(arguments.audit), "--quiet"]
-        parent = os.getpid()
-        self._process = subprocess.Popen(  # noqa: S603 (this program, with the same arguments)
-            [sys.executable, "-m", "polarbear", *words, *options],
-            stdin=subprocess.DEVNULL,
-            preexec_fn=lambda: end_with_parent(parent, signal.SIGTERM),
-        )
+        self._command = [sys.executable, "-m", "polarbear", *words, *options]
+        self._stop: Callable[[], object] = bool
+        self._starts = threading.Lock()
         self.exit_code: int | None = None
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        from polarbear.running.solvers.processes import end_with_parent
+
+        parent = os.getpid()
+
+        def prepare() -> None:
+            os.nice(COORDINATOR_NICENESS)
+            end_with_parent(parent, signal.SIGTERM)
+
+        return subprocess.Popen(  # noqa: S603 (this program, with the same arguments)
+            self._command, stdin=subprocess.DEVNULL, preexec_fn=prepare
+        )
 
     def is_over(self) -> bool:
         """Return whether the race has ended."""
         return self._process.poll() == 0
 
+    def restart(self) -> None:
+        """End the process and start it again, so that it reads the race file again."""
+
+        def start_again() -> None:
+            with self._starts:
+                self._end()
+                process = self._process = self._start()
+            self._wait(process)  # the process ends with the thread that started it
+
+        threading.Thread(target=start_again, daemon=True).start()
+
     @contextmanager
     def watched(self, stop: Callable[[], None]) -> Iterator[None]:
         """Call ``stop`` if the coordinator fails; end the coordinator after the ``with`` block."""
-
-        def wait() -> None:
-            if self._process.wait() not in (0, -signal.SIGTERM, 143):
-                self.exit_code = 1
-                stop()
-
-        threading.Thread(target=wait, daemon=True).start()
+        self._stop = stop
+        threading.Thread(target=self._wait, args=(self._process,), daemon=True).start()
         try:
             yield
         finally:
-            self._process.terminate()
-            try:
-                self._process.wait(60)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+            with self._starts:
+                self._end()
+
+    def _wait(self, process: "subprocess.Popen[bytes]") -> None:
+        if process.wait() not in (0, -signal.SIGTERM, 143):
+            self.exit_code = 1
+            self._stop()
+
+    def _end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()

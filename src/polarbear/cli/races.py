@@ -104,6 +104,10 @@ def _run_race(arguments: argparse.Namespace) -> int:
     if arguments.deadline is not None:
         moment = parse_deadline(arguments.deadline, time.time())
         race = replace(race, rules=replace(race.rules, deadline=moment))
+    if arguments.hub is not None:
+        from polarbear.hub.hub_backend import leave_out_newcomers
+
+        race = replace(race, setup=leave_out_newcomers(race.setup, arguments.hub))
     try:
         with _end_on_signal(signal.SIGTERM):
             _race_and_print(arguments, race, store)

@@ -94,7 +94,7 @@ def _run_serve(arguments: argparse.Namespace) -> int:
     if arguments.workers is not None:
         hub = choose_hub_file(arguments)
         coordinator = Coordinator(arguments, hub)
-        application = make_hub_application(application, hub, arguments, coordinator.is_over)
+        application = make_hub_application(application, hub, arguments, coordinator)
     config = uvicorn.Config(
         application,
         http=make_limited_protocol(connections, HEADERS),

@@ -22,6 +22,12 @@ one of them: that is a fault of the machine or the solver, and not a false resul
 MAX_SCANNED = 400
 """The number of queued jobs that one request looks at."""
 
+MAX_WAIT_SECONDS = 15.0
+"""The longest time after which an idle worker should ask again, unless there are many."""
+
+CENSUS_SECONDS = 0.5
+"""How long a count of the workers is used; it costs time in proportion to their number."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -49,6 +55,9 @@ class Policy:
         The number of runs that failed on one worker alone, after which it gets no more jobs.
     idle_requests
         The number of requests a second that idle workers together should make.
+    full_load
+        The number of workers beyond which heartbeats and leases become longer in proportion, so
+        that the number of requests a second stays the same.
     """
 
     heartbeat_seconds: float = 30.0
@@ -61,6 +70,7 @@ class Policy:
     canaries: int = 2
     max_faults: int = 3
     idle_requests: float = 20.0
+    full_load: int = 1500
 
 
 @dataclass(slots=True)
@@ -77,8 +87,10 @@ class Member:
     n_agreed: int = 0
     n_faults: int = 0
     seen: float = 0.0
+    worked: float = 0.0  # when it last joined, got a job or reported one
+    lease_seconds: float = 0.0
     pace: float = 1.0
-    jobs: dict[str, float] = field(default_factory=dict)
+    jobs: dict[str, float] = field(default_factory=dict)  # changed by hold and drop of the board
 
 
 @dataclass(slots=True)
@@ -102,6 +114,13 @@ class Settled(NamedTuple):
     faulty: tuple[str, ...]
 
 
+class Census(NamedTuple):
+    """The number of workers that are not silent or quarantined, and of those without jobs."""
+
+    n_active: int
+    n_idle: int
+
+
 class Board:
     """The open jobs and the workers of a hub.
 
@@ -123,6 +142,9 @@ class Board:
         self._waiting: dict[str, None] = {}  # ids of tasks that need another lease
         self._urgent: dict[str, None] = {}
         self._seconds: dict[str, float] = {}  # by algorithm: mean seconds per unit of the horizon
+        self._held: Counter[str] = Counter()  # jobs by contributor
+        self._census = Census(0, 0)
+        self._census_ends = -1e300
 
     # Jobs
 
@@ -152,7 +174,7 @@ class Board:
         """Remove a job, because it is settled or cancelled; its leases end."""
         task = self.tasks.pop(name, None)
         for worker in task.leases if task else ():
-            self.members[worker].jobs.pop(name, None)
+            self.drop(self.members[worker], name)
         self._waiting.pop(name, None)
         self._urgent.pop(name, None)
 
@@ -184,8 +206,32 @@ class Board:
         """Add a worker, or update what a known one may run."""
         known = self.members.setdefault(member.id, member)
         known.algorithms, known.slots = member.algorithms, member.slots
-        known.takes_timed, known.seen = member.takes_timed, now
+        known.takes_timed, known.seen, known.worked = member.takes_timed, now, now
+        self.tell_heartbeat(known, now)
         return known
+
+    def tell_heartbeat(self, member: Member, now: float) -> float:
+        """Return the seconds between heartbeats of a worker, which may be silent for six."""
+        seconds = self.policy.heartbeat_seconds * self._stretch(now)
+        member.lease_seconds = self.policy.lease_seconds * self._stretch(now)
+        return seconds
+
+    def _stretch(self, now: float) -> float:
+        """Return by which factor heartbeats and leases are longer because of many workers."""
+        return max(self.count_workers(now).n_active / self.policy.full_load, 1.0)
+
+    def hold(self, member: Member, name: str, now: float) -> None:
+        """Note that a worker has a job from now on."""
+        self._held[member.contributor] += name not in member.jobs
+        member.jobs[name] = member.worked = now
+
+    def drop(self, member: Member, name: str) -> None:
+        """Note that a worker does not have a job any more."""
+        self._held[member.contributor] -= member.jobs.pop(name, None) is not None
+
+    def count_held(self, contributor: str) -> int:
+        """Return the number of jobs that all workers of a contributor have."""
+        return self._held[contributor]
 
     def is_quarantined(self, worker: str) -> bool:
         """Return whether a worker is quarantined."""
@@ -197,8 +243,8 @@ class Board:
         member.seen = now
         if member.is_quarantined or (not self.repeatable and not member.takes_timed):
             return []
-        room = min(quota, self.policy.max_jobs, self._fair_share())
-        budget = self.policy.target_seconds * member.slots
+        room = min(quota, self.policy.max_jobs, self._fair_share(now))
+        budget = self.policy.target_seconds * self._stretch(now) * member.slots
         leased: list[Task] = []
         for task in self._list_candidates(member):
             seconds = self._expect_seconds(task.job, member)
@@ -207,7 +253,7 @@ class Board:
                 break
             budget -= seconds or 0.0
             task.leases.add(member.id)
-            member.jobs[task.id] = now
+            self.hold(member, task.id, now)
             leased.append(task)
         for task in leased:
             self._queue(task)
@@ -220,7 +266,7 @@ class Board:
         that it does not name, and was given long ago, are given to others.
         """
         member.seen = now
-        oldest = now - self.policy.heartbeat_seconds
+        oldest = now - self.tell_heartbeat(member, now)
         for name, since in list(member.jobs.items()):
             if name not in held and since < oldest:
                 self.release(member, name)
@@ -228,47 +274,55 @@ class Board:
             task = self.tasks[name]
             if len(task.leases.union(task.reports)) < task.needed:
                 task.leases.add(member.id)
-                member.jobs[name] = now
+                self.hold(member, name, now)
                 self._queue(task)
         return sorted(held - member.jobs.keys())
 
     def release(self, member: Member, name: str) -> None:
         """End a worker's lease on a job without a report."""
-        member.jobs.pop(name, None)
+        self.drop(member, name)
         if task := self.tasks.get(name):
             task.leases.discard(member.id)
             self._queue(task)
 
     def expire(self, now: float) -> list[str]:
         """End the leases of silent workers, and leases that are too old; return their workers."""
-        silent = now - self.policy.lease_seconds
         oldest = now - self.policy.hold_seconds
         expired: list[str] = []
         for member in self.members.values():
-            names = [
-                name for name, at in member.jobs.items() if member.seen < silent or at < oldest
-            ]
+            if not member.jobs:
+                continue
+            is_silent = member.seen < now - member.lease_seconds
+            names = [name for name, at in member.jobs.items() if is_silent or at < oldest]
             for name in names:
                 self.release(member, name)
             if names:
                 expired.append(member.id)
         return expired
 
-    def count_active(self, now: float) -> int:
-        """Return the number of workers that are not silent."""
-        return sum(one.seen >= now - self.policy.lease_seconds for one in self.members.values())
+    def count_workers(self, now: float) -> Census:
+        """Return how many workers there are, as counted at most ``CENSUS_SECONDS`` ago."""
+        if now >= self._census_ends:
+            active = [
+                one
+                for one in self.members.values()
+                if one.seen >= now - one.lease_seconds and not one.is_quarantined
+            ]
+            self._census = Census(len(active), sum(not one.jobs for one in active))
+            self._census_ends = now + CENSUS_SECONDS
+        return self._census
 
-    def suggest_wait(self, now: float) -> float:
-        """Return after how many seconds an idle worker should ask again."""
-        n_idle = sum(
-            not one.jobs and one.seen >= now - self.policy.lease_seconds
-            for one in self.members.values()
-        )
-        return min(max(n_idle / self.policy.idle_requests, 1.0), 300.0)
+    def suggest_wait(self, now: float, worked: float) -> float:
+        """Return after how many seconds a worker should ask again that last ``worked`` then.
 
-    def _fair_share(self) -> int:
+        It is short at first, for the next jobs come when a round is decided, and becomes longer.
+        """
+        shortest = self.count_workers(now).n_idle / self.policy.idle_requests
+        return min(max(shortest, min((now - worked) / 4, MAX_WAIT_SECONDS), 0.1), 300.0)
+
+    def _fair_share(self, now: float) -> int:
         """Return the largest number of jobs for one lease, so that other workers get some too."""
-        n_workers = sum(not one.is_quarantined for one in self.members.values())
+        n_workers = self.count_workers(now).n_active
         return max(ceil(self.n_waiting / (2 * max(n_workers, 1))), 1)
 
     def _list_candidates(self, member: Member) -> Iterator[Task]:
@@ -287,18 +341,18 @@ class Board:
             yield task
 
     def _is_only_contributor(self, member: Member) -> bool:
-        oldest = member.seen - self.policy.lease_seconds
         return not any(
-            one.contributor != member.contributor and not one.is_quarantined and one.seen >= oldest
+            one.contributor != member.contributor
+            and not one.is_quarantined
+            and one.seen >= member.seen - one.lease_seconds
             for one in self.members.values()
         )
 
     def _has_other_worker(self, member: Member, job: Job) -> bool:
         """Return whether another worker could make a job now."""
-        oldest = member.seen - self.policy.lease_seconds
         return any(
             one is not member
-            and one.seen >= oldest
+            and one.seen >= member.seen - one.lease_seconds
             and not one.is_quarantined
             and job.algorithm in one.algorithms
             for one in self.members.values()
@@ -313,7 +367,7 @@ class Board:
         """
         task = self.tasks[name]
         member = self.members[worker]
-        member.jobs.pop(name, None)
+        self.drop(member, name)
         task.leases.discard(worker)
         task.reports.setdefault(worker, digest)
         is_new = member.n_agreed < self.policy.probation and not member.is_trusted

@@ -29,7 +29,7 @@ MAX_BUSY = 64
 BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 """Upper bounds of the histogram of request times, in seconds."""
 
-OPERATIONS = ("status", "join", "lease", "heartbeat", "results", "fail", "leave")
+OPERATIONS = ("status", "join", "lease", "heartbeat", "results", "fail", "leave", "submit")
 _ADMINISTRATION = ("log", "metrics", "revoke")
 
 
@@ -69,7 +69,8 @@ class Committer:
 class HubApi:
     """An ASGI application with the operations of :class:`HubService` under ``/api/v1/``.
 
-    ``rate`` and ``burst`` limit the requests of each contributor.
+    ``rate`` and ``burst`` limit the requests of each contributor. ``on_submit`` is called when an
+    algorithm was submitted.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class HubApi:
         burst: float = 1000.0,
         clock: Callable[[], float] = time.time,
         complain: Callable[[str], object] = print,
+        on_submit: Callable[[], object] = bool,
     ) -> None:
         self.service = service
         self._committer = Committer(HubFile(service.hub.path))
@@ -87,6 +89,7 @@ class HubApi:
         self._attempts = RateLimit(1.0, 20.0)  # with a wrong token, of each address
         self._clock = clock
         self._complain = complain
+        self._on_submit = on_submit
         self._busy = 0
         self._answers: Counter[tuple[str, int]] = Counter()
         self._buckets: Counter[float] = Counter()
@@ -137,18 +140,20 @@ class HubApi:
         if name in _ADMINISTRATION:
             return self._administer(contributor, name, body)
         statements = self.service.refresh(now)
-        if name == "lease" and self._busy > MAX_BUSY:
-            return {"jobs": [], "wait": 2 * self.service.suggest_wait(now), "ended": False}
-        if name == "join" and self._busy > MAX_BUSY:
-            raise Refused(503, "busy", "the server is busy: come back later")
         try:
+            if name == "lease" and self._busy > MAX_BUSY:
+                return {"jobs": [], "wait": self.service.suggest_wait(now), "ended": False}
+            if name == "join" and self._busy > MAX_BUSY:
+                raise Refused(503, "busy", "the server is busy: come back later")
             answer = getattr(self.service, name)(contributor, body, now)
             statements = [*statements, *answer.statements]
-            return answer.content
         finally:
             # An answer about a result follows from statements that may not be durable yet.
             if statements or name in ("results", "fail"):
                 await self._committer.commit(statements)
+        if name == "submit" and answer.statements:
+            self._on_submit()
+        return answer.content
 
     def _authenticate(self, headers: dict[str, str], scope: Any) -> Contributor:
         """Return the contributor of a request's token; slow down clients that guess."""
@@ -196,7 +201,7 @@ class HubApi:
         gauges = {
             "jobs_open": len(board.tasks),
             "jobs_waiting": board.n_waiting,
-            "workers_active": board.count_active(now),
+            "workers_active": board.count_workers(now).n_active,
             "workers_quarantined": sum(m.is_quarantined for m in board.members.values()),
         }
         lines: list[str] = []

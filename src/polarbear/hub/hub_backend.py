@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +227,28 @@ class HubBackend:
             outcomes.append(outcome._replace(worker=details))
             self._returned[name] = job
         return outcomes
+
+
+def leave_out_newcomers(setup: Setup, path: str | os.PathLike[str]) -> Setup:
+    """Return the setup without algorithms that the operator allows, but that are not submitted.
+
+    An algorithm that was changed after it was submitted is left out too, unless it races already.
+    """
+    hub = HubFile(Path(path))
+    try:
+        racing = json.loads(hub.get("race") or "{}").get("solvers", {})
+        allowed, submitted = map(hub.find_newcomers, ("allowed", "submitted"))
+    finally:
+        hub.close()
+    if not (allowed or submitted):
+        return setup
+    digests = {name: parts["content"] for name, parts in identify(setup).solvers.items()}
+    waiting = {
+        name
+        for name, digest in digests.items()
+        if name not in racing and (name in allowed or submitted.get(name, digest) != digest)
+    }
+    return replace(setup, solvers={n: s for n, s in setup.solvers.items() if n not in waiting})
 
 
 def _read_revoked(hub: HubFile) -> list[RevokedRun]:

@@ -11,7 +11,7 @@ It is *cancelled* if the race does not want it any more, and *revoked* if its re
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ TABLES = (
         "body TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (job, worker))"
     ),
     "checks(job TEXT PRIMARY KEY)",
+    "newcomers(name TEXT PRIMARY KEY, digest TEXT NOT NULL, state TEXT NOT NULL)",
     "revoked(job TEXT PRIMARY KEY, why TEXT NOT NULL)",
     (
         "contributors(name TEXT PRIMARY KEY, role TEXT NOT NULL, token TEXT NOT NULL UNIQUE, "
@@ -51,7 +52,7 @@ TABLES = (
 )
 INDEXES = (
     "jobs_by_change ON jobs(change)",
-    "jobs_by_state ON jobs(state)",
+    "jobs_by_state ON jobs(state, id)",
     "jobs_by_source ON jobs(source)",
     "reports_by_worker ON reports(worker)",
     "jobs_by_run ON jobs(algorithm, instance, repetition)",
@@ -125,6 +126,23 @@ class HubFile:
     def set(self, key: str, value: str) -> None:
         """Write an entry of the table ``meta``."""
         self.write([("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))])
+
+    def allow_newcomers(self, digests: Mapping[str, str]) -> list[str]:
+        """Allow that algorithms with these digests are submitted; return the names that are new.
+
+        An algorithm of the race, or one that was submitted, stays as it is.
+        """
+        racing = json.loads(self.get("race") or "{}").get("solvers", {})
+        known = racing.keys() | self.find_newcomers("submitted").keys()
+        fresh = {name: digest for name, digest in digests.items() if name not in known}
+        sql = "INSERT OR REPLACE INTO newcomers VALUES (?, ?, 'allowed')"
+        entry = make_log_entry("operator", "allow", ", ".join(fresh))
+        self.write([*((sql, item) for item in fresh.items()), entry])
+        return list(fresh)
+
+    def find_newcomers(self, state: str) -> dict[str, str]:
+        """Return the digests of the newcomers that are "allowed", or were "submitted"."""
+        return dict(self.read("SELECT name, digest FROM newcomers WHERE state = ?", state))
 
     def find_jobs(self, ids: Collection[str]) -> list[StoredJob]:
         """Return the stored jobs with these ids."""

@@ -105,6 +105,11 @@ def parse_worker(body: Mapping[str, Any]) -> str:
     return worker
 
 
+def parse_submission(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name and the digest of an algorithm that is submitted."""
+    return _take(body, "algorithm", str), _take(body, "digest", str)
+
+
 def parse_held(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the jobs that a worker holds, each with the proof of its lease."""
     return [(_take(one, "id", str), _take(one, "lease", str)) for one in _take_items(body, "jobs")]

@@ -6,6 +6,7 @@ on the disk, and a board that was lost is made again from the file.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from polarbear.hub.protocol import (
     parse_held,
     parse_join,
     parse_reports,
+    parse_submission,
     parse_worker,
     sign_lease,
 )
@@ -116,6 +118,7 @@ class HubService:
                 is_quarantined=state == "quarantined",
                 n_agreed=agreed,
                 seen=-1e300,
+                lease_seconds=self.policy.lease_seconds,
             )
 
     def refresh(self, now: float) -> list[Statement]:
@@ -126,19 +129,26 @@ class HubService:
         if now < self._next_refresh:
             return []
         self._next_refresh = now + REFRESH_SECONDS
-        if self.hub.get("race") and not self.race:
+        race = json.loads(self.hub.get("race") or "{}")
+        if not self.race and race:
             self.load()
+        self.race = race  # a newcomer may have joined
         self.board.expire(now)
         change = int(self.hub.get("change"))
         if change == self._change:
             return self._load_checks(now)
-        sql = "SELECT id, body, state FROM jobs WHERE change > ? AND change <= ?"
-        sql += "" if self._change >= 0 else " AND state = 'open'"
+        condition = "change > ? AND change <= ?"
+        condition += "" if self._change >= 0 else " AND state = 'open'"
+        sql = f"SELECT job, worker, digest FROM reports JOIN jobs ON id = job WHERE {condition}"  # noqa: S608
+        reports: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for name, worker, digest in self.hub.read(sql, self._change, change):
+            reports[name][worker] = digest
+        sql = f"SELECT id, body, state FROM jobs WHERE {condition}"  # noqa: S608
         for name, body, state in self.hub.read(sql, self._change, change):
             if state != "open":
                 self.board.remove_task(name)
             elif name not in self.board.tasks:
-                self.board.add_task(name, Job(**json.loads(body)), reports=self._reports(name))
+                self.board.add_task(name, Job(**json.loads(body)), reports=reports.get(name))
         self._change = change
         return self._load_checks(now)
 
@@ -180,9 +190,10 @@ class HubService:
         """Describe the race, and how many jobs and workers there are."""
         content = {
             "race": self.race,
+            "newcomers": self.hub.find_newcomers("allowed"),
             "waiting": self.board.n_waiting,
             "open": len(self.board.tasks),
-            "workers": self.board.count_active(now),
+            "workers": self.board.count_workers(now).n_active,
             "ended": self._is_over(),
         }
         return Answer(content, [])
@@ -216,8 +227,8 @@ class HubService:
             "worker": worker,
             "algorithms": sorted(allowed),
             "refused": sorted(request.algorithms.keys() - allowed.keys()),
-            "heartbeat_seconds": self.policy.heartbeat_seconds,
-            "lease_seconds": self.policy.lease_seconds,
+            "heartbeat_seconds": self.board.tell_heartbeat(member, now),
+            "lease_seconds": member.lease_seconds,
             "note": why,
         }
         statements: list[Statement] = [(f"{sql} about = excluded.about", row)]
@@ -227,28 +238,26 @@ class HubService:
     def lease(self, contributor: Contributor, body: Mapping[str, Any], now: float) -> Answer:
         """Give jobs to a worker; without jobs, tell it when to ask again."""
         member = self._find_member(contributor, body)
-        held = sum(
-            len(one.jobs)
-            for one in self.board.members.values()
-            if one.contributor == contributor.name
-        )
         tasks = self._choose_canaries(member, now)
         if not tasks:
-            tasks = self.board.lease(member, now, contributor.quota - held)
+            room = contributor.quota - self.board.count_held(contributor.name)
+            tasks = self.board.lease(member, now, room)
         jobs = [self._describe_job(task, member) for task in tasks]
-        wait = 0 if jobs else self.suggest_wait(now)
+        wait = 0 if jobs else self.suggest_wait(now, member.worked)
         return Answer({"jobs": jobs, "wait": wait, "ended": self._is_over()}, [])
 
     def heartbeat(self, contributor: Contributor, body: Mapping[str, Any], now: float) -> Answer:
         """Renew a worker's leases; answer which of its jobs are not wanted any more."""
         member = self._find_member(contributor, body)
         held = {name for name, lease in parse_held(body) if self._is_signed(member.id, name, lease)}
-        return Answer({"drop": self.board.renew(member, held, now)}, [])
+        drop = self.board.renew(member, held, now)
+        seconds = self.board.tell_heartbeat(member, now)
+        return Answer({"drop": drop, "heartbeat_seconds": seconds}, [])
 
     def results(self, contributor: Contributor, body: Mapping[str, Any], now: float) -> Answer:
         """Take the results of jobs: each once, however often and however late it comes."""
         member = self._find_member(contributor, body)
-        member.seen = now
+        member.seen = member.worked = now
         statements: list[Statement] = []
         answers: dict[str, str] = {}
         for report in parse_reports(body):
@@ -277,11 +286,27 @@ class HubService:
         member.seen = -1e300
         return Answer({}, [make_log_entry(contributor.name, "leave", member.id, at=now)])
 
+    def submit(self, contributor: Contributor, body: Mapping[str, Any], now: float) -> Answer:
+        """Let an algorithm join the race that the operator has allowed by its digest.
+
+        Its code is in the operator's race file already: the request has a name and a digest.
+        """
+        name, digest = parse_submission(body)
+        if contributor.role != "submit":
+            raise Refused(403, "role", "this needs a token that submits")
+        if self.hub.find_newcomers("submitted").get(name) == digest:
+            return Answer({}, [])
+        if self.hub.find_newcomers("allowed").get(name) != digest:
+            raise Refused(403, "algorithm", "the operator has not allowed this name and digest")
+        sql = "UPDATE newcomers SET state = 'submitted' WHERE name = ? AND digest = ?"
+        entry = make_log_entry(contributor.name, "submit", f"{name} {digest}", at=now)
+        return Answer({}, [(sql, (name, digest)), entry])
+
     # Parts of operations
 
-    def suggest_wait(self, now: float) -> float:
+    def suggest_wait(self, now: float, worked: float = -1e300) -> float:
         """Return after how many seconds an idle worker should ask again."""
-        return 300.0 if self._is_over() else round(self.board.suggest_wait(now), 1)
+        return 300.0 if self._is_over() else round(self.board.suggest_wait(now, worked), 1)
 
     def _judge_speed(self, seconds: tuple[float, ...]) -> tuple[bool, str]:
         """Return whether a machine may make timed runs, and why not."""
@@ -330,15 +355,17 @@ class HubService:
         is_new = member.n_agreed == 0 and not member.jobs and not member.is_trusted
         if not (is_new and self.board.repeatable):
             return []
-        sql = (
-            "SELECT id, body FROM jobs WHERE state = 'done' AND agreed > 1 AND NOT EXISTS (SELECT 1"
-            " FROM reports WHERE job = jobs.id AND worker = ?) ORDER BY random() LIMIT 50"
+        sql = (  # ids are hashes, so the first ones after a random text are a random choice
+            "SELECT id, body FROM jobs WHERE id >= ? AND state = 'done' AND agreed > 1 AND NOT "
+            "EXISTS (SELECT 1 FROM reports WHERE job = jobs.id AND worker = ?) ORDER BY id LIMIT 20"
         )
-        tasks = [Task(row[0], Job(**json.loads(row[1]))) for row in self.hub.read(sql, member.id)]
+        rows = self.hub.read(sql, token_hex(4), member.id) or self.hub.read(sql, "", member.id)
+        tasks = [Task(row[0], Job(**json.loads(row[1]))) for row in rows]
         tasks = [task for task in tasks if task.job.algorithm in member.algorithms]
         chosen = tasks[: self.policy.canaries]
         member.seen = now
-        member.jobs |= {task.id: now for task in chosen}
+        for task in chosen:
+            self.board.hold(member, task.id, now)
         return chosen
 
     def _take_report(
@@ -353,7 +380,7 @@ class HubService:
         task = self.board.tasks.get(report.job)
         stored = None if task else next(iter(self.hub.find_jobs([report.job])), None)
         if task is None and (stored is None or stored.state in ("cancelled", "revoked")):
-            member.jobs.pop(report.job, None)
+            self.board.drop(member, report.job)
             return "unwanted"
         job = task.job if task else Job(**stored.body)  # type: ignore[union-attr]
         try:
@@ -391,7 +418,7 @@ class HubService:
     ) -> str:
         """Compare a result with the accepted one of its job: a canary, or a result that is late."""
         self.counts["late"] += 1
-        member.jobs.pop(stored.id, None)
+        self.board.drop(member, stored.id)
         reports = self._reports(stored.id)
         if member.id in reports:
             return "known"

@@ -15,9 +15,10 @@ from polarbear.errors import DataError
 from polarbear.hub.hub_file import HubFile, make_log_entry
 from polarbear.hub.protocol import Refused
 
-ROLES = ("contribute", "audit", "administer")
-"""contribute: makes runs. audit: its results are trusted, and settle disagreements. administer:
-reads the log and the metrics, and revokes tokens and workers."""
+ROLES = ("contribute", "audit", "submit", "administer")
+"""contribute: makes runs. audit: its results are trusted, and settle disagreements. submit: makes
+runs, and lets algorithms join the race that the operator has allowed by digest. administer: reads
+the log and the metrics, and revokes tokens and workers."""
 
 DEFAULT_QUOTA = 256
 """The number of jobs that all workers of a contributor may hold at once."""

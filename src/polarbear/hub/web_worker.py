@@ -236,10 +236,12 @@ class _Session:
         def beat() -> None:
             while not is_over.wait(self._heartbeat * random.uniform(0.8, 1.0)):  # noqa: S311
                 held = [{"id": j["id"], "lease": j["lease"]} for j in list(self._jobs.values())]
-                with suppress(URLError, OSError, ValueError):
+                with suppress(URLError, OSError, ValueError, KeyError):
                     content = {"worker": self._worker_id, "jobs": held}
                     waiting = {item["id"] for item in list(self._unsent)}
-                    for name in self._client.try_call("heartbeat", content)["drop"]:
+                    answer = self._client.try_call("heartbeat", content)
+                    self._heartbeat = float(answer["heartbeat_seconds"])
+                    for name in answer["drop"]:
                         if name not in waiting:
                             self._jobs.pop(name, None)
 
