@@ -6,12 +6,15 @@ import random
 import time
 from argparse import Namespace
 
+import numpy as np
 import pytest
 
+import polarbear as pb
 from hubs import Worker, ask, request, setup, solve
 from polarbear.cli.hosting import Coordinator
 from polarbear.cli.main import main
-from polarbear.data.run import run_from_plain, run_to_plain
+from polarbear.data.rankings import rank
+from polarbear.data.run import Run, run_from_plain, run_to_plain
 from polarbear.errors import DataError, SolverError
 from polarbear.hub import http_api
 from polarbear.hub.board import Board, Member, Policy
@@ -19,6 +22,7 @@ from polarbear.hub.http_api import HubApi
 from polarbear.hub.hub_backend import WorkerHub, leave_out_newcomers
 from polarbear.hub.hub_file import HubFile
 from polarbear.hub.protocol import MAX_BODY_BYTES, make_outcome
+from polarbear.hub.residuals import measure_residuals
 from polarbear.hub.service import HubService
 from polarbear.hub.tokens import RateLimit, add_contributor, revoke_contributor
 from polarbear.hub.web_worker import HubClient, to_item
@@ -316,30 +320,62 @@ def test_many_workers_send_fewer_requests_each():
     assert board.suggest_wait(1e6, worked=731.0) == 15.0
 
 
-def test_timed_races_take_calm_machines_of_one_speed(tmp_path):
+def test_timed_races_take_calm_machines_and_compare_those_of_one_speed(tmp_path):
     timed = setup().__class__.of(
-        {"fast": solve}, range(3), times=[1], direction="minimize", clock="wall"
+        {"fast": solve, "slow": solve}, range(3), times=[1], direction="minimize", clock="wall"
     )
     backend = WorkerHub(tmp_path / "race.hub").start_backend(timed)
-    backend.submit([job(0, RunId("fast", "0", 0), 1.0)])
+    names = [(name, str(k)) for k in range(3) for name in ("fast", "slow")]
+    backend.submit([job(0, RunId(*key, 0), 1.0) for key in names])
     app = HubApi(HubService(tmp_path / "race.hub"))
-    notes = {}
+    notes, leased, tokens, ids = {}, {}, {}, {}
+
+    def lease(name):
+        answer = ask(app, "lease", {"worker": ids[name]}, token=tokens[name])[1]
+        return [(one["algorithm"], one["instance"]) for one in answer["jobs"]]
+
     for name, seconds in {
         "first": [1.0, 1.01, 1.02],
         "noisy": [1.0, 1.5, 1.0],
         "slow": [2.0, 2.0, 2.0],
         "silent": [],
     }.items():
-        token = add_contributor(app.service.hub, name)
-        body = {"protocol": 1, "algorithms": {"fast": ""}, "calibration": seconds}
-        joined = ask(app, "join", body, token=token)[1]
-        notes[name] = joined["note"]
-        leased = ask(app, "lease", {"worker": joined["worker"]}, token=token)[1]["jobs"]
-        assert len(leased) == (name == "first")
+        tokens[name] = add_contributor(app.service.hub, name)
+        body = {"protocol": 1, "algorithms": {"fast": "", "slow": ""}, "calibration": seconds}
+        joined = ask(app, "join", body, token=tokens[name])[1]
+        notes[name], ids[name] = joined["note"], joined["worker"]
+        leased[name] = lease(name)
     assert "too noisy" in notes["noisy"]
-    assert "differs by" in notes["slow"]
     assert "no calibration" in notes["silent"]
+    assert notes["first"] == notes["slow"] == ""
+    # The instance of a run belongs to the group of its machine.
+    assert leased == {"first": [("fast", "0")], "noisy": [], "slow": [("fast", "1")], "silent": []}
+    assert lease("slow") == [("slow", "1")]
+    assert lease("first") == [("slow", "0")]
+    app.service.load()  # as after a restart
+    assert lease("noisy") == []
+    assert app.service.board.members[ids["slow"]].group == 1
     backend.close()
+
+
+def test_a_slow_and_a_noisy_machine_are_found_by_their_residuals():
+    """160 instances, each algorithm's run by another worker: w0 is slow, and w1 adds noise."""
+    rng = np.random.default_rng(1)
+    names, frame, worker_of = "abcd", [], {}
+    for k in range(160):
+        for i, name in enumerate(names):
+            worker = (k + i * (1 + k % 3)) % 8
+            extra = {0: 1.5, 1: rng.choice([-4.0, 4.0])}.get(worker, 0.0)
+            value = 0.5 * i + rng.normal() + extra
+            frame.append(Run(name, str(k), time=[1.0], value=[value], until=1.0))
+            worker_of[name, str(k)] = f"w{worker}"
+    runs = pb.Runs.from_records(frame, direction="minimize")
+    residuals = measure_residuals(rank(runs), pb.fit(runs, draws=200), worker_of)
+    deviating = {one.worker: one for one in residuals if one.is_deviating}
+    assert deviating.keys() == {"w0", "w1"}
+    assert deviating["w0"].shift < -5
+    assert deviating["w1"].noise > 5
+    assert measure_residuals(rank(runs), pb.fit(runs, draws=200), {}) == []
 
 
 def test_clients_send_tokens_over_https_only():

@@ -1,6 +1,7 @@
 """The command ``contributors``, and the part of ``serve`` that lets workers join over HTTP."""
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -61,6 +62,13 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         help="allow that algorithms of this race file which do not race yet are submitted; prints "
         "their digests",
     )
+    add_file_argument(
+        parser,
+        "--residuals",
+        metavar="STORE",
+        help="compare the runs of each worker with the posterior of the race; of a timed race, "
+        "quarantine workers that deviate (restart the server)",
+    )
     add("--log", action="store_true", help="print the last lines of the audit log")
     add_json_option(parser)
 
@@ -100,6 +108,8 @@ def _run_contributors(arguments: argparse.Namespace) -> int:
             sql = "UPDATE workers SET state = 'active' WHERE id = ?"
             entry = make_log_entry("operator", "release", arguments.release)
             hub.write([(sql, (arguments.release,)), entry])
+        elif arguments.residuals is not None:
+            _print_residuals(arguments, hub)
         elif arguments.allow is not None:
             _allow_newcomers(arguments, hub)
         else:
@@ -119,6 +129,36 @@ def _allow_newcomers(arguments: argparse.Namespace, hub: "HubFile") -> None:
     lines = [f"{name}  {solvers[name]['content']}" for name in fresh] or ["none"]
     plain = {name: solvers[name]["content"] for name in fresh}
     print_answer(arguments, "\n".join(lines), {"allowed": plain})
+
+
+def _print_residuals(arguments: argparse.Namespace, hub: "HubFile") -> None:
+    """Print how the runs of each worker differ from the posterior; quarantine what deviates."""
+    from polarbear.data.rankings import rank
+    from polarbear.hub.hub_file import make_log_entry
+    from polarbear.hub.residuals import measure_residuals
+    from polarbear.inference.fit import fit
+    from polarbear.store.opening import open_store
+
+    with open_store(arguments.residuals, read_only=True) as store:
+        runs, origins, times = store.runs(), store.origins(), store.times
+    names = {number: details.get("worker", "") for number, details in origins.workers.items()}
+    worker_of = {key[:2]: names.get(number, "") for key, number in origins.worker_of.items()}
+    residuals = measure_residuals(
+        rank(runs, times=times), fit(runs, times=times, draws=500), worker_of
+    )
+    is_timed = json.loads(hub.get("race") or "{}").get("clock") in ("wall", "cpu")
+    for one in residuals:
+        if one.is_deviating and is_timed:
+            sql = "UPDATE workers SET state = 'quarantined' WHERE id = ?"
+            entry = make_log_entry("operator", "quarantine", f"{one.worker}: its runs deviate")
+            hub.write([(sql, (one.worker,)), entry])
+    lines = [
+        f"{one.worker}  {one.n_runs} runs  mean {one.mean:+.3f}  shift {one.shift:+.1f}  "
+        f"noise {one.noise:+.1f}{'  deviates' if one.is_deviating else ''}"
+        for one in residuals
+    ]
+    plain = [one._asdict() | {"deviates": one.is_deviating} for one in residuals]
+    print_answer(arguments, "\n".join(lines) or "none", {"residuals": plain})
 
 
 def _print_hub(arguments: argparse.Namespace, hub: "HubFile") -> None:

@@ -84,6 +84,7 @@ class Member:
     is_trusted: bool = False
     is_quarantined: bool = False
     takes_timed: bool = True
+    group: int = 0  # of machines with about the same speed
     n_agreed: int = 0
     n_faults: int = 0
     seen: float = 0.0
@@ -142,6 +143,7 @@ class Board:
         self._waiting: dict[str, None] = {}  # ids of tasks that need another lease
         self._urgent: dict[str, None] = {}
         self._seconds: dict[str, float] = {}  # by algorithm: mean seconds per unit of the horizon
+        self.groups: dict[str, int] = {}  # by instance, if runs are timed: who makes all its runs
         self._held: Counter[str] = Counter()  # jobs by contributor
         self._census = Census(0, 0)
         self._census_ends = -1e300
@@ -206,6 +208,7 @@ class Board:
         """Add a worker, or update what a known one may run."""
         known = self.members.setdefault(member.id, member)
         known.algorithms, known.slots = member.algorithms, member.slots
+        known.group = member.group
         known.takes_timed, known.seen, known.worked = member.takes_timed, now, now
         self.tell_heartbeat(known, now)
         return known
@@ -253,6 +256,7 @@ class Board:
                 break
             budget -= seconds or 0.0
             task.leases.add(member.id)
+            self.groups[task.job.instance] = member.group
             self.hold(member, task.id, now)
             leased.append(task)
         for task in leased:
@@ -333,12 +337,29 @@ class Board:
             others = task.leases.union(task.reports)
             if task.job.algorithm not in member.algorithms or member.id in others:
                 continue
+            if not self._is_comparable(member, task.job):
+                continue
             if any(self.members[one].contributor == member.contributor for one in others):
                 # Audits go to another contributor, if there is one.
                 is_only = self._is_only_contributor(member) if is_only is None else is_only
                 if not is_only:
                     continue
             yield task
+
+    def _is_comparable(self, member: Member, job: Job) -> bool:
+        """Return whether a worker's machine may make a run of this instance.
+
+        Timed runs are compared on each instance, so machines of one speed make all of them, unless
+        all machines of that speed are gone.
+        """
+        group = self.groups.get(job.instance, member.group)
+        return group == member.group or not any(
+            one.group == group
+            and one.takes_timed
+            and not one.is_quarantined
+            and one.seen >= member.seen - one.lease_seconds
+            for one in self.members.values()
+        )
 
     def _is_only_contributor(self, member: Member) -> bool:
         return not any(

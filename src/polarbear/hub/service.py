@@ -45,7 +45,7 @@ MAX_NOISE = 0.1
 """The relative spread of the calibration runs of a machine that may make timed runs."""
 
 MAX_SPEED_DIFFERENCE = 0.25
-"""The relative difference to the speed of the first machine, for timed runs."""
+"""The relative difference of the speeds of machines in one group, for timed runs."""
 
 MAX_QUARANTINED = 2
 """A contributor with this number of quarantined workers is suspended."""
@@ -109,17 +109,24 @@ class HubService:
         self._next_refresh = 0.0
         sql = "SELECT id, contributor, state, agreed, about FROM workers"
         roles = dict(self.hub.read("SELECT name, role FROM contributors"))
-        for name, contributor, state, agreed, about in self.hub.read(sql):
+        for name, contributor, state, agreed, plain in self.hub.read(sql):
+            about = json.loads(plain)
             self.board.members[name] = Member(
                 name,
                 contributor,
-                frozenset(json.loads(about).get("algorithms", ())),
+                frozenset(about.get("algorithms", ())),
                 is_trusted=roles.get(contributor) == "audit",
                 is_quarantined=state == "quarantined",
+                takes_timed=not about.get("note"),
+                group=about.get("group", 0),
                 n_agreed=agreed,
                 seen=-1e300,
                 lease_seconds=self.policy.lease_seconds,
             )
+        if not repeatable:
+            sql = "SELECT DISTINCT instance, source FROM jobs WHERE source != ''"
+            for instance, worker in self.hub.read(sql):
+                self.board.groups[instance] = self.board.members[worker].group
 
     def refresh(self, now: float) -> list[Statement]:
         """Read new and cancelled jobs from the file, and end the leases of silent workers.
@@ -143,7 +150,7 @@ class HubService:
         reports: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for name, worker, digest in self.hub.read(sql, self._change, change):
             reports[name][worker] = digest
-        sql = f"SELECT id, body, state FROM jobs WHERE {condition}"  # noqa: S608
+        sql = f"SELECT id, body, state FROM jobs WHERE {condition} ORDER BY change, rowid"  # noqa: S608
         for name, body, state in self.hub.read(sql, self._change, change):
             if state != "open":
                 self.board.remove_task(name)
@@ -213,13 +220,14 @@ class HubService:
         if known is not None and known.contributor != contributor.name:
             raise Refused(403, "worker", "this worker belongs to another contributor")
         worker = known.id if known else token_hex(16)
-        takes_timed, why = self._judge_speed(request.calibration)
+        group, why = self._judge_speed(request.calibration)
         member = Member(worker, contributor.name, frozenset(allowed), request.slots)
         member.is_trusted = contributor.role == "audit"
-        member.takes_timed = takes_timed
+        member.takes_timed, member.group = not why, group
         member = self.board.join(member, now)
         self._check_standing(member)
         about = request.about | {"algorithms": sorted(allowed), "seconds": request.calibration}
+        about |= {"group": group, "note": why}
         row = (worker, contributor.name, json.dumps(about), "active", member.n_agreed, now)
         sql = "INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
         content = {
@@ -308,22 +316,21 @@ class HubService:
         """Return after how many seconds an idle worker should ask again."""
         return 300.0 if self._is_over() else round(self.board.suggest_wait(now, worked), 1)
 
-    def _judge_speed(self, seconds: tuple[float, ...]) -> tuple[bool, str]:
-        """Return whether a machine may make timed runs, and why not."""
+    def _judge_speed(self, seconds: tuple[float, ...]) -> tuple[int, str]:
+        """Return the group of machines of about this speed, and why it may make no timed runs."""
         if self.board.repeatable or self.race.get("clock") not in ("wall", "cpu"):
-            return True, ""
+            return 0, ""
         if len(seconds) < 3 or not median(seconds):
-            return False, "no calibration: this race is timed, so the worker gets no jobs"
+            return 0, "no calibration: this race is timed, so the worker gets no jobs"
         noise = (max(seconds) - min(seconds)) / median(seconds)
         if noise > MAX_NOISE:
-            return False, f"calibration runs differ by {noise:.0%}: this machine is too noisy"
-        reference = float(self.hub.get("speed") or 0) or median(seconds)
-        if not self.hub.get("speed"):
-            self.hub.set("speed", str(reference))
-        difference = abs(median(seconds) / reference - 1)
-        if difference > MAX_SPEED_DIFFERENCE:
-            return False, f"the speed of this machine differs by {difference:.0%} from the first"
-        return True, ""
+            return 0, f"calibration runs differ by {noise:.0%}: this machine is too noisy"
+        speeds = json.loads(self.hub.get("speeds") or "[]")
+        for group, speed in enumerate(speeds):
+            if abs(median(seconds) / speed - 1) <= MAX_SPEED_DIFFERENCE:
+                return group, ""
+        self.hub.set("speeds", json.dumps([*speeds, median(seconds)]))
+        return len(speeds), ""
 
     def _find_member(self, contributor: Contributor, body: Mapping[str, Any]) -> Member:
         member = self.board.members.get(parse_worker(body))
