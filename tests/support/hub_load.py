@@ -108,10 +108,10 @@ class Server:
         self.cpu = Counter()  # seconds of the processes that have ended
 
     def start(self):
-        log = (self.folder / "server.log").open("a")
-        self.process = subprocess.Popen(
-            self.words, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
-        )
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                self.words, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+            )
 
     def is_up(self):
         with socket.socket() as probe:
@@ -307,9 +307,14 @@ class Load:
                 kills.pop(0)
                 await self.kill_server(is_storm=len(kills) == self.arguments.kills // 2)
             self.is_over = now > end or (not kills and await asyncio.to_thread(self.has_ended))
+        seconds = time.monotonic() - start
         for task in tasks.values():
             task.cancel()
-        return time.monotonic() - start
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        for connection in self.idle:
+            connection.transport.abort()
+        await asyncio.sleep(0)
+        return seconds
 
     def disturb(self, tasks):
         """Kill a worker; its place is taken by a new one, which may send what the old one had."""
@@ -340,7 +345,7 @@ class Load:
 
 
 def race_alone(folder, n_rounds):
-    """The first rounds of the same race in this process, with one worker."""
+    """At least the first rounds of the same race in this process, with one worker."""
     race_file = load(folder / "race.toml")
     given = race_file.setup
     race = Race(
@@ -406,7 +411,7 @@ def check(load_test, folder, hub, seconds):
         "twice": len(keys) - len(set(keys)),
         "quarantined": hub.read("SELECT count(*) FROM workers WHERE state = 'quarantined'")[0][0],
         "runs as one local worker makes them": is_honest,
-        "decisions as with one local worker": decisions == expected,
+        "decisions as with one local worker": decisions == expected[: len(decisions)],
         "rounds": len(decisions),
         "ended": status.ended,
     }

@@ -21,9 +21,6 @@ from polarbear.errors import DataError, SolverError
 if TYPE_CHECKING:
     from polarbear.hub.hub_file import HubFile
 
-COORDINATOR_NICENESS = 5
-"""Deciding a round takes seconds of computation, and must not delay the answers to workers."""
-
 HUB_HELP = "the hub file, in which jobs and results of workers over HTTP are kept"
 
 
@@ -233,13 +230,10 @@ class Coordinator:
         from polarbear.running.solvers.processes import end_with_parent
 
         parent = os.getpid()
-
-        def prepare() -> None:
-            os.nice(COORDINATOR_NICENESS)
-            end_with_parent(parent, signal.SIGTERM)
-
         return subprocess.Popen(  # noqa: S603 (this program, with the same arguments)
-            self._command, stdin=subprocess.DEVNULL, preexec_fn=prepare
+            self._command,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: end_with_parent(parent, signal.SIGTERM),
         )
 
     def is_over(self) -> bool:
