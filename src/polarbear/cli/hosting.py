@@ -54,7 +54,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add("--release", metavar="WORKER", help="end the quarantine of a worker; restart the server")
     add_file_argument(
         parser,
-        "--allow",
+        "--newcomers",
         metavar="RACE",
         help="allow that algorithms of this race file which do not race yet are submitted; prints "
         "their digests",
@@ -107,7 +107,7 @@ def _run_contributors(arguments: argparse.Namespace) -> int:
             hub.write([(sql, (arguments.release,)), entry])
         elif arguments.residuals is not None:
             _print_residuals(arguments, hub)
-        elif arguments.allow is not None:
+        elif arguments.newcomers is not None:
             _allow_newcomers(arguments, hub)
         else:
             _print_hub(arguments, hub)
@@ -121,7 +121,7 @@ def _allow_newcomers(arguments: argparse.Namespace, hub: "HubFile") -> None:
     from polarbear.running.solvers.configuration import load
     from polarbear.running.solvers.identity import identify
 
-    solvers = identify(load(arguments.allow).setup).solvers
+    solvers = identify(load(arguments.newcomers).setup).solvers
     fresh = hub.allow_newcomers({name: parts["content"] for name, parts in solvers.items()})
     lines = [f"{name}  {solvers[name]['content']}" for name in fresh] or ["none"]
     plain = {name: solvers[name]["content"] for name in fresh}
