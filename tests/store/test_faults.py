@@ -39,7 +39,7 @@ def admin(where):
 def test_nothing_acknowledged_is_lost_by_kills(where):
     numbers = itertools.count()
     longest = 0.12 if where.endswith(".db") else 0.3
-    toll = killing.killed(lambda: f"{where}{next(numbers)}", 8, longest)
+    toll = killing.killed(lambda: f"{where}-{next(numbers)}", 8, longest)
     assert toll.kills == 8
     assert (toll.lost, toll.twice, toll.different) == (0, 0, 0)
 
