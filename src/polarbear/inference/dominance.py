@@ -83,7 +83,9 @@ def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, coun
         is_sure = bound >= 1 - 0.5 / draws
         probability[row[likely], column[likely]] = bound
         likely = likely[~is_sure]
-    curves = list(iterate_times(utilities)) if len(likely) else []
+    curves: list[NDArray[Any]] = []
+    if len(likely):
+        curves = _distinct_curves(utilities) if count else list(iterate_times(utilities))
     step = max(1, MAX_CELLS // (8 * draws))
     for k in range(0, len(likely), step):
         a, b = row[likely[k : k + step]], column[likely[k : k + step]]
@@ -98,12 +100,31 @@ def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, coun
 def _count_joint(
     curves: list[NDArray[Any]], a: NDArray[np.intp], b: NDArray[np.intp], ahead: Floats
 ) -> Floats:
-    """Return P(ahead at all times) of pairs (a, b) as :func:`_prob_joint` with ``count`` does.
+    """Return P(ahead at all times) of pairs (a, b) as :func:`_prob_joint` with ``count`` does."""
+    won, rest = _joint_wins(curves, a, b)
+    share = np.zeros(len(a))
+    share[rest] = np.minimum(won.mean(axis=1), 1 - 0.5 / won.shape[1])
+    return np.maximum(np.minimum(share, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
+
+
+def _distinct_curves(utilities: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the draws (algorithms, draws) of each time that differs from the one before."""
+    curves: list[NDArray[Any]] = []
+    for at_time in iterate_times(utilities):
+        if not curves or not np.array_equal(at_time, curves[-1]):
+            curves.append(at_time)
+    return curves
+
+
+def _joint_wins(
+    curves: list[NDArray[Any]], a: NDArray[np.intp], b: NDArray[np.intp]
+) -> tuple[Bools, NDArray[np.intp]]:
+    """Return a mask (pairs, draws): true where a is ahead of b at all times; and the pairs in it.
 
     Pairs that are ahead at all times in no draw are left out as soon as that is known. Times far
     from each other come first, as curves of neighbouring times say nearly the same.
     """
-    share, rest = np.zeros(len(a)), np.arange(len(a))
+    rest = np.arange(len(a))
     won = np.ones((len(a), curves[0].shape[1]), dtype=bool)
     stride = len(curves)
     order: list[int] = []
@@ -116,8 +137,7 @@ def _count_joint(
             some = won.any(axis=1)
             if not some.all():
                 won, rest = won[some], rest[some]
-    share[rest] = np.minimum(won.mean(axis=1), 1 - 0.5 / won.shape[1])
-    return np.maximum(np.minimum(share, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
+    return won, rest
 
 
 def dominates(
@@ -251,17 +271,15 @@ def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
     least = ahead.min(axis=0)
     np.fill_diagonal(least, 0.0)
     row, column = np.nonzero(least > 0.5 / draws)
-    curves = list(iterate_times(utilities)) if len(row) else []
+    curves = _distinct_curves(utilities) if len(row) else []
     if n > MAX_FULL_ALGORITHMS:
         _count_undominated(undominated, curves, least)
         return undominated.T
     step = max(1, MAX_CELLS // draws)
     for k in range(0, len(row), step):
         a, b = row[k : k + step], column[k : k + step]
-        is_ahead = np.ones((len(a), draws), dtype=bool)
-        for at_time in curves:
-            is_ahead &= at_time[a] > at_time[b]
-        for dominated, j in zip(is_ahead, b.tolist(), strict=True):
+        is_ahead, rest = _joint_wins(curves, a, b)
+        for dominated, j in zip(is_ahead, b[rest].tolist(), strict=True):
             undominated[j] &= ~dominated
     return undominated.T
 

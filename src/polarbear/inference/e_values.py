@@ -19,10 +19,12 @@ times. Claims about some time take their mean, which is an e-value whatever the 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import betaln, logsumexp
 
 from polarbear.data.names import natural_sort_key
@@ -63,18 +65,33 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     >>> outcomes.wins[0, 0, 1] + outcomes.losses[0, 0, 1]
     np.float64(10.0)
     """
-    n = len(rankings.algorithms)
-    wins, ties = np.zeros((2, len(rankings.times), n * n))
+    n, n_times = len(rankings.algorithms), len(rankings.times)
+    wins, ties = np.zeros((2, n_times, n * n))
     for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
-        for t in range(len(wins)):
-            place = rankings.position[t][entry]
-            row, column = place[:, :, None], place[:, None, :]
-            known = row != UNKNOWN
-            for counts, holds in ((wins, row < column), (ties, row == column)):
-                counts[t] += np.bincount(cell, (weight * (holds & known)).ravel(), minlength=n * n)
-    wins, ties = wins.reshape(-1, n, n), ties.reshape(-1, n, n)
-    ties[:, np.arange(n), np.arange(n)] = 0.0
-    return Outcomes(wins, ties)
+        size, k = entry.shape
+        cells = cell.reshape(size, k, k)
+        step = max(1, MAX_CELLS // size)
+        for first in range(0, n_times, step):
+            at = slice(first, min(first + step, n_times))
+            place = [rankings.position[at, entry[:, i]].T for i in range(k)]  # (size, times) each
+            known = [one != UNKNOWN for one in place]
+            for i, j in combinations(range(k), 2):
+                pair, total = _sum_by_pair(cells[:, i, j], weight[:, 0, 0])
+                swapped = pair % n * n + pair // n
+                wins[at, pair] += (total @ ((place[i] < place[j]) & known[i])).T
+                wins[at, swapped] += (total @ ((place[j] < place[i]) & known[j])).T
+                tied = (total @ ((place[i] == place[j]) & known[i])).T
+                ties[at, pair] += tied
+                ties[at, swapped] += tied
+    return Outcomes(wins.reshape(-1, n, n), ties.reshape(-1, n, n))
+
+
+def _sum_by_pair(cell: NDArray[np.intp], weight: Floats) -> tuple[NDArray[np.intp], Any]:
+    """Return distinct cells, and the matrix (cells, comparisons) that sums over each of them."""
+    if (cell == cell[0]).all():  # as in a race on the same algorithms
+        return cell[:1], weight[None]
+    pair, code = np.unique(cell, return_inverse=True)
+    return pair, csr_array((weight, (code, np.arange(len(cell)))))
 
 
 def count_by_class(

@@ -127,10 +127,25 @@ class InstancesNeeded(NamedTuple):
     @classmethod
     def from_leads(cls, lead: NDArray[Any], leads: LeadDraws, required: RequiredZ) -> Self:
         """Return the instances needed if ``lead`` (..., times, pairs) is the true lead."""
-        needed = partial(count_instances_needed, leads.n_instances, leads.spread)
-        z, margin = required.at_one_time, required.margin
-        first_ahead, second_ahead = needed(z, lead), needed(z, -lead)
-        if required.one_sided:
+        z, margin, n_instances = required.at_one_time, required.margin, leads.n_instances
+        needed = partial(count_instances_needed, n_instances, leads.spread)
+        # Equation (1) of both directions shares (s / m)^2, and claims differ by z alone.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = n_instances * (leads.spread / lead) ** 2
+        ratios = np.where(lead > 0, ratio, np.inf), np.where(lead < 0, ratio, np.inf)
+
+        def needed_by_sign(first_z: Floats | float, second_z: Floats | float) -> list[Floats]:
+            zs = (np.asarray(first_z), np.asarray(second_z))
+            return [each**2 * one - n_instances for each, one in zip(zs, ratios, strict=True)]
+
+        first_dominates, second_dominates = needed_by_sign(
+            required.first_dominates, required.second_dominates
+        )
+        first_ahead, second_ahead = needed_by_sign(z, z)
+        if margin == 0:
+            first_at_par, second_at_par = first_ahead, second_ahead
+            equivalent = np.full_like(first_ahead, np.inf)
+        elif required.one_sided:
             first_at_par, second_at_par = needed(z, margin + lead), needed(z, margin - lead)
             equivalent = np.maximum(first_at_par, second_at_par)
         else:
@@ -138,8 +153,8 @@ class InstancesNeeded(NamedTuple):
             first_at_par = np.minimum(first_ahead, equivalent)
             second_at_par = np.minimum(second_ahead, equivalent)
         return cls(
-            needed(required.first_dominates, lead),
-            needed(required.second_dominates, -lead),
+            first_dominates,
+            second_dominates,
             first_ahead,
             second_ahead,
             first_at_par,

@@ -46,7 +46,7 @@ def repeat_times(
             holds=mixture.holds[source],
             bent=mixture.bent if mixture.bent.size == 1 else mixture.bent[:, source],
         )
-    return replace(
+    repeated = replace(
         posterior,
         times=times,
         draws=posterior.draws[:, source],
@@ -54,3 +54,6 @@ def repeat_times(
         mixture=mixture,
         curves=None if curves is None else curves[:, source],
     )
+    if curves is None:  # a cached property that is computed time by time
+        vars(repeated)["utilities"] = posterior.utilities[:, source]
+    return repeated

@@ -16,14 +16,16 @@ h(U) = sum_{i in U} a_i h(U - i) / (1 + sum of a over U) over the subsets U of G
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.plackett_luce.ordered_rankings import (
+    MAX_SINGLE_PRECISION_CHOICES,
     Floats,
     Ints,
     bounded_slices,
@@ -35,13 +37,17 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 
-MAX_RECURSION_SIZE = 4
-"""The largest group whose probability is computed by recursion over its subsets."""
+MAX_RECURSION_SIZE, MAX_HESSIAN_RECURSION_SIZE = 6, 4
+"""The largest groups whose probability and gradient, and whose Hessian, are computed by recursion
+over their subsets."""
 
 _FIRST_NODE, _N_DOUBLINGS, _STEPS_PER_DOUBLING = 2.0**-30, 38, 3
 NODES = _FIRST_NODE * 2.0 ** (np.arange(_N_DOUBLINGS * _STEPS_PER_DOUBLING) / _STEPS_PER_DOUBLING)
 LOG_NODE_WEIGHTS = np.log(NODES) - NODES + np.log(np.log(2.0) / _STEPS_PER_DOUBLING)
 """Nodes s and log-weights of the integral, in equal steps of log s: relative error 1e-9."""
+
+
+_COMPLEX_STEP = 1e-100
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,8 @@ class TiedGroups:
         n_groups, n = self.behind.shape
         row, column = np.nonzero(self.behind)
         cell = (row, self.time[row] * n + column)
-        return csr_array((np.ones(len(row)), cell), shape=(n_groups, self.n_times * n))
+        ones = np.ones(len(row), dtype=np.float32)  # products keep the precision of utilities
+        return csr_array((ones, cell), shape=(n_groups, self.n_times * n))
 
     @cached_property
     def _weight_at_times(self) -> csr_array:
@@ -153,14 +160,29 @@ def log_precede(rates: Floats) -> Floats:
 
 def _scaled_by_recursion(rates: Floats, scale: Floats) -> Floats:
     """Return P(group precedes the rest) / product of ``scale``, by recursion over subsets."""
-    size, factor = len(rates), rates / scale
-    probability: list[Floats | float] = [1.0]
-    for subset in range(1, 1 << size):
-        members = [i for i in range(size) if subset >> i & 1]
-        total = 1.0 + sum(rates[i] for i in members)
+    return _subset_probabilities(rates, rates / scale)[0][-1]
+
+
+def _subset_probabilities(rates: Floats, factor: Floats) -> tuple[list[Floats], list[Floats]]:
+    """Return the scaled h(U) and 1 + sum of a over U, for all subsets U as bits of their index."""
+    one = np.ones(rates.shape[1:], dtype=rates.dtype)
+    probability, total = [one], [one]
+    for subset in range(1, 1 << len(rates)):
+        members = _members(subset)
+        total.append(total[subset & subset - 1] + rates[members[0]])
         ways = sum(factor[i] * probability[subset ^ 1 << i] for i in members)
-        probability.append(ways / total)
-    return np.asarray(probability[-1])
+        probability.append(ways / total[-1])
+    return probability, total
+
+
+@cache
+def _members(subset: int) -> tuple[int, ...]:
+    """Return the places of the bits that are set.
+
+    >>> _members(0b101)
+    (0, 2)
+    """
+    return tuple(i for i in range(subset.bit_length()) if subset >> i & 1)
 
 
 def _scaled_by_integral(rates: Floats, scale: Floats) -> Floats:
@@ -182,7 +204,15 @@ def _differentiate(rates: Floats) -> tuple[Floats, Floats]:
 
     With z = a s, the derivative of log(1 - exp(-z)) by log a is r = z / (exp(z) - 1), and that of r
     is r (1 - z - r). The integral becomes a mean over its nodes.
+
+    For small groups the Hessian is the derivative of the gradient by complex steps (Squire and
+    Trapp 1998): the imaginary part of f(x + i h) is h f'(x), exact for a tiny h.
     """
+    size = rates.shape[1]
+    if size <= MAX_HESSIAN_RECURSION_SIZE:
+        shifted: Any = rates.T[..., None] * (1 + 1j * _COMPLEX_STEP * np.eye(size)[:, None])
+        slopes = _slopes_by_recursion(shifted, shifted / np.minimum(rates.T, 1.0)[..., None])
+        return slopes[..., 0].real.T, slopes.imag.transpose(1, 0, 2) / _COMPLEX_STEP
     z = np.clip(rates[..., None] * NODES, 1e-290, 700.0)  # (K, size, nodes)
     slope = z / np.expm1(z)
     log_integrand = LOG_NODE_WEIGHTS + np.log(-np.expm1(-z)).sum(axis=1)
@@ -191,15 +221,17 @@ def _differentiate(rates: Floats) -> tuple[Floats, Floats]:
     mean = np.einsum("kin,kn->ki", slope, weight)
     hessian = (slope * weight[:, None]) @ slope.swapaxes(1, 2) - mean[:, :, None] * mean[:, None]
     own = np.einsum("kin,kn->ki", slope * (1.0 - z - slope), weight)
-    diagonal = np.arange(rates.shape[1])
+    diagonal = np.arange(size)
     hessian[:, diagonal, diagonal] += own
     return mean, hessian
 
 
 def _mean_slopes(rates: Floats) -> Floats:
     """Return the gradient of ``log_precede`` with respect to log(rates), in the shape of rates."""
-    total, sums = np.zeros(rates.shape[1:]), np.zeros_like(rates)
     scale = np.minimum(rates, 1.0)
+    if len(rates) <= MAX_RECURSION_SIZE:
+        return _slopes_by_recursion(rates, rates / scale)
+    total, sums = np.zeros(rates.shape[1:]), np.zeros_like(rates)
     for start in range(_STEPS_PER_DOUBLING):
         z = rates * NODES[start]
         y = -np.expm1(-z)  # from a node s to 2 s it becomes y (2 - y)
@@ -212,12 +244,33 @@ def _mean_slopes(rates: Floats) -> Floats:
     return sums / total
 
 
+def _slopes_by_recursion(rates: Floats, factor: Floats) -> Floats:
+    """Return the gradient of ``log_precede`` by the recursion over subsets in reverse order.
+
+    ``adjoint`` is the derivative of log P by h(U). The derivative of h(U) by log(a_i), with other
+    subsets held fixed, is (factor_i h(U - i) - a_i h(U)) / (1 + sum of a over U).
+    """
+    probability, total = _subset_probabilities(rates, factor)
+    slopes, adjoint = np.zeros_like(rates), [np.zeros(1)] * len(total)
+    adjoint[-1] = 1 / probability[-1]
+    for subset in range(len(total) - 1, 0, -1):
+        share = adjoint[subset] / total[subset]
+        both = share * probability[subset]
+        for i in _members(subset):
+            without, own = subset ^ 1 << i, share * factor[i]
+            slopes[i] += own * probability[without] - both * rates[i]
+            if without:
+                adjoint[without] = adjoint[without] + own
+    return slopes
+
+
 @dataclass(frozen=True)
 class UnorderedLikelihood:
     """The likelihood of rankings with ties: a part for untied places, and one for tied groups."""
 
     untied: SubsetLikelihood | RankingLikelihood
     groups: tuple[TiedGroups, ...]
+    dtype: type[np.floating] = np.float64  # of values of draws
 
     @property
     def n_terms(self) -> int:
@@ -226,8 +279,13 @@ class UnorderedLikelihood:
         return self.untied.n_terms + tied
 
     def to_single_precision(self) -> "UnorderedLikelihood":
-        """Return a copy with the untied places in single precision if it is accurate enough."""
-        return UnorderedLikelihood(self.untied.to_single_precision(), self.groups)
+        """Return a copy whose parts are in single precision where it is accurate enough."""
+        untied = self.untied.to_single_precision()
+        n_tied = sum(
+            np.bincount(one.time, one.member.shape[1] * one.weight).max() for one in self.groups
+        )
+        is_accurate = untied is not self.untied and n_tied <= MAX_SINGLE_PRECISION_CHOICES
+        return replace(self, untied=untied, dtype=np.float32 if is_accurate else np.float64)
 
     def value(self, mu: Floats) -> Floats:
         """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
@@ -240,12 +298,14 @@ class UnorderedLikelihood:
     def gradient(self, mu: Floats) -> Floats:
         """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
+        groups = self.groups
         if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
-            for part, slope, _ in iterate_derivatives(self.groups, subtract_maximum(mu)):
+            large = [one for one in groups if one.member.shape[1] > MAX_RECURSION_SIZE]
+            for part, slope, _ in iterate_derivatives(large, subtract_maximum(mu)):
                 np.add.at(gradient, part.time, part.weight[:, None] * slope)
-            return gradient
-        for rows, theta in self._iterate_draws(mu):
-            tied = sum(groups.gradient(theta) for groups in self.groups)
+            groups = [one for one in groups if one.member.shape[1] <= MAX_RECURSION_SIZE]
+        for rows, theta in self._iterate_draws(mu) if groups else ():
+            tied = sum(one.gradient(theta) for one in groups)
             gradient.reshape(-1, *mu.shape[-2:])[rows] += np.transpose(tied, (2, 0, 1))
         return gradient
 
@@ -254,7 +314,7 @@ class UnorderedLikelihood:
         draws = mu.reshape(-1, *mu.shape[-2:])
         n_members = sum(groups.member.size for groups in self.groups)
         for rows in bounded_slices(len(draws), 16 * n_members):  # to stay in the cache
-            yield rows, exponentiate_utilities(draws[rows].astype(np.float64))[1]
+            yield rows, exponentiate_utilities(draws[rows].astype(self.dtype))[1]
 
     def curvature(self, mu: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
