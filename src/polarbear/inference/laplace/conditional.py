@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
 from polarbear.errors import FitError
 from polarbear.inference.laplace.skew import SkewTransform, multiply_blocks
 from polarbear.inference.plackett_luce.likelihood import Likelihood
@@ -175,6 +177,33 @@ def damped_newton(
             f"(decrement {largest:.2g}); try another prior, or method='nuts'"
         )
     return Mode(state, current, largest)
+
+
+def approximate_utilities(rankings: Rankings) -> Floats:
+    """Return utilities (times, algorithms) near the mode, from the mean positions of algorithms.
+
+    With p the mean share of a comparison's algorithms that are ahead, at least half of one, a
+    utility is -1.5 log(p / (1 - p)). The factor saves most Newton steps: with 7 algorithms three
+    of eight. Partial orders have no positions, and start from 0.
+
+    >>> from polarbear.simulation import rank_costs
+    >>> approximate_utilities(rank_costs(np.array([[[1.0, 2.0, 3.0]] * 9]))).round(1)
+    array([[ 2.2, -0. , -2.2]])
+    """
+    n, size = len(rankings.algorithms), np.diff(rankings.offset)
+    utilities = np.zeros((len(rankings.times), n))
+    if rankings.ties == "partial":
+        return utilities
+    comparison = np.repeat(np.arange(len(size)), size)
+    weight = rankings.weight[comparison]
+    for row, position in zip(utilities, rankings.position, strict=True):
+        known = position != UNKNOWN
+        n_known = np.bincount(comparison, known, minlength=len(size))[comparison]
+        share = np.where(known, (position + 0.5) / np.maximum(n_known, 1), 0.0)
+        ahead, total = (np.bincount(rankings.algorithm, weight * x, n) for x in (share, known))
+        p = (ahead + 0.5) / (total + 1)
+        row[:] = -1.5 * np.log(p / (1 - p))
+    return utilities - utilities.mean(axis=1, keepdims=True)
 
 
 def likelihood_remainder(likelihood: Likelihood, mode: Floats) -> Callable[[Floats], Floats]:

@@ -26,7 +26,11 @@ from polarbear.inference.laplace.cluster_robust import (
     sandwich_noise,
     shrinkage_at_times,
 )
-from polarbear.inference.laplace.conditional import MAX_DECREMENT, ConditionalGaussian
+from polarbear.inference.laplace.conditional import (
+    MAX_DECREMENT,
+    ConditionalGaussian,
+    approximate_utilities,
+)
 from polarbear.inference.laplace.dense import fit_dense
 from polarbear.inference.laplace.hypergrid import build_hypergrid, draw_hyperparameters
 from polarbear.inference.laplace.independent import IndependentGaussian, fit_independent
@@ -251,6 +255,7 @@ def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> M
     n_times, n = len(rankings.times), len(rankings.algorithms)
     utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
     if isinstance(prior, IndependentPrior):
+        utilities = approximate_utilities(rankings) if start is None else utilities
 
         def fit_times(
             hyper: Mapping[str, float], warm: ConditionalGaussian | None

@@ -128,8 +128,13 @@ class TiedGroups:
     @property
     def cost(self) -> int:
         """The cost of one group's log-probability, in units of the cost of a logarithm."""
-        size = self.member.shape[1]
-        return 1 << size if size <= MAX_RECURSION_SIZE else size * len(NODES) // 5
+        is_small = self.size <= MAX_RECURSION_SIZE
+        return 1 << self.size if is_small else self.size * len(NODES) // 5
+
+    @property
+    def size(self) -> int:
+        """The number of algorithms in each group."""
+        return self.member.shape[1]
 
     def take(self, rows: slice | Ints) -> "TiedGroups":
         """Return the tied groups in these rows."""
@@ -281,9 +286,7 @@ class UnorderedLikelihood:
     def to_single_precision(self) -> "UnorderedLikelihood":
         """Return a copy whose parts are in single precision where it is accurate enough."""
         untied = self.untied.to_single_precision()
-        n_tied = sum(
-            np.bincount(one.time, one.member.shape[1] * one.weight).max() for one in self.groups
-        )
+        n_tied = sum(np.bincount(one.time, one.size * one.weight).max() for one in self.groups)
         is_accurate = untied is not self.untied and n_tied <= MAX_SINGLE_PRECISION_CHOICES
         return replace(self, untied=untied, dtype=np.float32 if is_accurate else np.float64)
 
@@ -300,10 +303,10 @@ class UnorderedLikelihood:
         gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
         groups = self.groups
         if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
-            large = [one for one in groups if one.member.shape[1] > MAX_RECURSION_SIZE]
+            large = [one for one in groups if one.size > MAX_HESSIAN_RECURSION_SIZE]
             for part, slope, _ in iterate_derivatives(large, subtract_maximum(mu)):
                 np.add.at(gradient, part.time, part.weight[:, None] * slope)
-            groups = [one for one in groups if one.member.shape[1] <= MAX_RECURSION_SIZE]
+            groups = [one for one in groups if one.size <= MAX_HESSIAN_RECURSION_SIZE]
         for rows, theta in self._iterate_draws(mu) if groups else ():
             tied = sum(one.gradient(theta) for one in groups)
             gradient.reshape(-1, *mu.shape[-2:])[rows] += np.transpose(tied, (2, 0, 1))
