@@ -182,13 +182,13 @@ def damped_newton(
 def approximate_utilities(rankings: Rankings) -> Floats:
     """Return utilities (times, algorithms) near the mode, from the mean positions of algorithms.
 
-    With p the mean share of a comparison's algorithms that are ahead, at least half of one, a
+    With p the mean share of a comparison's algorithms that are ahead, a
     utility is -1.5 log(p / (1 - p)). The factor saves most Newton steps: with 7 algorithms three
     of eight. Partial orders have no positions, and start from 0.
 
     >>> from polarbear.simulation import rank_costs
     >>> approximate_utilities(rank_costs(np.array([[[1.0, 2.0, 3.0]] * 9]))).round(1)
-    array([[ 2.2, -0. , -2.2]])
+    array([[ 2.1, -0. , -2.1]])
     """
     n, size = len(rankings.algorithms), np.diff(rankings.offset)
     utilities = np.zeros((len(rankings.times), n))
