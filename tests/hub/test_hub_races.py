@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hubs import RULES, Worker, ask, hub_of, race_alone
+from polarbear.cli.main import main
 from polarbear.hub.board import Policy
 
 
@@ -32,13 +33,17 @@ def assert_each_run_once(hub):
     assert len(keys) == len(set(keys)) == hub.result.n_runs
 
 
-def test_a_race_decides_as_with_one_local_worker(tmp_path):
+def test_a_race_decides_as_with_one_local_worker(tmp_path, capsys):
     with hub_of(tmp_path) as hub:
         run_all(hub, hub.workers(4))
     assert_same_race(hub, race_alone())
     assert_each_run_once(hub)
     assert hub.count("workers WHERE state = 'quarantined'") == 0
     assert 0 < hub.count("jobs WHERE agreed > 1") < hub.count("jobs")
+    assert main(["contributors", str(hub.path), "--residuals", str(hub.store)]) == 0
+    residuals = capsys.readouterr().out
+    assert residuals.count(" runs  mean ") == 4
+    assert "deviates" not in residuals
 
 
 def test_kills_restarts_duplicates_and_late_results(tmp_path):
