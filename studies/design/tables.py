@@ -19,7 +19,7 @@ EVERY = 25
 def write(folder: Path) -> str:
     """Write the tables and the figures, and give back what is in the tables."""
     parts = ["Made by `python studies/design/run.py`; README.md says what is compared."]
-    for place in sorted((folder / "results").glob("*")):
+    for place in sorted(path.parent for path in (folder / "results").glob("*/proposals.jsonl")):
         ended = Records(place / "ended.jsonl", ("candidates",)).rows
         verdicts = Records(place / "verdicts.jsonl", ("name",)).rows
         options = {
