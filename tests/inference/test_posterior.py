@@ -274,3 +274,14 @@ def test_a_notebook_shows_it_and_names_stay_text(posterior):
     names = ("<b>a</b>", "b", "c")
     renamed = Posterior(names, posterior.times, posterior.draws, posterior.weight)
     assert "<b>" not in renamed._repr_html_()
+
+
+def test_the_pareto_set_of_many_algorithms_needs_only_likely_pairs():
+    rng = np.random.default_rng(0)
+    draws = (rng.normal(size=(2, 101)) + 0.2 * rng.normal(size=(300, 2, 101))).astype(np.float32)
+    names, weight = tuple(f"a{k}" for k in range(101)), np.full((300, 1), 1 / 300, np.float32)
+    first, full = (Posterior(names, np.array([1.0, 2.0]), draws, weight) for _ in range(2))
+    members = first.pareto(0.9)
+    assert full.prob_dominates_matrix()[0, 1] >= 0  # computes all pairs
+    assert full.pareto(0.9) == members
+    assert 1 < len(members) < 20

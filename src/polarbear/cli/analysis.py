@@ -80,7 +80,7 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
-    from polarbear.inference.posterior import check_certainty
+    from polarbear.inference.dominance import check_certainty
 
     if arguments.open and arguments.report is None:
         raise DataError("--open needs a report to show: pass --report FILE as well")

@@ -7,11 +7,13 @@ the two are equivalent there, ``everywhere`` (n, n) P(row ahead of column at all
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.errors import DataError
 from polarbear.inference.draws import iterate_times
 
 Floats = NDArray[np.float64]
@@ -24,6 +26,14 @@ MAX_FULL_ALGORITHMS = 100
 
 MAX_CELLS = 4_000_000
 """The most cells of an array that are processed at once, which bounds memory."""
+
+
+def check_certainty(certainty: float) -> None:
+    """Raise DataError for a certainty up to 1/2, where two algorithms could dominate each other."""
+    if not (isinstance(certainty, Real) and 0.5 < certainty <= 1):
+        raise DataError(
+            f"certainty={certainty!r}: expected a probability between 0.5 and 1, such as 0.95"
+        )
 
 
 def equivalence_margin(epsilon: float) -> float:
@@ -65,18 +75,21 @@ def _lead_quantile(lead: NDArray[Any], ahead: Floats) -> Floats:
     return quantile
 
 
-def prob_ahead_everywhere_matrix(utilities: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
+def prob_ahead_everywhere_matrix(
+    utilities: NDArray[Any], ahead: Floats, *, count: bool, least: float = 0.0
+) -> Floats:
     """Return P(row ahead of column at all times), from draws (draws, times, algorithms).
 
-    The diagonal is 0.
+    The diagonal is 0, and pairs whose probability is below ``least`` may be.
     """
     draws, n_times, n = utilities.shape
     row, column = np.nonzero(~np.eye(n, dtype=bool))
     probability = np.zeros((n, n))
     # An algorithm that is probably behind at some time cannot be ahead at all: few pairs count.
-    least = ahead[:, row, column].min(axis=0)
-    probability[row, column] = least if n_times == 1 else 0.0
-    likely = np.flatnonzero(least > 1e-3) if n_times > 1 else np.empty(0, dtype=np.intp)
+    smallest = ahead.min(axis=0)[row, column]
+    probability[row, column] = smallest if n_times == 1 else 0.0
+    is_likely = (smallest > 1e-3) & (smallest >= least) & (n_times > 1)
+    likely = np.flatnonzero(is_likely)
     if len(likely):
         # Where the lower bound is above what draws can resolve, they need not be counted.
         bound = 1 - (1 - ahead[:, row[likely], column[likely]]).sum(axis=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -27,8 +26,10 @@ from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive
 from polarbear.inference.archive import write_arrays
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
+    MAX_FULL_ALGORITHMS,
     Elimination,
     Resolution,
+    check_certainty,
     dominates,
     eliminate,
     equivalence_margin,
@@ -517,12 +518,16 @@ class Posterior(FrozenRecord):
     @cached_property
     def _everywhere(self) -> Floats:
         """P(row ahead of column at all times), with 0 on the diagonal."""
+        return self._everywhere_from(0.0)
+
+    def _everywhere_from(self, least: float) -> Floats:
+        """Return P(row ahead of column at all times), perhaps 0 where it is below ``least``."""
+        if "_everywhere" in vars(self):
+            return self._everywhere
         if not self.independent:
-            count = self.weight.shape[1] == 1
-            return prob_ahead_everywhere_matrix(self.utilities, self._ahead, count=count)
-        product = np.prod(self._ahead, axis=0)
-        np.fill_diagonal(product, 0.0)
-        return product
+            count, data = self.weight.shape[1] == 1, (self.utilities, self._ahead)
+            return prob_ahead_everywhere_matrix(*data, count=count, least=least)
+        return np.prod(self._ahead, axis=0) * (1 - np.eye(len(self.algorithms)))
 
     @cached_property
     def _is_undominated(self) -> NDArray[np.bool_]:
@@ -575,6 +580,9 @@ class Posterior(FrozenRecord):
 
     def _eliminate(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
         """Return a mask of the algorithms that a remaining algorithm dominates."""
+        if len(self.algorithms) > MAX_FULL_ALGORITHMS and elimination == "joint":
+            check_certainty(certainty)
+            return eliminate((sure := self._everywhere_from(certainty)) >= certainty, sure)
         sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
         return eliminate(self._dominates(certainty, elimination), sure)
 
@@ -584,14 +592,6 @@ class Posterior(FrozenRecord):
             return values
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
         return values[..., code]
-
-
-def check_certainty(certainty: float) -> None:
-    """Raise DataError for a certainty up to 1/2, where two algorithms could dominate each other."""
-    if not (isinstance(certainty, Real) and 0.5 < certainty <= 1):
-        raise DataError(
-            f"certainty={certainty!r}: expected a probability between 0.5 and 1, such as 0.95"
-        )
 
 
 def _check_level(level: float) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polarbear.data.frozen import FrozenRecord
-from polarbear.inference.posterior import check_certainty
+from polarbear.inference.dominance import check_certainty
 from polarbear.plots.arguments import (
     Bools,
     Floats,
