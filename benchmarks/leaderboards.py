@@ -8,7 +8,7 @@ Votes are beside evalica's Bradley-Terry, on the same lists of names and in the 
 import tempfile
 import time
 
-from measuring import Figures, apart, asked, keep, load, peak, table
+from measuring import Figures, apart, asked, gigabytes, keep, load, peak, table
 from simulated import meetings, rankings
 
 import polarbear as pb
@@ -131,10 +131,6 @@ def report(quick: bool) -> str:
             table(sizes, fields),
         ]
     )
-
-
-def gigabytes(found: Figures) -> str:
-    return f"{found['memory'] / 1e9:.1f}"
 
 
 def main() -> None:

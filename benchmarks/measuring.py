@@ -127,6 +127,11 @@ def peak() -> int:
 # Words
 
 
+def gigabytes(found: Figures) -> str:
+    """The peak of memory among what was measured, in GB."""
+    return f"{found['memory'] / 1e9:.1f}"
+
+
 def share(ratio: float) -> str:
     """A ratio as people read it.
 

@@ -11,7 +11,7 @@ import os
 import time
 from contextlib import closing
 
-from measuring import Figures, apart, asked, keep, load, peak, table
+from measuring import Figures, apart, asked, gigabytes, keep, load, peak, table
 from overhead import jobs_of, setup_of
 from simulated import rankings
 
@@ -126,10 +126,6 @@ def report(quick: bool) -> str:
             BUSY,
         ]
     )
-
-
-def gigabytes(found: Figures) -> str:
-    return f"{found['memory'] / 1e9:.1f}"
 
 
 def main() -> None:

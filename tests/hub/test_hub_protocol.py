@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import polarbear as pb
-from hubs import ask, setup
+from hubs import ask, race_of_file, setup
 from polarbear.hub.board import Policy
 from polarbear.hub.http_api import OPERATIONS, HubApi
 from polarbear.hub.hub_backend import WorkerHub
@@ -18,7 +18,6 @@ from polarbear.hub.hub_file import HubFile
 from polarbear.hub.service import HubService
 from polarbear.hub.tokens import add_contributor
 from polarbear.racing.jobs import RunId, job
-from polarbear.racing.race import Race
 from polarbear.running.solvers.configuration import load
 from typed import command
 from waiting import PATIENCE, wait_until
@@ -129,15 +128,7 @@ export const solvers = Object.fromEntries(
 
 def race_alone(race_file):
     """The race with one local worker, in this process."""
-    given = race_file.setup
-    race = Race(
-        given.solvers,
-        given.times,
-        direction=given.direction,
-        rules=race_file.rules,
-        clock=given.clock,
-        fit=race_file.fit,
-    )
+    given, race = race_file.setup, race_of_file(race_file)
     while jobs := race.ask():
         for one in jobs:
             made = [pair for pair in given.solvers[one.algorithm](one) if pair[0] <= one.horizon]

@@ -29,13 +29,13 @@ from pathlib import Path
 import numpy as np
 
 import polarbear as pb
+from hubs import race_of_file
 from polarbear.data.run import normalise_run
 from polarbear.hub.hub_file import HubFile
 from polarbear.hub.tokens import add_contributor
 from polarbear.hub.web_worker import to_item
 from polarbear.racing.events import Asked, Decided, Told
 from polarbear.racing.jobs import Job, key_of
-from polarbear.racing.race import Race
 from polarbear.running.solvers.configuration import load
 from polarbear.running.solvers.identity import identify
 from polarbear.running.workers.outcomes import RunOutcome
@@ -346,17 +346,7 @@ class Load:
 
 def race_alone(folder, n_rounds):
     """At least the first rounds of the same race in this process, with one worker."""
-    race_file = load(folder / "race.toml")
-    given = race_file.setup
-    race = Race(
-        given.solvers,
-        given.times,
-        direction=given.direction,
-        rules=race_file.rules,
-        seed=race_file.seed,
-        clock=given.clock,
-        fit=race_file.fit,
-    )
+    race = race_of_file(load(folder / "race.toml"))
     while (jobs := race.ask()) and race.rounds < n_rounds:
         for job in jobs:
             race.tell(make_run(job))

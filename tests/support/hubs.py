@@ -54,6 +54,20 @@ def race_alone(rules=RULES):
     return race
 
 
+def race_of_file(race_file):
+    """A race by its file, in this process and without a store."""
+    given = race_file.setup
+    return Race(
+        given.solvers,
+        given.times,
+        direction=given.direction,
+        rules=race_file.rules,
+        seed=race_file.seed,
+        clock=given.clock,
+        fit=race_file.fit,
+    )
+
+
 async def request(app, name, body=b"", *, method="POST", token="", headers=(), path=None):
     """Send a request to an ASGI application; return the status and the answer."""
     body = body if isinstance(body, bytes) else json.dumps(body).encode()

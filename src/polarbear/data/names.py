@@ -70,6 +70,25 @@ def renumber_names(
     return new[codes], ordered
 
 
+def merge_names(
+    tables: Iterable[tuple[Sequence[str], NDArray[np.integer]]],
+) -> tuple[list[str], list[Codes]]:
+    """Return the names of several tables in natural order, and each table's codes of these names.
+
+    A table has names, and codes that are indices of its own names.
+
+    >>> merge_names([(["b"], np.array([0, 0])), (["a", "b"], np.array([1, 0]))])
+    (['a', 'b'], [array([1, 1], dtype=int32), array([1, 0], dtype=int32)])
+    """
+    tables = list(tables)
+    merged = sorted({name for names, _ in tables for name in names}, key=natural_sort_key)
+    code_of = {name: code for code, name in enumerate(merged)}
+    return merged, [
+        np.array([code_of[name] for name in names], dtype=np.int32)[codes]
+        for names, codes in tables
+    ]
+
+
 def check_name(name: str) -> str:
     """Return the name; raise ``DataError`` if it is not valid Unicode."""
     try:

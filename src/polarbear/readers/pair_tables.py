@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polarbear._text import format_list
 from polarbear.data.columns import Columns, Labels, to_columns
-from polarbear.data.names import Codes, NumberedNames, natural_sort_key
+from polarbear.data.names import Codes, NumberedNames, merge_names
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
@@ -128,14 +128,8 @@ def _rank_pairs(
     n_rows = sum(len(part.algorithm) for part in parts)
     if not n_rows:
         raise DataError("the table of pairs has no rows: expected one for each comparison")
-    names = sorted({name for part in parts for name in part.names}, key=natural_sort_key)
-    code_of = {name: code for code, name in enumerate(names)}
-    algorithm = np.concatenate(
-        [
-            np.array([code_of[name] for name in part.names], dtype=np.int32)[part.algorithm]
-            for part in parts
-        ]
-    )
+    names, codes = merge_names((part.names, part.algorithm) for part in parts)
+    algorithm = np.concatenate(codes)
     position = np.concatenate([part.position for part in parts])
     instances, code = number_instances(
         [part.instances for part in parts], [len(part.algorithm) for part in parts]
@@ -145,9 +139,8 @@ def _rank_pairs(
         weight /= np.bincount(code)[code]
     if np.any(np.diff(code) < 0):  # comparisons of one instance are neighbours
         order = np.argsort(code, kind="stable")
-        algorithm, position, code, weight = (
-            values[order] for values in (algorithm, position, code, weight)
-        )
+        algorithm, position = algorithm[order], position[order]
+        code, weight = code[order], weight[order]
     return Rankings(
         tuple(names),
         instances,
@@ -164,12 +157,9 @@ def _rank_pairs(
 def _read_pairs(table: Columns, columns: tuple[str, str, str], instance: str | None) -> _Pairs:
     """Read the rows of a table; raise an error for a row without two names and a winner."""
     a, b, won = (table.read_labels(name) for name in columns)
-    names = list(dict.fromkeys([*a.names, *b.names]))
+    names, codes = merge_names((one.names, one.codes) for one in (a, b))
     code_of = {name: code for code, name in enumerate(names)}
-    algorithm = np.stack(
-        [np.array([code_of[x] for x in one.names], dtype=np.int32)[one.codes] for one in (a, b)],
-        axis=1,
-    )
+    algorithm = np.stack(codes, axis=1)
     same = algorithm[:, 0] == algorithm[:, 1]
     if same.any():
         row = int(np.argmax(same))
@@ -232,7 +222,5 @@ def number_instances(labels: Sequence[Labels | None], sizes: Sequence[int]) -> t
         else one
         for one, start, size in zip(labels, starts, sizes, strict=False)
     ]
-    instances = sorted({name for one in named for name in one.names}, key=natural_sort_key)
-    code_of = {name: code for code, name in enumerate(instances)}
-    codes = [np.array([code_of[x] for x in one.names], dtype=np.int32)[one.codes] for one in named]
+    instances, codes = merge_names((one.names, one.codes) for one in named)
     return tuple(instances), np.concatenate(codes)

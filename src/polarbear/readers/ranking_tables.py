@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polarbear._text import format_list
 from polarbear.data.columns import Columns, Labels, to_columns
-from polarbear.data.names import natural_sort_key
+from polarbear.data.names import merge_names
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.readers.pair_tables import number_instances, read_tables
@@ -160,14 +160,8 @@ def _join_rows(parts: Sequence[_Rows]) -> Rankings:
     sizes = np.concatenate([part.sizes for part in parts])
     if not len(sizes):
         raise DataError("the table of rankings has no rows: expected one for each ranking")
-    names = sorted({name for part in parts for name in part.names}, key=natural_sort_key)
-    code_of = {name: code for code, name in enumerate(names)}
-    algorithm = np.concatenate(
-        [
-            np.array([code_of[name] for name in part.names], dtype=np.int32)[part.algorithm]
-            for part in parts
-        ]
-    )
+    names, codes = merge_names((part.names, part.algorithm) for part in parts)
+    algorithm = np.concatenate(codes)
     position = np.concatenate([part.position for part in parts])
     instances, code = number_instances(
         [part.instances for part in parts], [len(part.sizes) for part in parts]
