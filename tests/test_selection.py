@@ -405,7 +405,7 @@ def test_what_a_search_could_have_missed_is_printed(monkeypatch):
 
 
 def test_the_table_is_for_data_frames():
-    table = pb.select(rated(), size=2, repeats=False).table()
+    table = pb.select(rated(), size=2, repeats=False).columns()
     assert list(table) == ["choice", "score", "expected", "best", "regret"]
     assert {len(column) for column in table.values()} == {len(table["choice"])}
     assert " + " in table["choice"][0]

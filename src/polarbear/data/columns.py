@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.names import Codes, to_name
-from polarbear.errors import DataError, warn
+from polarbear.errors import DataError, require, warn
 
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,400}\s*")
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+"""The libraries of data frames that tables are converted to."""
 
 MAX_EXACT_INTEGER = 1 << 53
 """Beyond this integer (2^53) floats cannot represent every integer."""
@@ -220,6 +223,17 @@ def to_sequence(values: Any) -> Any:
     if array.dtype.kind in "mM":
         array = array.astype(str)  # a date can be a name, not a number
     return array if array.dtype.kind in "biuf" else array.tolist()
+
+
+def make_frame(columns: Mapping[str, Any], backend: Any = "pandas") -> Any:
+    """Return columns of numbers, texts or labels as a data frame of one of ``BACKENDS``."""
+    import narwhals
+
+    if backend not in BACKENDS:
+        raise DataError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
+    require(backend)
+    cells = {k: v.to_list() if isinstance(v, Labels) else v for k, v in columns.items()}
+    return narwhals.from_dict(cells, backend=backend).to_native()
 
 
 def write_csv(target: Any, columns: Mapping[str, Any]) -> None:

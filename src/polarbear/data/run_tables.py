@@ -7,13 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data import parquet
-from polarbear.data.columns import Labels, write_csv
+from polarbear.data.columns import Labels, make_frame, write_csv
 from polarbear.data.instance_data import to_json
 from polarbear.data.levels import WithLevels
 from polarbear.data.run import STATUSES
-from polarbear.errors import DataError, require
-
-BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +60,7 @@ class WithTables(WithLevels):
         >>> runs.to_frame("pyarrow").column_names
         ['algorithm', 'instance', 'repetition', 'time', 'value', 'until', 'status']
         """
-        import narwhals
-
-        if backend not in BACKENDS:
-            raise DataError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
-        require(backend)
-        texts = {k: v.to_list() if isinstance(v, Labels) else v for k, v in self.columns().items()}
-        return narwhals.from_dict(texts, backend=backend).to_native()
+        return make_frame(self.columns(), backend)
 
     def to_parquet(self, path: Any) -> None:
         """Write the long table, its direction, its clock and the instance data to a Parquet file.

@@ -19,6 +19,7 @@ from polarbear._text import (
     name_point,
     render_card,
 )
+from polarbear.data.columns import make_frame
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError, require
@@ -352,21 +353,19 @@ class Posterior(FrozenRecord):
         return np.stack([(leader == k).mean(axis=0) for k in range(len(self.algorithms))], axis=1)
 
     def win_probability(self, a: str, b: str, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return mean and credible interval of P(``a`` beats ``b`` on a new instance) at each time.
-
-        Its posterior mean (T,) and credible interval (2, T).
-        """
+        """Return mean (T,) and interval (2, T) of P(``a`` beats ``b`` on a new instance)."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         _check_level(level)
         wins = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
         ends = np.quantile(wins, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         return wins.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
 
-    def table(self, level: float = 0.95) -> dict[str, list[Any]]:
-        """Return the ratings as a long table: columns time, algorithm, mean, lower, upper, best.
+    def to_frame(self, backend: Any = "pandas", *, level: float = 0.95) -> Any:
+        """Return :meth:`columns` as a data frame of "pandas", "polars" or "pyarrow"."""
+        return make_frame(self.columns(level), backend)
 
-        Any data frame library takes it: ``pandas.DataFrame(posterior.table())``.
-        """
+    def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
+        """Return the ratings as a long table: columns time, algorithm, mean, lower, upper, best."""
         lower, upper = self.interval(level=level)
         n = len(self.algorithms)
         return {

@@ -100,7 +100,7 @@ class Selection:
         """An upper bound on how much better a choice that was not evaluated could score."""
         return self.limit - self.choice.score
 
-    def table(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Any]]:
         """Return a table of all choices, with the columns choice, score, expected, best, regret."""
         return {
             "choice": [str(choice) for choice in self.choices],
