@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.inference.plackett_luce import unordered_ties
 from polarbear.inference.plackett_luce.likelihood import (
     build_likelihood,
     compute_instance_gradients,
@@ -74,6 +75,18 @@ def test_gradient_and_curvature_are_derivatives_and_concave(n):
         assert_allclose(method(draws), [method(draw) for draw in draws], atol=1e-10)
     light = likelihood.to_single_precision().value(draws.astype(np.float32))
     assert_allclose(light, likelihood.value(draws), atol=1e-3)
+
+
+def test_the_gradient_is_the_same_after_a_curvature_and_for_many_draws(monkeypatch):
+    costs, weight, mu = tied_costs(8)
+    likelihood = build_likelihood(rank_costs(costs, weight=weight))
+    before, draws = likelihood.gradient(mu), np.stack([mu, 2 * mu])
+    likelihood.curvature(mu)
+    assert_allclose(likelihood.gradient(mu), before, atol=1e-12)
+    value, gradient = likelihood.value(draws), likelihood.gradient(draws)
+    monkeypatch.setattr(unordered_ties, "MAX_LEVEL_COLUMNS", 0)
+    assert_allclose(likelihood.value(draws), value, atol=1e-10)
+    assert_allclose(likelihood.gradient(draws), gradient, atol=1e-10)
 
 
 def test_both_representations_of_the_untied_places_agree():

@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from racing.test_outlook import LOOK, leads
-from racing.test_outlook import TIMES as LATE
+from racing.test_outlook import RANGES as LATE
 
 import polarbear as pb
 from polarbear.data.run import Status

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.errors import DataError
-from polarbear.inference.draws import iterate_times
+from polarbear.inference.draws import find_distinct_times, iterate_times
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -122,11 +122,10 @@ def _count_joint(
 
 def _distinct_curves(utilities: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the draws (algorithms, draws) of each time that differs from the one before."""
-    curves: list[NDArray[Any]] = []
-    for at_time in iterate_times(utilities):
-        if not curves or not np.array_equal(at_time, curves[-1]):
-            curves.append(at_time)
-    return curves
+    distinct = find_distinct_times(utilities)
+    if len(distinct) < utilities.shape[1]:
+        utilities = utilities[:, distinct]
+    return list(iterate_times(utilities))
 
 
 def _joint_wins(

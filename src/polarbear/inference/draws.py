@@ -60,6 +60,18 @@ def iterate_times(draws: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield from transpose_in_tiles(chunk).reshape(-1, n, size)
 
 
+def find_distinct_times(draws: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the indices of the times at which draws differ from those of the time before.
+
+    >>> find_distinct_times(np.array([[[1], [1], [2]], [[3], [3], [3]]]))
+    array([0, 2])
+    """
+    differs = np.append(True, np.any(draws[0, 1:] != draws[0, :-1], axis=1))
+    for t in np.flatnonzero(~differs):  # equal in the first draw: compare the others
+        differs[t] = not np.array_equal(draws[:, t], draws[:, t - 1])
+    return np.flatnonzero(differs)
+
+
 def normalised_weights(weight: NDArray[Any], t: int) -> Floats:
     """Return the weights of all draws at time t, scaled to sum to 1."""
     share = weight[:, t if weight.shape[1] > 1 else 0].astype(np.float64)

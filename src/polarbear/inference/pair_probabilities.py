@@ -57,8 +57,12 @@ class PairProbabilities:
         draws, n_times, _ = self.draws.shape
         probability = np.empty((len(margins), n_times, len(row)))
         if self.mixture is not None and self._is_gaussian(self.mixture):
-            for t in range(n_times):
-                probability[:, t] = self._prob_of_mixture(self.mixture, t, row, column, margins)
+            step = max(1, MAX_CELLS // max(1, len(row) * len(self.mixture.weight)))
+            for t in range(0, n_times, step):
+                some = slice(t, t + step)
+                probability[:, some] = self._prob_of_mixture(
+                    self.mixture, some, row, column, margins
+                )
             least = 0.5 * np.minimum(np.minimum(probability, 1 - probability), 1 / draws)
             return np.clip(probability, least, 1 - least)
         step = max(1, MAX_CELLS // max(1, draws))
@@ -85,14 +89,14 @@ class PairProbabilities:
 
     @staticmethod
     def _prob_of_mixture(
-        mixture: Mixture, t: int, row: Ints, column: Ints, margins: Sequence[float]
+        mixture: Mixture, t: int | slice, row: Ints, column: Ints, margins: Sequence[float]
     ) -> list[Floats]:
-        """Return for each margin the probability of each pair by the mixture, at one time."""
+        """Return for each margin the probability of each pair by the mixture, at some times."""
         mean, cov = mixture.mean[:, t], mixture.covariance[:, t]
-        variance = cov[:, row, row] + cov[:, column, column] - 2 * cov[:, row, column]
+        variance = cov[..., row, row] + cov[..., column, column] - 2 * cov[..., row, column]
         sd = np.sqrt(np.maximum(variance, 1e-300))
-        lead = mean[:, row] - mean[:, column]
-        return [mixture.weight @ ndtr((lead - margin) / sd) for margin in margins]
+        lead = mean[..., row] - mean[..., column]
+        return [np.einsum("g,g...->...", mixture.weight, ndtr((lead - m) / sd)) for m in margins]
 
     def _iterate_times(self) -> Iterator[tuple[Singles, Singles | None]]:
         """Yield at each time the draws (algorithms, draws), and their shifts due to skewness."""

@@ -30,6 +30,7 @@ from polarbear.racing.forecast import (
     Ints,
     LeadDraws,
     RequiredZ,
+    TimeRanges,
     instances_until_eliminated,
 )
 from polarbear.racing.rules import Rules
@@ -48,7 +49,7 @@ MIN_SETTLE_PROBABILITY = 0.1
 
 def choose_horizons(
     leads: LeadDraws,
-    times: Floats,
+    times: TimeRanges,
     n: int,
     rules: Rules,
     required: RequiredZ,
@@ -56,7 +57,8 @@ def choose_horizons(
 ) -> Horizons | None:
     """Return how long to run each algorithm to decide pairs cheaply; None if no pair is decidable.
 
-    ``n``: the number of algorithms. ``total``: the number of instances, used or not.
+    ``leads``: of the ranges ``times``. ``n``: the number of algorithms. ``total``: the number of
+    instances, used or not.
     """
     available = total - leads.n_instances
     mean_lead = leads.draws.mean(axis=0)
@@ -72,7 +74,7 @@ def choose_horizons(
             required.select_pairs(infeasible),
         )
     first_dominates, second_dominates = (
-        _exclude_infeasible(*_at_all_times(each, leads.n_instances), available)
+        _exclude_infeasible(*_at_all_times(each, leads.n_instances, times)[:2], available)
         for each in (needed.first_dominates, needed.second_dominates)
     )
     eliminated = instances_until_eliminated(first_dominates, second_dominates, leads, n)
@@ -93,7 +95,11 @@ def choose_horizons(
 
 
 def find_cheapest_routes(
-    needed: InstancesNeeded, available: Floats, n_instances: Floats, times: Floats, rules: Rules
+    needed: InstancesNeeded,
+    available: Floats,
+    n_instances: Floats,
+    times: TimeRanges,
+    rules: Rules,
 ) -> tuple[Floats, Floats]:
     """Return for each pair the instances and run length that decide the pair at least cost.
 
@@ -104,17 +110,15 @@ def find_cheapest_routes(
         needed.second_dominates,
         needed.until_relation_known(),
     )
-    routes = [_at_all_times(each, n_instances) for each in everywhere]
+    routes = [_at_all_times(each, n_instances, times) for each in everywhere]
     routes += [
         _at_some_times(*claims, n_instances, times)
         for claims in needed.settling_claims(rules.resolution)
     ]
-    instances, last = (np.stack(each) for each in zip(*routes, strict=True))
-    instances = np.stack(
-        [_exclude_infeasible(*route, available) for route in zip(instances, last, strict=True)]
-    )
-    best = np.argmin(_cost(instances, times[last]), axis=0)[None]
-    return np.take_along_axis(instances, best, 0)[0], times[np.take_along_axis(last, best, 0)[0]]
+    instances = np.stack([_exclude_infeasible(*route[:2], available) for route in routes])
+    until = np.stack([route.until for route in routes])
+    best = np.argmin(_cost(instances, until), axis=0)[None]
+    return np.take_along_axis(instances, best, 0)[0], np.take_along_axis(until, best, 0)[0]
 
 
 def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Floats:
@@ -128,24 +132,23 @@ def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Flo
 
 
 def _find_median_routes(
-    leads: LeadDraws, available: Floats, times: Floats, rules: Rules, required: RequiredZ
+    leads: LeadDraws, available: Floats, times: TimeRanges, rules: Rules, required: RequiredZ
 ) -> tuple[Floats, Floats]:
     """Return for each pair the instances and run length of median cost over posterior draws.
 
     Its instances (K,) are infinite if too few draws can settle the pair.
     """
-    step = max(1, len(leads.draws) // MIN_FORECAST_DRAWS)
-    routes = [
-        find_cheapest_routes(
-            InstancesNeeded.from_leads(draw, leads, required).limit_to(available),
-            available,
-            leads.n_instances,
-            times,
-            rules,
-        )
-        for draw in leads.draws[::step]
-    ]
-    instances, until = (np.stack(each) for each in zip(*routes, strict=True))
+    draws = leads.draws[:: max(1, len(leads.draws) // MIN_FORECAST_DRAWS)]
+    size, n_times, n_pairs = draws.shape
+    # The pairs of all draws are treated as further pairs.
+    pairs = np.tile(np.arange(n_pairs), size)
+    repeated = leads._replace(draws=leads.draws[:0]).select_pairs(pairs)
+    lead, available = draws.swapaxes(0, 1).reshape(n_times, -1), available[:, pairs]
+    needed = InstancesNeeded.from_leads(lead, repeated, required.select_pairs(pairs))
+    routes = find_cheapest_routes(
+        needed.limit_to(available), available, repeated.n_instances, times, rules
+    )
+    instances, until = (each.reshape(size, n_pairs) for each in routes)
     cost = _cost(instances, until)
     feasible = np.isfinite(cost)
     order = np.argsort(cost, axis=0, kind="stable")
@@ -155,21 +158,29 @@ def _find_median_routes(
     return np.where(is_probable, instances, np.inf), until
 
 
-def _at_all_times(needed: Floats, n_instances: Floats) -> tuple[Floats, Ints]:
+class _Route(NamedTuple):
+    """The instances and the run length that settle each pair (K,)."""
+
+    instances: Floats
+    at: Ints  # index of the range of times that needs them
+    until: Floats  # the run length
+
+
+def _at_all_times(needed: Floats, n_instances: Floats, times: TimeRanges) -> _Route:
     """Return the number of instances and the run length that settle each pair at all times.
 
-    ``needed``: for each time (T, K). The time is an index.
+    ``needed``: for each time (T, K).
     """
     last = len(needed) - 1 - np.argmax(needed[::-1] > 0, axis=0)
     most = needed.max(axis=0)
     # If all times are certain, take the least certain one: needed / n_instances is largest there.
     least_certain = np.argmax(needed / n_instances, axis=0)
-    return np.maximum(most, 0.0), np.where(most > 0, last, least_certain)
+    is_open = most > 0
+    until = np.where(is_open, times.last[last], times.first[least_certain])
+    return _Route(np.maximum(most, 0.0), np.where(is_open, last, least_certain), until)
 
 
-def _at_some_times(
-    one: Floats, other: Floats, n_instances: Floats, times: Floats
-) -> tuple[Floats, Ints]:
+def _at_some_times(one: Floats, other: Floats, n_instances: Floats, times: TimeRanges) -> _Route:
     """Return per pair the instances and run length until both claims are certain at some time."""
     # A run until a time adds to all times before it. A claim that is certain at any time stays so.
     fewest = [
@@ -177,12 +188,13 @@ def _at_some_times(
         for each in (one, other)
     ]
     needed = np.maximum(*fewest)
-    best = np.argmin(_cost(needed, times[:, None]), axis=0)
+    best = np.argmin(_cost(needed, times.first[:, None]), axis=0)
     instances = np.take_along_axis(needed, best[None], 0)[0]
     # If both claims are certain, test the less certain one once more, at its most certain time.
     relative = one / n_instances, other / n_instances
     less_certain = np.where(relative[0].min(axis=0) > relative[1].min(axis=0), *relative)
-    return instances, np.where(instances > 0, best, np.argmin(less_certain, axis=0))
+    at = np.where(instances > 0, best, np.argmin(less_certain, axis=0))
+    return _Route(instances, at, times.first[at])
 
 
 def _cost(instances: Floats, until: Floats) -> Floats:

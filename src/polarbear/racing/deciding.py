@@ -33,7 +33,7 @@ from polarbear.inference.posterior import Posterior
 from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.choosing import decide_choice
 from polarbear.racing.events import Assessed, Decided, Eliminated, Open
-from polarbear.racing.forecast import LeadDraws, RequiredZ, forecast_race
+from polarbear.racing.forecast import LeadDraws, RequiredZ, TimeRanges, forecast_race
 from polarbear.racing.gating import decide_gate
 from polarbear.racing.state import Pair, State, pair
 
@@ -296,7 +296,8 @@ def _forecast_and_plan(
     column = {name: k for k, name in enumerate(names)}
     rated = [pair for pair in open_pairs if pair[0] in column and pair[1] in column]
     pairs = np.array([[column[a], column[b]] for a, b in rated], dtype=np.intp).reshape(-1, 2)
-    leads = LeadDraws.from_posterior(posterior, rankings, pairs)
+    ranges = TimeRanges.of(posterior, rankings)
+    leads = LeadDraws.from_posterior(posterior, rankings, pairs, ranges.start)
     if leads is None:
         return decided
     if rules.error_control != "per_look":
@@ -308,7 +309,7 @@ def _forecast_and_plan(
     if rules.allocation == "paper" or len(rated) < len(open_pairs):
         return decided
     total = np.inf if state.endless else len(state.order) + len(state.pool)
-    chosen = choose_horizons(leads, posterior.times, len(names), rules, required, total)
+    chosen = choose_horizons(leads, ranges, len(names), rules, required, total)
     if chosen is None:
         return replace(decided, given_up=True)
     horizons = tuple(

@@ -282,8 +282,8 @@ class Decided:
     is one. ``problems``: why the posterior is not trusted; then e-values alone decide, and with
     error control per look nothing is decided. ``given_up``: no run on the instances left is
     expected to settle a pair. ``assessed``: the status of each candidate. ``screening``: the
-    posterior has few draws, and eliminates no algorithm. ``chosen``: with a preference, the
-    algorithms that are chosen at this stage.
+    posterior has few draws or no importance weights, and eliminates no algorithm. ``chosen``: with
+    a preference, the algorithms that are chosen at this stage.
     """
 
     round: int

@@ -1,4 +1,4 @@
-"""Fit the posterior of a round: with few draws first, with all if an elimination is possible."""
+"""Fit the posterior of a round: coarsely first, with all draws if an elimination is possible."""
 
 import warnings
 
@@ -8,7 +8,9 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Run
 from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference.fit import fit as default_fit
+from polarbear.inference.laplace.engine import draw_approximation
 from polarbear.inference.posterior import Posterior
+from polarbear.priors.dirichlet import Dirichlet
 from polarbear.racing.deciding import may_eliminate
 from polarbear.racing.jobs import derive_seed, key_of
 from polarbear.racing.model import Fit
@@ -27,12 +29,13 @@ def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -
 
 
 def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterior | None:
-    """Return a posterior of few draws if the decision would be the same with all draws, else None.
+    """Return a coarse posterior if the decision would be the same with a full one, else None.
 
     If any algorithm would be eliminated at the certainty minus four Monte Carlo standard errors,
     a fit with all draws has to decide. With p = certainty and D draws, the standard error is
-    sqrt(p (1 - p) / D). With e-values the posterior only gives the forecast and the choice, and
-    few draws are enough; the last decision of a race, which may end it by the regret, uses all.
+    sqrt(p (1 - p) / D). With e-values the posterior only gives the forecast and the choice. A
+    Gaussian approximation is enough for a forecast, few draws for a choice. The last decision of
+    a race, which may end it by the regret, uses all draws.
     """
     if fit is not default_fit or rankings is None:
         return None
@@ -41,7 +44,8 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     if per_look and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
     seed = derive_seed(state.seed, ["fit", state.round])
-    posterior = _fit_without_warnings(_fit_few_draws, rankings, seed)
+    fit_screening = _fit_few_draws if per_look or rules.preference else _fit_approximation
+    posterior = _fit_without_warnings(fit_screening, rankings, seed)
     if posterior is None or not posterior.diagnostics.trusted:
         return None
     if not per_look:
@@ -54,6 +58,11 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
 def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:
     """Fit a posterior with ``SCREENING_DRAWS`` draws."""
     return default_fit(rankings, seed=seed, draws=SCREENING_DRAWS)
+
+
+def _fit_approximation(rankings: Rankings, /, *, seed: int) -> Posterior:
+    """Draw from the Gaussian approximation of the posterior."""
+    return draw_approximation(rankings, Dirichlet(), seed=seed, draws=SCREENING_DRAWS)
 
 
 def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Posterior | None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, Resolution
+from polarbear.inference.draws import find_distinct_times
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Forecast
 
@@ -40,17 +41,26 @@ class LeadDraws(NamedTuple):
     n_instances: Floats  # (T, K): on which both have run, at least 1
 
     @classmethod
-    def from_posterior(cls, posterior: Posterior, rankings: Rankings, pairs: Ints) -> Self | None:
-        """Return the leads of pairs; None if there are no pairs, or too many for memory."""
+    def from_posterior(
+        cls,
+        posterior: Posterior,
+        rankings: Rankings,
+        pairs: Ints,
+        selected: Ints | slice = slice(None),
+    ) -> Self | None:
+        """Return the leads of pairs; None if there are no pairs, or too many for memory.
+
+        ``selected``: the indices of the times, by default of all.
+        """
         first, second = pairs[:, 0], pairs[:, 1]
         affordable = MAX_CELLS // max(1, len(rankings.times) * len(pairs))
         if affordable < MIN_FORECAST_DRAWS or not len(pairs):
             return None
         utilities = posterior.utilities
         step = max(1, len(utilities) // min(affordable, MAX_FORECAST_DRAWS))
-        curves = utilities[::step]
+        curves = utilities[::step, selected]
         draws = curves[:, :, first] - curves[:, :, second]
-        is_known = rankings.position != UNKNOWN
+        is_known = rankings.position[selected] != UNKNOWN
         n, code = len(rankings.algorithms), rankings.algorithm
         weights = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
         counts = np.stack([np.bincount(code[at], weights[at], minlength=n) for at in is_known])
@@ -66,10 +76,36 @@ class LeadDraws(NamedTuple):
         p = 1 / (1 + np.exp(-self.draws.mean(axis=0)))
         return self._replace(spread=1 / np.sqrt(self.n_instances * p * (1 - p)))
 
-    def select_pairs(self, selected: Bools) -> Self:
-        """Return the leads of the pairs for which a mask is true."""
+    def select_pairs(self, selected: Bools | Ints) -> Self:
+        """Return the leads of the pairs given by a mask or by index."""
         ends = self.first[selected], self.second[selected]
         return type(self)(*ends, *(part[..., selected] for part in self[2:]))
+
+
+class TimeRanges(NamedTuple):
+    """Ranges of neighbouring times with equal rankings and ratings: one forecast serves a range.
+
+    Claims about a range hold from its first time on; runs that improve it may go to its last.
+    """
+
+    start: Ints  # (R,): index of the first time of each range
+    first: Floats  # (R,): that time
+    last: Floats  # (R,): the last time of each range
+
+    @classmethod
+    def of(cls, posterior: Posterior, rankings: Rankings) -> Self:
+        """Return the ranges of the times of a posterior.
+
+        >>> import polarbear as pb
+        >>> rankings = pb.simulation.rank_costs(np.tile(np.arange(3.0), (30, 5, 1)))
+        >>> TimeRanges.of(pb.fit(rankings), rankings).start
+        array([0])
+        """
+        times, position = posterior.times, rankings.position
+        changes = np.append(True, np.any(position[1:] != position[:-1], axis=1))
+        changes[find_distinct_times(posterior.utilities)] = True
+        start = np.flatnonzero(changes)
+        return cls(start, times[start], times[np.append(start[1:], len(times)) - 1])
 
 
 def count_instances_needed(
@@ -101,8 +137,8 @@ class RequiredZ(NamedTuple):
     margin: float
     one_sided: bool
 
-    def select_pairs(self, selected: Bools) -> Self:
-        """Return the required z-scores of the pairs for which a mask is true."""
+    def select_pairs(self, selected: Bools | Ints) -> Self:
+        """Return the required z-scores of the pairs given by a mask or by index."""
         first, second = (
             each[selected] if isinstance(each, np.ndarray) else each
             for each in (self.first_dominates, self.second_dominates)

@@ -47,7 +47,12 @@ class NoiseTransform(NamedTuple):
     transform: Callable[[NDArray[Any]], NDArray[Any]]  # (D, n_inputs) -> (D, blocks, size)
 
 
-def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Generator) -> Floats:
+def compute_instance_scores(
+    rankings: Rankings,
+    mu: Floats,
+    rng: np.random.Generator,
+    max_instances: int | None = None,
+) -> Floats:
     """Return each instance's centred gradient of the log-likelihood (instances, times, algorithms).
 
     They are scaled so that the sum of their outer products estimates the covariance of the total
@@ -56,6 +61,7 @@ def compute_instance_scores(rankings: Rankings, mu: Floats, rng: np.random.Gener
     instances = np.unique(rankings.instance)
     n_total = len(instances)
     most = min(MAX_SCORE_INSTANCES, max(MIN_SCORE_INSTANCES, MAX_SCORE_CELLS // mu.size))
+    most = most if max_instances is None else max_instances
     if n_total > most:
         instances = np.sort(rng.choice(instances, most, replace=False))
         rankings, instances = rankings.take(instances), np.arange(most)

@@ -136,11 +136,15 @@ class Mode(NamedTuple):
 
 
 def damped_newton(
-    state: Floats, value: Callable[[Floats], Floats], step: Callable[[Floats], NewtonStep]
+    state: Floats,
+    value: Callable[[Floats], Floats],
+    step: Callable[[Floats], NewtonStep],
+    tolerance: float = CONVERGED_DECREMENT,
 ) -> Mode:
     """Maximise the log-posterior of each block of ``state`` (blocks, size) by damped Newton steps.
 
-    Blocks are independent: each has its own step size and stops by itself. A full step is taken
+    Blocks are independent: each has its own step size, and stops by itself when the decrement is
+    below ``tolerance``. A full step is taken
     where it gains a quarter of the decrement. A difference within ``RELATIVE_ROUNDING`` counts as a
     gain, so that rounding cannot stall the steps. Otherwise the step size is log(1 + r) / r, with r
     the range of the change in utilities. It always gains: along a line the third derivative of a
@@ -160,7 +164,7 @@ def damped_newton(
             )
         # Near the mode a step squares the error. One that does not even halve it is rounding.
         stopped |= (decrement < MAX_DECREMENT) & ~(decrement < 0.5 * previous)
-        stopped |= decrement < CONVERGED_DECREMENT
+        stopped |= decrement < tolerance
         previous = decrement
         if stopped.all():
             break

@@ -5,6 +5,7 @@ The log-posterior is concave, and times are independent.
 """
 
 from copy import copy
+from functools import cached_property
 from math import lgamma, log
 from typing import Any
 
@@ -14,6 +15,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from polarbear.errors import FitError
 from polarbear.inference.laplace.conditional import (
+    CONVERGED_DECREMENT,
+    MAX_DECREMENT,
     MAX_DENSE_ALGORITHMS,
     ConditionalGaussian,
     Mode,
@@ -39,26 +42,37 @@ SHIFT_PAIRS = 8
 
 
 def fit_independent(
-    likelihood: Likelihood, alpha: float, n_times: int, n: int, start: Floats | None = None
+    likelihood: Likelihood,
+    alpha: float,
+    n_times: int,
+    n: int,
+    start: Floats | None = None,
+    *,
+    precise: bool = True,
 ) -> "IndependentGaussian":
     """Fit the Laplace approximation at each time, with the prior Dirichlet(alpha, ..., alpha).
 
-    ``start`` (T, n) are utilities to start from, such as those of an earlier fit.
+    ``start`` (T, n) are utilities to start from, such as those of an earlier fit. If not
+    ``precise``, the mode may be off by a hundredth of a posterior standard deviation, and skewness
+    is not searched.
     """
     posterior = _DirichletPosterior(likelihood, alpha, n)
+    tolerance = CONVERGED_DECREMENT if precise else MAX_DECREMENT
     try:
-        mode = _find_mode(posterior, np.zeros((n_times, n)) if start is None else start)
+        mode = _find_mode(posterior, np.zeros((n_times, n)) if start is None else start, tolerance)
     except (FitError, np.linalg.LinAlgError):
         if start is None:
             raise
-        mode = _find_mode(posterior, np.zeros((n_times, n)))
-    return IndependentGaussian(posterior, mode)
+        mode = _find_mode(posterior, np.zeros((n_times, n)), tolerance)
+    return IndependentGaussian(posterior, mode, find_skewness=precise)
 
 
 class IndependentGaussian(ConditionalGaussian):
     """Gaussian approximations of the posterior, one at each time, independent of each other."""
 
-    def __init__(self, posterior: "_DirichletPosterior", mode: Mode) -> None:
+    def __init__(
+        self, posterior: "_DirichletPosterior", mode: Mode, *, find_skewness: bool = True
+    ) -> None:
         n = posterior.n
         lower = np.linalg.cholesky(posterior.curvature(mode.state))
         posterior.latest = None
@@ -73,7 +87,7 @@ class IndependentGaussian(ConditionalGaussian):
         self._posterior = posterior
         self._noise_to_utilities = posterior.coordinates.expand(inverse)  # (T, n - 1, n)
         self._gradient_to_noise = np.swapaxes(inverse, 1, 2)
-        if posterior.likelihood.n_terms <= MAX_SKEW_TERMS:
+        if find_skewness and posterior.likelihood.n_terms <= MAX_SKEW_TERMS:
             self.skew = find_skew(
                 lambda direction: posterior.third_derivative(
                     self.mean, direction @ self._noise_to_utilities
@@ -81,12 +95,6 @@ class IndependentGaussian(ConditionalGaussian):
                 _neighbour_gaps(self.mean, self._noise_to_utilities),
                 self._noise_to_utilities,
             )
-        # Single precision where it suffices: the value at the mode is rounded like the others.
-        fast = posterior.likelihood.to_single_precision()
-        self._dtype = np.float64 if fast is posterior.likelihood else np.float32
-        self._fast_posterior = _DirichletPosterior(fast, posterior.alpha, n)
-        at_mode: Any = self.mean[None].astype(self._dtype)
-        self._top = self._fast_posterior.value(at_mode)[0]
 
     def _compute_covariance(self) -> Floats:
         return self._noise_to_utilities.swapaxes(1, 2) @ self._noise_to_utilities
@@ -101,8 +109,22 @@ class IndependentGaussian(ConditionalGaussian):
 
     def log_ratio(self, noise: Floats, utilities: Any) -> Floats:
         """Return log(posterior / approximation) of each draw and time, up to a constant."""
-        gain = self._fast_posterior.value(utilities.astype(self._dtype)) - self._top
+        fast, top, dtype = self._fast_posterior
+        gain = fast.value(utilities.astype(dtype)) - top
         return gain + 0.5 * np.einsum("...i,...i->...", noise, noise)
+
+    @cached_property
+    def _fast_posterior(self) -> tuple["_DirichletPosterior", Floats, Any]:
+        """The posterior in single precision where it suffices, its value at the mode, its type.
+
+        The value at the mode is rounded like those of draws.
+        """
+        likelihood = self._posterior.likelihood
+        fast = likelihood.to_single_precision()
+        dtype = np.float64 if fast is likelihood else np.float32
+        posterior = _DirichletPosterior(fast, self._posterior.alpha, self._posterior.n)
+        at_mode: Any = self.warm_start[None].astype(dtype)
+        return posterior, posterior.value(at_mode)[0], dtype
 
     def gradient(self, noise: Floats) -> Floats:
         """Return the gradient of the log-posterior with respect to the standardised variables."""
@@ -210,9 +232,12 @@ class _DirichletPosterior:
             return self.latest[1]
         theta = np.exp(_log_softmax(mu))
         whole = self.likelihood.curvature(mu)
-        for matrix, row in zip(whole, theta, strict=True):
-            matrix -= (self.n * self.alpha * row)[:, None] * row
-            matrix[range(self.n), range(self.n)] += self.n * self.alpha * row
+        step = 1 if self.n > MAX_DENSE_ALGORITHMS else len(theta)  # large matrices time by time
+        for start in range(0, len(theta), step):
+            some = slice(start, start + step)
+            row = self.n * self.alpha * theta[some]
+            whole[some] -= row[:, :, None] * theta[some, None, :]
+            whole[some, range(self.n), range(self.n)] += row
         restricted = self.coordinates.restrict_curvature(whole)
         self.latest = (mu.copy(), restricted)
         return restricted
@@ -229,18 +254,20 @@ class _DirichletPosterior:
         return ((up + down) / h**2).T
 
 
-def _find_mode(posterior: _DirichletPosterior, start: Floats) -> Mode:
+def _find_mode(posterior: _DirichletPosterior, start: Floats, tolerance: float) -> Mode:
     """Return the posterior mode at each time, by damped Newton steps."""
     if posterior.n > MAX_DENSE_ALGORITHMS and isinstance(posterior.likelihood, RankingLikelihood):
         start = _minorise_maximise(posterior, posterior.likelihood.wins, start)
 
     def step(mu: Floats) -> NewtonStep:
+        curvature = posterior.curvature(mu)  # first, as the gradient is then known in part
         gradient = posterior.gradient(mu)
-        along = _solve(posterior.curvature(mu), gradient)
+        along = _solve(curvature, gradient)
         direction = posterior.coordinates.expand(along)
         return NewtonStep(direction, np.sum(gradient * along, axis=1), np.ptp(direction, axis=1))
 
-    return damped_newton(start - start.mean(axis=1, keepdims=True), posterior.value, step)
+    centred = start - start.mean(axis=1, keepdims=True)
+    return damped_newton(centred, posterior.value, step, tolerance)
 
 
 def _minorise_maximise(posterior: _DirichletPosterior, wins: Floats, mu: Floats) -> Floats:

@@ -126,10 +126,34 @@ def draw_curves(
     current, target = (compute_moments(sample.utilities, w) for w in (None, sample.weight))
     utilities = np.empty((draws, *one.mean.shape), dtype=np.float32)
     utilities[:size] = match_moments(sample.utilities, current, target)
-    to_curves, mean = compose_with_moments(one, current, target, size)
-    for start in range(size, draws, MAX_DRAWS_AT_ONCE):
+    _fill_curves(utilities[size:], mixture, *compose_with_moments(one, current, target, size), rng)
+    return utilities
+
+
+def draw_gaussian(mixture: GridMixture, draws: int, rng: np.random.Generator) -> Singles:
+    """Return draws of a mixture of one Gaussian, in single precision and without weights."""
+    (one,) = mixture.components
+    utilities = np.empty((draws, *one.mean.shape), dtype=np.float32)
+    matrices, mean = (a.astype(np.float32) for a in (one.noise_to_utilities(), one.mean[:, None]))
+    _fill_curves(utilities, mixture, matrices, mean, rng)
+    return utilities
+
+
+def _fill_curves(
+    utilities: Singles,
+    mixture: GridMixture,
+    to_curves: Singles,
+    mean: Singles,
+    rng: np.random.Generator,
+) -> None:
+    """Fill an array (draws, times, algorithms) with draws of a mixture of one component.
+
+    ``to_curves`` (times, size, algorithms) maps noise to differences from ``mean`` (times, 1,
+    algorithms). Draws are pairs of opposite sign, as in a sample.
+    """
+    (one,) = mixture.components
+    for start in range(0, len(utilities), MAX_DRAWS_AT_ONCE):
         rows = utilities[start : start + MAX_DRAWS_AT_ONCE]
-        # Pairs of opposite sign, as in a sample.
         noise = _draw_noise(mixture, 0, (-(-len(rows) // 2), *one.shape), rng, np.float32)
         if one.skew is not None:
             noise = np.concatenate([noise, -noise])[: len(rows)]
@@ -138,7 +162,6 @@ def draw_curves(
         half = away.shape[1]
         rows[:half] = (mean + away).swapaxes(0, 1)
         rows[half:] = (mean - away)[:, : len(rows) - half].swapaxes(0, 1)
-    return utilities
 
 
 def compose_with_moments(

@@ -55,5 +55,7 @@ def repeat_times(
         curves=None if curves is None else curves[:, source],
     )
     if curves is None:  # a cached property that is computed time by time
-        vars(repeated)["utilities"] = posterior.utilities[:, source]
+        is_plain = posterior.utilities is posterior.draws
+        utilities = repeated.draws if is_plain else posterior.utilities[:, source]
+        vars(repeated)["utilities"] = utilities
     return repeated

@@ -16,11 +16,12 @@ h(U) = sum_{i in U} a_i h(U - i) / (1 + sum of a over U) over the subsets U of G
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from polarbear.data.rankings import Rankings
@@ -40,6 +41,9 @@ from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 MAX_RECURSION_SIZE, MAX_HESSIAN_RECURSION_SIZE = 6, 4
 """The largest groups whose probability and gradient, and whose Hessian, are computed by recursion
 over their subsets."""
+
+MAX_LEVEL_COLUMNS = 2000
+"""Up to this many groups times draws, all subsets of a size are computed at once."""
 
 _FIRST_NODE, _N_DOUBLINGS, _STEPS_PER_DOUBLING = 2.0**-30, 38, 3
 NODES = _FIRST_NODE * 2.0 ** (np.arange(_N_DOUBLINGS * _STEPS_PER_DOUBLING) / _STEPS_PER_DOUBLING)
@@ -96,15 +100,23 @@ class TiedGroups:
         """A 0/1 matrix whose product with exp(utilities) sums over algorithms behind each group."""
         n_groups, n = self.behind.shape
         row, column = np.nonzero(self.behind)
-        cell = (row, self.time[row] * n + column)
         ones = np.ones(len(row), dtype=np.float32)  # products keep the precision of utilities
-        return csr_array((ones, cell), shape=(n_groups, self.n_times * n))
+        ends = np.append(0, np.cumsum(np.bincount(row, minlength=n_groups)))
+        parts = (ones, self.time[row] * n + column, ends)
+        return csr_array(parts, shape=(n_groups, self.n_times * n))
 
     @cached_property
     def _weight_at_times(self) -> csr_array:
         """The matrix (times, groups) that maps group values to their weighted sums at each time."""
-        cell = (self.time, np.arange(len(self.time)))
-        return csr_array((self.weight, cell), shape=(self.n_times, len(self.time)))
+        order = np.argsort(self.time, kind="stable")
+        ends = np.append(0, np.cumsum(np.bincount(self.time, minlength=self.n_times)))
+        parts = (self.weight[order], order, ends)
+        return csr_array(parts, shape=(self.n_times, len(order)))
+
+    def sum_at_times(self, values: Floats) -> Floats:
+        """Return the weighted sums over the groups of each time (T, ...) of values (K, ...)."""
+        sums = self._weight_at_times @ values.reshape(len(values), -1)
+        return sums.reshape(self.n_times, *values.shape[1:])
 
     def derivatives(self, mu: Floats) -> tuple[Floats, Floats]:
         """Return the gradient and minus the Hessian of each group's log-probability, at ``mu``."""
@@ -168,16 +180,61 @@ def _scaled_by_recursion(rates: Floats, scale: Floats) -> Floats:
     return _subset_probabilities(rates, rates / scale)[0][-1]
 
 
-def _subset_probabilities(rates: Floats, factor: Floats) -> tuple[list[Floats], list[Floats]]:
-    """Return the scaled h(U) and 1 + sum of a over U, for all subsets U as bits of their index."""
-    one = np.ones(rates.shape[1:], dtype=rates.dtype)
-    probability, total = [one], [one]
-    for subset in range(1, 1 << len(rates)):
-        members = _members(subset)
-        total.append(total[subset & subset - 1] + rates[members[0]])
-        ways = sum(factor[i] * probability[subset ^ 1 << i] for i in members)
-        probability.append(ways / total[-1])
+def _subset_probabilities(rates: Floats, factor: Floats) -> tuple[Floats, Floats]:
+    """Return the scaled h(U) and 1 + sum of a over U, for all subsets U as bits of their index.
+
+    Few columns are computed for all subsets of a size at once, many subset by subset, so that they
+    stay in the processor's cache.
+    """
+    size, shape = len(rates), rates.shape[1:]
+    levels = _subset_levels(size)
+    total = (levels.is_member @ rates.reshape(size, -1)).reshape(-1, *shape)
+    total += 1
+    probability = np.empty_like(total)
+    probability[0] = 1
+    if rates[0].size <= MAX_LEVEL_COLUMNS:
+        for subset, member, without, _ in levels.by_size:
+            ways = (factor[member] * probability[without]).sum(axis=1)
+            probability[subset] = ways / total[subset]
+        return probability, total
+    for subset in range(1, 1 << size):
+        ways = sum(factor[i] * probability[subset ^ 1 << i] for i in _members(subset))
+        np.divide(ways, total[subset], out=probability[subset])
     return probability, total
+
+
+class _Level(NamedTuple):
+    """All subsets of a group that have the same size."""
+
+    subset: Ints  # (C,): as bits
+    member: Ints  # (C, m): the members of each
+    without: Ints  # (C, m): the subset without each of its members
+    other: Ints  # (C, size - m): the members of the group that are not in it
+
+
+class _Levels(NamedTuple):
+    """The subsets of a group by their size."""
+
+    is_member: NDArray[np.float32]  # (2 ** size, size): products keep the other precision
+    by_size: tuple[_Level, ...]  # from 1 to the whole group
+
+
+@cache
+def _subset_levels(size: int) -> _Levels:
+    """Return the subsets of a group of a given size.
+
+    >>> [level.subset.tolist() for level in _subset_levels(3).by_size]
+    [[1, 2, 4], [3, 5, 6], [7]]
+    """
+    bits = np.arange(1 << size)[:, None] >> np.arange(size) & 1
+    levels = []
+    for m in range(1, size + 1):
+        subset = np.flatnonzero(bits.sum(axis=1) == m)
+        member, other = (np.nonzero(bits[subset] == bit)[1] for bit in (1, 0))
+        member = member.reshape(len(subset), m)
+        without = subset[:, None] ^ 1 << member
+        levels.append(_Level(subset, member, without, other.reshape(len(subset), size - m)))
+    return _Levels(bits.astype(np.float32), tuple(levels))
 
 
 @cache
@@ -252,20 +309,24 @@ def _mean_slopes(rates: Floats) -> Floats:
 def _slopes_by_recursion(rates: Floats, factor: Floats) -> Floats:
     """Return the gradient of ``log_precede`` by the recursion over subsets in reverse order.
 
-    ``adjoint`` is the derivative of log P by h(U). The derivative of h(U) by log(a_i), with other
-    subsets held fixed, is (factor_i h(U - i) - a_i h(U)) / (1 + sum of a over U).
+    ``share`` is the derivative of log P by h(U), divided by 1 + sum of a over U. The derivative of
+    h(U) by log(a_i), with other subsets held fixed, is
+    (factor_i h(U - i) - a_i h(U)) / (1 + sum of a over U).
     """
     probability, total = _subset_probabilities(rates, factor)
-    slopes, adjoint = np.zeros_like(rates), [np.zeros(1)] * len(total)
-    adjoint[-1] = 1 / probability[-1]
-    for subset in range(len(total) - 1, 0, -1):
-        share = adjoint[subset] / total[subset]
-        both = share * probability[subset]
-        for i in _members(subset):
-            without, own = subset ^ 1 << i, share * factor[i]
-            slopes[i] += own * probability[without] - both * rates[i]
-            if without:
-                adjoint[without] = adjoint[without] + own
+    size, shape, levels = len(rates), rates.shape[1:], _subset_levels(len(rates))
+    share = np.empty_like(total)
+    share[-1] = 1 / (probability[-1] * total[-1])
+    for subset, _, _, other in levels.by_size[-2::-1]:
+        own = (share[subset[:, None] | 1 << other] * factor[other]).sum(axis=1)
+        share[subset] = own / total[subset]
+    both = share[1:] * probability[1:]
+    slopes = (levels.is_member[1:].T @ both.reshape(len(both), -1)).reshape(rates.shape)
+    slopes *= -rates
+    for i in range(size):
+        # Index 1 of the second axis: the subsets with i; index 0: the same without it.
+        with_i, without_i = (array.reshape(-1, 2, 1 << i, *shape) for array in (share, probability))
+        slopes[i] += factor[i] * (with_i[:, 1] * without_i[:, 0]).sum(axis=(0, 1))
     return slopes
 
 
@@ -276,6 +337,8 @@ class UnorderedLikelihood:
     untied: SubsetLikelihood | RankingLikelihood
     groups: tuple[TiedGroups, ...]
     dtype: type[np.floating] = np.float64  # of values of draws
+    latest: list[Floats] = field(default_factory=list, repr=False, compare=False)
+    # Where the curvature was computed last, and the gradient of the tied groups there.
 
     @property
     def n_terms(self) -> int:
@@ -288,7 +351,8 @@ class UnorderedLikelihood:
         untied = self.untied.to_single_precision()
         n_tied = sum(np.bincount(one.time, one.size * one.weight).max() for one in self.groups)
         is_accurate = untied is not self.untied and n_tied <= MAX_SINGLE_PRECISION_CHOICES
-        return replace(self, untied=untied, dtype=np.float32 if is_accurate else np.float64)
+        dtype = np.float32 if is_accurate else np.float64
+        return UnorderedLikelihood(untied, self.groups, dtype)
 
     def value(self, mu: Floats) -> Floats:
         """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
@@ -302,10 +366,12 @@ class UnorderedLikelihood:
         """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
         groups = self.groups
+        if self.latest and np.array_equal(self.latest[0], mu):
+            return gradient + self.latest[1]
         if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
             large = [one for one in groups if one.size > MAX_HESSIAN_RECURSION_SIZE]
             for part, slope, _ in iterate_derivatives(large, subtract_maximum(mu)):
-                np.add.at(gradient, part.time, part.weight[:, None] * slope)
+                gradient += part.sum_at_times(slope)
             groups = [one for one in groups if one.size <= MAX_HESSIAN_RECURSION_SIZE]
         for rows, theta in self._iterate_draws(mu) if groups else ():
             tied = sum(one.gradient(theta) for one in groups)
@@ -321,9 +387,11 @@ class UnorderedLikelihood:
 
     def curvature(self, mu: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
-        curvature = self.untied.curvature(mu)
-        for part, _, minus_hessian in iterate_derivatives(self.groups, subtract_maximum(mu)):
-            np.add.at(curvature, part.time, part.weight[:, None, None] * minus_hessian)
+        curvature, gradient = self.untied.curvature(mu), np.zeros(mu.shape)
+        for part, slope, minus_hessian in iterate_derivatives(self.groups, subtract_maximum(mu)):
+            gradient += part.sum_at_times(slope)
+            curvature += part.sum_at_times(minus_hessian)
+        self.latest[:] = mu.copy(), gradient
         return curvature
 
 
@@ -343,7 +411,7 @@ def iterate_derivatives(
     for some in groups:
         cells = some.member.shape[1] * len(NODES) + mu.shape[1] ** 2
         for rows in bounded_slices(len(some.time), cells):
-            part = some.take(rows)
+            part = some if rows == slice(0, len(some.time)) else some.take(rows)
             yield part, *part.derivatives(mu)
 
 
