@@ -11,7 +11,8 @@ from scipy import special, stats
 
 import reference
 from polarbear import priors
-from polarbear.inference.laplace.engine import draw_approximation, estimate_utilities
+from polarbear.inference.laplace.approximation import draw_approximation
+from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.inference.laplace.engine import fit_laplace as fit_default
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
 from polarbear.simulation import PRIORS, simulate_rankings

@@ -7,6 +7,7 @@ change the choice does not run.
 """
 
 from dataclasses import replace
+from math import log2
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,19 @@ def choose(ratings: NDArray[np.floating], weights: Floats, size: int) -> Choice:
     return Choice(chosen, best - values[:, chosen].sum(axis=1))
 
 
+def error_of_look(error: float, n_instances: int) -> float:
+    """Return the part of an error probability that one look may use, by its number of instances.
+
+    Each time the number of instances doubles, the parts are 1/2, 1/6, 1/12, ... of the error. They
+    add up to the whole error, so that looking often hardly adds to it.
+
+    >>> [round(error_of_look(0.06, n), 4) for n in (2, 4, 8, 1024)]
+    [0.03, 0.01, 0.005, 0.0005]
+    """
+    doublings = max(1.0, log2(n_instances))
+    return error / (doublings * (doublings + 1))
+
+
 def decide_choice(
     state: State, posterior: Posterior, rankings: Rankings, log_k: Floats, unchanged: Decided
 ) -> Decided:
@@ -67,8 +81,10 @@ def decide_choice(
     evidence = preference_evidence(rankings, weights, rules.epsilon, state.heaviest)
     settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)
     open_ = choice.chosen[:, None] & ~choice.chosen & ~settled
-    if rules.regret is not None and np.mean(choice.regret <= rules.regret) >= rules.certainty:
-        open_[:] = False
+    if rules.regret is not None:
+        error = error_of_look(1 - rules.certainty, len(rankings.instances))
+        if np.mean(choice.regret > rules.regret) <= error:
+            open_[:] = False
     bits = state.asked_times
     pairs: dict[Pair, int] = {
         pair(names[i], names[j]): bits for i, j in np.argwhere(open_).tolist()

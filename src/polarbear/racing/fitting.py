@@ -1,6 +1,7 @@
 """Fit the posterior of a round: coarsely first, with all draws if an elimination is possible."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,12 +9,12 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Run
 from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference.fit import fit as default_fit
-from polarbear.inference.laplace.engine import draw_approximation
+from polarbear.inference.laplace.approximation import draw_approximation
 from polarbear.inference.posterior import Posterior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.racing.deciding import may_eliminate
 from polarbear.racing.jobs import derive_seed, key_of
-from polarbear.racing.model import Fit
+from polarbear.racing.model import Fit, Model
 from polarbear.racing.state import State
 
 SCREENING_DRAWS = 1000
@@ -37,10 +38,11 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     Gaussian approximation is enough for a forecast, few draws for a choice. The last decision of
     a race, which may end it by the regret, uses all draws.
     """
-    if fit is not default_fit or rankings is None:
-        return None
-    n, rules = len(rankings.algorithms), state.rules
+    rules = state.rules
     per_look = rules.error_control == "per_look"
+    if rankings is None or not (fit is default_fit if per_look else _has_default_model(fit)):
+        return None
+    n = len(rankings.algorithms)
     if per_look and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
     seed = derive_seed(state.seed, ["fit", state.round])
@@ -53,6 +55,12 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     certainty = rules.certainty
     slack = 4 * np.sqrt(certainty * (1 - certainty) / SCREENING_DRAWS) + 1 / SCREENING_DRAWS
     return None if may_eliminate(state, posterior, certainty - slack) else posterior
+
+
+def _has_default_model(fit: Fit) -> bool:
+    """Whether a fit is that of the default model, with any number of draws."""
+    model = Model.of(fit)
+    return replace(model, options=()) == Model() and dict(model.options).keys() <= {"draws"}
 
 
 def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:

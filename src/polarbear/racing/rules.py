@@ -74,8 +74,10 @@ class Rules:
         The budget for which an algorithm is wanted, such as ``preferences.between(60, 300)``: the
         race then spends only on what may change the choice. It ends when the chosen algorithm is
         at par with, or ahead of, every other one in the score averaged over that preference; or
-        when its regret is at most ``regret`` with posterior probability ``certainty``, in the value
-        of :func:`polarbear.select`. ``portfolio``: the number of algorithms that are wanted.
+        when its regret is most likely at most ``regret``, in the value of :func:`polarbear.select`.
+        With k = log2(number of instances), the posterior probability of a larger regret must be at
+        most (1 - ``certainty``) / (k (k + 1)), because the race looks after every round.
+        ``portfolio``: the number of algorithms that are wanted.
     baseline
         The name of an algorithm that the others are tested against (:func:`polarbear.gate`): each
         passes when it is at par with the baseline at every time, and fails when the baseline is
