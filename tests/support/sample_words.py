@@ -55,7 +55,7 @@ def sentences() -> Iterator[str]:
         is_generated = page.startswith(("docs/measured/", "docs/gallery/"))
         if is_generated and page != "docs/measured/index.md":
             continue
-        text = re.sub(r"(?ms)^(```|:::).*?^\1$|^\$\$.*?\$\$$", "", path.read_text())
+        text = re.sub(r"(?ms)^ *(```|:::).*?^ *\1$|^\$\$.*?\$\$$", "", path.read_text())
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
             start = re.sub(r"^\s*([-*]|\d+\.) ", "", paragraph).lstrip()
             is_source = re.search(r"\(\d{4}\)\.", paragraph)  # an entry of a list of references
