@@ -287,6 +287,11 @@ def _fit_draws(
         # Laplace's evidence is inaccurate, and the grid lies in the wrong place: correct it.
         fit = approximate_and_sample(int(rng.integers(2**63)))
     unreliable = _unreliable_blocks(fit.sample, model.n_terms)
+    if unreliable.tolist() == [True] and _has_single_gaussian(fit.grid):
+        # With many algorithms even a small distance of mode and mean makes weights uneven.
+        grid = _shift_to_mean(fit.grid, rng)
+        fit = _Fit(grid, _sample_until_precise(grid, model.n_terms, draws, rng))
+        unreliable = _unreliable_blocks(fit.sample, model.n_terms)
     if not unreliable.any():
         return fit
     if len(unreliable) > 1:
@@ -488,17 +493,27 @@ def _sample_until_precise(
     return sample
 
 
+def _shift_to_mean(grid: GridApproximation, rng: np.random.Generator) -> GridApproximation:
+    """Move the only Gaussian of a grid from the mode towards the posterior mean."""
+    (one,) = grid.components
+    return grid._replace(mixture=grid.mixture._replace(components=[one.shift_to_mean(rng)]))
+
+
+def _has_single_gaussian(grid: GridApproximation) -> bool:
+    """Return whether there is one Gaussian at each time: no hyperparameters, independent times."""
+    return len(grid.components) == 1 and isinstance(grid.components[0], IndependentGaussian)
+
+
 def _sample_without_weights(grid: GridApproximation, draws: int, rng: np.random.Generator) -> _Fit:
     """Draw from a Gaussian at the posterior mean, for data too large for importance weights."""
-    mixture = grid.mixture
-    (one,) = mixture.components
-    mixture = mixture._replace(components=[one.shift_to_mean(rng)])
+    grid = _shift_to_mean(grid, rng)
+    (one,) = grid.components
     component = np.zeros(draws, dtype=np.intp)
-    utilities = resample_noise(mixture, component, rng)
+    utilities = resample_noise(grid.mixture, component, rng)
     no_noise = np.empty((draws, one.shape[0], 0), dtype=np.float32)
     k_hat = np.zeros(one.shape[0])
     sample = ImportanceSample(component, no_noise, utilities, _equal_weights(draws), k_hat, None)
-    return _Fit(grid._replace(mixture=mixture), sample)
+    return _Fit(grid, sample)
 
 
 def _count_curves(grid: GridApproximation, n_terms: int) -> int:
@@ -506,9 +521,8 @@ def _count_curves(grid: GridApproximation, n_terms: int) -> int:
 
     Times must be correlated by a copula, or be a single one, and have one Gaussian each.
     """
-    (one, *more), has_copula = grid.components, bool(grid.mixture.noise_transforms)
-    has_times_together = has_copula or len(one.mean) == 1
-    is_suited = isinstance(one, IndependentGaussian) and not more and has_times_together
+    has_copula, n_times = bool(grid.mixture.noise_transforms), len(grid.components[0].mean)
+    is_suited = _has_single_gaussian(grid) and (has_copula or n_times == 1)
     if n_terms <= SMALL_TERMS or not is_suited:
         return 0
     return USUAL_DRAWS if n_terms * USUAL_DRAWS <= MAX_TERMS else MIN_DRAWS
