@@ -1,6 +1,7 @@
 """How cost grows with algorithms n, instances P, times T, runs and workers, with fitted slopes.
 
-    python benchmarks/growth.py growth.svg       # measures, and draws this file
+    python benchmarks/growth.py growth.svg            # measures, and draws this file
+    python benchmarks/growth.py growth.png T P        # times and instances only, for every prior
 
 Seconds of CPU, but for workers, where they are what the clock on the wall says: each worker has
 eight runs to make that sleep for 200 ms, so that twice the workers should take as long.
@@ -18,7 +19,7 @@ import overhead
 import peers
 import read_and_rank
 import store
-from measuring import apart
+from measuring import apart, table
 
 Points = dict[str, dict[str, list[list[float]]]]
 
@@ -38,22 +39,28 @@ times as much.
 Hollow: importance weights were
 not enough, and draws were moved
 by Hamiltonian Monte Carlo."""
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-MARKS = "os^D"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKS = "os^Dv<>"
 
 PRIORS = ("Dirichlet", "BSpline", "GP")
+OTHER_PRIORS = ("HierarchicalDirichlet", "RandomWalk", "SparseGP", "HSGP")
 ALGORITHMS = (4, 7, 12, 13, 30, 70, 200)
 INSTANCES = (10, 100, 1000, 10_000)
 TIMES = (10, 30, 100, 300)
+MORE_INSTANCES, MORE_TIMES = 100_000, 1000
+"""The largest sizes, measured once, where only instances and times are asked for."""
+
 RUNS = (1000, 3000, 10_000, 30_000)
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def fits(prior: str, along: int, sizes: Iterable[tuple[int, int, int]]) -> list[list[float]]:
+def fits(
+    prior: str, along: int, sizes: Iterable[tuple[int, int, int]], repeat: int = 3
+) -> list[list[float]]:
     """Of each size: what grows, CPU seconds of a posterior, and whether draws had to be moved."""
     found = []
     for size in sizes:
-        run = apart(peers.ours, prior, *size, 0, 3)
+        run = apart(peers.ours, prior, *size, 0, repeat)
         found.append([size[along], run["cpu"], run["moved"]])
     return found
 
@@ -97,6 +104,28 @@ def measured() -> Points:
     found["runs"] = of_runs()
     found["workers"]["local processes"] = [[w, napped(w)] for w in WORKERS]
     return found
+
+
+def measured_fits(axes: Iterable[str]) -> Points:
+    """Times and instances for every prior, to larger sizes."""
+    found: Points = {axis: {} for axis in axes}
+    for prior in (*PRIORS, *OTHER_PRIORS):
+        for axis in found:
+            sizes = (*INSTANCES, MORE_INSTANCES) if axis == "P" else (*TIMES, MORE_TIMES)
+            of = [(7, size, 20) if axis == "P" else (7, 50, size) for size in sizes]
+            found[axis][prior] = fits(prior, 1 if axis == "P" else 2, of, 1)
+            print(axis, prior, found[axis][prior], flush=True)
+    return found
+
+
+def slopes(found: Points) -> str:
+    """The measured seconds and fitted exponents as a table."""
+    rows = [
+        (axis, name, ", ".join(f"{p[0]:,}: {p[1]:.2f}" for p in points), f"{slope(points):.2f}")
+        for axis, series in found.items()
+        for name, points in series.items()
+    ]
+    return table(("along", "prior", "CPU s by size", "exponent, last decade"), rows)
 
 
 def slope(points: list[list[float]]) -> float:
@@ -161,10 +190,12 @@ def _power(exponent: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, help="an SVG or PNG to write")
-    path = parser.parse_args().file
-    found = measured()
+    parser.add_argument("axes", nargs="*", choices=["T", "P"], help="only these, for every prior")
+    wanted = parser.parse_args()
+    found = measured_fits(wanted.axes) if wanted.axes else measured()
     print(json.dumps(found))
-    draw(found, path)
+    print(slopes(found))
+    draw(found, wanted.file)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 import reference
-from polarbear import priors
+from polarbear import priors, read_pairs
 from polarbear.inference.laplace.approximation import draw_approximation
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.inference.laplace.engine import fit_laplace as fit_default
@@ -250,3 +250,18 @@ def test_the_tail_is_never_said_to_be_empty():
     for wins in (12, 30, 300):
         ahead = fit_laplace(duel(wins, 0), priors.Dirichlet()).prob_better("a1", "a2")
         assert 1 - 1e-3 < ahead[0] < 1.0
+
+
+def test_votes_between_many_models_need_no_hmc():
+    """Weights of Gaussians at the mode would be uneven here; those at the mean are not."""
+    rng, n, votes = np.random.default_rng(0), 129, 2000
+    a = rng.integers(n, size=votes)
+    b = (a + 1 + rng.integers(n - 1, size=votes)) % n
+    strength = rng.normal(size=n)
+    first_wins = strength[a] - strength[b] + rng.logistic(size=votes) > 0
+    names, sides = np.array([f"m{k:03}" for k in range(n)]), np.array(["model_b", "model_a"])
+    columns = {"model_a": names[a], "model_b": names[b], "winner": sides[first_wins.astype(int)]}
+    posterior = fit_default(read_pairs(columns), priors.Dirichlet())
+    assert posterior.diagnostics.trusted
+    assert not any("HMC" in note for note in posterior.diagnostics.notes)
+    assert np.corrcoef(posterior.utilities.mean(axis=(0, 1)), strength)[0, 1] > 0.9

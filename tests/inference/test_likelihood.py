@@ -210,3 +210,17 @@ def test_rows_with_equal_hashes_are_compared():
     assert len(first) == 16
     assert (code[first][same] == code).all()
     assert (np.diff(first // 200) >= 0).all()
+
+
+def test_gradients_of_many_draws_are_those_of_single_ones():
+    rng = np.random.default_rng(5)
+    costs = rng.normal(size=(3, 40, 14))
+    costs[rng.random(costs.shape) < 0.3] = np.nan
+    rankings = rank_costs(costs, weight=rng.uniform(0.5, 2, 40))
+    likelihood = RankingLikelihood.from_rankings(rankings, merge=True)
+    draws = rng.normal(size=(600, 3, 14))
+    expected = np.stack([likelihood.gradient(draw) for draw in draws])
+    assert_allclose(likelihood.gradient(draws), expected, atol=1e-9)
+    wide = 200 * draws[:20]
+    expected = np.stack([likelihood.gradient(draw) for draw in wide])
+    assert_allclose(likelihood.gradient(wide), expected, atol=1e-9)

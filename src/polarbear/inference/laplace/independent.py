@@ -128,7 +128,8 @@ class IndependentGaussian(ConditionalGaussian):
 
     def gradient(self, noise: Floats) -> Floats:
         """Return the gradient of the log-posterior with respect to the standardised variables."""
-        gradient = self._posterior.gradient(self.to_utilities(noise))
+        fast, _, dtype = self._fast_posterior  # HMC corrects rounding by its acceptance test
+        gradient = fast.gradient(self.to_utilities(noise).astype(dtype))
         return multiply_blocks(gradient, self._gradient_to_noise)
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from polarbear.data.rankings import Rankings
 from polarbear.inference.plackett_luce.ordered_rankings import (
@@ -28,8 +29,11 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
     tie_subsets,
 )
 
-_DRAWS_AT_ONCE, _RANKINGS_AT_ONCE = 512, 128
+_DRAWS_AT_ONCE, _RANKINGS_AT_ONCE, _CELLS_AT_ONCE = 512, 128, 1 << 17
 """Chunk sizes that fit into the processor's cache."""
+
+_MIN_DRAWS_TOGETHER = 16
+"""Draws from which gradients are computed with draws contiguous in memory."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,15 @@ class RankingLikelihood:
 
     def gradient(self, mu: Floats) -> Floats:
         """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
-        if mu.ndim > 2:
-            chunks = bounded_slices(len(mu), 4 * self.n_terms)
-            return np.concatenate([self._gradient(mu[rows]) for rows in chunks])
-        return self._gradient(mu)
+        if mu.ndim == 2:
+            return self._gradient(mu)
+        if len(mu) >= _MIN_DRAWS_TOGETHER and not any(block.ties for block in self.blocks):
+            starts = range(0, len(mu), _DRAWS_AT_ONCE)
+            return np.concatenate(
+                [self._gradient_of_draws(mu[k : k + _DRAWS_AT_ONCE]) for k in starts]
+            )
+        chunks = bounded_slices(len(mu), 4 * self.n_terms)
+        return np.concatenate([self._gradient(mu[rows]) for rows in chunks])
 
     def curvature(self, mu: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms).
@@ -169,6 +178,20 @@ class RankingLikelihood:
                     rows = block.slice_rankings(start, stop)
                     normaliser[t] += rows.log_normaliser(theta, n_factors)
         return np.einsum("tn,dtn->dt", self.wins, mu, dtype=np.float64) - normaliser.T
+
+    def _gradient_of_draws(self, mu: Floats) -> Floats:
+        """Return the gradient for draws that are contiguous in memory, without tied groups."""
+        n, draws = self.n, len(mu)
+        _, theta = exponentiate_utilities(mu)  # (times, algorithms, draws)
+        expected = np.zeros_like(theta)
+        for block in self.blocks:
+            step = max(1, _CELLS_AT_ONCE // (block.item.shape[1] * draws))
+            for t, at_time in block.iterate_times(self.n_times):
+                own = np.concatenate([theta[t], np.zeros((1, draws), dtype=theta.dtype)])
+                for start in range(at_time.start, at_time.stop, step):
+                    rows = block.slice_rankings(start, min(start + step, at_time.stop))
+                    expected[t] += rows.expected_choices(own, t * n)[:-1]
+        return self.wins - expected.transpose(2, 0, 1)
 
     def _gradient(self, mu: Floats) -> Floats:
         return self.wins - self._expected_wins(subtract_maximum(mu))
@@ -351,6 +374,30 @@ class _Block(NamedTuple):
         for ties, rest in zip(self.ties, behind, strict=True):
             log_normaliser += ties.log_normaliser(theta, self.item, rest)
         return log_normaliser
+
+    def expected_choices(self, theta: Floats, offset: int) -> Floats:
+        """Return the expected number of choices of each algorithm in each draw, without ties.
+
+        ``theta`` (algorithms + 1, draws) has a last row of zeros for unknown algorithms. ``offset``
+        is the item of the first algorithm at the time of these rankings.
+        """
+        item = np.minimum(self.item.T - offset, len(theta) - 1)  # (length, rankings)
+        weight = self.untied_weight.T.astype(theta.dtype)[:, :, None]
+        own = theta[item]
+        rate = own.copy()
+        for place in range(len(item) - 2, -1, -1):  # sums over a place and all behind it
+            rate[place] += rate[place + 1]
+        is_choice = weight > 0
+        np.divide(weight, rate, out=rate, where=is_choice)
+        rate *= is_choice
+        for place in range(1, len(item)):
+            rate[place] += rate[place - 1]
+        rate *= own
+        # A matrix with one entry in each column adds up the places of each algorithm.
+        size = item.size
+        ones = np.ones(size, dtype=np.float32)
+        places = csc_array((ones, item.ravel(), np.arange(size + 1)), shape=(len(theta), size))
+        return places @ rate.reshape(size, -1)
 
     def cumulative_rates(self, theta: Floats, suffix: Floats, power: int) -> Floats:
         """Return at each place the sum of weight / total^power over choice sets with that place."""
