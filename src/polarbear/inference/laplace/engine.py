@@ -28,6 +28,7 @@ from polarbear.inference.laplace.cluster_robust import (
 )
 from polarbear.inference.laplace.conditional import (
     MAX_DECREMENT,
+    MAX_DENSE_ALGORITHMS,
     ConditionalGaussian,
     approximate_utilities,
 )
@@ -51,6 +52,11 @@ from polarbear.inference.laplace.mixture import (
     sample_mixture,
 )
 from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
+from polarbear.inference.laplace.repetitions import (
+    AdjustedLikelihood,
+    adjust_for_repetitions,
+    has_repetitions,
+)
 from polarbear.inference.pair_probabilities import Mixture
 from polarbear.inference.plackett_luce.likelihood import Likelihood, build_likelihood
 from polarbear.inference.posterior import Evidence, Posterior
@@ -127,7 +133,7 @@ def fit_laplace(
             return repeat_times(posterior, rankings.times, source)
     with one_thread():
         rng = np.random.default_rng(seed)
-        model = _build_model(rankings, prior, start)
+        model = _build_model(rankings, prior, start, adjusted=evidence == "instances")
         grid, sample, moved = _fit_draws(rankings, prior, model, start, draws, rng, by_instance)
         diagnostics, mixture = _diagnose(grid, sample, moved), None
         if by_instance and grid.components[0].shape[0] == 1:
@@ -164,7 +170,8 @@ def estimate_utilities(rankings: Rankings, prior: Prior) -> Floats:
     time of :func:`fit_laplace`, and has no uncertainty.
     """
     with one_thread():
-        return _average_modes(_approximate(_build_model(rankings, prior, None), None, None))
+        model = _build_model(rankings, prior, None, adjusted=False)
+        return _average_modes(_approximate(model, None, None))
 
 
 class Model(NamedTuple):
@@ -224,7 +231,7 @@ def _fit_draws(
     def approximate_and_sample(pilot_seed: int | None) -> _Fit:
         grid = _approximate(model, start, pilot_seed)
         if by_instance:
-            grid = _correlate_times(rankings, grid, rng)
+            grid = _correlate_times(rankings, model.likelihood, grid, rng)
         if _count_curves(grid, model.n_terms) and model.n_terms * MIN_DRAWS > MAX_WEIGHTED_TERMS:
             return _sample_without_weights(grid, draws or MIN_DRAWS, rng)
         return _Fit(grid, _sample_until_precise(grid, model.n_terms, draws, rng))
@@ -237,7 +244,7 @@ def _fit_draws(
     if not unreliable.any():
         return fit
     if len(unreliable) > 1:
-        return _move_times(rankings, prior, fit, unreliable, rng)
+        return _move_times(rankings, prior, model, fit, unreliable, rng)
     return _move_all(fit, len(rankings.times), rng)
 
 
@@ -249,13 +256,23 @@ def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
     return unreliable
 
 
-def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
-    """Return the model of rankings, with the kind of Laplace fit that suits the prior."""
-    likelihood = build_likelihood(rankings)
+def _build_model(
+    rankings: Rankings, prior: Prior, start: Posterior | None, *, adjusted: bool
+) -> Model:
+    """Return the model of rankings, with the kind of Laplace fit that suits the prior.
+
+    If ``adjusted``, repetitions of an instance count as much as they tell, for independent priors.
+    """
+    likelihood: Likelihood = build_likelihood(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
     utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
     if isinstance(prior, IndependentPrior):
         utilities = approximate_utilities(rankings) if start is None else utilities
+        if adjusted and n <= MAX_DENSE_ALGORITHMS and has_repetitions(rankings):
+            middle = {name: hyper.quantile(0.5) for name, hyper in prior.hypers().items()}
+            alpha = prior.concentration(middle, n)
+            utilities = fit_independent(likelihood, alpha, n_times, n, utilities).mean
+            likelihood = adjust_for_repetitions(rankings, likelihood, utilities)
 
         def fit_times(
             hyper: Mapping[str, float], warm: ConditionalGaussian | None
@@ -343,10 +360,12 @@ def _approximate(
 
 
 def _scores_at_mean(
-    rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
+    rankings: Rankings, likelihood: Likelihood, grid: GridApproximation, rng: np.random.Generator
 ) -> Floats:
     """Return each instance's gradient of the log-likelihood, at the mean utilities of the grid."""
-    return compute_instance_scores(rankings, _average_modes(grid), rng)
+    scores = compute_instance_scores(rankings, _average_modes(grid), rng)
+    is_adjusted = isinstance(likelihood, AdjustedLikelihood)
+    return likelihood.scale_scores(scores) if is_adjusted else scores
 
 
 def _average_modes(grid: GridApproximation) -> Floats:
@@ -357,12 +376,13 @@ def _average_modes(grid: GridApproximation) -> Floats:
 
 
 def _correlate_times(
-    rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
+    rankings: Rankings, likelihood: Likelihood, grid: GridApproximation, rng: np.random.Generator
 ) -> GridApproximation:
     """Give draws their autocorrelation over time by a copula, if the prior has none."""
     if grid.components[0].shape[0] == 1:
         return grid
-    scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
+    scores = _scores_at_mean(rankings, likelihood, grid, rng)
+    shrinkage = shrinkage_at_times(rankings)
     transforms = [copula_noise(one, scores, shrinkage) for one in grid.components]
     return grid._replace(mixture=grid.mixture._replace(noise_transforms=transforms))
 
@@ -379,7 +399,8 @@ def _apply_sandwich(
     The affine map that takes the moments of the Gaussian mixture to those of the weighted sample is
     applied to them as well, so that the importance weights' correction is kept.
     """
-    scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
+    scores = _scores_at_mean(rankings, likelihood, grid, rng)
+    shrinkage = shrinkage_at_times(rankings)
     used = np.unique(sample.component)
     transforms = [NoiseTransform(0, np.asarray)] * len(grid.components)
     for g in used.tolist():
@@ -495,7 +516,12 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
 
 
 def _move_times(
-    rankings: Rankings, prior: Prior, fit: _Fit, unreliable: Bools, rng: np.random.Generator
+    rankings: Rankings,
+    prior: Prior,
+    model: Model,
+    fit: _Fit,
+    unreliable: Bools,
+    rng: np.random.Generator,
 ) -> _Fit:
     """Move the draws at unreliable times by HMC, for priors under which times are independent.
 
@@ -506,7 +532,7 @@ def _move_times(
     coupled = CoupledBlocks(unreliable, sample, transforms) if transforms else None
     reliable_weight = sample.weight if unreliable.all() else sample.weight[:, ~unreliable]
     draws = move_by_hmc(
-        _restrict_mixture(rankings, prior, grid, unreliable),
+        _restrict_mixture(rankings, prior, model, grid, unreliable),
         sample._replace(noise=sample.noise[:, unreliable], weight=sample.weight[:, unreliable]),
         rng,
         share=component_shares(sample.component, reliable_weight, len(grid.components)),
@@ -532,13 +558,14 @@ def _move_times(
 
 
 def _restrict_mixture(
-    rankings: Rankings, prior: Prior, grid: GridApproximation, times: Bools
+    rankings: Rankings, prior: Prior, model: Model, grid: GridApproximation, times: Bools
 ) -> GridMixture:
     """Return the mixture at selected times only, with the same hyperparameters."""
     part = replace(rankings, times=rankings.times[times], position=rankings.position[times])
-    model = _build_model(part, prior, None)
+    adjusted = isinstance(model.likelihood, AdjustedLikelihood)
+    restricted = _build_model(part, prior, None, adjusted=adjusted)
     components = [
-        model.fit({name: float(values[g]) for name, values in grid.hyper.items()}, None)
+        restricted.fit({name: float(values[g]) for name, values in grid.hyper.items()}, None)
         for g in range(len(grid.components))
     ]
     return grid.mixture._replace(components=components)
