@@ -74,8 +74,14 @@ KINDS = {
 }
 
 
-SIZES = {("equal", "set dominance"): (INSTANCES, 4 * INSTANCES, 16 * INSTANCES)}
+SIZES = {
+    ("equal", "lottery of 16"): (INSTANCES // 3, INSTANCES, 4 * INSTANCES),
+    ("equal", "set dominance"): (INSTANCES, 4 * INSTANCES, 16 * INSTANCES),
+}
 """The numbers of instances, where there is more than one."""
+
+MORE_SETS = {("equal", "violation, then value"): 8, ("equal", "chosen by another value"): 8}
+"""How many times as many data sets where 50 leave open whether claims are too frequent."""
 
 
 def find_truth(rank, truth):
@@ -116,7 +122,8 @@ def measure(records, n_sets):
     for truth, handicaps in HANDICAPS.items():
         for name, rank in KINDS.items():
             sizes, known = SIZES.get((truth, name), (INSTANCES,)), None
-            for size, seed in itertools.product(sizes, range(n_sets)):
+            more = MORE_SETS.get((truth, name), 1)
+            for size, seed in itertools.product(sizes, range(more * n_sets)):
                 if (truth, name, size, seed) not in records:
                     known = find_truth(rank, truth) if known is None else known
                     data = draw_table(np.random.default_rng(seed), handicaps, size)
@@ -135,8 +142,8 @@ def write(rows, folder):
     head += ["pairs with P > 0.975", "of all pairs, false", "a member is called dominated (0.95)"]
     for truth in HANDICAPS:
         lines = []
-        groups = dict.fromkeys((r["order"], r["instances"]) for r in rows if r["truth"] == truth)
-        for name, size in groups:
+        groups = {(r["order"], r["instances"]) for r in rows if r["truth"] == truth}
+        for name, size in sorted(groups, key=lambda group: ([*KINDS].index(group[0]), group[1])):
             own = [
                 r for r in rows if (r["truth"], r["order"], r["instances"]) == (truth, name, size)
             ]

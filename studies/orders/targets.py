@@ -1,7 +1,8 @@
 """Targets beside times on recorded runs, and COCO's expected running times beside ours.
 
-python studies/orders/targets.py           # minutes (the last part needs cocoex and cocopp)
-python studies/orders/targets.py --quick   # the example alone
+python studies/orders/targets.py               # minutes (the last part needs cocoex and cocopp)
+python studies/orders/targets.py --quick       # the example alone
+python studies/orders/targets.py --pools DIR   # make pools/ from recorded values
 """
 
 import argparse
@@ -22,25 +23,62 @@ from tools.markdown import table
 import polarbear as pb
 
 HERE = Path(__file__).parent
+POOLS = HERE / "pools"
 GAPS = [10.0, 1.0, 0.1]
 BUDGET = 300
 
 
+def make_pools(folder):
+    """Keep every other time of the recorded pools, and the order of all values of an instance.
+
+    Ranks are enough: neither rankings nor targets change with a monotone transformation.
+    """
+    POOLS.mkdir(exist_ok=True)
+    for source in sorted(Path(folder).glob("mabbob_d*.npz")):
+        with np.load(source, allow_pickle=False) as file:
+            kept = np.r_[0 : len(file["grid"]) - 1 : 2, len(file["grid"]) - 1]
+            best = file["best"][:, :, kept]
+            names, times = file["algorithms"], file["grid"][kept]
+        order = np.stack(
+            [np.unique(best[:, i], return_inverse=True)[1] for i in range(best.shape[1])], axis=1
+        ).reshape(best.shape)
+        np.savez_compressed(
+            POOLS / source.name, value=order.astype(np.uint8), algorithms=names, times=times
+        )
+
+
+def read_pool(path):
+    with np.load(path, allow_pickle=False) as file:
+        value, names, times = file["value"], file["algorithms"], file["times"]
+    algorithm, instance, time = (index.ravel() for index in np.indices(value.shape))
+    columns = {
+        "algorithm": names[algorithm], "instance": instance + 1, "time": times[time],
+        "value": value.ravel().astype(np.float64),
+    }  # fmt: skip
+    return pb.Runs.from_frame(columns, direction="minimize", clock="evaluations")
+
+
 def read_recorded():
-    """Recorded runs with values: the example, logs of MIP solvers, and learning curves."""
+    """Recorded runs: the example, two pools, logs of MIP solvers, and learning curves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.DataWarning)  # whole seconds in some logs
         return {
             "example (MA-BBOB, d = 5)": pb.example(),
+            "pool (MA-BBOB, d = 5)": read_pool(POOLS / "mabbob_d5.npz"),
+            "pool (MA-BBOB, d = 10)": read_pool(POOLS / "mabbob_d10.npz"),
             "logs of MIP solvers (studies/mip)": read_logs(MIP),
             "expected returns (studies/curves)": read_curves("expected"),
         }
 
 
 def compare(runs):
-    """Return a row by times and one by targets: the Pareto set, the leaders, and shares of ties."""
+    """Return the Pareto set, the leaders and shares of ties by times and by targets.
+
+    Also returns a row for each algorithm that is in only one of the two sets, and how many runs
+    reach the easiest target until the first time.
+    """
     times, targets = pb.grid.from_runs(runs, 9), pb.targets.from_runs(runs)
-    rows = []
+    rows, posteriors = [], []
     for name, rankings in (
         ("times", pb.rank(runs, times)),
         ("targets", pb.rank(runs, targets=targets)),
@@ -53,7 +91,20 @@ def compare(runs):
             [name, ", ".join(posterior.pareto(0.95)), " -> ".join(changes),
              f"{tied[0]:.2f}", f"{tied[len(tied) // 2]:.2f}", f"{tied[-1]:.2f}"]
         )  # fmt: skip
-    return rows, share_before(runs, targets, times[0])
+        posteriors.append(posterior)
+    differing = []
+    by_times, by_targets = ({*posterior.pareto(0.95)} for posterior in posteriors)
+    for name in sorted(by_times ^ by_targets):
+        k = runs.algorithms.index(name)
+        chances = [posterior.prob_in_pareto()[name] for posterior in posteriors]
+        best = [float(posterior.prob_best()[:, k].max()) for posterior in posteriors]
+        differing.append(
+            [name, *(f"{x:.3f}" for pair in zip(chances, best, strict=True) for x in pair)]
+        )
+    hits = pb.targets.find_hitting_times(runs, targets)
+    early = float(np.mean(hits[0] <= times[0]))
+    middle = [float(np.median(row)) for row in hits[:2]]
+    return rows, differing, (early, *middle, times[0])
 
 
 def share_tied(rankings):
@@ -67,16 +118,6 @@ def share_tied(rankings):
         tied += (both & equal).sum(axis=(1, 2))
         pairs += both.sum(axis=(1, 2))
     return tied / np.maximum(pairs, 1)
-
-
-def share_before(runs, targets, first_time):
-    """Return how many of the runs reach the easiest target before a time."""
-    sign = 1 if runs.direction == "minimize" else -1
-    reached = 0
-    for run in runs:
-        early = np.asarray(run.value)[np.asarray(run.time) < first_time]
-        reached += bool(np.any(sign * early <= sign * np.ravel(targets.values[run.instance])[0]))
-    return reached / len(runs)
 
 
 def make_coco(folder):
@@ -130,13 +171,24 @@ def expected_running_times(folder):
 
 
 def compare_with_coco():
+    """Return rows by gap and algorithm, and the largest difference of our and cocopp's ERT."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_coco(folder)
         runs = pb.read(folder)
         known = expected_running_times(folder)
-    posterior = pb.fit(runs, targets=pb.targets.from_optima(0.0, runs, gaps=GAPS))
+    targets = pb.targets.from_optima(0.0, runs, gaps=GAPS)
+    posterior = pb.fit(runs, targets=targets)
     functions = sorted({function for _, function in known})
+    differences = []
+    for function in functions:
+        mine = [name for name in runs.instances if f" f{function} " in name]
+        ours = pb.targets.running_times(runs.filter(instances=mine), targets)
+        for a, algorithm in enumerate(ours.algorithms):
+            theirs = known[algorithm, function]
+            assert np.array_equal(np.isinf(theirs), np.isinf(ours.expected[:, a]))
+            reached = np.isfinite(theirs)
+            differences += np.abs(ours.expected[reached, a] / theirs[reached] - 1).tolist()
     rows = []
     for k, gap in enumerate(GAPS):
         for a, algorithm in enumerate(posterior.algorithms):
@@ -149,31 +201,46 @@ def compare_with_coco():
                  f"{np.mean(np.isfinite(times)):.2f}", f"{wins:.2f}",
                  f"{posterior.mean()[k, a]:.2f}"]
             )  # fmt: skip
-    return rows
+    return runs, rows, (max(differences), len(differences))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    text = ["# Targets beside times\n", "`python studies/orders/targets.py`\n"]
-    rows, before = [], []
+    parser.add_argument("--pools", metavar="DIR", help="make pools/ from recorded values")
+    wanted = parser.parse_args()
+    if wanted.pools:
+        make_pools(wanted.pools)
+        return
+    quick = wanted.quick
     recorded = {"example": pb.example()} if quick else read_recorded()
+    if not quick:
+        coco, coco_rows, (largest, n_compared) = compare_with_coco()
+        recorded["BBOB (below)"] = coco
+    rows, differing, before = [], [], []
     for name, runs in recorded.items():
-        own, share = compare(runs)
+        own, others, (early, *middle, first) = compare(runs)
         rows += [[name, *row] for row in own]
-        before.append(f"{share:.2f} ({name})")
-    text += [
+        differing += [[name, *row] for row in others]
+        before.append([name, f"{first:,.4g}", f"{early:.2f}", *(f"{x:,.4g}" for x in middle)])
+    text = [
+        "# Targets beside times\n", "`python studies/orders/targets.py`\n",
         table(["runs", "compared at", "Pareto set (0.95)", "leaders, early to late",
                "pairs tied at the first", "in the middle", "at the last"], rows),
-        f"\nRuns that reach the easiest target before the first time: {', '.join(before)}.",
+        "\nAlgorithms in one of the two sets only: probabilities to be members and to be best.\n",
+        table(["runs", "algorithm", "member by times", "best at a time", "member by targets",
+               "best at a target"], differing),
+        "\nWhen the two easiest targets are reached.\n",
+        table(["runs", "first time", "runs that reach the easiest target until then",
+               "median time to the easiest", "to the next"], before),
     ]  # fmt: skip
     if not quick:
         text += [
             "\n## COCO's expected running times, by cocopp\n",
             f"12 functions, 5 instances, d = 2, {BUDGET} evaluations, logged by cocoex.\n",
+            f"`pb.targets.running_times` differs by at most {largest:.1g} in {n_compared} ERT.\n",
             table(["gap", "algorithm", "median ERT over functions", "functions reached",
-                   "smallest ERT", "rating: P(reaches it first)"], compare_with_coco()),
+                   "smallest ERT", "rating: P(reaches it first)"], coco_rows),
             "",
         ]  # fmt: skip
     (sys.stdout.write if quick else (HERE / "targets.md").write_text)("\n".join(text))

@@ -1,7 +1,12 @@
 """Archives of points with several objectives, compared with literal twins."""
 
+import csv
 import io
 import json
+import shutil
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,55 +116,161 @@ def test_views_are_paired_repetitions_and_the_order_is_stated():
         pb.Archives.from_frame({}, objectives="f", direction="minimize")
 
 
-def test_read_archives_of_tables_coco_and_ioh(tmp_path):
-    csv = tmp_path / "points.csv"
-    csv.write_text("algorithm,instance,time,f,g\na,i,1,2,3\nb,i,2,1,4\n")
-    assert len(pb.read_archives(csv, objectives=("f", "g"))) == 2
-    with pytest.raises(DataError, match="needs the columns of its objectives"):
-        pb.read_archives(csv)
-    folder = tmp_path / "RS" / "archive"
-    folder.mkdir(parents=True)
-    (tmp_path / "RS" / "hyp.info").write_text(
-        "suite = 'bbob-biobj', algorithm = 'random', indicator = 'hyp', folder = 'x'\n% random\n"
-        "function =  1, dim =  2, bbob-biobj_f01_d02_hyp.dat, 1:30|6.5e+01\n"
-    )
-    (folder / "bbob-biobj_f01_i02_d02_nondom_all.adat").write_text(
-        "% instance = 2, name = bbob_f001_i03_d02__bbob_f001_i05_d02\n"
-        "% function evaluation | 2 objectives | 2 variables\n"
-        "1\t7.87e+03\t7.97e+03\t2.3\t9.0\n3\t1.13e+03\t1.93e+03\t-3.7\t-1.5\n% evaluations = 30\n"
-    )
-    coco = pb.read_archives(tmp_path / "RS")
-    assert coco.runs[0].name() == "random on bbob-biobj f1 d2 i2 (repetition 0)"
-    assert coco.points.tolist() == [[7870.0, 7970.0], [1130.0, 1930.0]]
-    assert coco.runs.until.tolist() == [30.0]
-    ioh = tmp_path / "ioh"
-    ioh.mkdir()
-    run = {"instance": 1, "evals": 9, "best": {"evals": 2, "y": 1.0}}
-    about = {
-        "algorithm": {"name": "EA"}, "function_id": 1, "function_name": "pair",
-        "maximization": False,
-        "scenarios": [{"dimension": 2, "path": "IOH.dat", "runs": [run]}],
-    }  # fmt: skip
-    (ioh / "IOHprofiler_f1.json").write_text(json.dumps(about))
-    (ioh / "IOH.dat").write_text("evaluations raw_y raw_y_2\n1 3.0 2.0\n2 1.0 4.0\n")
-    points = pb.read_archives(ioh)
-    assert points.objectives == ("raw_y", "raw_y_2")
-    assert points.points.tolist() == [[3.0, 2.0], [1.0, 4.0]]
-    with pytest.raises(DataError, match="read them with pb.read_archives"):
-        pb.read(ioh)
+FILES = Path(__file__).parents[1] / "readers" / "files" / "objectives"
+"""Written by COCO, IOHprofiler and pymoo themselves, with every evaluation; see make.py there."""
 
 
-def test_read_archives_of_pymoo():
-    class Entry:
-        def __init__(self, n_eval, points):
-            self.evaluator = type("Evaluator", (), {"n_eval": n_eval})
-            self.pop = {"F": np.array(points)}
+def evaluations(source, leave_out=()):
+    """The archives of the evaluations that the solvers wrote themselves."""
+    with (FILES / "evaluations.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["source"] == source]
+    rows = [row for row in rows if row["algorithm"] not in leave_out and row["feasible"] == "True"]
+    columns = {name: [row[name] for row in rows] for name in ("algorithm", "instance")}
+    columns |= {
+        name: [float(row[name]) for row in rows] for name in ("repetition", "time", "f1", "f2")
+    }
+    return pb.Archives.from_frame(columns, objectives=("f1", "f2"), direction="minimize", until=40)
 
-    result = type(
-        "Result", (), {"history": [Entry(2, [[1, 2], [2, 1]]), Entry(4, [[1, 1], [2, 2]])]}
+
+def assert_same(archives, truth, digits=1e-12):
+    assert [run.name() for run in archives.runs] == [run.name() for run in truth.runs]
+    assert archives.runs.until.tolist() == truth.runs.until.tolist()
+    assert archives.offset.tolist() == truth.offset.tolist()
+    assert archives.time.tolist() == truth.time.tolist()
+    np.testing.assert_allclose(archives.points, truth.points, rtol=digits, atol=digits)
+
+
+def test_archives_of_coco_are_what_was_evaluated(tmp_path):
+    """Two runs of an algorithm on an instance are in one file."""
+    assert_same(pb.read_archives(FILES / "coco"), evaluations("coco"))
+    alone = pb.read_archives(FILES / "coco" / "local")
+    assert alone.runs.algorithms == ("local",)
+    (tmp_path / "bbob-biobj_f01_i01_d02_nondom_final.adat").write_text("")
+    with pytest.raises(DataError, match="holds the points of the end alone; log with log_nondom"):
+        pb.read_archives(tmp_path)
+    (tmp_path / "bbob-biobj_f01_i01_d02_nondom_final.adat").unlink()
+    (tmp_path / "bbob-biobj_f01_i01_d02_nondom_all.adat").write_text("1 2 3\n")
+    with pytest.raises(DataError, match="line 1: expected '% instance ='"):
+        pb.read_archives(tmp_path)
+
+
+def test_the_indicator_of_coco_is_the_missing_hypervolume():
+    """COCO normalises by the ideal and the nadir point, which it does not log."""
+    runs = pb.read(FILES / "coco")
+    assert runs.order_by == "the indicator hyp of COCO"
+    assert "ordered by  the indicator hyp of COCO" in str(runs)
+    assert [run.name() for run in runs] == [run.name() for run in evaluations("coco").runs]
+    assert runs.until.tolist() == [40.0] * 12
+    times = evaluations("coco")
+    for r, run in enumerate(runs):  # it changes only when the archive does
+        assert {*run.time.tolist()} <= {*times.time[times.offset[r] : times.offset[r + 1]].tolist()}
+        assert (np.diff(run.value) < 0).all()
+    with pytest.raises(DataError, match="use pb.read"):
+        pb.read_archives(FILES.parent / "coco" / "bbob-biobj")
+    with pytest.raises(DataError, match="different indicators"):
+        pb.read(FILES.parent / "coco")
+
+
+def test_logs_of_ioh_are_what_was_evaluated(tmp_path):
+    with pytest.warns(pb.DataWarning, match=r"2 runs logged only points that improve the first"):
+        archives = pb.read_archives(FILES / "ioh")
+    assert archives.objectives == ("raw_y", "F2")
+    with warnings.catch_warnings(record=True) as seen:
+        for name, other in (("local", "random"), ("random", "local")):
+            one = pb.read_archives(FILES / "ioh" / name)
+            assert_same(one, evaluations("ioh", ("partial", other)), 1e-9)
+    assert not seen
+    with pytest.raises(DataError, match=r"objectives \(raw_y, F2\); read them with pb.read"):
+        pb.read(FILES / "ioh" / "local")
+    shutil.copytree(FILES / "ioh" / "local", tmp_path / "local")
+    index = tmp_path / "local" / "IOHprofiler_f1_Sphere.json"
+    index.write_text(index.read_text().replace('"maximization": false', '"maximization": true'))
+    assert (pb.read_archives(tmp_path).points < 0).all()  # costs
+    assert_same(
+        pb.read_archives(tmp_path, direction="minimize"),
+        evaluations("ioh", ("partial", "random")),
+        1e-9,
     )
-    archives = pb.read_archives({("NSGA2", "zdt1", 7): result})
-    assert archives.points.tolist() == [[1, 2], [2, 1], [1, 1]]
-    assert archives.runs.repetition.tolist() == [7]
+
+
+def test_the_first_objective_of_ioh_may_be_logged_twice_and_there_may_be_many(tmp_path):
+    shutil.copytree(FILES / "ioh" / "local", tmp_path / "local")
+    data = next(tmp_path.rglob("*.dat"))
+    lines = [line.split() for line in data.read_text().splitlines()]
+    more = [
+        [*line[:2], *(["F1", "F2", "F10"] if line[1] == "raw_y" else [line[1], line[2], "5"])]
+        for line in lines
+    ]
+    data.write_text("\n".join(" ".join(line) for line in more))
+    archives = pb.read_archives(tmp_path)
+    assert archives.objectives == ("F1", "F2", "F10")
+    np.testing.assert_allclose(
+        archives.points[:, :2], evaluations("ioh", ("partial", "random")).points, atol=1e-9
+    )
+
+
+def make_history(generations):
+    """A stand-in of pymoo's result, from what the history of a real one held."""
+
+    def individuals(rows):
+        return [SimpleNamespace(F=np.array(r["F"]), FEAS=np.array(r["FEAS"])) for r in rows]
+
+    return SimpleNamespace(
+        history=[
+            SimpleNamespace(
+                evaluator=SimpleNamespace(n_eval=one["n_eval"]),
+                off=np.array(individuals(one["off"]), dtype=object),
+                pop=individuals(one["pop"]),
+            )
+            for one in generations
+        ]
+    )
+
+
+def test_histories_of_pymoo_are_what_was_evaluated():
+    """Offspring that do not survive count, and infeasible points do not."""
+    recorded = {one["algorithm"]: one for one in json.loads((FILES / "pymoo.json").read_text())}
+    nsga2 = make_history(recorded["NSGA2"]["history"])
+    archives = pb.read_archives({("NSGA2", "osy"): nsga2})
+    assert_same(archives, evaluations("pymoo", ("MOEAD",)))
+    # Of the offspring of a generation, MOEA/D keeps those that are in the population.
+    moead = make_history(recorded["MOEAD"]["history"])
+    partial = pb.read_archives({("MOEAD", "zdt1", 7): moead})
+    truth = evaluations("pymoo", ("NSGA2",))
+    assert partial.runs.repetition.tolist() == [7]
+    assert (partial.points[:, None] >= truth.points).all(axis=2).any(axis=1).all()
+    assert len(partial.time) < len(truth.time)
     with pytest.raises(DataError, match="save_history=True"):
-        pb.read_archives({("NSGA2", "zdt1"): type("Result", (), {"history": []})})
+        pb.read_archives({("NSGA2", "zdt1"): SimpleNamespace(history=[])})
+    for generation in nsga2.history:
+        for one in (*generation.off, *generation.pop):
+            one.FEAS = np.array([False])
+    assert len(pb.read_archives({("NSGA2", "osy"): nsga2}).time) == 0
+
+
+def test_real_results_of_pymoo():
+    """The stand-in above has the attributes of a real result."""
+    pytest.importorskip("pymoo")
+    from pymoo.algorithms.moo.nsga2 import NSGA2
+    from pymoo.optimize import minimize
+    from pymoo.problems import get_problem
+
+    result = minimize(
+        get_problem("osy"), NSGA2(pop_size=10), ("n_eval", 40), seed=1, save_history=True
+    )
+    archives = pb.read_archives({("NSGA2", "osy"): result})
+    assert_same(archives, evaluations("pymoo", ("MOEAD",)))
+
+
+def test_tables_of_points(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("algorithm,instance,time,f,g\na,i,1,2,3\nb,i,2,1,4\n")
+    assert len(pb.read_archives(path, objectives=("f", "g"))) == 2
+    with pytest.raises(DataError, match="needs the columns of its objectives"):
+        pb.read_archives(path)
+    with (FILES / "evaluations.csv").open() as file:
+        rows = [row for row in csv.reader(file) if row[0] in {"source", "coco"}]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([row[1:] for row in rows])
+    table = pb.read_archives(path, objectives=("f1", "f2"), until=40)
+    assert_same(table, evaluations("coco"))

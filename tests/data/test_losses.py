@@ -65,6 +65,25 @@ def test_runs_without_a_value_and_unknown_runs():
     assert "<table>" in found._repr_html_()
 
 
+def test_factors_of_the_time_to_reach_targets():
+    runs = pb.Runs.from_records(
+        [
+            pb.Run("a", "1", [2, 6], [5.0, 1.0], 9),
+            pb.Run("b", "1", [4], [1.0], 9),
+            pb.Run("a", "2", [3], [5.0], 9),
+            pb.Run("b", "2", [3], [5.0], 9),
+        ],
+        direction="minimize",
+    )
+    targets = pb.targets.Targets([1, 2], {"1": [5.0, 1.0], "2": [5.0, 1.0]})
+    found = pb.losses(runs, targets=targets, measure="ratio")
+    assert found.values[0].tolist() == [[1, 1], [2, 1]]
+    assert found.values[1].tolist() == [[1.5, 1], [1, 1]]  # on 2 neither reaches it
+    assert "loss against the best time" in str(found)
+    with pytest.raises(pb.PolarBearError, match="at times or at targets"):
+        pb.losses(runs, [1], targets=targets)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -111,6 +111,28 @@ def test_shares_are_missed_by_that_share():
             assert np.mean(values > goal) <= share <= np.mean(values >= goal)
 
 
+@given(runs_and_targets(), st.sampled_from([1, 2, 10]))
+def test_running_times_are_those_of_the_definition(case, penalty):
+    records, goals = case
+    runs = pb.Runs.from_records(
+        [run._replace(algorithm="ab"[k % 2], repetition=k) for k, run in enumerate(records)],
+        direction="minimize",
+    )
+    found = pb.targets.running_times(runs, pb.targets.Targets([1, 2, 3], {"i": goals}), penalty)
+    for t, goal in enumerate(goals):
+        for k in range(2):
+            own = records[k::2]
+            hits = [first_hit(run, goal) for run in own]
+            reached = [hit for hit in hits if hit < math.inf]
+            rest = [run.until for run, hit in zip(own, hits, strict=True) if hit == math.inf]
+            ert = (sum(reached) + sum(rest)) / len(reached) if reached else math.inf
+            assert found.reached[t, k] == pytest.approx(len(reached) / len(own))
+            assert found.expected[t, k] == pytest.approx(ert)
+            par = (sum(reached) + penalty * sum(rest)) / len(own)
+            assert found.penalised[t, k] == pytest.approx(par)
+    assert f"PAR{penalty}" in str(found)
+
+
 def test_a_fit_at_targets_says_so():
     posterior = pb.fit(pb.example(), targets=pb.targets.from_runs(pb.example()))
     said = str(posterior.verdict(0.95))

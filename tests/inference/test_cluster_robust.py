@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import polarbear as pb
 from polarbear.inference.draws import compute_moments, match_moments
 from polarbear.inference.laplace import cluster_robust as evidence
-from polarbear.inference.laplace import engine
+from polarbear.inference.laplace import sampling
 from polarbear.inference.laplace.cluster_robust import (
     compute_instance_scores,
     copula_noise,
@@ -149,10 +149,10 @@ def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch, pri
     """All times, or every second one, are moved: they still go together, and with the others."""
     rankings = persistent(8, 30)
     sound = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
-    measured = engine._standard_errors
+    measured = sampling.standard_errors
     monkeypatch.setattr(
-        engine,
-        "_standard_errors",
+        sampling,
+        "standard_errors",
         lambda sample: np.where(np.arange(8) % every == 0, 1.0, measured(sample)),
     )
     moved = pb.fit(rankings, prior=PRIORS[prior], draws=4000)

@@ -151,7 +151,7 @@ def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     mu = np.sin(np.linspace(0, 3, 6)[:, None] + np.arange(4))
     rankings = simulate_rankings(mu, 20, seed=3)
     weighted = fit_laplace(rankings, PRIORS[name])
-    monkeypatch.setattr("polarbear.inference.laplace.engine.MAX_K_HAT", -100.0)
+    monkeypatch.setattr("polarbear.inference.laplace.sampling.MAX_K_HAT", -100.0)
     moved = fit_laplace(rankings, PRIORS[name], draws=16_000)
     assert moved.mixture is None
     assert moved.diagnostics.trusted

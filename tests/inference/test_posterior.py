@@ -20,7 +20,7 @@ def posterior(request):
     rankings = pb.simulation.simulate_rankings(mu, 20, times=np.geomspace(1, 1e4, 6))
     if request.param == "moved":
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("polarbear.inference.laplace.engine.MAX_K_HAT", -100.0)
+            patch.setattr("polarbear.inference.laplace.sampling.MAX_K_HAT", -100.0)
             return pb.fit(rankings, prior=pb.priors.BSpline(), draws=1600)
     return pb.fit(rankings, prior=getattr(pb.priors, request.param)())
 

@@ -177,8 +177,10 @@ class TestCoco:
     def test_constrained_problems_and_those_with_two_objectives(self):
         runs = read(FILES / "coco" / "bbob-constrained")
         assert runs.instances == ("bbob-constrained f1 d2 i1", "bbob-constrained f1 d2 i2")
-        with pytest.raises(DataError, match="line 1: several objectives"):
-            read(FILES / "coco" / "bbob-biobj")
+        with_two = read(FILES / "coco" / "bbob-biobj")
+        assert with_two.instances == ("bbob-biobj f1 d2 i1", "bbob-biobj f1 d2 i2")
+        assert with_two.order_by == "the indicator hyp of COCO"
+        assert_array_equal(with_two.at([3, 40])[0], [6.602402086148275e01, 6.529612225552668e01])
 
     def test_the_direction_is_known(self, coco_logs):
         folder, _ = coco_logs

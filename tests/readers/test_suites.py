@@ -221,8 +221,6 @@ class TestBenchExec:
 
 
 def test_logs_of_several_objectives_say_so(tmp_path):
-    with pytest.raises(DataError, match=r"line 1: several objectives"):
-        read(FILES / "coco" / "bbob-biobj")
     shutil.copytree(FILES / "ioh" / "ioh_0.3.1_info", tmp_path / "ioh")
     for data in (tmp_path / "ioh").rglob("*.dat"):
         data.write_text('"function evaluation" "raw_y" "F2"\n1 2 3\n')

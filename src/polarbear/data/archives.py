@@ -200,8 +200,8 @@ class Archives(FrozenRecord):
 
         Each instance draws ``weights`` vectors w, equal for all runs. The value of a point is
         max_j w_j r_j, with r_j the rank of its objective j among all points of the instance. A
-        vector becomes a repetition, and the repetitions of an instance share its weight. A set
-        that dominates another one is never behind it. A monotone transformation of an objective
+        vector becomes a repetition; :func:`polarbear.fit` finds out how much they tell. A set that
+        dominates another one is never behind it. A monotone transformation of an objective
         changes nothing, and no reference point is needed. Ranks depend on all runs that take part.
 
         >>> import polarbear as pb

@@ -20,13 +20,13 @@ from polarbear.data.levels import keep_one_value
 from polarbear.data.rankings import find_pairs
 from polarbear.data.run import sign_of
 from polarbear.data.runs import Runs, check_runs
+from polarbear.data.targets import Targets, find_hitting_times
 from polarbear.errors import DataError
 
 Floats = NDArray[np.float64]
 Measure = Literal["difference", "ratio", "gap"]
 
 WORST_SHARE = 0.1
-HEADINGS = ("algorithm", "time", "instances", "median", "90 %", "mean of the worst tenth")
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class Losses:
         The loss on each instance (times, algorithms, instances): 0, or 1 for a ratio, if the
         algorithm has the best value; infinity if only others have a feasible value; nan if it is
         unknown.
-    measure, clock
-        The definition of a loss, and the unit of the times.
+    measure, clock, what
+        The definition of a loss, the unit of the times (or targets), and what is compared: values,
+        or times to reach targets.
     """
 
     algorithms: tuple[str, ...]
@@ -50,6 +51,7 @@ class Losses:
     values: Floats
     measure: Measure
     clock: str
+    what: Literal["value", "time"] = "value"
 
     def quantile(self, share: float) -> Floats:
         """Return a quantile of the losses over instances (times, algorithms).
@@ -68,8 +70,14 @@ class Losses:
             lambda known: float(np.sort(known)[-ceil(WORST_SHARE * len(known)) :].mean())
         )
 
+    def headings(self) -> list[str]:
+        """Return the names of the columns of :meth:`rows`."""
+        place = "time" if self.what == "value" else "target"
+        share = f"{1 - WORST_SHARE:.0%}".replace("%", " %")
+        return ["algorithm", place, "instances", "median", share, "mean of the worst tenth"]
+
     def rows(self) -> list[list[str]]:
-        """Return a row for each time and algorithm, with the columns of ``HEADINGS``."""
+        """Return a row for each time and algorithm, with the columns of :meth:`headings`."""
         median, high, worst = self.quantile(0.5), self.quantile(1 - WORST_SHARE), self.worst()
         known = np.count_nonzero(~np.isnan(self.values), axis=-1)
         return [
@@ -84,14 +92,16 @@ class Losses:
         ]
 
     def __str__(self) -> str:
-        rows = [list(HEADINGS), *self.rows()]
+        rows = [self.headings(), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([f"loss against the best value of each instance: {self.measure}", *lines])
+        return "\n".join([self._title(), *lines])
 
     def _repr_html_(self) -> str:
-        title = f"loss against the best value of each instance: {self.measure}"
-        return render_card(title, list(HEADINGS), self.rows())
+        return render_card(self._title(), self.headings(), self.rows())
+
+    def _title(self) -> str:
+        return f"loss against the best {self.what} of each instance: {self.measure}"
 
     def _over_instances(self, summarise: Callable[[Floats], float]) -> Floats:
         """Summarise the known losses of each time and algorithm; nan if none is known."""
@@ -105,8 +115,9 @@ class Losses:
 
 def losses(
     runs: Runs,
-    times: ArrayLike,
+    times: ArrayLike | None = None,
     *,
+    targets: Targets | None = None,
     measure: Measure = "difference",
     among: Sequence[str] | None = None,
 ) -> Losses:
@@ -118,6 +129,9 @@ def losses(
         The runs; the value of an algorithm on an instance is the median of its repetitions.
     times
         When to look.
+    targets
+        In place of times: compare the times to reach these targets. With ``measure="ratio"`` a loss
+        is the factor by which an algorithm is slower than the fastest one on the instance.
     measure
         "difference" from the best value, its "ratio" to the best value (for positive values), or
         the "gap", which is the difference divided by the larger magnitude of the two.
@@ -139,24 +153,34 @@ def losses(
     runs = keep_one_value(runs, "losses")
     if measure not in get_args(Measure):
         raise DataError(f"measure={measure!r}: expected {format_list(get_args(Measure))}")
-    when = grid.check_times(times)
+    if targets is not None and times is None:
+        costs, is_maximized = find_hitting_times(runs, targets).T, False
+        when, clock, what = np.asarray(targets.difficulty), targets.unit, "time"
+    elif times is None or targets is not None:
+        raise DataError("losses are at times or at targets: give one of them")
+    else:
+        when, clock, what = grid.check_times(times), runs.clock, "value"
+        costs, is_maximized = sign_of(runs.direction) * runs.at(when), runs.direction == "maximize"
     unknown = [name for name in among or () if name not in runs.algorithms]
     if unknown:
         known = format_list(runs.algorithms)
         raise DataError(f"no algorithm {unknown[0]!r}: the runs are of {known}")
-    cost = _typical_costs(runs, when)
-    if measure == "ratio" and not (np.isnan(cost) | (sign_of(runs.direction) * cost > 0)).all():
+    cost = _typical_costs(runs, costs)
+    sign = -1.0 if is_maximized else 1.0
+    if measure == "ratio" and not (np.isnan(cost) | (sign * cost > 0)).all():
         raise DataError("measure='ratio' needs positive values; use 'difference' or 'gap'")
-    values = _compare_with_best(cost, measure, runs.direction == "maximize")
+    values = _compare_with_best(cost, measure, is_maximized)
     names = runs.algorithms if among is None else tuple(among)
     shown = [runs.algorithms.index(name) for name in names]
-    return Losses(names, when, values[:, shown], measure, runs.clock)
+    return Losses(names, when, values[:, shown], measure, clock, what)
 
 
-def _typical_costs(runs: Runs, times: Floats) -> Floats:
-    """Return the median cost of each algorithm (times, algorithms, instances); nan if unknown."""
-    cost = sign_of(runs.direction) * runs.at(times)
-    shape = (len(times), len(runs.algorithms), len(runs.instances))
+def _typical_costs(runs: Runs, cost: Floats) -> Floats:
+    """Return the median of the costs (runs, times) of each algorithm on each instance.
+
+    Its shape is (times, algorithms, instances), and it is nan if a cost is unknown.
+    """
+    shape = (cost.shape[1], len(runs.algorithms), len(runs.instances))
     typical = np.full(shape, np.nan)
     pairs = find_pairs(runs)
     for first, n_runs in zip(pairs.first_run, pairs.n_runs, strict=True):

@@ -519,10 +519,12 @@ class Runs(WithTables):
         observed = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
         known = describe_instance_data(self.instance_data)
+        order = self.order_by if self.levels is None and self.best_so_far else ""
         return (
             f"{head}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
-            f"  time        {observed}, {improvements}\n"
+            + (f"  ordered by  {order}\n" if order else "")
+            + f"  time        {observed}, {improvements}\n"
             f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
             + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")

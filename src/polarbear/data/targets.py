@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polarbear._text import format_range, render_card
 from polarbear.data import grid
 from polarbear.data.levels import check_one_value
 from polarbear.data.run import Floats, sign_of
@@ -163,6 +164,103 @@ def find_hitting_times(runs: Runs, targets: Targets) -> Floats:
         reached = np.flatnonzero(runs.cost <= level[run])[::-1]
         hit[run[reached]] = runs.time[reached]  # the assignment that stays is the earliest
     return hits
+
+
+@dataclass(frozen=True)
+class RunningTimes:
+    """Classical summaries of the time that algorithms need to reach targets (targets, algorithms).
+
+    Attributes
+    ----------
+    algorithms, difficulty, unit
+        The names, and the difficulties of the targets with their unit.
+    reached
+        The share of the runs that reach the target.
+    expected
+        ERT, the expected running time: the time spent by all runs until they reach the target or
+        end, divided by the number of runs that reach it; infinity if none does (Auger and Hansen
+        2005).
+    penalised
+        PAR, the mean time to reach the target, where a run that does not reach it counts
+        ``penalty`` times its end.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> runs = pb.example()
+    >>> found = pb.targets.running_times(runs, pb.targets.from_optima(0.0, runs, gaps=[1]))
+    >>> found.algorithms[int(found.expected[0].argmin())], found.reached.shape
+    ('XNES', (1, 7))
+    """
+
+    algorithms: tuple[str, ...]
+    difficulty: Floats
+    unit: str
+    reached: Floats
+    expected: Floats
+    penalised: Floats
+    penalty: float
+
+    def rows(self) -> list[list[str]]:
+        """Return a row for each target and algorithm, with the columns of :meth:`headings`."""
+        return [
+            [
+                format_range(float(level), float(level), self.unit),
+                name,
+                f"{self.reached[t, k]:.0%}",
+                *(_format_figure(table[t, k]) for table in (self.expected, self.penalised)),
+            ]
+            for t, level in enumerate(self.difficulty)
+            for k, name in enumerate(self.algorithms)
+        ]
+
+    def headings(self) -> list[str]:
+        """Return the names of the columns of :meth:`rows`."""
+        return ["target", "algorithm", "reached", "ERT", f"PAR{self.penalty:g}"]
+
+    def __str__(self) -> str:
+        rows = [self.headings(), *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        return render_card("time to reach targets", self.headings(), self.rows())
+
+
+def _format_figure(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
+
+
+def running_times(runs: Runs, targets: Targets, penalty: float = 10) -> RunningTimes:
+    """Summarise the time to reach each target as COCO (ERT) and solver competitions (PAR10) do.
+
+    These are counts over all runs of an algorithm, without a model. They show by how much an
+    algorithm is faster; a rating shows how often it is first.
+
+    >>> import polarbear as pb
+    >>> runs = pb.Runs.from_records(
+    ...     [pb.Run("a", "1", [40], [0.0], 50), pb.Run("a", "2", [], [], 50)], direction="minimize")
+    >>> print(running_times(runs, Targets([1], {"1": [0.0], "2": [0.0]})))
+    target    algorithm  reached  ERT  PAR10
+    1 target  a          50%      90   270
+    """
+    hits = find_hitting_times(runs, targets)
+    is_reached = np.isfinite(hits)
+    spent = np.where(is_reached, hits, runs.until)
+    punished = np.where(is_reached, hits, penalty * runs.until)
+    own = np.equal.outer(runs.algorithm, np.arange(len(runs.algorithms))).astype(np.float64)
+    n_reached, n_runs = is_reached @ own, own.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.where(n_reached > 0, (spent @ own) / n_reached, np.inf)
+    return RunningTimes(
+        runs.algorithms,
+        np.asarray(targets.difficulty, dtype=np.float64),
+        targets.unit,
+        n_reached / n_runs,
+        expected,
+        (punished @ own) / n_runs,
+        penalty,
+    )
 
 
 def censor(hits: Floats, until: Floats, is_cut: NDArray[np.bool_]) -> Floats:

@@ -147,8 +147,9 @@ def fit(
         "stan".
     evidence
         The units of evidence. "instances", the default of "laplace": rankings of one instance at
-        several times are dependent, and uncertainty is cluster-robust. "rankings", as in the paper:
-        rankings at all times are independent; the other methods have only this.
+        several times are dependent, and uncertainty is cluster-robust; repetitions of an instance
+        count as much as they tell. "rankings", as in the paper: rankings at all times are
+        independent; the other methods have only this.
     seed
         The random seed; the same seed gives the same posterior.
     times

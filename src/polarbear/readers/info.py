@@ -2,7 +2,8 @@
 
 A block is a line of ``key = value`` pairs, comment lines that start with ``%``, and a line with a
 data file and its runs: ``data_f1/f1_DIM2.dat, 1:195|1.9e-07, 2:180|3.9e-13`` (instance, number of
-evaluations, final value).
+evaluations, final value). For several objectives the line also has the function:
+``function = 1, dim = 2, f01_d02_hyp.dat, 1:40|6.5e+01``, and the file is in the stated folder.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from polarbear.errors import DataError
 
 _PAIR = re.compile(r"\b(\w++)\s*+=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,]*))")
+_FUNCTION = re.compile(r"\s*function\s*=\s*(\d+)\s*,\s*dim\s*=\s*(\d+)\s*,\s*")
 _RUN = re.compile(r"(-?[0-9]{1,18})(?::([0-9]{1,18})(?:\|.*)?)?")
 
 
@@ -51,7 +53,10 @@ def parse_blocks(lines: Sequence[str]) -> Iterator[Block]:
             continue
         if len(line) > MAX_LINE_CHARACTERS:
             raise DataError(f"line {i}: longer than {MAX_LINE_CHARACTERS:,} characters")
-        if re.match(r"\s*\w+\s*=", line):
+        if function := _FUNCTION.match(line):
+            about |= {"funcId": function[1], "DIM": function[2]}
+            line = f"{about.get('folder', '.')}/{line[function.end() :]}"
+        elif re.match(r"\s*\w+\s*=", line):
             about = {key: "".join(values).strip() for key, *values in _PAIR.findall(line)}
             continue
         file, runs = "", []
@@ -63,6 +68,6 @@ def parse_blocks(lines: Sequence[str]) -> Iterator[Block]:
                 raise DataError(f"line {i}: expected the name of a data file, got {token[:40]!r}")
             else:
                 if file:
-                    yield Block(about, file, runs, i)
+                    yield Block({**about}, file, runs, i)
                 file, runs = token, []
-        yield Block(about, file, runs, i)
+        yield Block({**about}, file, runs, i)

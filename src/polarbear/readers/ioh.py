@@ -2,16 +2,17 @@
 
 import json
 import re
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from polarbear._text import format_list
+from polarbear._text import format_count, format_list
 from polarbear.data.run import Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError
+from polarbear.errors import DataError, DataWarning
 from polarbear.readers.info import parse_blocks
 from polarbear.readers.naming import RunName, RunNaming
 from polarbear.readers.source import Refused, Source, parse_number, parse_time, prefix_errors
@@ -20,8 +21,8 @@ _CELL = re.compile(r'"[^"]*"|\S+')
 EXPORT_KEY = "polarbear"
 """The member of a run in an index that keeps what the format has no place for."""
 
-_OBJECTIVE = re.compile(r"(?:F|f|obj|raw_y_?)[2-9]")  # the first one is raw_y
-_ANY_OBJECTIVE = re.compile(r"raw_y|(?:F|f|obj|raw_y_?)[1-9]")
+_OBJECTIVE = re.compile(r"(?:F|f|obj|raw_y_?)(?:[2-9]|[1-9]\d)")  # the first one is raw_y
+_FIRST_OBJECTIVE = re.compile(r"(?:F|f|obj|raw_y_?)1")  # if it is logged once more
 _TIME_COLUMNS = ("evaluations", "function evaluation")
 # Prefer the best so far where it is logged: old logs shift and scale the current value.
 _VALUE_COLUMNS = ("raw_y_best", "raw_y", "best-so-far f(x)")
@@ -100,13 +101,14 @@ def read_ioh(
     return Runs.from_records(records, direction=direction, clock=clock)
 
 
-def read_ioh_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...]]]:
+def read_ioh_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...], Direction]]:
     """Yield the runs of IOHprofiler logs with several objectives, whose values are points.
 
-    The objectives are the columns raw_y, raw_y_2 and so on (or F1, F2, ...), which are minimised.
+    The objectives are the columns raw_y, F2 and so on. The stated direction holds for all of them.
     """
     indices = [n for n in source.ending(".json") if "IOHprofiler" in n.rsplit("/", 1)[-1]]
     seen: Counter[tuple[str, str]] = Counter()
+    n_partial = 0
     for index in indices:
         with prefix_errors(index):
             for file, runs in _group_by_file(_list_json_runs(source, index)).items():
@@ -115,9 +117,19 @@ def read_ioh_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...]]]:
                     raise DataError(f"{file} holds {len(tables)} runs, not {len(runs)}")
                 for run, (names, time, points) in zip(runs, tables, strict=True):
                     until = max(run.evaluations, max(time, default=0.0))
+                    first = sign_of(run.direction) * np.array([point[0] for point in points])
+                    improves = np.diff(first)[:-1] < 0  # the last row is that of the end
+                    n_partial += 3 <= len(time) < until and bool(improves.all())
                     key = run.algorithm, run.instance
-                    yield Run(*key, time, points, until, seen[key]), names
+                    yield Run(*key, time, points, until, seen[key]), names, run.direction
                     seen[key] += 1
+    if n_partial:
+        warnings.warn(
+            f"{source.label}: {format_count(n_partial, 'run')} logged only points that improve the "
+            "first objective; log all with triggers=[ioh.logger.trigger.ALWAYS]",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _group_by_file(listed: Iterator[tuple[str, _ListedRun]]) -> dict[str, list[_ListedRun]]:
@@ -140,11 +152,13 @@ def _iterate_point_tables(
                 yield table
             header = [cell.strip('"') for cell in _CELL.findall(line)]
             at_time = _find_column(header, _TIME_COLUMNS, where)
-            at_points = [k for k, name in enumerate(header) if _ANY_OBJECTIVE.fullmatch(name)]
+            first = [name for name in header if _FIRST_OBJECTIVE.fullmatch(name)][:1] or ["raw_y"]
+            at_points = [_find_column(header, first, where)]
+            at_points += [k for k, name in enumerate(header) if _OBJECTIVE.fullmatch(name)]
             table = tuple(header[k] for k in at_points), [], []
         elif line.strip():
             cells = line.split()
-            if table is None or len(cells) <= max(at_time, *at_points, 0):
+            if table is None or len(cells) <= max(at_time, *at_points):
                 raise DataError(f"{where}: expected column names, then rows of as many numbers")
             table[1].append(parse_time(cells[at_time], where))
             table[2].append([parse_number(cells[k], where) for k in at_points])
@@ -251,7 +265,7 @@ def _read_tables(source: Source, file: str) -> list[Table]:
     return tables
 
 
-def _find_column(header: list[str], names: tuple[str, ...], where: str) -> int:
+def _find_column(header: list[str], names: Sequence[str], where: str) -> int:
     for name in names:
         if name in header:
             return header.index(name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polarbear.data.archives import Archives
-from polarbear.data.run import Directions, Run
+from polarbear.data.run import Direction, Directions, Run
 from polarbear.errors import DataError
 from polarbear.readers.coco import read_coco_points
 from polarbear.readers.ioh import read_ioh_points
@@ -20,7 +20,7 @@ def read_archives(
     source: object,
     *,
     objectives: Sequence[str] | None = None,
-    direction: Directions = "minimize",
+    direction: Directions | None = None,
     clock: str | None = None,
     **columns: Any,
 ) -> Archives:
@@ -32,10 +32,12 @@ def read_archives(
         A path of COCO archives (bbob-biobj, ``.adat``), of IOHprofiler folders with several
         objectives, or of one CSV or Parquet table; a data frame; or results of pymoo with
         ``save_history=True``, as a mapping from (algorithm, instance, repetition) to a result.
+        Infeasible points of pymoo are left out.
     objectives
         The columns of the objectives, for tables.
     direction
-        One direction for all objectives, or one for each.
+        One direction for all objectives, or one for each. By default what logs of IOHprofiler
+        state, and else "minimize".
     columns
         For tables, the names of columns as in :meth:`Archives.from_frame`.
 
@@ -47,19 +49,30 @@ def read_archives(
     2 runs: 2 algorithms on 1 instance, 2 points with the objectives f, g
     """
     if isinstance(source, Mapping) and all(isinstance(key, tuple) for key in source):
-        records = [(run, _name_objectives(run)) for run in _read_pymoo(source)]
-        return _join(records, direction, clock or "evaluations")
+        return _join([*_read_pymoo(source)], direction, clock or "evaluations")
     if not isinstance(source, str | PathLike):
         names = _require_objectives(objectives)
         more = {"clock": clock or "time", **columns}
-        return Archives.from_frame(source, objectives=names, direction=direction, **more)
+        return Archives.from_frame(
+            source, objectives=names, direction=direction or "minimize", **more
+        )
     with closing(open_source(source)) as files:
         if files.ending(".adat"):
-            return _join(list(read_coco_points(files)), direction, clock or "evaluations")
+            return _join([*read_coco_points(files)], direction, clock or "evaluations")
         if any("IOHprofiler" in name for name in files.ending(".json")):
-            return _join(list(read_ioh_points(files)), direction, clock or "evaluations")
+            listed = [*read_ioh_points(files)]
+            stated: set[Direction] = {own for _, _, own in listed}
+            if direction is None and len(stated) > 1:
+                raise DataError("some logs minimise and others maximise: state direction=")
+            direction = direction or (stated.pop() if stated else None)
+            records = [(run, names) for run, names, _ in listed]
+            return _join(records, direction, clock or "evaluations")
+        if files.ending(".info"):
+            raise DataError(
+                f"{files.label} holds no points (.adat), but perhaps an indicator: use pb.read"
+            )
         names = _require_objectives(objectives)
-        more = {"direction": direction, "clock": clock or "time", **columns}
+        more = {"direction": direction or "minimize", "clock": clock or "time", **columns}
         if files.ending(".parquet", ".pq"):
             _, table, _ = next(iter(open_parquet_files(files)))
         else:
@@ -67,27 +80,35 @@ def read_archives(
         return Archives.from_columns(table, objectives=names, **more)
 
 
-def _read_pymoo(results: Mapping[Any, Any]) -> Iterator[Run]:
-    """Yield a run for each result of pymoo: the population after each of its generations."""
+def _read_pymoo(results: Mapping[Any, Any]) -> Iterator[tuple[Run, tuple[str, ...]]]:
+    """Yield a run for each result of pymoo: the feasible points that its history holds.
+
+    A generation has the population and the offspring, which are in the order of their evaluation.
+    MOEA/D keeps only the last of its offspring, so a point that it replaces within a generation is
+    unknown.
+    """
     for (algorithm, instance, *repetition), result in results.items():
         if not getattr(result, "history", None):
             raise DataError(f"{algorithm} on {instance}: run pymoo with save_history=True")
-        times, points = list[float](), list[Any]()
+        times, points, before = list[float](), list[list[float]](), 0
         for entry in result.history:
-            costs = np.atleast_2d(entry.pop.get("F"))
-            times += [float(entry.evaluator.n_eval)] * len(costs)
-            points += costs.tolist()
+            n_evaluations = int(entry.evaluator.n_eval)
+            offspring = [*np.atleast_1d(entry.off)] if entry.off is not None else []
+            is_complete = len(offspring) == n_evaluations - before
+            for k, solution in enumerate([*offspring, *entry.pop]):
+                if solution.FEAS.all():
+                    in_order = is_complete and k < len(offspring)
+                    times.append(float(before + k + 1 if in_order else n_evaluations))
+                    points.append(solution.F.tolist())
+            before = n_evaluations
         number = int(repetition[0]) if repetition else 0
-        yield Run(str(algorithm), str(instance), times, points, max(times), number)
-
-
-def _name_objectives(run: Run) -> tuple[str, ...]:
-    return tuple(f"f{k + 1}" for k in range(np.shape(run.value)[1]))
+        names = tuple(f"f{k + 1}" for k in range(len(result.history[0].pop[0].F)))
+        yield Run(str(algorithm), str(instance), times, points, float(before), number), names
 
 
 def _join(
     records: Sequence[tuple[Run, tuple[str, ...]]],
-    direction: Directions,
+    direction: Directions | None,
     clock: str,
 ) -> Archives:
     if not records:
@@ -96,7 +117,9 @@ def _join(
     if any(own != names for _, own in records):
         raise DataError("the runs have different objectives: read those with the same ones")
     runs = [run for run, _ in records]
-    return Archives.from_records(runs, objectives=names, direction=direction, clock=clock)
+    return Archives.from_records(
+        runs, objectives=names, direction=direction or "minimize", clock=clock
+    )
 
 
 def _require_objectives(objectives: Sequence[str] | None) -> Sequence[str]:

@@ -58,17 +58,25 @@ def compute_instance_scores(
     They are scaled so that the sum of their outer products estimates the covariance of the total
     score, also if only a random part of the instances is used.
     """
+    n_total = len(np.unique(rankings.instance))
+    rankings = limit_instances(rankings, mu.size, rng, max_instances)
     instances = np.unique(rankings.instance)
-    n_total = len(instances)
-    most = min(MAX_SCORE_INSTANCES, max(MIN_SCORE_INSTANCES, MAX_SCORE_CELLS // mu.size))
-    most = most if max_instances is None else max_instances
-    if n_total > most:
-        instances = np.sort(rng.choice(instances, most, replace=False))
-        rankings, instances = rankings.take(instances), np.arange(most)
     code = np.searchsorted(instances, rankings.instance)
     scores = compute_instance_gradients(rankings, mu, code, len(instances))
     scores -= scores.mean(axis=0)
     return scores * np.sqrt(n_total / max(1, len(instances) - 1))
+
+
+def limit_instances(
+    rankings: Rankings, n_cells: int, rng: np.random.Generator, max_instances: int | None = None
+) -> Rankings:
+    """Return rankings of a random part of the instances, if scores have ``n_cells`` for each."""
+    instances = np.unique(rankings.instance)
+    most = min(MAX_SCORE_INSTANCES, max(MIN_SCORE_INSTANCES, MAX_SCORE_CELLS // n_cells))
+    most = most if max_instances is None else max_instances
+    if len(instances) <= most:
+        return rankings
+    return rankings.take(np.sort(rng.choice(instances, most, replace=False)))
 
 
 def shrinkage_at_times(rankings: Rankings) -> Floats:

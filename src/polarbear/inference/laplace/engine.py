@@ -7,7 +7,7 @@ it, and their k-hat diagnoses it. Where the weights are unreliable, the draws ar
 Hamiltonian Monte Carlo.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,12 +28,13 @@ from polarbear.inference.laplace.cluster_robust import (
 )
 from polarbear.inference.laplace.conditional import (
     MAX_DECREMENT,
+    MAX_DENSE_ALGORITHMS,
     ConditionalGaussian,
     approximate_utilities,
 )
 from polarbear.inference.laplace.dense import fit_dense
 from polarbear.inference.laplace.hypergrid import build_hypergrid, draw_hyperparameters
-from polarbear.inference.laplace.independent import IndependentGaussian, fit_independent
+from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.laplace.mixture import (
     KEPT_SWEEPS,
     MAX_START_CORRELATION,
@@ -51,10 +52,31 @@ from polarbear.inference.laplace.mixture import (
     sample_mixture,
 )
 from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
+from polarbear.inference.laplace.repetitions import (
+    AdjustedLikelihood,
+    adjust_for_repetitions,
+    has_repetitions,
+)
+from polarbear.inference.laplace.sampling import (
+    MAX_STANDARD_ERROR,
+    MAX_WEIGHTED_TERMS,
+    MIN_DRAWS,
+    USUAL_DRAWS,
+    GridApproximation,
+    boundary_share,
+    count_curves,
+    equal_weights,
+    has_independent_times,
+    has_single_gaussian,
+    sample_until_precise,
+    sample_without_weights,
+    shift_to_mean,
+    standard_errors,
+    unreliable_blocks,
+)
 from polarbear.inference.pair_probabilities import Mixture
 from polarbear.inference.plackett_luce.likelihood import Likelihood, build_likelihood
 from polarbear.inference.posterior import Evidence, Posterior
-from polarbear.inference.psis import MAX_K_HAT
 from polarbear.inference.threads import one_thread
 from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.dirichlet import IndependentPrior
@@ -64,32 +86,6 @@ from polarbear.priors.prior import Prior
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 FitConditional = Callable[[Mapping[str, float], ConditionalGaussian | None], ConditionalGaussian]
-
-MIN_DRAWS, USUAL_DRAWS, MAX_DRAWS = 1000, 6000, 16_000
-"""Numbers of draws. The least is for independent times with large data and even weights."""
-
-CHEAP_TERMS = 1e7
-"""Terms of the likelihood over all draws up to which more draws cost little."""
-
-SMALL_TERMS = 80
-"""Terms of a likelihood so small that all draws get weights."""
-
-CHEAP_WEIGHTED_TERMS = 3e5
-"""Terms over all draws up to which more weights cost little, beside draws without weights."""
-
-TARGET_STANDARD_ERROR, MAX_STANDARD_ERROR = 0.006, 0.009
-"""Standard errors of a corrected probability: below the first there are enough draws, above the
-second weights are not used. The final error is smaller, as corrections are shrunk by their noise.
-"""
-
-MAX_WEIGHTED_TERMS = 4e9
-"""Terms of the likelihood over the least number of draws beyond which draws have no weights."""
-
-MAX_TERMS = 1e9
-"""Terms of the likelihood over all draws beyond which no draws are added for precision."""
-
-MAX_DOUBTFUL_SHARE = 0.1
-"""Up to this share of times, a k-hat above its limit is measured again with more draws."""
 
 MAX_BOUNDARY_MASS = 0.01
 """The most mass that may lie at the boundary of the grid of hyperparameters."""
@@ -130,14 +126,14 @@ def fit_laplace(
             return repeat_times(posterior, rankings.times, source)
     with one_thread():
         rng = np.random.default_rng(seed)
-        model = _build_model(rankings, prior, start)
+        model = _build_model(rankings, prior, start, adjusted=evidence == "instances")
         grid, sample, moved = _fit_draws(rankings, prior, model, start, draws, rng, by_instance)
         diagnostics, mixture = _diagnose(grid, sample, moved), None
         if by_instance and grid.components[0].shape[0] == 1:
             sample = _apply_sandwich(rankings, model.likelihood, grid, sample, rng)
         else:
             mixture = _closed_form_mixture(grid, sample, moved)
-        size = _count_curves(grid, model.n_terms)
+        size = count_curves(grid, model.n_terms)
         curves = None
         if draws is None and moved is None and size > len(sample.component):
             curves = draw_curves(grid.mixture, sample, size, rng)
@@ -153,7 +149,7 @@ def fit_laplace(
             repr(prior),
             "laplace",
             rankings.clock,
-            independent=_has_independent_times(grid) and not by_instance,
+            independent=has_independent_times(grid) and not by_instance,
             evidence=evidence,
             instances=int(np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))),
             curves=curves,
@@ -167,7 +163,8 @@ def estimate_utilities(rankings: Rankings, prior: Prior) -> Floats:
     time of :func:`fit_laplace`, and has no uncertainty.
     """
     with one_thread():
-        return _average_modes(_approximate(_build_model(rankings, prior, None), None, None))
+        model = _build_model(rankings, prior, None, adjusted=False)
+        return _average_modes(_approximate(model, None, None))
 
 
 class Model(NamedTuple):
@@ -181,21 +178,6 @@ class Model(NamedTuple):
     def n_terms(self) -> int:
         """The number of terms of the likelihood, which is the cost of one draw."""
         return self.likelihood.n_terms
-
-
-class GridApproximation(NamedTuple):
-    """Gaussian approximations of the posterior, one for each grid point of the hyperparameters."""
-
-    mixture: GridMixture
-    hyper: Mapping[str, Floats]  # the value of each hyperparameter at each point
-    boundary_mass: float
-    steps: Floats  # the steps of the grid as columns, in logarithms
-    is_boundary: Bools  # (G,): whether a neighbour of the point is left out
-
-    @property
-    def components(self) -> Sequence[ConditionalGaussian]:
-        """The Gaussian approximation at each grid point of the hyperparameters."""
-        return self.mixture.components
 
 
 class _HmcCorrection(NamedTuple):
@@ -227,50 +209,52 @@ def _fit_draws(
     def approximate_and_sample(pilot_seed: int | None) -> _Fit:
         grid = _approximate(model, start, pilot_seed)
         if by_instance:
-            grid = _correlate_times(rankings, grid, rng)
-        if _count_curves(grid, model.n_terms) and model.n_terms * MIN_DRAWS > MAX_WEIGHTED_TERMS:
-            return _sample_without_weights(grid, draws or MIN_DRAWS, rng)
-        return _Fit(grid, sample_until_precise(grid))
+            grid = _correlate_times(rankings, model.likelihood, grid, rng)
+        if count_curves(grid, model.n_terms) and model.n_terms * MIN_DRAWS > MAX_WEIGHTED_TERMS:
+            return _Fit(*sample_without_weights(grid, draws or MIN_DRAWS, rng))
+        return _Fit(grid, draw_sample(grid))
 
-    def sample_until_precise(grid: GridApproximation) -> ImportanceSample:
+    def draw_sample(grid: GridApproximation) -> ImportanceSample:
         def measure_k_hat(times: Bools) -> Floats:
-            part = _restrict_mixture(rankings, prior, grid, times)
+            part = _restrict_mixture(rankings, prior, model, grid, times)
             return sample_mixture(part._replace(noise_transforms=()), USUAL_DRAWS, rng).k_hat
 
-        return _sample_until_precise(grid, model.n_terms, draws, rng, measure_k_hat)
+        return sample_until_precise(grid, model.n_terms, draws, rng, measure_k_hat)
 
     fit = approximate_and_sample(None)
-    if _boundary_share(fit.grid, fit.sample) > MAX_BOUNDARY_MASS:
+    if boundary_share(fit.grid, fit.sample) > MAX_BOUNDARY_MASS:
         # Laplace's evidence is inaccurate, and the grid lies in the wrong place: correct it.
         fit = approximate_and_sample(int(rng.integers(2**63)))
-    unreliable = _unreliable_blocks(fit.sample, model.n_terms)
-    if unreliable.tolist() == [True] and _has_single_gaussian(fit.grid):
+    unreliable = unreliable_blocks(fit.sample, model.n_terms)
+    if unreliable.tolist() == [True] and has_single_gaussian(fit.grid):
         # With many algorithms even a small distance of mode and mean makes weights uneven.
-        grid = _shift_to_mean(fit.grid, rng)
-        fit = _Fit(grid, sample_until_precise(grid))
-        unreliable = _unreliable_blocks(fit.sample, model.n_terms)
+        grid = shift_to_mean(fit.grid, rng)
+        fit = _Fit(grid, draw_sample(grid))
+        unreliable = unreliable_blocks(fit.sample, model.n_terms)
     if not unreliable.any():
         return fit
     if len(unreliable) > 1:
-        return _move_times(rankings, prior, fit, unreliable, rng)
+        return _move_times(rankings, prior, model, fit, unreliable, rng)
     return _move_all(fit, len(rankings.times), rng)
 
 
-def _unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
-    """Return a mask of the independent blocks of times with unreliable importance weights."""
-    unreliable = ~(sample.k_hat <= MAX_K_HAT)
-    if n_terms * MAX_DRAWS <= MAX_TERMS:  # for larger data too few draws are only reported
-        unreliable |= ~(_standard_errors(sample) <= MAX_STANDARD_ERROR)
-    return unreliable
+def _build_model(
+    rankings: Rankings, prior: Prior, start: Posterior | None, *, adjusted: bool
+) -> Model:
+    """Return the model of rankings, with the kind of Laplace fit that suits the prior.
 
-
-def _build_model(rankings: Rankings, prior: Prior, start: Posterior | None) -> Model:
-    """Return the model of rankings, with the kind of Laplace fit that suits the prior."""
-    likelihood = build_likelihood(rankings)
+    If ``adjusted``, repetitions of an instance count as much as they tell, for independent priors.
+    """
+    likelihood: Likelihood = build_likelihood(rankings)
     n_times, n = len(rankings.times), len(rankings.algorithms)
     utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
     if isinstance(prior, IndependentPrior):
         utilities = approximate_utilities(rankings) if start is None else utilities
+        if adjusted and n <= MAX_DENSE_ALGORITHMS and has_repetitions(rankings):
+            middle = {name: hyper.quantile(0.5) for name, hyper in prior.hypers().items()}
+            alpha = prior.concentration(middle, n)
+            utilities = fit_independent(likelihood, alpha, n_times, n, utilities).mean
+            likelihood = adjust_for_repetitions(rankings, likelihood, utilities)
 
         def fit_times(
             hyper: Mapping[str, float], warm: ConditionalGaussian | None
@@ -358,10 +342,12 @@ def _approximate(
 
 
 def _scores_at_mean(
-    rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
+    rankings: Rankings, likelihood: Likelihood, grid: GridApproximation, rng: np.random.Generator
 ) -> Floats:
     """Return each instance's gradient of the log-likelihood, at the mean utilities of the grid."""
-    return compute_instance_scores(rankings, _average_modes(grid), rng)
+    scores = compute_instance_scores(rankings, _average_modes(grid), rng)
+    is_adjusted = isinstance(likelihood, AdjustedLikelihood)
+    return likelihood.scale_scores(scores) if is_adjusted else scores
 
 
 def _average_modes(grid: GridApproximation) -> Floats:
@@ -372,12 +358,13 @@ def _average_modes(grid: GridApproximation) -> Floats:
 
 
 def _correlate_times(
-    rankings: Rankings, grid: GridApproximation, rng: np.random.Generator
+    rankings: Rankings, likelihood: Likelihood, grid: GridApproximation, rng: np.random.Generator
 ) -> GridApproximation:
     """Give draws their autocorrelation over time by a copula, if the prior has none."""
     if grid.components[0].shape[0] == 1:
         return grid
-    scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
+    scores = _scores_at_mean(rankings, likelihood, grid, rng)
+    shrinkage = shrinkage_at_times(rankings)
     transforms = [copula_noise(one, scores, shrinkage) for one in grid.components]
     return grid._replace(mixture=grid.mixture._replace(noise_transforms=transforms))
 
@@ -394,7 +381,8 @@ def _apply_sandwich(
     The affine map that takes the moments of the Gaussian mixture to those of the weighted sample is
     applied to them as well, so that the importance weights' correction is kept.
     """
-    scores, shrinkage = _scores_at_mean(rankings, grid, rng), shrinkage_at_times(rankings)
+    scores = _scores_at_mean(rankings, likelihood, grid, rng)
+    shrinkage = shrinkage_at_times(rankings)
     used = np.unique(sample.component)
     transforms = [NoiseTransform(0, np.asarray)] * len(grid.components)
     for g in used.tolist():
@@ -411,105 +399,8 @@ def _apply_sandwich(
         wide, gaussian, compute_moments(sample.utilities, sample.weight[:, 0])
     )
     return sample._replace(
-        component=component, utilities=utilities, weight=_equal_weights(len(utilities))
+        component=component, utilities=utilities, weight=equal_weights(len(utilities))
     )
-
-
-def _equal_weights(draws: int) -> Floats:
-    """Return equal weights (draws, 1) that sum to 1."""
-    return np.full((draws, 1), 1 / draws)
-
-
-def _boundary_share(grid: GridApproximation, sample: ImportanceSample) -> float:
-    """Return the weighted share of draws from the edge of the grid of hyperparameters."""
-    share = component_shares(sample.component, sample.weight, len(grid.components))
-    return float(share[grid.is_boundary].sum() / share.sum())
-
-
-def _sample_until_precise(
-    grid: GridApproximation,
-    n_terms: int,
-    draws: int | None,
-    rng: np.random.Generator,
-    measure_k_hat: Callable[[Bools], Floats],
-) -> ImportanceSample:
-    """Draw from the mixture, with more draws until the importance weights are precise enough.
-
-    Of many times the k-hat of a few exceeds the limit by chance. It is measured again there, with
-    more draws (``measure_k_hat``), so that not all times need them.
-    """
-    if draws is not None:
-        return sample_mixture(grid.mixture, draws, rng)
-    # Where times are correlated, joint statements over all times can only count draws.
-    has_correlated_times = not _has_independent_times(grid) or grid.mixture.noise_transforms
-    needs_few = not has_correlated_times or len(grid.components[0].mean) == 1
-    size = MIN_DRAWS if needs_few or n_terms * USUAL_DRAWS > MAX_TERMS else USUAL_DRAWS
-    cheap = CHEAP_TERMS
-    if _count_curves(grid, n_terms):
-        size, cheap = MIN_DRAWS, CHEAP_WEIGHTED_TERMS
-    size = max(size, min(USUAL_DRAWS, int(cheap / max(1, n_terms))))
-    sample = sample_mixture(grid.mixture, size, rng)
-    doubtful = sample.k_hat > MAX_K_HAT
-    if _has_single_gaussian(grid) and 0 < doubtful.mean() <= MAX_DOUBTFUL_SHARE:
-        k_hat = sample.k_hat.copy()
-        k_hat[doubtful] = measure_k_hat(doubtful)
-        sample = sample._replace(k_hat=k_hat)
-    for more in (USUAL_DRAWS, MAX_DRAWS):
-        is_precise = _standard_errors(sample).max() <= TARGET_STANDARD_ERROR
-        if (is_precise and sample.k_hat.max() <= MAX_K_HAT) or n_terms * more > MAX_TERMS:
-            break
-        if more > len(sample.component):
-            sample = sample_mixture(grid.mixture, more, rng)
-    return sample
-
-
-def _shift_to_mean(grid: GridApproximation, rng: np.random.Generator) -> GridApproximation:
-    """Move the only Gaussian of a grid from the mode towards the posterior mean."""
-    (one,) = grid.components
-    return grid._replace(mixture=grid.mixture._replace(components=[one.shift_to_mean(rng)]))
-
-
-def _has_single_gaussian(grid: GridApproximation) -> bool:
-    """Return whether there is one Gaussian at each time: no hyperparameters, independent times."""
-    return len(grid.components) == 1 and isinstance(grid.components[0], IndependentGaussian)
-
-
-def _sample_without_weights(grid: GridApproximation, draws: int, rng: np.random.Generator) -> _Fit:
-    """Draw from a Gaussian at the posterior mean, for data too large for importance weights."""
-    grid = _shift_to_mean(grid, rng)
-    (one,) = grid.components
-    component = np.zeros(draws, dtype=np.intp)
-    utilities = resample_noise(grid.mixture, component, rng)
-    no_noise = np.empty((draws, one.shape[0], 0), dtype=np.float32)
-    k_hat = np.zeros(one.shape[0])
-    sample = ImportanceSample(component, no_noise, utilities, _equal_weights(draws), k_hat, None)
-    return _Fit(grid, sample)
-
-
-def _count_curves(grid: GridApproximation, n_terms: int) -> int:
-    """Return how many draws a posterior has beside those with weights; 0 if all have weights.
-
-    Times must be correlated by a copula, or be a single one, and have one Gaussian each.
-    """
-    has_copula, n_times = bool(grid.mixture.noise_transforms), len(grid.components[0].mean)
-    is_suited = _has_single_gaussian(grid) and (has_copula or n_times == 1)
-    if n_terms <= SMALL_TERMS or not is_suited:
-        return 0
-    return USUAL_DRAWS if n_terms * USUAL_DRAWS <= MAX_TERMS else MIN_DRAWS
-
-
-def _has_independent_times(grid: GridApproximation) -> bool:
-    """Return whether the utilities at different times are independent a posteriori."""
-    return grid.components[0].shape[0] > 1 and len(grid.components) == 1
-
-
-def _standard_errors(sample: ImportanceSample) -> Floats:
-    """Return for each block of times the largest standard error of a weighted probability.
-
-    With weights w it is sqrt(sum w^2 - 1/D) / 2, that of a probability of one half.
-    """
-    excess = np.sum(sample.weight**2, axis=0) - 1 / len(sample.weight)
-    return 0.5 * np.sqrt(np.maximum(excess, 0.0))
 
 
 def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
@@ -524,7 +415,7 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
         n_kept=KEPT_SWEEPS,
         jumps=bool(grid.hyper),
     )
-    weight = _equal_weights(len(draws.component))
+    weight = equal_weights(len(draws.component))
     moved = ImportanceSample(
         draws.component, sample.noise, draws.utilities, weight, sample.k_hat, None
     )
@@ -532,7 +423,12 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
 
 
 def _move_times(
-    rankings: Rankings, prior: Prior, fit: _Fit, unreliable: Bools, rng: np.random.Generator
+    rankings: Rankings,
+    prior: Prior,
+    model: Model,
+    fit: _Fit,
+    unreliable: Bools,
+    rng: np.random.Generator,
 ) -> _Fit:
     """Move the draws at unreliable times by HMC, for priors under which times are independent.
 
@@ -543,7 +439,7 @@ def _move_times(
     coupled = CoupledBlocks(unreliable, sample, transforms) if transforms else None
     reliable_weight = sample.weight if unreliable.all() else sample.weight[:, ~unreliable]
     draws = move_by_hmc(
-        _restrict_mixture(rankings, prior, grid, unreliable),
+        _restrict_mixture(rankings, prior, model, grid, unreliable),
         sample._replace(noise=sample.noise[:, unreliable], weight=sample.weight[:, unreliable]),
         rng,
         share=component_shares(sample.component, reliable_weight, len(grid.components)),
@@ -569,13 +465,14 @@ def _move_times(
 
 
 def _restrict_mixture(
-    rankings: Rankings, prior: Prior, grid: GridApproximation, times: Bools
+    rankings: Rankings, prior: Prior, model: Model, grid: GridApproximation, times: Bools
 ) -> GridMixture:
     """Return the mixture at selected times only, with the same hyperparameters."""
     part = replace(rankings, times=rankings.times[times], position=rankings.position[times])
-    model = _build_model(part, prior, None)
+    adjusted = isinstance(model.likelihood, AdjustedLikelihood)
+    restricted = _build_model(part, prior, None, adjusted=adjusted)
     components = [
-        model.fit({name: float(values[g]) for name, values in grid.hyper.items()}, None)
+        restricted.fit({name: float(values[g]) for name, values in grid.hyper.items()}, None)
         for g in range(len(grid.components))
     ]
     return grid.mixture._replace(components=components)
@@ -604,14 +501,14 @@ def _diagnose(
 ) -> Diagnostics:
     """Return the diagnostics of the fit."""
     decrement = max(component.decrement for component in grid.components)
-    error = float(_standard_errors(sample).max())
+    error = float(standard_errors(sample).max())
     measured = {"k-hat": float(sample.k_hat.max()), "error": error, "Newton decrement": decrement}
     problems, notes = [], []
     if not sample.noise.size:
         del measured["k-hat"], measured["error"]
         notes.append("large data: Gaussians at the posterior means, without importance weights")
     if grid.hyper:
-        beyond = max(grid.boundary_mass, _boundary_share(grid, sample))
+        beyond = max(grid.boundary_mass, boundary_share(grid, sample))
         measured["hyper-grid edge"] = beyond
         if not beyond <= 2 * MAX_BOUNDARY_MASS:
             problems.append(f"{beyond:.0%} of the hyperparameters may lie beyond the grid")
