@@ -150,8 +150,9 @@ def draw(found: Points, path: Path) -> None:
     mpl.rcParams |= {"svg.hashsalt": "growth", "svg.fonttype": "path", "font.size": 9}
     columns = min(3, len(found))
     rows = -(-len(found) // columns)
+    width = 3.4 if max(map(len, found.values())) <= len(PRIORS) else 5.2
     figure, axes = plt.subplots(
-        rows, columns, figsize=(3.4 * columns, 2.9 * rows), layout="constrained", squeeze=False
+        rows, columns, figsize=(width * columns, 2.9 * rows), layout="constrained", squeeze=False
     )
     look = dict(zip(_series(found), zip(COLOURS * 2, MARKS * 2, strict=True), strict=False))
     for panel, (axis, series) in zip(axes.flat, found.items(), strict=False):
@@ -163,7 +164,10 @@ def draw(found: Points, path: Path) -> None:
             panel.loglog(*_columns(moved), mark, color=colour, ms=4, mfc="white", zorder=3)
         if axis == "workers":
             panel.axhline(8 * 0.2, color="0.5", ls=":", label="the naps alone")
-        panel.legend(frameon=False, loc="upper left", fontsize=8, handlelength=1.4)
+        place = (0.0, 1.0) if len(series) <= len(PRIORS) else (1.0, 1.0)  # many: beside the panel
+        panel.legend(
+            frameon=False, loc="upper left", bbox_to_anchor=place, fontsize=8, handlelength=1.4
+        )
         panel.set_xlabel(NAMES.get(axis, axis))
         panel.set_ylabel("wall seconds" if axis == "workers" else "CPU seconds")
         panel.margins(y=0.3)

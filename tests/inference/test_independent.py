@@ -211,3 +211,16 @@ def test_equal_times_have_equal_posteriors():
     assert (posterior.utilities[:, ::3] == posterior.utilities[:, 2::3]).all()
     ahead = posterior.prob_dominates_matrix()
     assert_allclose(ahead, apart.prob_dominates_matrix(), atol=0.03)
+
+
+def test_gradients_far_from_the_mode_stay_finite():
+    """In single precision exponentials of utilities far apart vanish, and choices divide by 0."""
+    rankings = simulate_rankings(np.array([[2.0, 0.0, -2.0]]), 5)
+    fit = fit_independent(build_likelihood(rankings), 0.01, 1, 3)
+    noise = np.array([[[40.0, -40.0]], [[400.0, 400.0]], [[-400.0, 4.0]]])
+    assert np.isfinite(fit.gradient(noise)).all()
+    near = 0.1 * np.sign(noise)
+    single = fit.gradient(near)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polarbear.inference.laplace.independent.MAX_SINGLE_RANGE", 0.0)
+        assert_allclose(fit.gradient(near), single, atol=1e-4)

@@ -450,3 +450,20 @@ def test_a_live_page_follows_and_keeps_what_was_set(browser, posterior, tmp_path
             f"{url}/index.html",
             f"{url}/data.json",
         }
+
+
+def test_many_algorithms_are_found_by_their_names(browser, tmp_path):
+    truth = np.tile(np.linspace(2, -2, 60), (3, 1))
+    posterior = pb.fit(pb.simulation.simulate_rankings(truth, 30))
+    path = pb.report(posterior, tmp_path / "many.html")
+    with browsers.Visit(browser, path.as_uri()) as visit:
+        page = visit.page
+        few = page.locator("#names .chip").count()
+        assert few == len(posterior.pareto()) < 60
+        page.locator("#verdict .find").fill("A57")
+        expect(page.locator("#sentences li")).to_have_count(1)
+        expect(page.locator("#names .chip", has_text="a57")).to_be_visible()
+        expect(page.locator("#ratings .find")).to_have_value("A57")
+        page.locator("#ratings .find").fill("")
+        expect(page.locator("#names .chip")).to_have_count(few)
+        assert visit.errors == []

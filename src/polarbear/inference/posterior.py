@@ -205,7 +205,7 @@ class Posterior(FrozenRecord):
 
     def prob_equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
         """Return P(row and column are equivalent) at each time, as matrices of all pairs."""
-        return self._alike(epsilon)
+        return self._alike(epsilon).copy()
 
     def pareto(
         self, certainty: float = 0.99, elimination: Elimination = "joint"
@@ -551,10 +551,15 @@ class Posterior(FrozenRecord):
         """Return P(win probability within epsilon of 1/2) of all pairs at each time."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
+        latest = vars(self).get("_latest_alike")  # statuses and tables of pairs ask for the same
+        if latest is not None and latest[0] == epsilon:
+            return latest[1]
         margin = equivalence_margin(epsilon)
         above, at_least = self._prob_exceeds(margin, -margin)
         alike = np.clip(at_least - above, 0.0, 1.0)
-        return self._fill_matrix(alike, alike, 1.0)
+        matrix = self._fill_matrix(alike, alike, 1.0)
+        vars(self)["_latest_alike"] = (epsilon, matrix)
+        return matrix
 
     def _prob_exceeds(self, *margins: float) -> Floats:
         """Return P(the first of a pair exceeds the second by a margin) (margins, times, pairs)."""

@@ -37,6 +37,9 @@ log-utilities at which they end."""
 MAX_SKEW_TERMS = 3_000_000
 """Terms of the likelihood up to which directions of skewness are searched."""
 
+MAX_SINGLE_RANGE = 80.0
+"""The range of utilities up to which their exponentials do not vanish in single precision."""
+
 SHIFT_PAIRS = 8
 """Pairs of draws from which the distance of mean and mode is estimated."""
 
@@ -128,9 +131,12 @@ class IndependentGaussian(ConditionalGaussian):
 
     def gradient(self, noise: Floats) -> Floats:
         """Return the gradient of the log-posterior with respect to the standardised variables."""
-        fast, _, dtype = self._fast_posterior  # HMC corrects rounding by its acceptance test
-        gradient = fast.gradient(self.to_utilities(noise).astype(dtype))
-        return multiply_blocks(gradient, self._gradient_to_noise)
+        posterior, utilities = self._posterior, self.to_utilities(noise)
+        if np.ptp(utilities) < MAX_SINGLE_RANGE:
+            # HMC corrects rounding by its acceptance test.
+            posterior, _, dtype = self._fast_posterior
+            utilities = utilities.astype(dtype)
+        return multiply_blocks(posterior.gradient(utilities), self._gradient_to_noise)
 
     def gradient_to_noise(self, gradient: Floats) -> Floats:
         """Convert gradients with respect to utilities to those for standardised variables."""

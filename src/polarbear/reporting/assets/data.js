@@ -4,6 +4,7 @@ let model = null;
 
 const state = {
   hidden: new Set(),   // names of algorithms that are not drawn
+  find: "",            // a part of the names that the reader searches for
   view: "rating",      // or "best"
   scale: null,         // "log" or "linear"; null until the reader chooses
   kind: "uniform",     // or "loguniform", "fixed", "triangular"

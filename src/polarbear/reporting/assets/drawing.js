@@ -101,6 +101,23 @@ function focusAgain(root, value) {
 
 const toggled = (set, value) => { if (!set.delete(value)) set.add(value); };
 
+// With many algorithms, fields in which to search for a part of their names.
+const MANY_NAMES = 40;
+const isSearched = (code) => model.algorithms[code].toLowerCase().includes(state.find.toLowerCase());
+
+function drawFields() {
+  for (const field of document.querySelectorAll(".find")) {
+    field.hidden = model.n <= MANY_NAMES;
+    field.placeholder = `Find among ${model.n.toLocaleString("en-US")} algorithms`;
+    if (field !== document.activeElement) field.value = state.find;
+    field.oninput = () => {
+      state.find = field.value.trim();
+      drawVerdict();
+      if (model.ratings) drawNames();
+    };
+  }
+}
+
 // Show the beginning of a long list, with a button for all of it.
 function shortList(button, name, total, few, what, draw) {
   // A few more entries are shown without a button.

@@ -13,7 +13,8 @@ function drawVerdict() {
   byId("about").textContent = model.about;
   byId("summary").textContent = unbroken(verdict.summary);
   byId("close").textContent = unbroken(verdict.close.join(" "));
-  const said = verdict.sentences;
+  drawFields();
+  const said = verdict.sentences.filter(({ algorithm }) => !state.find || isSearched(algorithm));
   const few = shortList(byId("all-sentences"), "verdict", said.length, FEW_SENTENCES, "algorithms", drawVerdict);
   byId("sentences").replaceChildren(...said.slice(0, few).map(({ algorithm, status, text }) => html("li", {},
     swatch(algorithm), html("span", { class: `status ${status.replace(" ", "-")}` }, status), html("bdi", {}, unbroken(text)))));

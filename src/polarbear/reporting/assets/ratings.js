@@ -44,12 +44,16 @@ function drawNames() {
       focus: () => emphasise(code), blur: () => emphasise(null),
     },
   }, swatch(code), html("bdi", {}, shortened(model.algorithms[code], 28)));
-  const ordered = byImportance(everyone).sort((a, b) => inSet(b) - inSet(a));
+  const many = model.n > MANY_NAMES;
+  const listed = everyone.filter((code) => !many || inSet(code) || (state.find && isSearched(code)));
+  const ordered = byImportance(listed).sort((a, b) => inSet(b) - inSet(a)).slice(0, many ? 2 * MANY_NAMES : model.n);
   const shortcut = (text, value, keep) =>
     html("button", { type: "button", class: "quiet", "data-value": value, on: { click: set(keep) } }, text);
   root.replaceChildren(...ordered.map(chip),
     shortcut("All", "all", () => true),
-    model.pareto.length < model.n && shortcut("Pareto set only", "set", inSet) || "");
+    model.pareto.length < model.n && shortcut("Pareto set only", "set", inSet) || "",
+    many && html("span", { class: "soft" }, `${ordered.length} of ${model.n} names are listed: the Pareto set`
+      + (state.find ? ` and names with \u201c${state.find}\u201d` : "; search for others")) || "");
   if (had) focusAgain(root, before);
 }
 
