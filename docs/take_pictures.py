@@ -1,10 +1,11 @@
-"""Take the pictures of pages: four figures, reports, a race in a terminal and in a browser.
+"""Take the pictures of pages: figures, reports, a race in a terminal and in a browser.
 
 Run it as ``PYTHONPATH=tests/support python docs/take_pictures.py`` when one of them has changed. It
 takes a minute, and needs Chromium, LaTeX with siunitx, pdftoppm and what the tests need. Look at
 the pictures before you keep them.
 """
 
+import doctest
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import run_tutorials
 from matplotlib import pyplot
 from PIL import Image
@@ -92,6 +94,30 @@ def first_answer(posterior: pb.Posterior, picture: Path) -> None:
     Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)
 
 
+def constraints(picture: Path) -> None:
+    """Follow the race of the page on constraints, and draw when runs become feasible and good."""
+    page = (DOCS / "how-to" / "order-runs.md").read_text("utf-8")
+    part = page[page.index("## Constraints") : page.index("## Levels")].replace("```", "")
+    names: dict[str, Any] = {}
+    for example in doctest.DocTestParser().get_examples(part):
+        exec(example.source, names)
+    runs, times = names["result"].runs, np.unique(np.geomspace(10, 1_000, 40).round())
+    sheet, places = pyplot.subplots(1, 3, figsize=(9.6, 2.8), layout="constrained")
+    pb.plots.ratings(pb.fit(runs, times=times), places[0])
+    values = runs.feasible().at(times)
+    for k, name in enumerate(runs.algorithms):
+        own, line = values[runs.algorithm == k], places[0].lines[k]
+        style = {"color": line.get_color(), "linestyle": ("-", "--")[k], "label": name}
+        places[1].plot(times, np.isfinite(own).mean(axis=0), **style)
+        places[2].plot(times, np.median(own, axis=0), **style)
+    for place, title in zip(places[1:], ("share of feasible runs", "median value"), strict=True):
+        place.set(xscale="log", title=title, xlabel="evaluations")
+        place.legend(frameon=False)
+    sheet.savefig(picture, dpi=110)
+    pyplot.close(sheet)
+    Image.open(picture).convert("RGB").quantize(100).save(picture, optimize=True)
+
+
 def latex_table(posterior: pb.Posterior, picture: Path, folder: Path) -> None:
     """Set the table of the example with LaTeX, as a paper would show it."""
     size = "paperwidth=16.4cm,paperheight=5.1cm,margin=3mm"
@@ -149,6 +175,7 @@ def main() -> None:
         posterior = pb.fit(pb.example())
         first_answer(posterior, DOCS / "first-answer.png")
         figures(posterior, DOCS / "how-to" / "figures.png")
+        constraints(DOCS / "how-to" / "constraints.png")
         latex_table(posterior, DOCS / "how-to" / "table.png", folder)
         pb.report(posterior, report, title=title, certainty=0.95)
         race(folder / "race.db", DOCS / "how-to" / "terminal.svg")

@@ -18,7 +18,6 @@ from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
-from polarbear.inference.laplace.banded import fit_local, fit_markov
 from polarbear.inference.laplace.cluster_robust import (
     NoiseTransform,
     compute_instance_scores,
@@ -28,13 +27,9 @@ from polarbear.inference.laplace.cluster_robust import (
 )
 from polarbear.inference.laplace.conditional import (
     MAX_DECREMENT,
-    MAX_DENSE_ALGORITHMS,
     ConditionalGaussian,
-    approximate_utilities,
 )
-from polarbear.inference.laplace.dense import fit_dense
 from polarbear.inference.laplace.hypergrid import build_hypergrid, draw_hyperparameters
-from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.laplace.mixture import (
     KEPT_SWEEPS,
     MAX_START_CORRELATION,
@@ -51,11 +46,10 @@ from polarbear.inference.laplace.mixture import (
     resample_noise,
     sample_mixture,
 )
+from polarbear.inference.laplace.ranking_model import Model, build_model
 from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
 from polarbear.inference.laplace.repetitions import (
     AdjustedLikelihood,
-    adjust_for_repetitions,
-    has_repetitions,
 )
 from polarbear.inference.laplace.sampling import (
     MAX_STANDARD_ERROR,
@@ -75,12 +69,10 @@ from polarbear.inference.laplace.sampling import (
     unreliable_blocks,
 )
 from polarbear.inference.pair_probabilities import Mixture
-from polarbear.inference.plackett_luce.likelihood import Likelihood, build_likelihood
+from polarbear.inference.plackett_luce.likelihood import Likelihood
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.threads import one_thread
-from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.dirichlet import IndependentPrior
-from polarbear.priors.hyper import Hyper
 from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
@@ -126,7 +118,7 @@ def fit_laplace(
             return repeat_times(posterior, rankings.times, source)
     with one_thread():
         rng = np.random.default_rng(seed)
-        model = _build_model(rankings, prior, start, adjusted=evidence == "instances")
+        model = build_model(rankings, prior, start, adjusted=evidence == "instances")
         grid, sample, moved = _fit_draws(rankings, prior, model, start, draws, rng, by_instance)
         diagnostics, mixture = _diagnose(grid, sample, moved), None
         if by_instance and grid.components[0].shape[0] == 1:
@@ -163,21 +155,8 @@ def estimate_utilities(rankings: Rankings, prior: Prior) -> Floats:
     time of :func:`fit_laplace`, and has no uncertainty.
     """
     with one_thread():
-        model = _build_model(rankings, prior, None, adjusted=False)
+        model = build_model(rankings, prior, None, adjusted=False)
         return _average_modes(_approximate(model, None, None))
-
-
-class Model(NamedTuple):
-    """The likelihood, the hyperparameters, and the fit of utilities given the hyperparameters."""
-
-    hypers: Mapping[str, Hyper]
-    fit: FitConditional  # (hyperparameters, an earlier fit to start from) -> fit
-    likelihood: Likelihood
-
-    @property
-    def n_terms(self) -> int:
-        """The number of terms of the likelihood, which is the cost of one draw."""
-        return self.likelihood.n_terms
 
 
 class _HmcCorrection(NamedTuple):
@@ -236,63 +215,6 @@ def _fit_draws(
     if len(unreliable) > 1:
         return _move_times(rankings, prior, model, fit, unreliable, rng)
     return _move_all(fit, len(rankings.times), rng)
-
-
-def _build_model(
-    rankings: Rankings, prior: Prior, start: Posterior | None, *, adjusted: bool
-) -> Model:
-    """Return the model of rankings, with the kind of Laplace fit that suits the prior.
-
-    If ``adjusted``, repetitions of an instance count as much as they tell, for independent priors.
-    """
-    likelihood: Likelihood = build_likelihood(rankings)
-    n_times, n = len(rankings.times), len(rankings.algorithms)
-    utilities = np.zeros((n_times, n)) if start is None else _mean_utilities(start, rankings)
-    if isinstance(prior, IndependentPrior):
-        utilities = approximate_utilities(rankings) if start is None else utilities
-        if adjusted and n <= MAX_DENSE_ALGORITHMS and has_repetitions(rankings):
-            middle = {name: hyper.quantile(0.5) for name, hyper in prior.hypers().items()}
-            alpha = prior.concentration(middle, n)
-            utilities = fit_independent(likelihood, alpha, n_times, n, utilities).mean
-            likelihood = adjust_for_repetitions(rankings, likelihood, utilities)
-
-        def fit_times(
-            hyper: Mapping[str, float], warm: ConditionalGaussian | None
-        ) -> ConditionalGaussian:
-            begin = utilities if warm is None else warm.mean
-            return fit_independent(likelihood, prior.concentration(hyper, n), n_times, n, begin)
-
-        return Model(prior.hypers(), fit_times, likelihood)
-
-    times = scale_times(rankings.times, prior.warp)
-    coordinates = utilities @ helmert_basis(n)
-
-    def fit_gaussian(
-        hyper: Mapping[str, float], warm: ConditionalGaussian | None
-    ) -> ConditionalGaussian:
-        chain, begin = prior.chain(times, hyper), coordinates if warm is None else warm.warm_start
-        if chain is not None:
-            try:
-                return fit_markov(likelihood, chain, n, begin)
-            except np.linalg.LinAlgError:
-                pass  # times too close for this length scale: rounding dominates the chain
-        factor = prior.factor(times, hyper)
-        local = fit_local(likelihood, factor, n, begin)
-        return local or fit_dense(likelihood, factor, n, begin)
-
-    return Model(prior.hypers(), fit_gaussian, likelihood)
-
-
-def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:
-    """Return an earlier posterior's mean utilities, for the algorithms and times of rankings."""
-    mean = start.utilities.mean(axis=0, dtype=np.float64)
-    row = np.minimum(np.searchsorted(start.times, rankings.times), len(start.times) - 1)
-    column = {name: k for k, name in enumerate(start.algorithms)}
-    utilities = np.zeros((len(rankings.times), len(rankings.algorithms)))
-    for k, name in enumerate(rankings.algorithms):
-        if name in column:
-            utilities[:, k] = mean[row, column[name]]
-    return utilities - utilities.mean(axis=1, keepdims=True)
 
 
 class _GridFit(NamedTuple):
@@ -470,7 +392,7 @@ def _restrict_mixture(
     """Return the mixture at selected times only, with the same hyperparameters."""
     part = replace(rankings, times=rankings.times[times], position=rankings.position[times])
     adjusted = isinstance(model.likelihood, AdjustedLikelihood)
-    restricted = _build_model(part, prior, None, adjusted=adjusted)
+    restricted = build_model(part, prior, None, adjusted=adjusted)
     components = [
         restricted.fit({name: float(values[g]) for name, values in grid.hyper.items()}, None)
         for g in range(len(grid.components))
