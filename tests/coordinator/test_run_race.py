@@ -39,7 +39,13 @@ SLOW = pytest.mark.long
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "executor", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 16, "threads"]
+    "executor",
+    [
+        pytest.param(1, marks=SLOW),
+        pytest.param(2, marks=SLOW),
+        pytest.param(16, marks=SLOW),
+        "threads",
+    ],
 )
 def test_the_same_race_wherever_it_runs(executor, undisturbed):
     if executor == "threads":

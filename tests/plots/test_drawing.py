@@ -241,7 +241,10 @@ def test_labels_of_a_log_axis_do_not_overlap(span, panels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["pdf", "ps", "eps", "svg"])
+@pytest.mark.parametrize(
+    "suffix",
+    ["pdf", "svg", *(pytest.param(one, marks=pytest.mark.long) for one in ("ps", "eps"))],
+)
 def test_saved_figures_have_text_and_no_type_3_fonts(tmp_path, suffix):
     posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 2)), 5))
     path = tmp_path / f"figure.{suffix}"

@@ -502,9 +502,8 @@ class Posterior(FrozenRecord):
 
     def _repr_html_(self) -> str:
         facts, curve = self.facts(), dict(zip(self.algorithms, self.mean().T, strict=True))
-        rows = [
-            [s.algorithm, s.status, curve[s.algorithm], s.text] for s in describe_algorithms(facts)
-        ]
+        described = describe_algorithms(facts)
+        rows = [[one.algorithm, one.status, curve[one.algorithm], one.text] for one in described]
         head = ["algorithm", "status", "rating over time", "verdict"]
         return render_card(str(self), head, rows, summarise(facts))
 
@@ -543,23 +542,20 @@ class Posterior(FrozenRecord):
         """
         if tuple(algorithms) == self.algorithms:
             return self._is_undominated
-        chosen = find_indices(list(algorithms), self.algorithms, "algorithm")
-        ahead = self._ahead[:, chosen[:, None], chosen]
-        return is_undominated_in_draws(self.utilities[..., chosen], ahead)
+        at = find_indices(list(algorithms), self.algorithms, "algorithm")
+        return is_undominated_in_draws(self.utilities[..., at], self._ahead[:, at[:, None], at])
 
     def _alike(self, epsilon: float) -> Floats:
         """Return P(win probability within epsilon of 1/2) of all pairs at each time."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
         latest = vars(self).get("_latest_alike")  # statuses and tables of pairs ask for the same
-        if latest is not None and latest[0] == epsilon:
-            return latest[1]
-        margin = equivalence_margin(epsilon)
-        above, at_least = self._prob_exceeds(margin, -margin)
-        alike = np.clip(at_least - above, 0.0, 1.0)
-        matrix = self._fill_matrix(alike, alike, 1.0)
-        vars(self)["_latest_alike"] = (epsilon, matrix)
-        return matrix
+        if latest is None or latest[0] != epsilon:
+            margin = equivalence_margin(epsilon)
+            above, at_least = self._prob_exceeds(margin, -margin)
+            alike = np.clip(at_least - above, 0.0, 1.0)
+            latest = vars(self)["_latest_alike"] = epsilon, self._fill_matrix(alike, alike, 1.0)
+        return latest[1]
 
     def _prob_exceeds(self, *margins: float) -> Floats:
         """Return P(the first of a pair exceeds the second by a margin) (margins, times, pairs)."""
