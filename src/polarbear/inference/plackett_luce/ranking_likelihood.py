@@ -32,7 +32,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
 _DRAWS_AT_ONCE, _RANKINGS_AT_ONCE, _CELLS_AT_ONCE = 512, 128, 1 << 17
 """Chunk sizes that fit into the processor's cache."""
 
-_MIN_DRAWS_TOGETHER = 16
+_MIN_DRAWS_TOGETHER = 8
 """Draws from which gradients are computed with draws contiguous in memory."""
 
 
