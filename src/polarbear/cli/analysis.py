@@ -1,12 +1,20 @@
 """Commands that analyse results: analyse, select, report."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polarbear
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import detect_kind, get_source, load_posterior, load_race, load_ratings
+from polarbear.cli.inputs import (
+    detect_kind,
+    get_source,
+    load_posterior,
+    load_race,
+    load_ratings,
+    load_runs,
+)
 from polarbear.cli.options import (
     OUTPUT_HELP,
     RESULTS_HELP,
@@ -26,6 +34,9 @@ from polarbear.cli.options import (
 )
 from polarbear.cli.output import check_output_path, format_command
 from polarbear.errors import DataError
+
+if TYPE_CHECKING:
+    from polarbear.data.losses import Losses
 
 EXIT_NOT_MET = 3
 """Exit code of ``select --sure`` if the choice is the best with a smaller probability."""
@@ -63,6 +74,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     add_file_argument(
         parser, "--report", metavar="FILE", help="write a report as a web page (.html)"
     )
+    _add_losses_option(parser)
     _add_report_options(parser)
     add_file_argument(
         parser,
@@ -72,6 +84,33 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     )
     add_json_option(parser)
     add_reading_options(parser)
+
+
+def _add_losses_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--losses",
+        choices=("difference", "ratio", "gap"),
+        help="also show how much is lost against the best value of each instance, counted from "
+        "the runs without the rank model",
+    )
+
+
+def _count_losses(
+    arguments: argparse.Namespace, times: Any, among: Sequence[str] | None = None
+) -> "Losses | None":
+    """Return the losses at the first, the middle and the last time, if they are wanted."""
+    if arguments.losses is None:
+        return None
+    source = get_source(arguments)
+    if detect_kind(source) in ("posterior", "ratings") or getattr(arguments, "features", None):
+        raise DataError(
+            f"--losses needs runs, and {source} has none: pass results or the store of a race"
+        )
+    if arguments.targets is not None:
+        raise DataError("--losses is about values at times: leave out --targets")
+    shown = sorted({float(times[round(k * (len(times) - 1) / 2)]) for k in range(3)})
+    runs = load_runs(arguments)
+    return polarbear.losses(runs, shown, measure=arguments.losses, among=among)
 
 
 def _add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -89,11 +128,13 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         check_output_path(path)
     runs, posterior = load_posterior(arguments)
     verdict = posterior.verdict(arguments.certainty)
+    losses = _count_losses(arguments, posterior.times)
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
-        _write_report(posterior, arguments.report, arguments, arguments.certainty)
+        _write_report(posterior, arguments.report, arguments, arguments.certainty, losses)
     lines = [str(posterior if runs is None else runs), "", verdict, "", _format_table(posterior)]
+    lines += ["", str(losses)] if losses else []
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
         lines += ["", f"{name}: {path}"] if path else []
     plain = {
@@ -110,6 +151,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "pairs": posterior.pairs(arguments.certainty),
         "trusted": posterior.diagnostics.trusted,
         "problems": posterior.diagnostics.problems,
+        **({"losses": losses.columns()} if losses else {}),
         "report": arguments.report,
         "saved": arguments.save,
     }
@@ -157,7 +199,11 @@ def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
 
 
 def _write_report(
-    subject: Any, path: str, arguments: argparse.Namespace, certainty: float | None = None
+    subject: Any,
+    path: str,
+    arguments: argparse.Namespace,
+    certainty: float | None,
+    losses: "Losses | None",
 ) -> None:
     polarbear.report(
         subject,
@@ -165,6 +211,7 @@ def _write_report(
         certainty=certainty,
         title=arguments.title,
         provenance={"command": format_command(arguments)},
+        losses=losses,
     )
     if arguments.open:
         import webbrowser
@@ -190,14 +237,14 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
     )
     add_source_argument(parser, f"{RESULTS_HELP}, a posterior, ratings, or the store of a race")
     _add_stopping_options(parser)
+    _add_losses_option(parser)
     parser.add_argument(
         "--risk",
         default="expected",
         metavar="RISK",
         help="what to maximise: the 'expected' value, the probability to be the 'best', or a "
-        "low quantile of the value such as 0.05, which prefers algorithms whose "
-        "rating is well known (expected). It does not bound the probability of a wrong choice: "
-        "--sure does",
+        "low quantile of the value such as 0.05, which prefers algorithms whose rating is well "
+        "known (expected). --sure, not this, bounds the probability of a wrong choice",
     )
     parser.add_argument(
         "--sure",
@@ -267,6 +314,9 @@ def _run_select(arguments: argparse.Namespace) -> int:
         among=arguments.among,
         repeats=arguments.repeats,
     )
+    low, high = selection.used
+    times = [time for time in ratings.times if low <= time <= high]
+    losses = _count_losses(arguments, times, sorted({*selection.algorithms}))
     plain = {
         "algorithms": selection.algorithms,
         "preference": selection.preference,
@@ -278,8 +328,10 @@ def _run_select(arguments: argparse.Namespace) -> int:
         "choices": selection.choices,
         "exact": selection.exact,
         "limit": selection.limit,
+        **({"losses": losses.columns()} if losses else {}),
     }
-    print_answer(arguments, selection, plain, posterior=ratings)
+    text = f"{selection}\n\n{losses}" if losses else selection
+    print_answer(arguments, text, plain, posterior=ratings)
     return EXIT_NOT_MET if selection.met is False else 0
 
 
@@ -347,6 +399,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         help=f"the file to write ({DEFAULT_REPORT} in this folder, if it does not exist)",
     )
     add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
+    _add_losses_option(parser)
     _add_report_options(parser)
     parser.add_argument(
         "--certainty",
@@ -379,7 +432,8 @@ def _run_report(arguments: argparse.Namespace) -> int:
     check_output_path(target)
     source = get_source(arguments)
     subject = load_race(source) if detect_kind(source) == "store" else load_posterior(arguments)[1]
-    _write_report(subject, target, arguments, arguments.certainty)
+    losses = _count_losses(arguments, subject.times)
+    _write_report(subject, target, arguments, arguments.certainty, losses)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +70,18 @@ class Losses:
             lambda known: float(np.sort(known)[-ceil(WORST_SHARE * len(known)) :].mean())
         )
 
+    def columns(self) -> dict[str, list[Any]]:
+        """Return a table with a row for each time and algorithm, as a mapping of columns."""
+        n, n_times = len(self.algorithms), len(self.times)
+        return {
+            "algorithm": list(self.algorithms) * n_times,
+            "time" if self.what == "value" else "target": np.repeat(self.times, n).tolist(),
+            "instances": np.count_nonzero(~np.isnan(self.values), axis=-1).ravel().tolist(),
+            "median": self.quantile(0.5).ravel().tolist(),
+            "quantile 0.9": self.quantile(1 - WORST_SHARE).ravel().tolist(),
+            "worst tenth": self.worst().ravel().tolist(),
+        }
+
     def headings(self) -> list[str]:
         """Return the names of the columns of :meth:`rows`."""
         place = "time" if self.what == "value" else "target"
@@ -95,12 +107,14 @@ class Losses:
         rows = [self.headings(), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self._title(), *lines])
+        return "\n".join([self.title, *lines])
 
     def _repr_html_(self) -> str:
-        return render_card(self._title(), self.headings(), self.rows())
+        return render_card(self.title, self.headings(), self.rows())
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What a loss is, in one line."""
         return f"loss against the best {self.what} of each instance: {self.measure}"
 
     def _over_instances(self, summarise: Callable[[Floats], float]) -> Floats:

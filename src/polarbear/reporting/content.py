@@ -16,6 +16,7 @@ from polarbear._text import (
     format_unit,
     name_point,
 )
+from polarbear.data.losses import Losses
 from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.posterior import Posterior
@@ -57,6 +58,7 @@ def make_document(
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
+    losses: Losses | None = None,
     refits: int = 0,
 ) -> dict[str, Any]:
     """Collect everything that the report of a posterior or a race shows, as data for JSON.
@@ -73,6 +75,8 @@ def make_document(
         The title of the page.
     provenance
         More lines for the last section: the origin of the data, the command.
+    losses
+        How much is lost, for a section of its own.
     refits
         The most rounds of a race whose posterior is fitted again, to show how probable it was
         that each algorithm is dominated.
@@ -123,6 +127,8 @@ def make_document(
         "looks": _collect_styles(names, cast),
         "verdict": _collect_verdict(posterior, racing, certainty, names),
         "by_instance": by_instance,
+        "losses": losses
+        and {"title": losses.title, "head": losses.headings(), "rows": losses.rows()},
         "race": describe_race(racing, names, refits) if racing else None,
         "ended": get_race(racing).ended if racing else None,
         "provenance": provenance_lines,

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from polarbear.data.losses import Losses
 from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.plots.arguments import PosteriorSource
@@ -43,6 +44,7 @@ def report(
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
+    losses: Losses | None = None,
 ) -> Path:
     """Write a report: one HTML file that needs only a browser, and no network.
 
@@ -63,6 +65,8 @@ def report(
         The title of the page.
     provenance
         More lines for the last section: the origin of the data, the command.
+    losses
+        How much is lost, for a section of its own: the result of :func:`polarbear.losses`.
 
     Examples
     --------
@@ -77,7 +81,9 @@ def report(
     path = Path(path)
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; create it first")
-    page = render_page(subject, certainty=certainty, title=title, provenance=provenance)
+    page = render_page(
+        subject, certainty=certainty, title=title, provenance=provenance, losses=losses
+    )
     partial = path.with_name(path.name + ".partial")
     partial.write_text(page, "utf-8")
     partial.replace(path)
@@ -91,6 +97,7 @@ def render_page(
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
+    losses: Losses | None = None,
 ) -> str:
     """Render the report of a posterior or a race as HTML.
 
@@ -99,7 +106,12 @@ def render_page(
     """
     refits = 0 if live else MAX_REFITS
     content = make_document(
-        subject, certainty=certainty, title=title, provenance=provenance, refits=refits
+        subject,
+        certainty=certainty,
+        title=title,
+        provenance=provenance,
+        losses=losses,
+        refits=refits,
     )
     return render_document(content, live=live)
 

@@ -26,6 +26,17 @@ function drawInstances() {
   byId("instance-lines").replaceChildren(...lines.map((line) => html("li", {}, html("bdi", {}, line))));
 }
 
+function drawLosses() {
+  const { losses } = model;
+  byId("losses").hidden = !losses;
+  if (!losses) return;
+  byId("losses-what").textContent = losses.title;
+  const look = (k) => (k < 2 ? {} : { class: "number" });
+  byId("losses-table").replaceChildren(html("table", { class: "narrow" },
+    html("thead", {}, html("tr", {}, ...losses.head.map((text, k) => html("th", { scope: "col", ...look(k) }, text)))),
+    html("tbody", {}, ...losses.rows.map((row) => html("tr", {}, ...row.map((cell, k) => html("td", look(k), html("bdi", {}, cell))))))));
+}
+
 function drawDiagnostics() {
   const { diagnostics } = model;
   byId("diagnostics").hidden = !diagnostics;

@@ -3,6 +3,7 @@
 function drawAll() {
   drawVerdict();
   drawInstances();
+  drawLosses();
   byId("ratings").hidden = !model.ratings;
   if (model.ratings) {
     drawRatings();

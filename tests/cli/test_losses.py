@@ -1,0 +1,49 @@
+"""How much is lost, beside a choice, a verdict and a report."""
+
+import json
+
+import numpy as np
+import pytest
+
+import polarbear as pb
+from polarbear.cli.main import main
+
+EXAMPLE = ["--example", "--times", "5"]
+
+
+def test_select_adds_the_losses_of_its_choice(capsys):
+    words = ["select", *EXAMPLE, "--between", "3000", "10000", "--losses", "gap"]
+    assert main([*words, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    (chosen,) = answer["algorithms"]
+    losses = answer["losses"]
+    wanted = pb.losses(pb.example(), sorted({*losses["time"]}), measure="gap", among=[chosen])
+    assert losses == wanted.columns()
+    assert all(3000 <= time <= 10_000 for time in losses["time"])
+    assert main(words) == 0
+    assert str(wanted) in capsys.readouterr().out
+
+
+def test_a_report_and_a_verdict_have_them_on_demand(tmp_path, capsys):
+    target = tmp_path / "r.html"
+    words = ["analyse", *EXAMPLE, "--losses", "difference", "--report", str(target)]
+    assert main(words) == 0
+    assert "loss against the best value of each instance: difference" in capsys.readouterr().out
+    page = target.read_text("utf-8")
+    assert '"title": "loss against the best value of each instance: difference"' in page
+    assert main(["analyse", *EXAMPLE]) == 0
+    assert "loss against" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [(["--targets"], "leave out --targets"), ([], "needs runs, and")],
+)
+def test_where_losses_cannot_be_counted(more, message, tmp_path, capsys):
+    source = EXAMPLE[:1]
+    if not more:
+        path = tmp_path / "p.pb"
+        pb.fit(pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 20)).save(path)
+        source = [str(path)]
+    assert main(["analyse", *source, *more, "--losses", "gap"]) != 0
+    assert message in capsys.readouterr().err
