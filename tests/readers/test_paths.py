@@ -1,5 +1,6 @@
 """One file per run, named by its path: fields, aliases, missing values, runs without any value."""
 
+import math
 import shutil
 import time
 import warnings
@@ -273,11 +274,13 @@ def test_an_archive_of_4000_files_takes_at_most_three_times_its_folder(tmp_path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"time,value\n1,{k % 7}\n")
     archive = shutil.make_archive(str(tmp_path / "packed"), "zip", folder)
-    seconds, counts = [], []
-    for source in (folder, archive):
-        start = time.process_time()
-        runs = read(source, names="{algorithm}/{instance}.csv", direction="minimize")
-        seconds.append(time.process_time() - start)
-        counts.append((len(runs), len(runs.instances)))
-    assert counts == [(4000, 1000)] * 2
-    assert seconds[1] < 3 * seconds[0]
+    least = {folder: math.inf, archive: math.inf}  # of a few tries: other work disturbs each
+    for _ in range(3):
+        for source in least:
+            start = time.process_time()
+            runs = read(source, names="{algorithm}/{instance}.csv", direction="minimize")
+            least[source] = min(least[source], time.process_time() - start)
+            assert (len(runs), len(runs.instances)) == (4000, 1000)
+        if least[archive] < 3 * least[folder]:
+            return
+    pytest.fail(f"{least[archive]:.2f} s, and {least[folder]:.2f} s from the folder")

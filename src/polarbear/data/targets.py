@@ -113,6 +113,9 @@ def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
         costs = np.sort(all_costs[first_run[code] : first_run[code + 1]], axis=None)
         costs = costs[~np.isnan(costs)]
         attained = costs[np.isfinite(costs)]
+        if not len(attained):  # runs that were cut before these times: take all of their values
+            ends = runs.offset[first_run[code : code + 2]]
+            costs = attained = np.sort(sign * runs.value[ends[0] : ends[1]])
         if not len(attained):
             raise DataError(f"no run on instance {name!r} has a value: leave the instance out")
         # The smallest cost that at least this share of all costs are not below.
