@@ -18,10 +18,11 @@ import polarbear as pb
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import log_lead, log_par, multiplicity
 from polarbear.racing.allocation import find_cheapest_routes
-from polarbear.racing.forecast import InstancesNeeded, LeadDraws, RequiredZ
+from polarbear.racing.forecast import InstancesNeeded, LeadDraws, RequiredZ, TimeRanges
 
 INSTANCES, PAIRS, RACES = 10_000, 4000, 100
 CERTAINTY = (0.95, 0.99)
+ONE_TIME = TimeRanges(np.zeros(1, dtype=np.intp), np.ones(1), np.ones(1))
 WINS = (0.5, 0.52, 0.55, 0.6, 0.7)
 
 LIMIT = {
@@ -172,7 +173,7 @@ def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) ->
         leads = LeadDraws(pair, pair + 1, mean[None], spread, seen[at][None].astype(float))
         needs = InstancesNeeded.from_leads(mean, leads, required)
         need, _ = find_cheapest_routes(
-            needs, limit - leads.n_instances + 1, leads.n_instances, np.ones(1), rules
+            needs, limit - leads.n_instances + 1, leads.n_instances, ONE_TIME, rules
         )
         largest = [rules.batch_after(count) for count in seen[at].tolist()]
         batch[at] = np.clip(np.ceil(need), least, largest).astype(int)

@@ -244,7 +244,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         metavar="RISK",
         help="what to maximise: the 'expected' value, the probability to be the 'best', or a "
         "low quantile of the value such as 0.05, which prefers algorithms whose rating is well "
-        "known (expected). --sure, not this, bounds the probability of a wrong choice",
+        "known (expected). It does not bound the probability of a wrong choice: --sure does",
     )
     parser.add_argument(
         "--sure",
