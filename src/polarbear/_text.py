@@ -152,6 +152,17 @@ SPARKLINE_WIDTH_PX, SPARKLINE_HEIGHT_PX = 120, 36
 Cell = str | NDArray[np.floating]
 
 
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows of a table as lines of text, with each column as wide as its longest cell.
+
+    >>> print(align_columns([["name", "n"], ["a", "10"]]))
+    name  n
+    a     10
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
 def render_card(
     text: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = ""
 ) -> str:

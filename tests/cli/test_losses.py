@@ -24,6 +24,11 @@ def test_select_adds_the_losses_of_its_choice(capsys):
     assert str(wanted) in capsys.readouterr().out
 
 
+def test_losses_at_a_time_between_those_of_the_grid(capsys):
+    assert main(["select", *EXAMPLE, "--at", "555", "--losses", "ratio", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["losses"]["time"] == [555.0]
+
+
 def test_a_report_and_a_verdict_have_them_on_demand(tmp_path, capsys):
     target = tmp_path / "r.html"
     words = ["analyse", *EXAMPLE, "--losses", "difference", "--report", str(target)]

@@ -96,9 +96,15 @@ def _add_losses_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _count_losses(
-    arguments: argparse.Namespace, times: Any, among: Sequence[str] | None = None
+    arguments: argparse.Namespace,
+    times: Any,
+    runs: "polarbear.Runs | None" = None,
+    among: Sequence[str] | None = None,
 ) -> "Losses | None":
-    """Return the losses at the first, the middle and the last time, if they are wanted."""
+    """Return the losses at the first, the middle and the last time, if they are wanted.
+
+    They are counted from ``runs``, which are read from the source if they are None.
+    """
     if arguments.losses is None:
         return None
     source = get_source(arguments)
@@ -109,7 +115,7 @@ def _count_losses(
     if arguments.targets is not None:
         raise DataError("--losses is about values at times: leave out --targets")
     shown = sorted({float(times[round(k * (len(times) - 1) / 2)]) for k in range(3)})
-    runs = load_runs(arguments)
+    runs = load_runs(arguments) if runs is None else runs
     return polarbear.losses(runs, shown, measure=arguments.losses, among=among)
 
 
@@ -128,7 +134,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         check_output_path(path)
     runs, posterior = load_posterior(arguments)
     verdict = posterior.verdict(arguments.certainty)
-    losses = _count_losses(arguments, posterior.times)
+    losses = _count_losses(arguments, posterior.times, runs)
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
@@ -315,8 +321,8 @@ def _run_select(arguments: argparse.Namespace) -> int:
         repeats=arguments.repeats,
     )
     low, high = selection.used
-    times = [time for time in ratings.times if low <= time <= high]
-    losses = _count_losses(arguments, times, sorted({*selection.algorithms}))
+    times = [low, *(time for time in ratings.times if low < time < high), high]
+    losses = _count_losses(arguments, times, among=sorted({*selection.algorithms}))
     plain = {
         "algorithms": selection.algorithms,
         "preference": selection.preference,
@@ -431,8 +437,10 @@ def _run_report(arguments: argparse.Namespace) -> int:
     target = _choose_report_path(arguments)
     check_output_path(target)
     source = get_source(arguments)
-    subject = load_race(source) if detect_kind(source) == "store" else load_posterior(arguments)[1]
-    losses = _count_losses(arguments, subject.times)
+    runs, subject = (
+        (None, load_race(source)) if detect_kind(source) == "store" else load_posterior(arguments)
+    )
+    losses = _count_losses(arguments, subject.times, runs)
     _write_report(subject, target, arguments, arguments.certainty, losses)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import format_list, format_range, render_card
+from polarbear._text import align_columns, format_list, format_range, render_card
 from polarbear.data import grid
 from polarbear.data.levels import keep_one_value
 from polarbear.data.rankings import find_pairs
@@ -90,24 +90,18 @@ class Losses:
 
     def rows(self) -> list[list[str]]:
         """Return a row for each time and algorithm, with the columns of :meth:`headings`."""
-        median, high, worst = self.quantile(0.5), self.quantile(1 - WORST_SHARE), self.worst()
-        known = np.count_nonzero(~np.isnan(self.values), axis=-1)
         return [
             [
                 name,
-                format_range(float(time), float(time), self.clock),
-                f"{known[t, k]:,}",
-                *(f"{table[t, k]:.4g}" for table in (median, high, worst)),
+                format_range(time, time, self.clock),
+                f"{n:,}",
+                *(f"{loss:.4g}" for loss in table),
             ]
-            for t, time in enumerate(self.times)
-            for k, name in enumerate(self.algorithms)
+            for name, time, n, *table in zip(*self.columns().values(), strict=True)
         ]
 
     def __str__(self) -> str:
-        rows = [self.headings(), *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self.title, *lines])
+        return f"{self.title}\n{align_columns([self.headings(), *self.rows()])}"
 
     def _repr_html_(self) -> str:
         return render_card(self.title, self.headings(), self.rows())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import format_range, render_card
+from polarbear._text import align_columns, format_range, render_card
 from polarbear.data import grid
 from polarbear.data.levels import check_one_value
 from polarbear.data.run import Floats, sign_of
@@ -191,8 +191,8 @@ class RunningTimes:
     --------
     >>> import polarbear as pb
     >>> runs = pb.example()
-    >>> found = pb.targets.running_times(runs, pb.targets.from_optima(0.0, runs, gaps=[1]))
-    >>> found.algorithms[int(found.expected[0].argmin())], found.reached.shape
+    >>> needed = pb.targets.running_times(runs, pb.targets.from_optima(0.0, runs, gaps=[1]))
+    >>> needed.algorithms[int(needed.expected[0].argmin())], needed.reached.shape
     ('XNES', (1, 7))
     """
 
@@ -222,9 +222,7 @@ class RunningTimes:
         return ["target", "algorithm", "reached", "ERT", f"PAR{self.penalty:g}"]
 
     def __str__(self) -> str:
-        rows = [self.headings(), *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return align_columns([self.headings(), *self.rows()])
 
     def _repr_html_(self) -> str:
         return render_card("time to reach targets", self.headings(), self.rows())
