@@ -16,6 +16,7 @@ from polarbear.inference.laplace.conditional import approximate_utilities
 from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.laplace.mixture import GridMixture, draw_gaussian
 from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
+from polarbear.inference.laplace.sampling import equal_weights
 from polarbear.inference.pair_probabilities import Mixture
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.posterior import Posterior
@@ -56,7 +57,7 @@ def draw_approximation(
         part.algorithms,
         part.times,
         utilities,
-        np.full((draws, 1), 1 / draws, dtype=np.float32),
+        equal_weights(draws).astype(np.float32),
         Mixture(
             np.ones(1),
             one.mean[None],

@@ -7,7 +7,6 @@ it, and their k-hat diagnoses it. Where the weights are unreliable, the draws ar
 Hamiltonian Monte Carlo.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,10 +24,7 @@ from polarbear.inference.laplace.cluster_robust import (
     sandwich_noise,
     shrinkage_at_times,
 )
-from polarbear.inference.laplace.conditional import (
-    MAX_DECREMENT,
-    ConditionalGaussian,
-)
+from polarbear.inference.laplace.conditional import MAX_DECREMENT, ConditionalGaussian
 from polarbear.inference.laplace.hypergrid import build_hypergrid, draw_hyperparameters
 from polarbear.inference.laplace.mixture import (
     KEPT_SWEEPS,
@@ -48,9 +44,7 @@ from polarbear.inference.laplace.mixture import (
 )
 from polarbear.inference.laplace.ranking_model import Model, build_model
 from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
-from polarbear.inference.laplace.repetitions import (
-    AdjustedLikelihood,
-)
+from polarbear.inference.laplace.repetitions import AdjustedLikelihood
 from polarbear.inference.laplace.sampling import (
     MAX_STANDARD_ERROR,
     MAX_WEIGHTED_TERMS,
@@ -77,7 +71,6 @@ from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-FitConditional = Callable[[Mapping[str, float], ConditionalGaussian | None], ConditionalGaussian]
 
 MAX_BOUNDARY_MASS = 0.01
 """The most mass that may lie at the boundary of the grid of hyperparameters."""
