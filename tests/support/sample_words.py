@@ -4,7 +4,9 @@
     python tests/support/sample_words.py --seed 1 --docstrings 0 --messages 0 --sentences 40
 
 A reader who has seen neither the code nor the documents judges each line: clear, needs a second
-reading, or unclear. Headings, tables, code, references and pages that commands write are left out.
+reading, or unclear. A sentence comes with its page, its heading and the sentence before it, which a
+reader of the page has read. Headings, tables, code, references and pages that commands write are
+left out.
 """
 
 import argparse
@@ -49,15 +51,18 @@ def messages() -> Iterator[str]:
 
 
 def sentences() -> Iterator[str]:
-    """Yield "page: sentence" for the sentences of at least five words in README and docs."""
+    """Yield the sentences of at least five words in README and docs, each after its context."""
     for path in [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]:
         page = path.relative_to(PROJECT).as_posix()
         is_generated = page.startswith(("docs/measured/", "docs/gallery/"))
         if is_generated and page != "docs/measured/index.md":
             continue
         text = re.sub(r"(?ms)^ *(```|:::).*?^ *\1$|^\$\$.*?\$\$$", "", path.read_text())
+        heading, before = "", ""
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
             start = re.sub(r"^\s*([-*]|\d+\.) ", "", paragraph).lstrip()
+            if start.startswith("#"):
+                heading, before = start.splitlines()[0].lstrip("# "), ""
             is_source = re.search(r"\(\d{4}\)\.", paragraph)  # an entry of a list of references
             if start.startswith(("#", "|", "<", "{", ">", "!")) or is_source:
                 continue
@@ -65,7 +70,8 @@ def sentences() -> Iterator[str]:
             plain = re.sub(r"(\[[^\]]*\])\([^)]*\)", r"\1", " ".join(start.split()))
             for sentence in SENTENCE_END.split(plain):
                 if len(re.findall(r"[A-Za-z]{2,}", sentence)) >= 5:
-                    yield f"{page}: {sentence}"
+                    yield f"{page}, {heading}: ({before or '-'})\n   {sentence}"
+                before = sentence
 
 
 def _is_exception(function: ast.expr) -> bool:
