@@ -26,7 +26,7 @@ RULES = pb.Rules(
     certainty=0.99,
     resolution="strict",
     batch=(8, 16),
-    max_runs=240,
+    max_runs=140,
     epsilon=0.01,
 )
 
