@@ -34,7 +34,7 @@ class Course(NamedTuple):
 
     @property
     def members(self) -> frozenset[str]:
-        """The true anytime Pareto set: nobody is ahead of them at all times."""
+        """The true anytime Pareto set."""
         beaten = (self.truth[:, :, None] > self.truth[:, None, :]).all(axis=0).any(axis=0)
         return frozenset(a for a, out in zip(self.algorithms, beaten, strict=True) if not out)
 

@@ -1,7 +1,7 @@
 """The methods: each takes a course, a certainty and a seed, and says whom it keeps at what cost."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,9 +14,7 @@ from scipy import stats
 import polarbear as pb
 from polarbear.racing.events import Decided, Told
 from polarbear.racing.race import Race
-
-DRAWS = 2000
-"""Of a posterior."""
+from polarbear.racing.rules import PAPER_FIT
 
 BATCH = 8
 """All methods look after every so many instances, if not less often."""
@@ -28,8 +26,8 @@ Summary = Literal["at the end", "mean over time"]
 class Found(NamedTuple):
     """Whom a method keeps, what it spent, and whether it ended by itself.
 
-    ``last``: what was spent when the last algorithm was left out; the rest went into knowing that
-    nobody else is, or into nothing.
+    ``last``: what was spent when the last algorithm was left out; the rest went into showing that
+    no other algorithm is dominated, or into nothing.
     """
 
     kept: frozenset[str]
@@ -43,10 +41,19 @@ class Found(NamedTuple):
 Method = Callable[[Course, float, int], Found]
 
 
-def ours(course: Course, certainty: float, seed: int, **options: Any) -> Found:
-    """A race by PolarBear, with options of its rules."""
-    rules = pb.Rules(certainty=certainty, **options)
-    fit = partial(pb.fit, draws=DRAWS)
+def default_race(course: Course, certainty: float, seed: int) -> Found:
+    """Race with the default rules."""
+    return _replay(course, pb.Rules(certainty=certainty), seed)
+
+
+def paper_race(course: Course, certainty: float, seed: int) -> Found:
+    """Race by the method of the PolarBear paper: its rules, every ranking as evidence."""
+    return _replay(course, pb.Rules.paper(certainty=certainty), seed, PAPER_FIT)
+
+
+def _replay(
+    course: Course, rules: pb.Rules, seed: int, fit: Mapping[str, Any] | None = None
+) -> Found:
     with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
         found = pb.replay(course.runs(), rules, times=course.times, seed=seed, fit=fit)
     spent, last = 0.0, 0.0
@@ -71,7 +78,6 @@ def uniform(course: Course, certainty: float, seed: int) -> Found:
             instances=names,
             rules=rules,
             seed=seed,
-            fit=partial(pb.fit, draws=DRAWS),
         )
         race.load(runs.filter(algorithms=kept, instances=names[:seen]))
         with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
@@ -87,7 +93,7 @@ def uniform(course: Course, certainty: float, seed: int) -> Found:
 def f_race(course: Course, certainty: float, seed: int, summary: Summary | None = None) -> Found:
     """Racing by Friedman's test, as F-Race and irace do; Wilcoxon's when two are left.
 
-    With a ``summary`` as they are used: whoever is worse than the best is out. Without, the most
+    With a ``summary`` as they are used: an algorithm that is worse than the best is out. Without, the most
     that can be made of them for any time: out is who is worse than one other at every time.
     """
     values = course.values if summary is None else _summed(course, summary)[None]
@@ -228,14 +234,13 @@ def _looks(instances: int) -> Iterator[int]:
 
 
 def _cost(course: Course, seen: int) -> float:
-    """Of everybody on so many instances to the end."""
+    """Return the cost of all algorithms on this number of instances, to the end."""
     return seen * len(course.algorithms) * float(course.times[-1])
 
 
 METHODS: dict[str, Method] = {
-    "PolarBear": ours,
-    "PolarBear, batches of 8 to 16": partial(ours, batch=(8, 16)),
-    "PolarBear, the paper's allocation": partial(ours, allocation="paper"),
+    "PolarBear": default_race,
+    "PolarBear, the paper's method": paper_race,
     "uniform sampling, same rules": uniform,
     "F-Race at every time": f_race,
     "F-Race, value at the end": partial(f_race, summary="at the end"),

@@ -26,10 +26,10 @@ from peers.methods import METHODS
 from peers.tables import write
 from tools.records import Records
 
-ALPHA = (0.95, 0.99)
+CERTAINTIES = (0.95, 0.99)
 RACES = 20
 INSTANCES = 1000
-"""Of a simulated race; whoever is not sure by then stays undecided."""
+"""Instances of a simulated race; what is not decided by then stays undecided."""
 
 COURSES: dict[str, Callable[[int], Course]] = {
     "handover": partial(handover, instances=INSTANCES),
@@ -49,7 +49,7 @@ def measure(name: str, course: Course, method: str, certainty: float, number: in
     return {
         "course": name,
         "method": method,
-        "alpha": certainty,
+        "certainty": certainty,
         "race": number,
         "members": len(course.members),
         "lost": sorted(course.members - found.kept),
@@ -70,7 +70,9 @@ def main() -> None:
     )
     parser.add_argument("--courses", nargs="+", choices=COURSES, default=list(COURSES))
     parser.add_argument("--methods", default="", help="only those with this in their names")
-    parser.add_argument("--certainty", nargs="+", type=float, choices=ALPHA, default=list(ALPHA))
+    parser.add_argument(
+        "--certainty", nargs="+", type=float, choices=CERTAINTIES, default=list(CERTAINTIES)
+    )
     parser.add_argument("--races", type=int, default=RACES, help="of each kind")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -78,12 +80,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else Path(__file__).parent
         courses = QUICK if wanted.quick else {name: COURSES[name] for name in wanted.courses}
-        alphas = [0.95] if wanted.quick else wanted.certainty
+        certainties = [0.95] if wanted.quick else wanted.certainty
         for name, make in courses.items() if not wanted.table else ():
-            kept = Records(folder / "results" / f"{name}.jsonl", ("method", "alpha", "race"))
+            kept = Records(folder / "results" / f"{name}.jsonl", ("method", "certainty", "race"))
             for number in range(1 if wanted.quick else wanted.races):
                 course = make(number)
-                for certainty in alphas:
+                for certainty in certainties:
                     for method in METHODS:
                         key = (method, certainty, number)
                         if wanted.methods in method and key not in kept:

@@ -35,7 +35,7 @@ def write(folder: Path) -> str:
     named: Named = {}
     for path in sorted((folder / "results").glob("*.jsonl")):
         for row in map(json.loads, path.read_text().splitlines()):
-            rows = named.setdefault((path.stem, row["alpha"]), {})
+            rows = named.setdefault((path.stem, row["certainty"]), {})
             rows.setdefault(row["method"], []).append(row)
     named = dict(sorted(named.items()))
     parts += ["## All at a glance", table(*_glance(named)), GLANCE]

@@ -17,7 +17,7 @@ import numpy as np
 from cells import Cell, seeded
 
 import polarbear as pb
-from course import Floats, arms, believing, grid, rules_of
+from course import Floats, arms, change_rules, grid
 from polarbear.racing.jobs import Job
 from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth
 
@@ -57,7 +57,7 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
         return job.run(grid(TIMES)[:seen], values[k][:seen, int(job.instance)])
 
     names = [str(k) for k in range(instances)]
-    rules = rules_of({"certainty": 0.95}, more)
+    rules = change_rules(pb.Rules(), more)
     race = pb.Race(
         ["c0"],
         grid(TIMES),
@@ -65,7 +65,6 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
         instances=names,
         rules=rules,
         seed=number,
-        fit=believing(),
     )
     rows = []
     with warnings.catch_warnings():

@@ -5,10 +5,7 @@ A run is looked up when it is asked for, so that a race costs what deciding cost
 
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +14,8 @@ from numpy.typing import NDArray
 import polarbear as pb
 from polarbear.racing.events import Decided
 from polarbear.racing.jobs import Job
-from polarbear.racing.race import Fit, Race
+from polarbear.racing.race import Race
+from polarbear.racing.rules import PAPER_FIT
 from polarbear.simulation import draw_noisy_utilities
 
 Floats = NDArray[np.float64]
@@ -48,7 +46,7 @@ def grid(n_times: int) -> Floats:
 def course(
     truth: Floats, instances: int, rng: np.random.Generator, persistence: float = 0.0
 ) -> Course:
-    """Runs with these utilities; whoever was lucky stays so for a time (``persistence``)."""
+    """Make runs with these utilities; the noise of a run lasts for ``persistence``."""
     times = grid(len(truth))
     noisy = draw_noisy_utilities(truth, instances, rng, times, persistence=persistence)
     # A common trend makes every time an improvement, and changes no ranking.
@@ -57,7 +55,7 @@ def course(
 
 
 def members(truth: Floats) -> NDArray[np.bool_]:
-    """Who belongs to the anytime Pareto set: nobody is ahead of them at all times."""
+    """Return which algorithms are members of the anytime Pareto set."""
     return ~(truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
 
 
@@ -66,68 +64,30 @@ def wins(truth: Floats) -> Floats:
     return 1 / (1 + np.exp(truth[:, None, :] - truth[:, :, None]))
 
 
-class Clocked:
-    """A fit that counts the seconds of CPU it takes."""
+class Method(NamedTuple):
+    """Rules of a race, and the options of its fits."""
 
-    def __init__(self, fit: Fit) -> None:
-        self.fit, self.seconds = fit, 0.0
-
-    def __call__(self, data: pb.Rankings, /, *, seed: int) -> pb.Posterior:
-        begin = time.process_time()
-        try:
-            return self.fit(data, seed=seed)
-        finally:
-            self.seconds += time.process_time() - begin
+    rules: pb.Rules
+    fit: Mapping[str, Any] | None = None
 
 
-class Remembering:
-    """A fit that gives the posterior it gave before for the same data and seed.
-
-    Races on the same runs begin with the same rounds, whatever their rules are.
-    """
-
-    MOST = 32
-    """So many posteriors are kept."""
-
-    def __init__(self, fit: Fit) -> None:
-        self.fit, self.known = fit, OrderedDict[bytes, pb.Posterior]()
-
-    def __call__(self, data: pb.Rankings, /, *, seed: int) -> pb.Posterior:
-        key = _digest(data, seed)
-        if key not in self.known:
-            self.known[key] = self.fit(data, seed=seed)
-        self.known.move_to_end(key)
-        if len(self.known) > self.MOST:
-            self.known.popitem(last=False)
-        return self.known[key]
+def methods_of(certainty: float, prior: Any = None) -> dict[str, Method]:
+    """Return the paper's method with its prior, the same with its evidence corrected, and ours."""
+    paper = pb.Rules.paper(certainty=certainty)
+    return {
+        "paper": Method(paper, {**PAPER_FIT, "prior": prior}),
+        "corrected": Method(paper, {"prior": prior}),
+        "default": Method(pb.Rules(certainty=certainty)),
+    }
 
 
-def _digest(data: pb.Rankings, seed: int) -> bytes:
-    found = blake2b(repr((data.algorithms, data.instances, data.times.tolist(), seed)).encode())
-    for part in (data.position, data.algorithm, data.offset, data.instance, data.weight):
-        found.update(np.ascontiguousarray(part).tobytes())
-    return found.digest()
+def change_rules(rules: pb.Rules, changes: Mapping[str, Any]) -> pb.Rules:
+    """Return the rules with the changes of the command line."""
+    return pb.Rules.from_plain({**rules.plain(), **changes})
 
 
-@cache
-def remembered(evidence: str, draws: int) -> Remembering:
-    """The default prior with so many draws; one memory for all arms of a process."""
-    return Remembering(believing(evidence=evidence, draws=draws))
-
-
-def believing(prior: Any = None, **options: Any) -> Fit:
-    """A way to fit: the default one, or with another prior, evidence, number of draws."""
-    return partial(pb.fit, prior=prior, **options)
-
-
-def rules_of(base: Mapping[str, Any], more: Mapping[str, Any]) -> pb.Rules:
-    """Rules of an arm, with what was said on the command line on top."""
-    return pb.Rules.from_plain({**base, **more})
-
-
-def drive(on: Course, rules: pb.Rules, fit: Fit, seed: int) -> tuple[Race, float, float]:
-    """Race to the end; the race, seconds of CPU of all fits, and of all the rest."""
-    clocked = Clocked(fit)
+def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
+    """Race to the end; return the race and its CPU seconds."""
     begin = time.process_time()
     names = [str(k) for k in range(on.values.shape[1])]
     race = pb.Race(
@@ -135,21 +95,21 @@ def drive(on: Course, rules: pb.Rules, fit: Fit, seed: int) -> tuple[Race, float
         on.times,
         direction="maximize",
         instances=names,
-        rules=rules,
+        rules=method.rules,
         seed=seed,
-        fit=clocked,
+        fit=method.fit,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rounds that decide nothing are counted instead
         while jobs := race.ask():
             for job in jobs:
                 race.tell(on.answer(job))
-    return race, clocked.seconds, time.process_time() - begin - clocked.seconds
+    return race, time.process_time() - begin
 
 
-def raced(on: Course, rules: pb.Rules, fit: Fit, seed: int) -> dict[str, Any]:
+def raced(on: Course, method: Method, seed: int) -> dict[str, Any]:
     """Race to the end, and judge it by the truth."""
-    race, fitting, rest = drive(on, rules, fit, seed)
+    race, seconds = drive(on, method, seed)
     member = dict(zip(on.algorithms, members(on.truth).tolist(), strict=True))
     return {
         "members": sum(member.values()),
@@ -161,8 +121,7 @@ def raced(on: Course, rules: pb.Rules, fit: Fit, seed: int) -> dict[str, Any]:
         "time": race.spent.time,
         "rounds": race.rounds,
         "silent": sum(isinstance(e, Decided) and bool(e.problems) for e in race.events),
-        "fit": fitting,
-        "rest": rest,
+        "seconds": seconds,
     }
 
 

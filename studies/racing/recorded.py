@@ -4,9 +4,10 @@ The pools hold who was ahead of whom at 60 times, of which every other is used; 
 rankings are made of them.
 """
 
+import time
 from collections.abc import Mapping
 from functools import cache, partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,11 @@ from cells import Cell
 from tools.pools import recorded_runs
 
 import polarbear as pb
-from course import Clocked, arms, remembered, rules_of
+from course import arms, change_rules, methods_of
 from polarbear.calibration.population import fit_utilities
 
 POOLS = ("mabbob_d10", "mabbob_d5")
-ALPHA = (0.95, 0.99)
-MODES = [(e, r) for e in ("joint", "pointwise") for r in ("crossing", "strict")]
-DRAWS = 2000
-"""Of a posterior, in the race and for all of the pool."""
+METHODS = tuple(product(("default", "paper"), (0.95, 0.99)))
 
 
 @cache
@@ -38,7 +36,7 @@ def everything(name: str, instances: int | None) -> tuple[pb.Posterior, list[str
     truth = fit_utilities(rankings)
     beaten = (truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
     nearest = [a for a, out in zip(rankings.algorithms, beaten, strict=True) if not out]
-    return pb.fit(rankings, draws=DRAWS), nearest
+    return pb.fit(rankings), nearest
 
 
 def times_of(runs: pb.Runs) -> np.ndarray:
@@ -48,18 +46,18 @@ def times_of(runs: pb.Runs) -> np.ndarray:
 def measure(
     name: str,
     certainty: float,
-    elimination: Any,
-    resolution: str,
+    method: str,
     instances: int | None,
     more: Mapping[str, Any],
     number: int,
 ) -> dict[str, Any]:
     runs = pool(name, instances)
-    base = {"certainty": certainty, "elimination": elimination, "resolution": resolution}
-    rules, clocked = rules_of(base, more), Clocked(remembered("instances", DRAWS))
-    found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=clocked)
+    chosen, begin = methods_of(certainty)[method], time.process_time()
+    rules = change_rules(chosen.rules, more)
+    found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=chosen.fit)
+    seconds = time.process_time() - begin
     full, nearest = everything(name, instances)
-    kept, wanted = set(found.pareto), set(full.pareto(certainty, elimination))
+    kept, wanted = set(found.pareto), set(full.pareto(certainty))
     standing = {name: found.verdict(name).open for name in runs.algorithms}
     pairs = list(combinations(runs.algorithms, 2))
     spent = dict.fromkeys(runs.algorithms, 0.0)
@@ -77,7 +75,7 @@ def measure(
         "kept": [a in kept for a in runs.algorithms],
         "open": [b in standing[a] for a, b in pairs],
         "spent": [spent[a] / found.full.time for a in runs.algorithms],
-        "fit": clocked.seconds,
+        "seconds": seconds,
     }
 
 
@@ -86,11 +84,10 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     for name in POOLS[:1] if quick else POOLS:
         instances = 24 if quick else None
         named = {
-            f"{e}, {r}, certainty {certainty}": partial(
-                measure, name, certainty, e, r, instances, more
+            f"{method}, certainty {certainty}": partial(
+                measure, name, certainty, method, instances, more
             )
-            for certainty in ALPHA
-            for e, r in (MODES[:1] if quick else MODES)
+            for method, certainty in (METHODS[:1] if quick else METHODS)
         }
         found.append(Cell("replay", name, *arms(named, 1 if quick else races, more)))
     return found

@@ -25,17 +25,15 @@ sys.path.append(str(Path(__file__).parents[1]))  # after this folder, which has 
 
 import candidates
 import false
-import looks
 import recorded
 import synthetic
 from cells import run
 from tables import write
 
 PARTS = {
-    "synthetic": (synthetic.cells, 50),
-    "false": (false.cells, 1000),
-    "replay": (recorded.cells, 50),
-    "looks": (looks.cells, 400),
+    "synthetic": (synthetic.cells, 20),
+    "false": (false.cells, 200),
+    "replay": (recorded.cells, 20),
     "candidates": (candidates.cells, 1),
 }
 """The cells of each part, and how many races there are of each kind."""

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from cells import Cell, seeded
 
-from course import Floats, arms, believing, course, grid, members, raced, rules_of, wins
+from course import Floats, arms, change_rules, course, grid, members, methods_of, raced, wins
 from polarbear.priors import GP, HSGP, SparseGP
 from polarbear.simulation import PAPER_PRIOR, draw_truth
 
 EPSILON = 0.05
-RULES = {"certainty": 0.99, "epsilon": EPSILON, "batch": (8, 64)}
-INSTANCES = 1500
-"""Whoever is not sure by then stays undecided."""
+CERTAINTY = 0.99
+METHODS = tuple(methods_of(CERTAINTY))
+INSTANCES = 6000
+"""A race that is not settled by then ends undecided."""
 
 
 def crossing(truth: Floats) -> bool:
@@ -89,23 +90,18 @@ def truth_of(name: str, number: int) -> Floats:
 
 
 def measure(
-    name: str, believed: str, instances: int, more: Mapping[str, Any], number: int
+    name: str, method: str, instances: int, changes: Mapping[str, Any], number: int
 ) -> dict[str, Any]:
     on = course(truth_of(name, number), instances, seeded("runs", name, number))
-    prior = EXAMPLES[name].prior
-    fit = {
-        "paper": believing(prior, evidence="rankings"),
-        "paper's prior, corrected": believing(prior),
-        "default": believing(),
-    }[believed]
-    return raced(on, rules_of(RULES, more), fit, number)
+    chosen = methods_of(CERTAINTY, EXAMPLES[name].prior)[method]
+    return raced(on, chosen._replace(rules=change_rules(chosen.rules, changes)), number)
 
 
 def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     found = []
     for name in ("crossing",) if quick else EXAMPLES:
-        believed = ("default",) if quick else ("paper", "paper's prior, corrected", "default")
+        methods = ("default",) if quick else METHODS
         instances = 32 if quick else INSTANCES
-        named = {one: partial(measure, name, one, instances, more) for one in believed}
+        named = {one: partial(measure, name, one, instances, more) for one in methods}
         found.append(Cell("synthetic", name, *arms(named, 1 if quick else races, more)))
     return found

@@ -56,24 +56,22 @@ def _share(part: float, whole: float) -> str:
 
 def _synthetic(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
-        fit = one["fit"]
         return [
             cell,
             arm,
-            len(fit),
+            len(one["lost"]),
             EXAMPLES[cell].paper,
             _quartiles(one["instances"]),
             f"{one['resolved'].mean():.2f}",
             f"{one['lost'].sum()} of {one['eliminated'].sum()}",
             f"{np.mean(one['lost'] > 0):.3f}",
             one["silent"].sum(),
-            f"{np.median(fit):.1f}, {fit.max():.1f}",
-            f"{np.median(one['rest']):.1f}, {one['rest'].max():.1f}",
+            f"{np.median(one['seconds']):.1f}, {one['seconds'].max():.1f}",
         ]
 
     head = [
         "example",
-        "believed",
+        "method",
         "races",
         "instances in the paper",
         "instances",
@@ -81,10 +79,9 @@ def _synthetic(found: Results) -> list[str]:
         "members lost, of eliminations",
         "races that lose one",
         "rounds without trust",
-        "CPU s of fits: median, most",
-        "CPU s of the rest",
+        "CPU s: median, most",
     ]
-    title = "## (a) The paper's synthetic examples, certainty .99, epsilon .05, batches of 8 to 64"
+    title = "## (a) The paper's synthetic examples, certainty .99, epsilon .05"
     return [title, _table(head, _rows(found, row))]
 
 
@@ -105,12 +102,12 @@ def _false(found: Results) -> list[str]:
             _share(lost, one["eliminated"].sum()),
             _quartiles(one["instances"]),
             f"{np.mean(one['resolved']):.2f}",
-            f"{np.mean(one['fit']):.2f}, {np.mean(one['rest']):.2f}",
+            f"{np.mean(one['seconds']):.2f}",
         ]
 
     head = [
         "kind",
-        "evidence",
+        "method",
         "races",
         "members",
         "members lost",
@@ -120,7 +117,7 @@ def _false(found: Results) -> list[str]:
         "wrong eliminations",
         "instances",
         "resolved",
-        "CPU s: fits, rest",
+        "CPU s",
     ]
     return ["## (b) Members of the Pareto set that are eliminated", _table(head, _rows(found, row))]
 
@@ -154,7 +151,7 @@ def _replay(found: Results) -> list[str]:
 
     head = [
         "pool",
-        "rules",
+        "method",
         "replays",
         "% of evaluations saved",
         "% of runs saved",
@@ -164,7 +161,7 @@ def _replay(found: Results) -> list[str]:
         "lost, kept beyond it",
         "lost of the nearest model's",
     ]
-    why = ["pool", "rules", "open at the end", "share of what is spent", "eliminated"]
+    why = ["pool", "method", "open at the end", "share of what is spent", "eliminated"]
     return [
         "## (c) Replays of recorded pools, against all algorithms on all instances",
         _table(head, _rows(found, row)),
@@ -176,39 +173,6 @@ def _replay(found: Results) -> list[str]:
 def _most(names: Sequence[str], shares: NDArray, most: int = 4) -> str:
     order = np.argsort(-shares, kind="stable")[:most]
     return ", ".join(f"{names[k]} {shares[k]:.2f}" for k in order if shares[k] > 0.005) or "-"
-
-
-def _looks(found: Results) -> list[str]:
-    def row(cell: str, arm: str, one: Columns) -> list[object]:
-        races = len(one["wrong"])
-        wrong = np.mean(one["wrong"] > 0)
-        rival = found[cell].get("fixed " + arm.split(";")[0].split()[-1])
-        price = "-"
-        if rival is not None:
-            price = f"{one['instances'].mean() / rival['instances'].mean():.2f}"
-        return [
-            cell.removeprefix("p"),
-            arm,
-            races,
-            f"{wrong:.3f} ± {np.sqrt(wrong * (1 - wrong) / races):.3f}",
-            f"{one['right'].mean():.2f}",
-            f"{one['alike'].mean():.2f}",
-            _quartiles(one["instances"]),
-            price,
-        ]
-
-    head = [
-        "P(second wins)",
-        "rule",
-        "races",
-        "wrong",
-        "right",
-        "the same",
-        "instances",
-        "times those of a fixed certainty",
-    ]
-    title = "## (d) Looking many times: two algorithms, up to 1,024 instances, batches of 8 to 64"
-    return [title, _table(head, _rows(found, row))]
 
 
 def _candidates(found: Results) -> list[str]:
@@ -242,13 +206,12 @@ def _candidates(found: Results) -> list[str]:
         "rounds of each",
         "runs by then",
     ]
-    return ["## (e) A thousand candidates, one after another", _table(head, rows)]
+    return ["## (d) A thousand candidates, one after another", _table(head, rows)]
 
 
 SECTIONS: Mapping[str, Callable[[Results], list[str]]] = {
     "synthetic": _synthetic,
     "false": _false,
     "replay": _replay,
-    "looks": _looks,
     "candidates": _candidates,
 }

@@ -11,18 +11,17 @@ import synthetic as examples  # of studies/racing, which takes its modules from 
 from cells import seeded
 from tools.races import course as told
 
-import polarbear as pb
-from course import Floats, believing, course, members
+from course import Floats, course, members, methods_of
 from polarbear.racing.race import Race
 
 EXAMPLES = tuple(examples.EXAMPLES)
-BELIEVED = ("paper", "corrected", "default")
+METHODS = examples.METHODS
 PAPER = {name: example.paper for name, example in examples.EXAMPLES.items()}
 """Instances that the paper's race took."""
 
 
 class Raced(NamedTuple):
-    """A race, its rounds in small, and the log-utilities of everybody over time, the truth."""
+    """A race, a summary of its rounds, and the true log-utilities over time."""
 
     race: Race
     rounds: list[dict[str, Any]]
@@ -30,25 +29,20 @@ class Raced(NamedTuple):
     members: tuple[str, ...]
 
 
-def raced(name: str, believed: str, *, number: int = 0, instances: int = 1500) -> Raced:
-    """One race of a kind: the same truth and the same runs, whatever is believed."""
+def raced(name: str, method: str, *, number: int = 0, instances: int = examples.INSTANCES) -> Raced:
+    """Race an example by a method; the truth and the runs are the same for all methods."""
     truth = examples.truth_of(name, number)
     on = course(truth, instances, seeded("runs", name, number))
-    prior = examples.EXAMPLES[name].prior
-    fits: dict[str, Any] = {
-        "paper": believing(prior, evidence="rankings"),
-        "corrected": believing(prior),
-        "default": believing(),
-    }
+    chosen = methods_of(examples.CERTAINTY, examples.EXAMPLES[name].prior)[method]
     names = dict(zip(on.algorithms, "ABCDEFGHIJ", strict=False))
     race = Race(
         names.values(),
         on.times,
         direction="maximize",
         instances=[str(k) for k in range(instances)],
-        rules=pb.Rules(**examples.RULES),
+        rules=chosen.rules,
         seed=number,
-        fit=fits[believed],
+        fit=chosen.fit,
     )
     back = {letter: own for own, letter in names.items()}
     with warnings.catch_warnings(action="ignore"):  # a round that decides nothing is seen as such

@@ -1,4 +1,4 @@
-"""Figures of an example: the truth, ratings at key rounds, what everybody is worth, how it went."""
+"""Figures of an example: the truth, ratings at key rounds, values, progress."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ PANELS = 4
 
 def draw(story: Story, stem: Path) -> None:
     """Two files: the panels of the paper's figures 3, 5 and 6, and how the race went (figure 4)."""
-    first = next(iter(story.rounds.values()))  # nobody was out before
+    first = next(iter(story.rounds.values()))  # no algorithm was eliminated before
     panels = [("true ratings", partial(_truth, first)), *rounds(story), worth(story, "linear")]
     sheet(stem.with_name(f"{stem.name}-rounds.png"), panels)
     draw_course(story, stem.with_name(f"{stem.name}-course.png"))

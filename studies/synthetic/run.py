@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
-from examples import BELIEVED, EXAMPLES, PAPER, Raced, raced
+from examples import EXAMPLES, METHODS, PAPER, Raced, raced
 from figures import PANELS, draw
 from tools import story
 from tools.figures import possible
@@ -28,29 +28,29 @@ from tools.records import Records
 from tools.summaries import CAPTIONS, explained, pictured
 
 SHOWN = {
-    "rounds": """The true ratings; ratings after rounds in which somebody was out or settled, with
-the truth dotted, both among those who are still rated; and what each is worth in the end.""",
+    "rounds": """The true ratings; ratings after the rounds in which an algorithm was eliminated or
+settled, with the truth dotted, both among the rated algorithms; and the values at the end.""",
     "course": CAPTIONS["course"],
 }
 HEAD = [
     "example",
-    "believed",
+    "method",
     "instances in the paper",
     "instances",
     "rounds",
     "true members",
     "Pareto set",
     "lost",
-    "eliminated after so many instances",
+    "instances until each elimination",
     "CPU s",
 ]
 
 
-def measured(name: str, believed: str, found: Raced, seconds: float) -> dict[str, Any]:
+def measured(name: str, method: str, found: Raced, seconds: float) -> dict[str, Any]:
     out = {who: one["instances"] for one in found.rounds for who, *_ in one["eliminated"]}
     return {
         "example": name,
-        "believed": believed,
+        "method": method,
         "instances": found.rounds[-1]["instances"],
         "rounds": len(found.rounds),
         "members": list(found.members),
@@ -63,17 +63,17 @@ def measured(name: str, believed: str, found: Raced, seconds: float) -> dict[str
 
 def write(folder: Path) -> str:
     """Write the table and the figures, and give back what is in the table."""
-    kept = Records(folder / "results" / "races.jsonl", ("example", "believed"))
-    order = [(name, believed) for name in EXAMPLES for believed in BELIEVED]
-    named = {(row["example"], row["believed"]): row for row in kept.rows}
+    kept = Records(folder / "results" / "races.jsonl", ("example", "method"))
+    order = [(name, method) for name in EXAMPLES for method in METHODS]
+    named = {(row["example"], row["method"]): row for row in kept.rows}
     rows = [_row(named[key]) for key in order if key in named]
     said = "Made by `python studies/synthetic/run.py`; README.md says what is compared."
     parts = [said, table(HEAD, rows), "Pictures of a race:", explained(SHOWN)]
-    for name, believed in order:
-        path = folder / "results" / f"{name}-{believed}.npz"
+    for name, method in order:
+        path = folder / "results" / f"{name}-{method}.npz"
         if path.exists() and possible():
             draw(story.load(path), folder / "figures" / path.stem)
-            parts += [f"## {name}, {believed}", *pictured(folder, path.stem, SHOWN)]
+            parts += [f"## {name}, {method}", *pictured(folder, path.stem, SHOWN)]
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text
@@ -83,13 +83,13 @@ def _row(row: dict[str, Any]) -> list[object]:
     out = ", ".join(f"{who} {number}" for who, number in row["eliminated"].items())
     return [
         row["example"],
-        row["believed"],
+        row["method"],
         PAPER[row["example"]],
         row["instances"],
         row["rounds"],
         ", ".join(row["members"]),
         ", ".join(row["pareto"]) + ("" if row["ended"] == "resolved" else " (not resolved)"),
-        ", ".join(sorted(set(row["members"]) - set(row["pareto"]))) or "nobody",
+        ", ".join(sorted(set(row["members"]) - set(row["pareto"]))) or "none",
         out,
         row["seconds"],
     ]
@@ -100,7 +100,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--examples", nargs="+", choices=EXAMPLES, default=list(EXAMPLES))
-    parser.add_argument("--believed", nargs="+", choices=BELIEVED, default=list(BELIEVED))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
     wanted = parser.parse_args()
@@ -108,21 +108,21 @@ def main() -> None:
         folder, chosen = Path(__file__).parent, wanted.examples
         options: dict[str, Any] = {}
         if wanted.quick:
-            folder, chosen, wanted.believed = Path(scratch), ["crossing"], ["default"]
+            folder, chosen, wanted.methods = Path(scratch), ["crossing"], ["default"]
             options = {"instances": 40}
-        kept = Records(folder / "results" / "races.jsonl", ("example", "believed"))
+        kept = Records(folder / "results" / "races.jsonl", ("example", "method"))
         for name in chosen if not wanted.table else ():
-            for believed in wanted.believed:
-                path = folder / "results" / f"{name}-{believed}.npz"
-                if (name, believed) in kept and path.exists():
+            for method in wanted.methods:
+                path = folder / "results" / f"{name}-{method}.npz"
+                if (name, method) in kept and path.exists():
                     continue
                 began = time.process_time()
-                found = raced(name, believed, **options)
+                found = raced(name, method, **options)
                 seconds = time.process_time() - began
                 story.save(story.tell(found.race, found.rounds, PANELS, found.truth), path)
-                if (name, believed) not in kept:
-                    kept.add(measured(name, believed, found, seconds))
-                print(f"{name}, {believed}: {found.race.ended}", flush=True)
+                if (name, method) not in kept:
+                    kept.add(measured(name, method, found, seconds))
+                print(f"{name}, {method}: {found.race.ended}", flush=True)
         print(write(folder))
 
 

@@ -64,17 +64,17 @@ def rounds(story: Story) -> list[Panel]:
 
 
 def went(story: Story) -> Panel:
-    """How close everybody was to being dominated."""
+    """Draw the probability of being dominated, round by round."""
     return "who was out or settled when", lambda ax: evolution(story.evolution, ax)
 
 
 def spent(story: Story) -> Panel:
-    """How long everybody ran on how many instances."""
+    """Draw on how many instances each algorithm ran, and for how long."""
     return "where the runs went", lambda ax: allocation(story.allocation, ax)
 
 
 def worth(story: Story, scale: str) -> Panel:
-    """What everybody is worth."""
+    """Draw the value of each algorithm."""
     said = {"linear": "any time may be the last", "log": "any order of magnitude may be the last"}
     return said[scale], lambda ax: values(story.values[scale], ax=ax)
 

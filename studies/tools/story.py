@@ -27,7 +27,7 @@ FILE = "story.npz"
 
 @dataclass(frozen=True)
 class Story:
-    """What figures of a race show; everybody looks the same in all of them.
+    """The data of the figures of a race; an algorithm has the same style in all of them.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Story:
     evolution, allocation
         Round by round, and what was spent on whom.
     values
-        What everybody is worth if any time may be the last ("linear"), or any order of magnitude
+        The value of each algorithm if any time may be the last ("linear"), or any order of magnitude
         ("log").
     """
 
@@ -57,7 +57,7 @@ def tell(
 ) -> Story:
     """The story of a race; posteriors of its rounds are made again.
 
-    ``rounds`` is its :func:`tools.races.course`; ``truth``: log-utilities of everybody over time.
+    ``rounds`` is its :func:`tools.races.course`; ``truth``: log-utilities of all algorithms over time.
     """
     cast, told = get_cast(source), {}
     wanted = key_rounds(rounds, most)
@@ -72,7 +72,7 @@ def tell(
 
 
 def key_rounds(rounds: Sequence[Mapping[str, Any]], most: int = PANELS) -> dict[int, str]:
-    """The rounds in which somebody was eliminated or settled, and the last one, in words.
+    """The rounds in which an algorithm was eliminated or settled, and the last one, in words.
 
     Of more than ``most`` the first and the last are kept, and others evenly between.
     """

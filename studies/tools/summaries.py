@@ -7,19 +7,19 @@ from typing import Any
 from tools.markdown import table
 
 CAPTIONS = {
-    "rounds": """Ratings after rounds in which somebody was out or settled: how likely each comes
-first among those who are still rated. Bands are narrow where many instances were run.""",
-    "course": """Left: how close each was to being dominated after every round. A cross: it is out.
-A diamond: its relation to all others is known. Black: the share of pairs of which it is known.
-Right: on how many instances each was run until when; who cost most is on top.""",
-    "end": """What is known when the race ends: ratings, and what each is worth if any time may be
-the last.""",
+    "rounds": """Ratings after the rounds in which an algorithm was eliminated or settled: the
+probability of coming first among the rated algorithms. Bands are narrow where many instances ran.""",
+    "course": """Left: the probability of being dominated after every round. A cross marks an
+elimination, a diamond a settled algorithm. The black line is the share of decided pairs. Right: the
+number of instances on which each algorithm ran at least until a time; the most costly is on top.""",
+    "end": """Ratings at the end of the race, and the value of each algorithm if every time is
+equally likely to be the budget.""",
     "classical": """The usual view of complete runs: the mean share of the range of values attained
 by a time (ECDF), and its mean over time for every run (AOCC).""",
     "attained": """Where two differ: the share of runs of the one that have attained a value by a
 time, minus that of the other (EAF). Lines are what half of the runs have attained.""",
 }
-"""What one sees in pictures of races, by how their names end."""
+"""What the pictures of races show, by the ends of their names."""
 
 
 def in_words(facts: dict[str, Any]) -> dict[str, str]:
@@ -39,9 +39,9 @@ def in_words(facts: dict[str, Any]) -> dict[str, str]:
     chosen = {scale: ", ".join(names) for scale, names in facts["chosen"].items()}
     return {
         "pareto": ", ".join(facts["pareto"]) or "-",
-        "eliminated": ", ".join(out) or "nobody",
+        "eliminated": ", ".join(out) or "none",
         "rounds": f"{last['round']}; {last['instances']:,}{ended}",
-        "settled": ", ".join(f"{', '.join(who)} in {k}" for k, who in settled.items()) or "nobody",
+        "settled": ", ".join(f"{', '.join(who)} in {k}" for k, who in settled.items()) or "none",
         "beyond half": ", ".join(beyond),
         "chosen": f"{chosen.get('linear', '-')}; on a logarithmic scale {chosen.get('log', '-')}",
     }
