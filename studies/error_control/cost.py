@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from error_control.decisions import EPSILON, Floats, Ints, default_looks, prob_ahead, prob_alike
 from error_control.errors import lead_of
-from racing.course import believing, course, drive
+from racing.course import Method, course, drive
 from scipy.special import digamma, polygamma
 from tools.records import Records, seeded
 
@@ -202,7 +202,7 @@ def real(records: Records, races: int = RACES, limit: int = INSTANCES) -> None:
             if (certainty, win, number) not in records:
                 rng = seeded("pairs", win, number)
                 on = course(np.array([[lead_of(win), 0.0]]), limit, rng, 0.0)
-                race, *_ = drive(on, pb.Rules(certainty=certainty), believing(), number)
+                race, *_ = drive(on, Method(pb.Rules(certainty=certainty)), number)
                 row = {"certainty": certainty, "win": win, "race": number}
                 row |= {"instances": len(race.runs.instances), "ended": race.ended}
                 records.add(row | {"eliminated": sorted(race.eliminated)})

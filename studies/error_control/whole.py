@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from error_control.decisions import Floats
-from racing.course import believing, course, drive, grid, members
+from racing.course import Method, course, drive, grid, members
 from tools.records import Records, seeded
 
 import polarbear as pb
@@ -53,7 +53,7 @@ def measure(records: Records, races: int = RACES, instances: int = INSTANCES) ->
             if (setting, CERTAINTY, number) not in records:
                 rng = seeded("whole", setting, number)
                 on = course(truth_of(setting, rng), instances, rng, persistence)
-                race, *_ = drive(on, pb.Rules(certainty=CERTAINTY), believing(), number)
+                race, *_ = drive(on, Method(pb.Rules(certainty=CERTAINTY)), number)
                 key = {"setting": setting, "certainty": CERTAINTY, "race": number}
                 records.add(key | judge(race, members(on.truth)))
 

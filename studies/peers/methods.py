@@ -93,8 +93,8 @@ def uniform(course: Course, certainty: float, seed: int) -> Found:
 def f_race(course: Course, certainty: float, seed: int, summary: Summary | None = None) -> Found:
     """Racing by Friedman's test, as F-Race and irace do; Wilcoxon's when two are left.
 
-    With a ``summary`` as they are used: an algorithm that is worse than the best is out. Without, the most
-    that can be made of them for any time: out is who is worse than one other at every time.
+    With a ``summary`` as they are used: an algorithm that is worse than the best is out. Without,
+    an algorithm is out if it is worse than another one at every time.
     """
     values = course.values if summary is None else _summed(course, summary)[None]
     order, alive = _order(course, seed), np.arange(len(course.algorithms))

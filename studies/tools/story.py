@@ -36,8 +36,8 @@ class Story:
     evolution, allocation
         Round by round, and what was spent on whom.
     values
-        The value of each algorithm if any time may be the last ("linear"), or any order of magnitude
-        ("log").
+        The value of each algorithm if any time may be the last ("linear"), or any order of
+        magnitude ("log").
     """
 
     rounds: Mapping[str, RatingCurves]
@@ -57,7 +57,7 @@ def tell(
 ) -> Story:
     """The story of a race; posteriors of its rounds are made again.
 
-    ``rounds`` is its :func:`tools.races.course`; ``truth``: log-utilities of all algorithms over time.
+    ``rounds`` is its :func:`tools.races.course`; ``truth`` has log-utilities over time.
     """
     cast, told = get_cast(source), {}
     wanted = key_rounds(rounds, most)

@@ -8,10 +8,10 @@ from tools.markdown import table
 
 CAPTIONS = {
     "rounds": """Ratings after the rounds in which an algorithm was eliminated or settled: the
-probability of coming first among the rated algorithms. Bands are narrow where many instances ran.""",
+probability of coming first among the rated algorithms. Bands are narrow with many instances.""",
     "course": """Left: the probability of being dominated after every round. A cross marks an
-elimination, a diamond a settled algorithm. The black line is the share of decided pairs. Right: the
-number of instances on which each algorithm ran at least until a time; the most costly is on top.""",
+elimination, a diamond a settled algorithm. The black line is the share of decided pairs. Right:
+the number of instances on which an algorithm ran at least until a time, the most costly first.""",
     "end": """Ratings at the end of the race, and the value of each algorithm if every time is
 equally likely to be the budget.""",
     "classical": """The usual view of complete runs: the mean share of the range of values attained
