@@ -96,7 +96,7 @@ def test_a_race_in_the_words_of_the_paper():
     assert text.splitlines()[-1] == "| Pareto set | a | a, b |"
     unfinished = in_words({**facts, "rounds": [], "ended": "deadline", "chosen": {}})
     assert unfinished["rounds"] == "0; 0 (ended: deadline)"
-    assert unfinished["settled"] == unfinished["eliminated"] == "nobody"
+    assert unfinished["settled"] == unfinished["eliminated"] == "none"
 
 
 @pytest.mark.slow
