@@ -67,7 +67,6 @@ def advi(family: str, steps: int) -> Callable[..., Fitted]:
 
 ENGINES: dict[str, Callable[..., Fitted]] = {
     "NUTS": fit_chains,
-    "NUTS, long": partial(fit_chains, draws=5 * DRAWS),
     "NUTS, short": partial(fit_chains, tune=100, draws=100),
     "PolarBear": fit_own,
     "Pathfinder": partial(peers.find_paths, draws=DRAWS),
