@@ -61,8 +61,8 @@ def fit_whole(function: Callable[..., pb.Posterior], **options: Any) -> Callable
     return fit
 
 
-def advi(family: str, steps: int) -> Callable[..., Fitted]:
-    return fit_whole(variational.fit_advi, family=family, steps=steps)
+def advi(family: str, steps: int, **options: Any) -> Callable[..., Fitted]:
+    return fit_whole(variational.fit_advi, family=family, steps=steps, **options)
 
 
 ENGINES: dict[str, Callable[..., Fitted]] = {
@@ -75,6 +75,8 @@ ENGINES: dict[str, Callable[..., Fitted]] = {
     "ADVI full-rank": advi("full-rank", 30_000),
     "ADVI mean-field, 100,000 steps": advi("mean-field", 100_000),
     "ADVI full-rank, 100,000 steps": advi("full-rank", 100_000),
+    "ADVI mean-field, 10 samples a step": advi("mean-field", 30_000, obj_n_mc=10),
+    "ADVI full-rank, 10 samples a step": advi("full-rank", 30_000, obj_n_mc=10),
 }
 
 
