@@ -258,7 +258,7 @@ def _finish(ax: Any, label: str) -> None:
     ax.set(xscale="log", yscale="log", xlabel=label, ylabel="CPU seconds without compiling")
     ax.grid(alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(fontsize=6, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 EXPLANATION = f"""\
