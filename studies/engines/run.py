@@ -1,6 +1,6 @@
 """Are the paper's statements about inference engines true? Writes table.md and figures.
 
-python studies/engines/run.py             # about half an hour; goes on where it was
+python studies/engines/run.py             # less than an hour of CPU; goes on where it was
 python studies/engines/run.py --sets 2    # with a second data set
 python studies/engines/run.py --table     # table and figures again from results/
 python studies/engines/run.py --quick     # a minute: does it run at all?
