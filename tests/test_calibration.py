@@ -135,7 +135,7 @@ def test_tallies_add_up():
     assert whole.coverage.cases == sum(part.coverage.cases for part in parts)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_error_of_a_change_is_what_new_data_show():
     truth = np.array([[0.0, 0.4, 0.8]])
 

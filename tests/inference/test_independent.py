@@ -72,7 +72,7 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses, limit):
 @pytest.mark.parametrize(
     ("n", "n_instances", "sweep", "limit"),
     [
-        (5, 30, False, 0.02),
+        pytest.param(5, 30, False, 0.02, marks=pytest.mark.long),
         pytest.param(5, 8, True, 0.02, marks=pytest.mark.long),
         pytest.param(7, 200, False, 0.02, marks=pytest.mark.long),
         (4, 3, False, 0.03),

@@ -195,7 +195,8 @@ def beta_binomial(kappa, wins, losses):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n_times", "instances"), [(20, 2), (60, 2), pytest.param(60, 4, marks=pytest.mark.long)]
+    ("n_times", "instances"),
+    [(20, 2), *(pytest.param(60, k, marks=pytest.mark.long) for k in (2, 4))],
 )
 def test_a_shared_kappa_agrees_with_quadrature(n_times, instances):
     """Two algorithms: everything is known in closed form, given kappa. Two rankings at each of

@@ -46,7 +46,14 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+IN_CI = ("five", "one time")
+"""Other numbers of algorithms are drawn by the long tests, and by tests of single figures."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if name in IN_CI else pytest.mark.long) for name in CASES],
+)
 def case(request):
     runs = CASES[request.param]
     return runs, pb.fit(runs), pb.replay(runs, pb.Rules(certainty=0.9))

@@ -32,6 +32,8 @@ RULES = {
 FITTED = ("per look", "paper", "regret")
 """Rules whose decisions rest on a posterior; e-values need none, so those races fit quickly."""
 SEEDS = range(5)
+SEEDS_IN_CI = (1, 2)
+"""The other seeds are raced by the long tests."""
 TIMES = np.array([1.0, 2.0, 3.0])
 
 
@@ -72,7 +74,9 @@ def decisions_of(rules, seed):
 
 
 @pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(k, marks=() if k in SEEDS_IN_CI else pytest.mark.long) for k in SEEDS]
+)
 def test_decides_as_recorded(rules, seed):
     assert decisions_of(rules, seed) == json.loads(FILE.read_text())[f"{rules}, seed {seed}"]
 

@@ -101,7 +101,7 @@ def test_a_run_that_nobody_wants_any_more_is_ended(shared):
     backend.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_end_two_seconds_after_their_coordinator_is_killed(shared):
     cluster, _ = shared
     code = COORDINATOR.format(address=cluster.address)
