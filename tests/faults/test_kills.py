@@ -28,9 +28,6 @@ KILLS = int(os.environ.get("POLARBEAR_KILLS", "4"))
 SECONDS = 0.004
 """How long a third of a run takes, so that a kill hits runs as well as decisions."""
 
-MAX_RUNS = 240
-"""More than other tests have, so that a race lives long enough to be killed several times."""
-
 MAX_LINE_BYTES = 0.5
 """When the latest kill is, as a share of how long the race takes: most are killed several times."""
 
@@ -40,7 +37,7 @@ def live(where, seed, seconds, folder):  # noqa: ARG001 (all races are the same 
     said, mark = folder / uuid4().hex, uuid4().hex
     with said.open("wb") as mouth:
         process = subprocess.Popen(
-            [sys.executable, str(HERE / "course.py"), str(where), "2", str(SECONDS), str(MAX_RUNS)],
+            [sys.executable, str(HERE / "course.py"), str(where), "2", str(SECONDS)],
             stdout=mouth,
             env={**os.environ, MARK: mark},
         )

@@ -26,7 +26,7 @@ RULES = pb.Rules(
     certainty=0.99,
     resolution="strict",
     batch=(8, 16),
-    max_runs=140,
+    max_runs=240,
     epsilon=0.01,
 )
 
@@ -34,6 +34,10 @@ RULES = pb.Rules(
 def short(runs=RULES.max_runs):
     """The rules of a race of fewer runs, for tests that have little time."""
     return replace(RULES, max_runs=runs)
+
+
+SHORT = short(140)
+"""The rules of most tests: a fork for each run takes most of their time."""
 
 
 def solver(skill, seconds=0.0):
@@ -60,7 +64,7 @@ def quick(rankings, *, seed):
     return pb.fit(rankings, seed=seed, draws=200)
 
 
-def run(store=None, executor=1, seconds=0.0, rules=RULES, **more):
+def run(store=None, executor=1, seconds=0.0, rules=SHORT, **more):
     return pb.race(
         solvers(seconds),
         instance,
