@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def to_name(value: object) -> str:
     return str(int(value)) if number.is_integer() else str(value)  # type: ignore[call-overload]
 
 
+@lru_cache(maxsize=4096)  # a race compares the names of its algorithms at every look
 def natural_sort_key(name: str) -> tuple[object, ...]:
     """Return a sort key that compares digits as numbers, and is unique for each name.
 

@@ -277,8 +277,8 @@ class Rules:
         """One sentence on the error probability that follows from the certainty.
 
         >>> print(Rules().guarantee)
-        A member of the Pareto set is ever eliminated with probability at most 0.05, however often
-        the race looks, at however many times and against however many rivals.
+        A given member of the Pareto set is ever eliminated with probability at most 0.05, however
+        often the race looks, at however many times and against however many rivals.
         """
         bound = f"{self.error_bound[0].upper()}{self.error_bound[1:]}"
         if self.preference is not None or self.baseline is not None:
@@ -295,7 +295,7 @@ class Rules:
         """The text that names the errors whose probability is at most 1 - ``certainty``.
 
         >>> Rules(certainty=0.9).error_bound
-        'a member of the Pareto set is ever eliminated with probability at most 0.1'
+        'a given member of the Pareto set is ever eliminated with probability at most 0.1'
         """
         error = f"{1 - self.certainty:.6g}"
         if self.baseline is not None:
@@ -317,7 +317,7 @@ class Rules:
             return (
                 f"at each look an elimination is wrong with posterior probability {error} at most"
             )
-        which = "any" if self.error_control == "whole_race" else "a"
+        which = "any" if self.error_control == "whole_race" else "a given"
         where = "the Pareto set of a class" if self.classes else "the Pareto set"
         return f"{which} member of {where} is ever eliminated with probability at most {error}"
 

@@ -8,9 +8,10 @@ direction: with s_pk the score of comparison k of instance p and w its weight,
     V = sum_p w_p sum_k w_pk s_pk s_pk',  w_p = sum_k w_pk  if all comparisons of p agreed
 
 at each time. Then E = V^-1/2 M V^-1/2 has eigenvalues from 0 to 1, and is the identity without
-repetitions. The curvature of the likelihood at its mode is changed from H to H^1/2 E^-1 H^1/2 by a
-linear map of the utilities around the mode (the curvature adjustment of Ribatet, Cooley and Davison
-2012). The mode stays. Priors that correlate times need none of this: their sandwich covariance has
+repetitions. The curvature of the likelihood at the mode is changed from H to H^1/2 E^-1 H^1/2 by a
+linear map of the utilities around the mode of the posterior (the curvature adjustment of Ribatet,
+Cooley and Davison 2012). Under a flat prior the mode stays; under others it moves a little from the
+prior towards the data. Priors that correlate times need none of this: their sandwich covariance has
 the variance of the total score.
 
 E is estimated from few instances, so it is shrunk twice: to a multiple of the identity (the oracle
