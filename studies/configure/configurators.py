@@ -5,6 +5,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ N_INSTANCES = 200
 """Instances for configuration; others are for the final comparison."""
 
 MAX_RUNS = 60
-"""The limit of runs of a configuration that is judged."""
+"""The limit of runs of a configuration that is judged, unless another is given."""
 
 N_FIXED = 20
 """The number of instances on which random search compares configurations."""
@@ -55,7 +56,7 @@ def search_at_random(scenario: str, n_runs: int, seed: int) -> Configured:
     return Configured(min(tried)[2], N_FIXED * len(tried), len(tried))
 
 
-def make_judge(folder: str, scenario: str, seed: int) -> pb.Judge:
+def make_judge(folder: str, scenario: str, seed: int, max_runs: int = MAX_RUNS) -> pb.Judge:
     def make_solver(options):
         def solve(job):
             yield BUDGET, run(scenario, options, job.instance, job.seed)
@@ -70,7 +71,7 @@ def make_judge(folder: str, scenario: str, seed: int) -> pb.Judge:
         reference=SCENARIOS[scenario].default,
         direction="minimize",
         clock="evaluations",
-        max_runs=MAX_RUNS,
+        max_runs=max_runs,
         executor=InProcess(),
         seed=seed,
     )
@@ -80,12 +81,17 @@ Propose = Callable[[list[tuple[dict[str, float], pb.Judgement]]], dict[str, floa
 
 
 def judge_configurations(
-    scenario: str, n_runs: int, seed: int, propose: Propose, patience: int | None = None
+    scenario: str,
+    n_runs: int,
+    seed: int,
+    propose: Propose,
+    patience: int | None = None,
+    **limits: int,
 ) -> Configured:
     """Judge what is proposed until the runs are used up, or the set is stable."""
     judged: list[tuple[dict[str, float], pb.Judgement]] = []
     with tempfile.TemporaryDirectory() as folder:
-        judge, idle = make_judge(folder, scenario, seed), 0
+        judge, idle = make_judge(folder, scenario, seed, **limits), 0
         while not judged or judge.status().n_runs < n_runs:
             options = propose(judged)
             judgement = judge(options)
@@ -100,10 +106,10 @@ def judge_configurations(
     return Configured(best[1], cost, len(judged))
 
 
-def judge_random(scenario: str, n_runs: int, seed: int, patience: int | None = None) -> Configured:
+def judge_random(scenario: str, n_runs: int, seed: int, **options: int) -> Configured:
     """Random configurations, judged."""
     rng = np.random.default_rng(seed)
-    return judge_configurations(scenario, n_runs, seed, lambda _: draw(scenario, rng), patience)
+    return judge_configurations(scenario, n_runs, seed, lambda _: draw(scenario, rng), **options)
 
 
 def judge_optuna(scenario: str, n_runs: int, seed: int) -> Configured:
@@ -205,7 +211,8 @@ def use_smac(scenario: str, n_runs: int, seed: int) -> Configured:
 CONFIGURATORS: dict[str, Callable[[str, int, int], Configured]] = {
     "random, 20 runs each": search_at_random,
     "random, pb.Judge": judge_random,
-    "random, pb.Judge, patience 8": lambda s, n, seed: judge_random(s, n, seed, 8),
+    "random, pb.Judge, at most 20 runs each": partial(judge_random, max_runs=N_FIXED),
+    "random, pb.Judge, patience 8": partial(judge_random, patience=8),
     "Optuna TPE, pb.Judge": judge_optuna,
     "irace": use_irace,
     "SMAC": use_smac,

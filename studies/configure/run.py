@@ -22,6 +22,9 @@ from tools.markdown import table
 from tools.options import parser
 from tools.records import Records
 
+BASE = "random, 20 runs each"
+"""The configurator with which the others are compared, seed by seed."""
+
 N_TEST = 1_000
 """Other instances, on which the configurations are compared with the default."""
 
@@ -55,39 +58,50 @@ def measure(name: str, scenario: str, n_runs: int, seed: int) -> dict[str, Any]:
     }
 
 
+def paired_difference(rows: list[dict[str, Any]], base: list[dict[str, Any]], key: str) -> str:
+    """The mean difference over the seeds that both have, and its standard error."""
+    known = {row["seed"]: row[key] for row in base}
+    differences = [row[key] - known[row["seed"]] for row in rows if row["seed"] in known]
+    if len(differences) < 2:
+        return "-"
+    error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+    return f"{np.mean(differences):+.3f} ({error:.3f})"
+
+
 def tabulate(rows: list[dict[str, Any]]) -> str:
     lines = []
     for scenario in SCENARIOS:
-        for name in CONFIGURATORS:
-            some = [r for r in rows if (r["scenario"], r["configurator"]) == (scenario, name)]
+        found = {
+            name: [r for r in rows if (r["scenario"], r["configurator"]) == (scenario, name)]
+            for name in CONFIGURATORS
+        }
+        for name, some in found.items():
             if not some:
                 continue
-            ahead, value = (np.array([row[key] for row in some]) for key in ("ahead", "log10"))
-            lines.append(
-                [
-                    scenario,
-                    name,
-                    len(some),
-                    f"{np.mean([row['runs'] for row in some]):,.0f}",
-                    f"{np.mean([row['tried'] for row in some]):.0f}",
-                    f"{ahead.mean():.3f} ({ahead.min():.3f} to {ahead.max():.3f})",
-                    f"{value.mean():.2f} ({value.min():.2f} to {value.max():.2f})",
-                ]
-            )
-    head = ["scenario", "configurator", "seeds", "runs", "configurations", "ahead of the default"]
-    text = table([*head, "mean log10 of the value"], lines)
+            line = [scenario, name, len(some)]
+            line.append(f"{np.mean([row['runs'] for row in some]):,.0f}")
+            line.append(f"{np.mean([row['tried'] for row in some]):.0f}")
+            for key, digits in (("ahead", 3), ("log10", 2)):
+                values = [row[key] for row in some]
+                numbers = (np.mean(values), min(values), max(values))
+                line.append("{} ({} to {})".format(*(f"{x:.{digits}f}" for x in numbers)))
+                line.append(paired_difference(some, found[BASE], key) if name != BASE else "")
+            lines.append(line)
+    head = ["scenario", "configurator", "seeds", "runs", "configurations"]
+    for value in ("ahead of the default", "mean log10 of the value"):
+        head += [value, f"minus that of {BASE} (s.e.)"]
     limit = max(row["limit"] for row in rows)
     return (
         f"# Configurators at equal cost\n\nAbout {limit} runs each. The chosen configuration is "
         f"compared with the default on {N_TEST:,} other instances: means over seeds, and their "
-        f"range. Lower values are better.\n\n{text}\n"
+        f"range. Lower values are better.\n\n{table(head, lines)}\n"
     )
 
 
 def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--configurators", nargs="*", default=list(CONFIGURATORS))
-    asked.add_argument("--seeds", type=int, default=2)
+    asked.add_argument("--seeds", type=int, default=10)
     asked.add_argument("--runs", type=int, default=400)
     wanted = asked.parse_args()
     seeds, n_runs = (1, 200) if wanted.quick else (wanted.seeds, wanted.runs)
