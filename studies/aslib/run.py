@@ -26,7 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from aslib.scenario import Scenario, read_scenario, write_small_scenario
-from aslib.scoring import HeldOut
+from aslib.scoring import HeldOut, SolvedPairs
 from aslib.tables import write
 from tools.options import parser
 from tools.records import Records, seeded
@@ -39,6 +39,9 @@ MOST_ALGORITHMS, MOST_INSTANCES = 18, 1500
 TREES, QUICK_TREES = 100, 10
 """The number of trees of a forest; 100 is the default of ``pb.cross_fit``."""
 
+Predicted = tuple[Iterable[np.ndarray], float]
+"""Ratings (draws, cut-offs, algorithms) on each held-out instance; CPU seconds of the fit."""
+
 HAS_FORESTS = find_spec("sklearn") is not None
 
 
@@ -48,13 +51,12 @@ def solved_order(runtime: np.ndarray, cutoff: float, rng: np.random.Generator) -
     return order[runtime[order] <= cutoff]
 
 
-def predict_overall(train: pb.Rankings, n_test: int) -> Iterator[np.ndarray]:
-    """Yield the same ratings (draws, cut-offs, algorithms) for each held-out instance."""
-    posterior = pb.fit(train)
-    ratings = np.asarray(posterior.ratings)
-    step = max(1, len(ratings) // 500)
-    for _ in range(n_test):
-        yield ratings[::step]
+def predict_overall(train: pb.Rankings, n_test: int) -> Predicted:
+    """Return the same ratings for each held-out instance."""
+    start = time.process_time()
+    ratings = np.asarray(pb.fit(train).ratings)
+    ratings = ratings[:: max(1, len(ratings) // 500)]
+    return [ratings] * n_test, time.process_time() - start
 
 
 def make_forest(trees: int, seed: int = 0) -> Any:
@@ -64,25 +66,19 @@ def make_forest(trees: int, seed: int = 0) -> Any:
     return RandomForestRegressor(trees, min_samples_leaf=2, max_features=0.5, random_state=seed)
 
 
-def predict_models(
-    train: pb.Rankings, test: pb.Rankings, trees: int
-) -> dict[str, tuple[Iterable[np.ndarray], float]]:
-    """Return ratings on each held-out instance, by model, and the CPU seconds of the fit."""
-    models: dict[str, tuple[Iterable[np.ndarray], float]] = {}
-    for name in ("overall", "features", "features and forest"):
-        start = time.process_time()
-        if name == "overall":
-            ratings: Iterable[np.ndarray] = list(predict_overall(train, len(test.instances)))
-        elif name == "features":
-            posterior = pb.fit(train, features="all")
-            ratings = posterior.iterate_ratings(numbers(test))
-        elif HAS_FORESTS:
-            scores = pb.cross_fit(train, "all", regressor=make_forest(trees))
-            posterior = pb.fit(train, features="all", scores=scores)
-            ratings = posterior.iterate_ratings(numbers(test))
-        else:
-            continue
-        models[name] = ratings, time.process_time() - start
+def predict_features(train: pb.Rankings, test: pb.Rankings, regressor: Any = None) -> Predicted:
+    """Return ratings by features, with the cross-fitted scores of a regressor if there is one."""
+    start = time.process_time()
+    scores = None if regressor is None else pb.cross_fit(train, "all", regressor=regressor)
+    posterior = pb.fit(train, features="all", scores=scores)
+    return posterior.iterate_ratings(numbers(test)), time.process_time() - start
+
+
+def predict_models(train: pb.Rankings, test: pb.Rankings, trees: int) -> dict[str, Predicted]:
+    """Return the predictions by features, without and with a forest."""
+    models = {"features": predict_features(train, test)}
+    if HAS_FORESTS:
+        models["features and forest"] = predict_features(train, test, make_forest(trees))
     return models
 
 
@@ -114,11 +110,15 @@ def evaluate_fold(scenario: Scenario, fold: int, trees: int) -> Iterator[dict[st
     choices: dict[str, np.ndarray] = {
         "single best": np.repeat(par10[:, train].mean(axis=1).argmin(axis=1)[:, None], len(test), 1)
     }
-    scores: dict[str, list[HeldOut]] = {}
+    models = {"overall": predict_overall(rankings.take(train), len(test))}
+    models |= predict_models(rankings.take(train), rankings.take(test), trees)
+    solved = predict_models(scenario.solved.take(train), scenario.solved.take(test), trees)
+    models |= {f"solved, {name}": own for name, own in solved.items()}
     seconds: dict[str, float] = {}
-    models = predict_models(rankings.take(train), rankings.take(test), trees)
+    scores: dict[str, list[HeldOut | SolvedPairs]] = {}
     for name, (ratings, spent) in models.items():
-        scores[name] = [HeldOut(n) for _ in range(n_times)]
+        kind = SolvedPairs if name.startswith("solved") else HeldOut
+        scores[name] = [kind(n) for _ in range(n_times)]
         seconds[name], choices[name] = round(spent, 2), np.empty((n_times, len(test)), dtype=int)
         rng = seeded(scenario.name, fold)
         for i, drawn in enumerate(ratings):
@@ -139,7 +139,7 @@ def evaluate_fold(scenario: Scenario, fold: int, trees: int) -> Iterator[dict[st
             "fold": int(fold), "folds": len(np.unique(scenario.fold)),
             "algorithms": n, "features": len(numbers(rankings)),
             "instances": len(rankings.instances), "held_out": len(test),
-            "solved": scores["overall"][t].instances,
+            "solved": int((scenario.runtime[test].min(axis=1) <= cutoff).sum()),
             "par10": {name: round(float(own.sum()), 3) for name, own in costs.items()},
             "models": {name: own[t].to_row() for name, own in scores.items()},
             "seconds": seconds,

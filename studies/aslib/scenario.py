@@ -17,11 +17,13 @@ class Scenario:
     """Runs on instances with features, and the fold of each instance.
 
     ``runtime`` has the shape (instances, algorithms) and is infinite where the instance was not
-    solved. ``rankings`` has a ranking of each instance at each cut-off.
+    solved. ``rankings`` has a ranking of each instance at each cut-off by runtime, ``solved`` one
+    in which all algorithms that solved the instance tie ahead of the others.
     """
 
     name: str
     rankings: pb.Rankings
+    solved: pb.Rankings
     runtime: np.ndarray
     fold: np.ndarray
 
@@ -58,11 +60,14 @@ def read_scenario(folder: Path, most_algorithms: int, most_instances: int) -> Sc
 def make_scenario(
     name: str, runs: pb.Runs, fold_of: dict[str, int], cutoffs: np.ndarray
 ) -> Scenario:
-    """Rank runs by runtime at each cut-off; those that have not solved by then tie behind."""
-    records = [run._replace(value=run.time) for run in runs if run.repetition == 1]
+    """Rank runs at each cut-off: by runtime, and by whether they solved the instance."""
+    data = {"instance": list(runs.instances), **runs.instance_data}
+    runs = pb.Runs.from_records(
+        [run for run in runs if run.repetition == 1], direction="minimize", clock=runs.clock
+    ).with_instance_data(data)
+    records = [run._replace(value=run.time) for run in runs]
     timed = pb.Runs.from_records(records, direction="minimize", clock=runs.clock)
-    timed = timed.with_instance_data({"instance": list(runs.instances), **runs.instance_data})
-    rankings = pb.rank(timed, cutoffs)
+    rankings, solved = pb.rank(timed.with_instance_data(data), cutoffs), pb.rank(runs, cutoffs)
     row = {instance: k for k, instance in enumerate(rankings.instances)}
     column = {algorithm: k for k, algorithm in enumerate(rankings.algorithms)}
     runtime = np.full((len(row), len(column)), np.inf)
@@ -70,7 +75,7 @@ def make_scenario(
         if len(run.time):
             runtime[row[run.instance], column[run.algorithm]] = run.time[0]
     fold = np.array([fold_of[instance] for instance in rankings.instances])
-    return Scenario(name, rankings, runtime, fold)
+    return Scenario(name, rankings, solved, runtime, fold)
 
 
 def read_folds(path: Path) -> dict[str, int]:

@@ -17,7 +17,6 @@ class HeldOut:
 
     def __init__(self, n_algorithms: int) -> None:
         self.n = n_algorithms
-        self.instances = 0
         self.log_first = 0.0
         self.log_ranking = 0.0
         self.first = np.zeros((3, BINS))  # number, sum of probabilities, sum of outcomes
@@ -27,17 +26,13 @@ class HeldOut:
         """Add an instance, for which ``ratings`` (draws, n) were predicted."""
         if not len(order):
             return
-        self.instances += 1
         prob_first = ratings.mean(axis=0)
         self.log_first += float(np.log(prob_first[order[0]]))
         self.log_ranking += log_likelihood(ratings, order)
         count(self.first, prob_first, np.arange(self.n) == order[0])
         place = np.full(self.n, self.n)
         place[order] = np.arange(len(order))
-        a, b = np.triu_indices(self.n, 1)
-        a, b = a[place[a] != place[b]], b[place[a] != place[b]]
-        prob = (ratings[:, a] / (ratings[:, a] + ratings[:, b])).mean(axis=0)
-        count(self.beats, prob, place[a] < place[b])
+        count_pairs(self.beats, ratings, place)
 
     def to_row(self) -> dict[str, Any]:
         return {
@@ -46,6 +41,23 @@ class HeldOut:
             "first": self.first.round(5).tolist(),
             "beats": self.beats.round(5).tolist(),
         }
+
+
+class SolvedPairs:
+    """Add up the calibration of P(beats) at one cut-off, of pairs of which one did not solve."""
+
+    def __init__(self, n_algorithms: int) -> None:
+        self.n = n_algorithms
+        self.beats = np.zeros((3, BINS))
+
+    def add(self, ratings: np.ndarray, order: np.ndarray) -> None:
+        """Add an instance: ``order`` has the algorithms that solved it, in any order."""
+        place = np.ones(self.n)
+        place[order] = 0
+        count_pairs(self.beats, ratings, place)
+
+    def to_row(self) -> dict[str, Any]:
+        return {"beats": self.beats.round(5).tolist()}
 
 
 def log_likelihood(ratings: np.ndarray, order: np.ndarray) -> float:
@@ -68,6 +80,14 @@ def count(bins: np.ndarray, prob: np.ndarray, outcome: np.ndarray) -> None:
     own = np.minimum((prob * BINS).astype(int), BINS - 1)
     for row, values in zip(bins, (np.ones(len(prob)), prob, outcome), strict=True):
         row += np.bincount(own, values, BINS)
+
+
+def count_pairs(bins: np.ndarray, ratings: np.ndarray, place: np.ndarray) -> None:
+    """Add P(beats) under ratings (draws, n) of all pairs whose places differ, and who did."""
+    a, b = np.triu_indices(len(place), 1)
+    a, b = a[place[a] != place[b]], b[place[a] != place[b]]
+    prob = (ratings[:, a] / (ratings[:, a] + ratings[:, b])).mean(axis=0)
+    count(bins, prob, place[a] < place[b])
 
 
 def calibration_error(bins: Iterable[np.ndarray]) -> float:

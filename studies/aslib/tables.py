@@ -11,7 +11,10 @@ from tools.markdown import table
 Rows = list[dict[str, Any]]
 
 MODELS = ("features", "features and forest")
-SELECTORS = ("overall", *MODELS, "regression")
+SOLVED = tuple(f"solved, {name}" for name in MODELS)
+SELECTORS = ("overall", *MODELS, *SOLVED, "regression")
+COMPARED = (MODELS[1], SOLVED[1])
+"""The selectors whose closed gap is compared with that of regression."""
 
 
 def sum_par10(rows: Rows, name: str) -> float:
@@ -28,7 +31,7 @@ def closed_gap(rows: Rows, name: str) -> float:
 
 def gain(rows: Rows, name: str) -> tuple[float, float]:
     """Return how much more of the gap is closed than by regression, and its standard error."""
-    if any("gain_squared" not in row for row in rows):
+    if any(name not in row.get("gain_squared", {}) for row in rows):
         return np.nan, np.nan
     gap = sum_par10(rows, "single best") - sum_par10(rows, "virtual best")
     total = sum_par10(rows, "regression") - sum_par10(rows, name)
@@ -73,16 +76,19 @@ def gap_rows(cells: dict[tuple[str, float], Rows]) -> list[list[str]]:
     lines = []
     for (scenario, share), rows in cells.items():
         first = rows[0]
-        above, deviation = gain(rows, MODELS[1])
         lines.append([
             f"{scenario} ({first['instances']} x {first['algorithms']}, {first['features']})",
             f"{100 * share:.0f} %", f"{len(rows)} of {first['folds']}",
             *(show(closed_gap(rows, name)) for name in SELECTORS),
-            "-" if np.isnan(above) else f"{above:+.2f} ({deviation:.2f})",
+            *(show_gain(*gain(rows, name)) for name in COMPARED),
         ])  # fmt: skip
     means = [np.mean([closed_gap(rows, s) for rows in cells.values()]) for s in SELECTORS]
-    lines.append(["mean", "", "", *(show(float(m)) for m in means), ""])
+    lines.append(["mean", "", "", *(show(float(m)) for m in means), "", ""])
     return lines
+
+
+def show_gain(above: float, deviation: float) -> str:
+    return "-" if np.isnan(above) else f"{above:+.2f} ({deviation:.2f})"
 
 
 def score_rows(cells: dict[tuple[str, float], Rows]) -> list[list[str]]:
@@ -91,6 +97,7 @@ def score_rows(cells: dict[tuple[str, float], Rows]) -> list[list[str]]:
         return [
             *(nats(rows, name, score) for score in ("log_first", "log_ranking") for name in MODELS),
             *(error(rows, name, event) for event in ("first", "beats") for name in models),
+            *(error(rows, name, "beats") for name in SOLVED),
         ]
 
     def line(numbers: list[float]) -> list[str]:
@@ -118,25 +125,41 @@ def summarise(cells: dict[tuple[str, float], Rows]) -> str:
     """Return in words what is asked of the study."""
     if any("gain_squared" not in row for rows in cells.values() for row in rows):
         return "Without scikit-learn: no forests."
-    both = [gain(rows, MODELS[1]) for rows in cells.values()]
+    chance = {
+        event: np.mean([chance_error(pooled_bins(r, MODELS[1], event)) for r in cells.values()])
+        for event in ("first", "beats")
+    }
+    by_chance = (
+        "By chance alone, probabilities that are true have a mean expected calibration error in "
+        f"these cells of about {chance['first']:.3f} (first) and at least {chance['beats']:.3f} "
+        "(beats)."
+    )
+    return "\n\n".join([*(compare(cells, name) for name in COMPARED), by_chance])
+
+
+def compare(cells: dict[tuple[str, float], Rows], name: str) -> str:
+    """Return in words how the closed gap of a selector compares with that of regression."""
+    both = [gain(rows, name) for rows in cells.values()]
     worse = [
         f"{scenario} at {100 * share:.0f} % ({above:+.2f}, standard error {deviation:.2f})"
         for ((scenario, share), _), (above, deviation) in zip(cells.items(), both, strict=True)
         if above < -2 * deviation
     ]
     better = sum(above > 2 * deviation for above, deviation in both)
-    mean = np.nanmean([above for above, _ in both])
-    below = ", ".join(worse) or "nowhere"
-    chance = {
-        event: np.mean([chance_error(pooled_bins(r, MODELS[1], event)) for r in cells.values()])
-        for event in ("first", "beats")
-    }
+    mean = np.mean([above for above, _ in both])
+    scenarios = list(dict.fromkeys(scenario for scenario, _ in cells))
+    means = [
+        np.mean(
+            [above for (own, _), (above, _) in zip(cells, both, strict=True) if own == scenario]
+        )
+        for scenario in scenarios
+    ]
+    between = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
     return (
-        f"Features and forest against regression, in {len(cells)} cells of a scenario and a "
-        f"cut-off: {mean:+.3f} of the gap in the mean. More than two standard errors above it in "
-        f"{better}; more than two below it: {below}. By chance alone, probabilities that are true "
-        f"have a mean expected calibration error in these cells of about {chance['first']:.3f} "
-        f"(first) and at least {chance['beats']:.3f} (beats)."
+        f"*{name}* against regression, in {len(cells)} cells of a scenario and a cut-off: "
+        f"{mean:+.3f} of the gap in the mean (standard error between scenarios "
+        f"{show(float(between), 3)}). More than two standard errors above it in {better}; more "
+        f"than two below it: {', '.join(worse) or 'nowhere'}."
     )
 
 
@@ -147,11 +170,11 @@ def draw(cells: dict[tuple[str, float], Rows], path: Path) -> None:
     left, right = figure.subplots(1, 2)
     for share, marker in zip(sorted({share for _, share in cells}), "os^D", strict=False):
         own = [rows for (_, at), rows in cells.items() if at == share]
-        points = [[closed_gap(rows, name) for name in ("regression", MODELS[1])] for rows in own]
+        points = [[closed_gap(rows, name) for name in ("regression", SOLVED[1])] for rows in own]
         x, y = np.array(points).T
         left.plot(x, y, marker, label=f"{100 * share:.0f} % of the cut-off", alpha=0.8)
     left.axline((0, 0), slope=1, color="grey", linewidth=0.8)
-    left.set(xlabel="closed gap, regression", ylabel="closed gap, features and forest")
+    left.set(xlabel="closed gap, regression", ylabel=f"closed gap, {SOLVED[1]}")
     left.legend(frameon=False)
     everything = [row for rows in cells.values() for row in rows]
     for event, marker in (("first", "o-"), ("beats", "s-")):
@@ -173,12 +196,14 @@ Made by `python studies/aslib/run.py --scenarios FOLDER`; README.md says what is
 GAPS = """## Closed gap
 
 The share of the gap in PAR10 between the single best (0) and the virtual best algorithm (1) that a
-selector closes on held-out instances."""
+selector closes on held-out instances. The selectors whose name begins with *solved* learn from
+rankings in which all algorithms that solved an instance by the cut-off tie."""
 
 SCORES = """## Log scores and calibration
 
 Nats per held-out instance above the overall model, for which algorithm is first and for the whole
-ranking; expected calibration errors (ECE)."""
+ranking; expected calibration errors (ECE). The columns *solved* are about pairs of which one
+algorithm solved the instance by the cut-off and the other did not."""
 
 COSTS = """## CPU seconds of a fit
 
@@ -190,16 +215,17 @@ def write(rows: Rows, folder: Path) -> str:
     """Write the table and the figure to a folder, and return the table."""
     cells = group(rows)
     size = "scenario (instances x algorithms, features)"
-    compared = "features and forest - regression (s.e.)"
+    compared = [f"{name} - regression (s.e.)" for name in COMPARED]
     score_head = [f"{score}: {name}" for score in ("first", "ranking") for name in MODELS]
     score_head += [
         f"ECE {event}: {name}" for event in ("first", "beats") for name in ("overall", *MODELS)
     ]
+    score_head += [f"ECE beats: {name}" for name in SOLVED]
     parts = [
         TITLE,
         summarise(cells),
         GAPS,
-        table([size, "cut-off", "folds", *SELECTORS, compared], gap_rows(cells)),
+        table([size, "cut-off", "folds", *SELECTORS, *compared], gap_rows(cells)),
         SCORES,
         table(["scenario", "cut-off", *score_head], score_rows(cells)),
         COSTS,

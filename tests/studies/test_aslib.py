@@ -28,6 +28,8 @@ def test_rankings_are_by_runtime_among_the_solved(scenario):
             names = [(scenario.rankings.algorithms[k],) for k in solved]
             assert order[: len(names)] == names
             assert len(order) - len(names) <= 1  # those not solved are tied behind
+            ahead = set(scenario.solved.order(instance, cutoff)[0][0])
+            assert not names or ahead == {name for (name,) in names}  # those solved are tied ahead
     par10 = scenario.par10()
     assert par10[0].max() == 100
     assert par10[2].max() == 1000
@@ -74,6 +76,8 @@ def test_features_beat_the_single_best_and_the_study_resumes(scenario, tmp_path,
         run.evaluate([scenario], records, 1)
     assert [(row["share"], row["fold"]) for row in records.rows] == [(0.1, 1), (0.3, 1), (1.0, 1)]
     assert tables.closed_gap(records.rows, "features") > 0.3
+    assert tables.closed_gap(records.rows, "solved, features") > 0.3
+    assert tables.error(records.rows, "solved, features", "beats") < 0.2
     assert tables.closed_gap(records.rows, "single best") == 0
     assert tables.nats(records.rows, "features", "log_first") > 0.1
     again = Records(tmp_path / "folds.jsonl", run.KEY)
