@@ -17,7 +17,7 @@ from polarbear.racing.events import Asked, Decided
 from polarbear.racing.race import Race
 from polarbear.simulation import PAPER_PRIOR, draw_truth
 
-RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 30, 4096, 10, 5, 3
+RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 60, 4096, 10, 5, 3
 PERSISTENCE = {"plain": 0.5, "clones": np.inf}
 CERTAINTY = 0.95
 
