@@ -51,5 +51,7 @@ def write(folder: Path) -> str:
 
 def _saved(facts: dict[str, Any]) -> str:
     full = FIXED * len(facts["algorithms"]) * facts["times"][-1]
-    saved = 1 - facts["spent"] / full
-    return f"{facts['spent']:.3g} of {full:.2g}: {100 * saved:.0f} % saved"
+    share = f"{facts['spent']:.3g} of {full:.2g}"
+    if facts["ended"] != "resolved":
+        return f"{share} requested so far"
+    return f"{share}: {100 * (1 - facts['spent'] / full):.0f} % saved"
