@@ -423,8 +423,8 @@ def assess_classes(
 ) -> dict[str, list[AlgorithmStatus]]:
     """Return the status of each algorithm in each class of instances, by e-values.
 
-    The guarantee of :func:`assess` holds in each class: a member of the Pareto set of a class is
-    ever called dominated there with probability at most 1 - certainty.
+    The guarantee of :func:`assess` holds in each class: a given member of the Pareto set of a class
+    is ever called dominated there with probability at most 1 - certainty.
 
     Parameters
     ----------
