@@ -19,6 +19,8 @@ def scenario(tmp_path):
 
 
 def test_rankings_are_by_runtime_among_the_solved(scenario):
+    assert scenario.solved.instances == scenario.rankings.instances
+    assert scenario.solved.algorithms == scenario.rankings.algorithms
     assert scenario.cutoffs.tolist() == [10, 30, 100]
     assert np.bincount(scenario.fold).tolist() == [0, 30, 30, 30]
     for instance, runtime in zip(scenario.rankings.instances, scenario.runtime, strict=True):
