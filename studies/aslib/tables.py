@@ -146,14 +146,11 @@ def compare(cells: dict[tuple[str, float], Rows], name: str) -> str:
         if above < -2 * deviation
     ]
     better = sum(above > 2 * deviation for above, deviation in both)
-    mean = np.mean([above for above, _ in both])
-    scenarios = list(dict.fromkeys(scenario for scenario, _ in cells))
-    means = [
-        np.mean(
-            [above for (own, _), (above, _) in zip(cells, both, strict=True) if own == scenario]
-        )
-        for scenario in scenarios
-    ]
+    mean = np.nanmean([above for above, _ in both])  # nan where there is no gap to close
+    of_scenario: dict[str, list[float]] = {}
+    for (scenario, _), (above, _) in zip(cells, both, strict=True):
+        of_scenario.setdefault(scenario, []).append(above)
+    means = [np.nanmean(gains) for gains in of_scenario.values()]
     between = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
     return (
         f"*{name}* against regression, in {len(cells)} cells of a scenario and a cut-off: "

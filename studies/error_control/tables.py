@@ -13,7 +13,7 @@ from tools.markdown import table
 Row = Mapping[str, Any]
 Files = Mapping[str, Sequence[Row]]
 
-EXPECTED = ("0.02 to 0.05", "0.46 to 0.65", "0.92 to 0.99")
+AT_DESIGN = ("0.02 to 0.05", "0.46 to 0.65", "0.92 to 0.99")
 """Shares below the 10, 50 and 90 % forecast that were seen when the rule was designed."""
 
 BEFORE = {"plain": ("1,631", "2.5 %"), "clones": ("2,911", "")}
@@ -250,7 +250,7 @@ def _forecasts(rows: Sequence[Row]) -> str:
     return (
         "The share of decisions after which the race took at most the instances of its forecast "
         "(`Decided.outlook.instances`). Long races have many decisions.\n\n"
-        f"{table(head, [*body, ['expected', *EXPECTED, '0']])}"
+        f"{table(head, [*body, ['at the design', *AT_DESIGN, '0']])}"
         if body
         else ""
     )
