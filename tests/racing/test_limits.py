@@ -3,7 +3,7 @@
 import pytest
 
 import polarbear as pb
-from polarbear.racing.events import from_json, to_json
+from polarbear.racing.events import Decided, from_json, to_json
 from racers import check_invariants, drive, per_look, race_of
 
 
@@ -44,3 +44,14 @@ def test_a_limit_that_makes_no_sense_is_refused():
     for wrong in ({"max_runs": -1}, {"max_time": "long"}):
         with pytest.raises(pb.DataError, match="expected a number"):
             race.add("good", **wrong)
+
+
+def test_a_pair_of_candidates_at_their_limits_has_no_forecast():
+    race = race_of(("early", "late"), rules=per_look(batch=(2, 8)), seed=2)
+    for name in ("good", "twin"):
+        race.add(name, max_runs=6)
+    drive(race)
+    assert race.ended == "limits of candidates"
+    decided = [event for event in race.events if isinstance(event, Decided)]
+    needed = {(one.first, one.second): one.need for one in decided[-1].open}
+    assert needed["good", "twin"] == float("inf")

@@ -295,6 +295,11 @@ def _forecast_and_plan(
     rules, names = state.rules, posterior.algorithms
     column = {name: k for k, name in enumerate(names)}
     rated = [pair for pair in open_pairs if pair[0] in column and pair[1] in column]
+    n_unrated = len(open_pairs) - len(rated)
+    # Two algorithms that have reached their own limits stay undecided: a forecast would be wrong,
+    # and in a design loop most open pairs are such.
+    exhausted = {name for name in names if state.has_reached_limit(name)}
+    rated = [pair for pair in rated if not exhausted.issuperset(pair)]
     pairs = np.array([[column[a], column[b]] for a, b in rated], dtype=np.intp).reshape(-1, 2)
     ranges = TimeRanges.of(posterior, rankings)
     leads = LeadDraws.from_posterior(posterior, rankings, pairs, ranges.start)
@@ -306,7 +311,7 @@ def _forecast_and_plan(
     forecast, needed = forecast_race(leads, len(names), required, rules.resolution)
     records = _open_records(open_pairs, dict(zip(rated, needed.tolist(), strict=True)))
     decided = replace(decided, open=records, outlook=forecast)
-    if rules.allocation == "paper" or len(rated) < len(open_pairs):
+    if rules.allocation == "paper" or n_unrated:
         return decided
     total = np.inf if state.endless else len(state.order) + len(state.pool)
     chosen = choose_horizons(leads, ranges, len(names), rules, required, total)

@@ -423,12 +423,7 @@ def _add_forecast(
         for rival in sorted(rivals, key=natural_sort_key)
     }
     status = status._replace(open=last_open_time, left=state.left)
-    limit, spent = state.limits.get(status.algorithm), state.spent_on.get(status.algorithm)
-    if (
-        limit is not None
-        and spent is not None
-        and not limit.allows(Spent(spent.runs + 1, spent.time))
-    ):
+    if state.has_reached_limit(status.algorithm):
         status = status._replace(why="its limit of runs is reached")
     needs = [state.need.get(pair(status.algorithm, rival), inf) for rival in last_open_time]
     instances = max(needs, default=inf)
