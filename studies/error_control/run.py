@@ -28,7 +28,7 @@ KEYS = {
     "cost": ("rule", "looks", "certainty", "win"),
     "curves": ("rule", "certainty"),
     "pairs": ("certainty", "win", "race"),
-    "races": ("setting", "certainty", "race"),
+    "races": ("setting", "error_control", "certainty", "race"),
 }
 """What tells the rows of each file apart."""
 
