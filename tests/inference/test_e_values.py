@@ -115,7 +115,8 @@ def test_very_many_outcomes_give_numbers():
         assert log_e[0] > 5e5
         assert log_e[1] < 0
         assert not np.isnan(log_e).any()
-    assert (log_par(wins, 0 * wins, losses, 0.0) == -np.inf).all()
+    # Without a tolerance, only a lead shows that an algorithm is not behind.
+    assert (log_par(wins, 0 * wins, losses, 0.0) == log_lead(wins, losses, 0.0)).all()
 
 
 def test_outcomes_are_counted_by_instances():
@@ -294,6 +295,43 @@ def _e_value_of(claim, counts, epsilon):
         "better somewhere": log_better(wins, ties, losses, epsilon),
     }.get(claim, log_par(wins, ties, losses, epsilon))
     return log_mean_over_times(by_time) if "somewhere" in claim else by_time.min()
+
+
+def test_with_repetitions_the_instances_that_contribute_most_are_decisive():
+    """A win with ties is worth more than one with losses, if both lead by the same number."""
+    lossy = [(f"x{k}", r, -1.0 if r < 4 else 1.0) for k in range(20) for r in range(5)]
+    tied = [(f"y{k}", r, -1.0 if r < 3 else 0.0) for k in range(20) for r in range(5)]
+    records = [
+        pb.Run(name, i, repetition=r, time=[1.0], value=[value], until=1.0)
+        for i, r, lead in lossy + tied
+        for name, value in (("a", lead), ("b", 0.0))
+    ]
+    rankings = pb.rank(pb.Runs.from_records(records, direction="minimize"), [1.0])
+    outcomes = count_by_instance(rankings, "a", "b")
+    log_k = np.log(100)
+    found = find_decisive_instances(rankings, "a", "b", "leads", log_k, EPSILON)
+    by_difference = np.argsort(outcomes[2, 0] - outcomes[0, 0], kind="stable")
+    left = [outcomes[:, :, by_difference[k:]].sum(axis=2) for k in range(41)]
+    naive = next(
+        k for k, counts in enumerate(left) if _e_value_of("leads", counts, EPSILON) < log_k
+    )
+    assert 0 < len(found) < naive
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"error_control": "per_look"}, {"resolution": "foo"}, {"epsilon": 0.5}, {"certainty": 1.0}],
+)
+def test_options_of_assess_are_checked(wrong):
+    rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
+    with pytest.raises(pb.DataError, match=f"{next(iter(wrong))}=.*: expected"):
+        pb.assess(rankings, **wrong)
+
+
+def test_instances_without_a_class_are_left_out():
+    rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
+    kinds = {"instance": rankings.instances, "kind": ["x", "y", ""] * 4}
+    assert [*pb.assess_classes(rankings.with_instance_data(kinds), "kind")] == ["x", "y"]
 
 
 def test_the_mean_over_times_is_evidence_for_some_time():

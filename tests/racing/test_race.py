@@ -294,6 +294,45 @@ def test_removed_algorithms_do_not_count_and_come_back_with_their_runs():
         race.remove("goood")
 
 
+def test_what_a_removed_algorithm_eliminated_returns():
+    race = drive(race_of(("good", "bad", "worst"), seed=4))
+    assert race.pareto == ("good",)
+    race.remove("good")
+    drive(race)
+    assert race.pareto == ("bad",)
+    assert race.verdict("worst").rival == "bad"
+    race.add("early")
+    race.add("good")
+    drive(race)
+    assert race.pareto == ("early", "good")
+    check_invariants(race)
+
+
+def test_who_joins_after_an_elimination_meets_a_posterior_of_all():
+    race = race_of(("early", "late", "worst"), rules=pb.Rules(posterior_over="all", max_runs=120))
+    drive(race)
+    assert "worst" in race.eliminated
+    race.add("good")
+    race.extend(pb.Rules(posterior_over="all", max_runs=300))
+    drive(race)  # its forecast needs thresholds of all, also of pairs that never meet
+    check_invariants(race)
+
+
+def test_rules_with_classes_bring_back_what_was_eliminated_without():
+    race = drive(race_of(("good", "worst"), seed=4, rules=pb.Rules(max_runs=200)))
+    assert race.pareto == ("good",)
+    classes = {run.instance: f"c{k % 2}" for k, run in enumerate(race.runs)}
+    race.extend(pb.Rules(max_runs=200, classes=classes))
+    assert race.pareto == ("good", "worst")
+
+
+def test_a_crossing_pair_is_settled_without_a_tolerance():
+    rules = pb.Rules(epsilon=0, batch=(8, 8), max_runs=400)
+    race = drive(race_of(("early", "late"), seed=4, rules=rules))
+    assert race.ended == "resolved"
+    assert [one.status for one in race.statuses()] == ["member", "member"]
+
+
 def test_earlier_runs_are_looked_at_before_any_is_asked_for():
     earlier = drive(race_of(seed=6)).runs
     race = race_of(seed=7)

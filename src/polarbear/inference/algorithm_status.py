@@ -22,7 +22,7 @@ Certain claims (:class:`Claims`) come from e-values or from a posterior.
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -383,8 +383,24 @@ def assess(
     a2 is a member of the Pareto set
     a3 is dominated by a1
     """
-    if not isinstance(certainty, Real) or not 0.5 < float(certainty) < 1:
-        raise DataError(f"certainty={certainty!r}: expected a probability above 0.5 and below 1")
+    expected = {
+        f"{certainty=}": (
+            isinstance(certainty, Real) and 0.5 < float(certainty) < 1,
+            "a probability above 0.5 and below 1",
+        ),
+        f"{epsilon=}": (
+            isinstance(epsilon, Real) and 0 <= float(epsilon) < 0.5,
+            "at least 0 and below 0.5",
+        ),
+        f"{error_control=}": (
+            error_control in ("per_member", "whole_race"),
+            "'per_member' or 'whole_race'",
+        ),
+        f"{resolution=}": (resolution in get_args(Resolution), format_list(get_args(Resolution))),
+    }
+    for given, (is_valid, description) in expected.items():
+        if not is_valid:
+            raise DataError(f"{given}: expected {description}")
     rankings = data if isinstance(data, Rankings) else rank(data, times)
     n = len(rankings.algorithms)
     if n < 2:
@@ -452,7 +468,8 @@ def assess_classes(
     if isinstance(classes, str):
         values = find_attribute(rankings.instance_data, classes).tolist()
         classes = dict(zip(rankings.instances, map(to_name, values), strict=True))
-    names = sorted({classes[k] for k in rankings.instances if k in classes}, key=natural_sort_key)
+    named = {classes[k] for k in rankings.instances if k in classes} - {""}  # "" is a missing value
+    names = sorted(named, key=natural_sort_key)
     rows = {
         name: [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
         for name in names

@@ -1,9 +1,9 @@
 """The instances that a claim depends on: the fewest without which its e-value falls below K.
 
-A claim over all times takes the minimum of e-values over times. At each time the fewest instances
-to remove are the most favourable ones, and one time is enough, so the set is smallest. A claim
-about some time takes the mean of e-values. Instances are then removed in the order of what each
-alone contributes: the set is small, though not always smallest.
+Instances are removed in the order of what each alone contributes to the e-value. A claim over all
+times takes the minimum of e-values over times, so one time is enough. If each instance is won, tied
+or lost as a whole, the set is then smallest. With repetitions or weights, the set is small, though
+not always smallest. So it is for a claim about some time, which takes the mean of e-values.
 """
 
 from typing import Literal
@@ -38,15 +38,11 @@ def find_decisive_instances(
     ('i1', 'i2', 'i3', 'i4', 'i5')
     """
     outcomes = count_by_instance(rankings, first, second)
-    at_some_time = claim.endswith("somewhere")
     total = outcomes.sum(axis=2, keepdims=True)
     if _log_e(total, claim, epsilon).min() < log_k:
         return ()
-    if at_some_time:
-        alone = _log_e(total - outcomes, claim, epsilon)  # without each instance (I,)
-        order = np.argsort(alone, kind="stable")[None]
-    else:
-        order = np.argsort(outcomes[2] - outcomes[0], axis=1, kind="stable")  # (T, I)
+    without_each = _log_e(total - outcomes, claim, epsilon, at_each_time=True)  # (T or 1, I)
+    order = np.argsort(without_each, axis=1, kind="stable")
     removed = np.cumsum(np.take_along_axis(outcomes, order[None], axis=2), axis=2)
     falls = _log_e(total - removed, claim, epsilon, at_each_time=True) < log_k
     needed = np.where(falls.any(axis=1), falls.argmax(axis=1) + 1, falls.shape[1] + 1)

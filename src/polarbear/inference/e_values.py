@@ -159,13 +159,13 @@ def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
 def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
     """Return the logarithm of the e-value against "the mean score is at most 1/2 - epsilon".
 
-    Without a tolerance (epsilon 0) there is no such claim, and the e-value is 0.
+    Without a tolerance (epsilon 0) only a lead shows it, so the e-value is that of a lead.
 
     >>> np.exp(log_par(np.array(0.0), np.array(57.0), np.array(0.0), 0.05)) > 20
     np.True_
     """
     if epsilon == 0:
-        return np.full(np.shape(wins), -np.inf)
+        return log_lead(wins, losses, epsilon)
     return _log_score_above(wins, ties, losses, 0.5 - epsilon, epsilon)
 
 

@@ -209,7 +209,9 @@ class State:
             # Each later entry has a number of its own, so no two rivals have the same one.
             later = 0
             if rival not in met and rival != algorithm:
-                later = min(number - first for number in self.entries[rival] if number > first)
+                # A rival that has left before meets the algorithm only if it returns.
+                numbers = [number for number in self.entries[rival] if number > first]
+                later = min(numbers, default=self.latest_entry + 1) - first
             among = multiplicity(len(initial), first) if whole else 1.0
             return multiplicity(len(met), later) * among
 
@@ -330,6 +332,9 @@ def apply(state: State, event: Event) -> None:
             _leave(state, algorithm, state.current)
             state.eliminated.pop(algorithm, None)
             state.removed[algorithm] = why
+            # Its runs count no more, so what it eliminated is undecided again.
+            for name in [name for name, one in state.eliminated.items() if one.by == algorithm]:
+                _enter(state, name)
         case Asked(jobs):
             state.asked = max(state.asked, event.round + 1)
             state.extends |= map_extensions(jobs)
@@ -422,7 +427,11 @@ def _extend(state: State, rules: Rules) -> None:
     state.batch = rules.batch[0]
     if rules.questions == before.questions:
         return
-    is_stricter = rules.error_control != before.error_control or rules.certainty > before.certainty
+    is_stricter = (
+        rules.error_control != before.error_control
+        or rules.certainty > before.certainty
+        or rules.classes != before.classes
+    )
     for name, eliminated in list(state.eliminated.items()):
         by_posterior = rules.error_control == before.error_control == "per_look"
         if ((eliminated.probability or 0.0) < rules.certainty) if by_posterior else is_stricter:

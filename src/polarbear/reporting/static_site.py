@@ -338,16 +338,19 @@ def _count_sizes(events: Sequence[Event]) -> Iterable[tuple[int, int]]:
     """Yield after each decision the number of algorithms in the set, and of those that joined."""
     inside: set[str] = set()
     joined: set[str] = set()
+    dominator: dict[str, str] = {}
     for event in events:
         match event:
             case Added(algorithm):
                 inside.add(algorithm)
                 joined.add(algorithm)
             case Removed(algorithm):
+                inside |= {name for name, by in dominator.items() if by == algorithm}
                 inside.discard(algorithm)
             case Withdrawn():
                 inside |= joined
             case Decided():
+                dominator |= {one.algorithm: one.by for one in event.eliminated}
                 inside -= {one.algorithm for one in event.eliminated}
                 yield len(inside), len(joined)
             case _:
