@@ -8,6 +8,7 @@ from polarbear.cli.main import main
 from polarbear.inference.e_values import preference_evidence
 from polarbear.racing.choosing import choose
 from polarbear.racing.events import from_json, to_json
+from polarbear.selection.preferences import parse_preference
 from racers import TIMES, check_invariants, drive, race_of, solve
 
 EARLY, LATE = pb.preferences.between(1, 2), pb.preferences.at(4)
@@ -127,6 +128,17 @@ def test_what_makes_no_sense_is_refused():
 
 
 @pytest.mark.slow
+def test_two_preferences_in_a_file_are_refused():
+    with pytest.raises(pb.DataError, match="expected"):
+        parse_preference({"between": [1, 2], "at": 4})
+
+
+def test_a_race_that_is_not_settled_claims_nothing_of_its_choice():
+    race = drive(race_of(("good", "twin"), rules=rules(max_runs=16)))
+    assert race.ended == "max_runs"
+    assert "a settled choice is behind another algorithm by more than 0.05" in str(race)
+
+
 def test_a_replay_for_a_budget_by_command(capsys):
     command = ["replay", "--example", "--between", "200", "1000", "--regret", "0.01"]
     assert main([*command, "--times", "3"]) == 0

@@ -212,6 +212,11 @@ class Result(RaceTexts):
         return self.race.pareto
 
     @property
+    def chosen(self) -> tuple[str, ...]:
+        """The algorithms chosen at the last decision, in a race with a preference; else none."""
+        return self.race.chosen
+
+    @property
     def eliminated(self) -> dict[str, Eliminated]:
         """The eliminated algorithms in order, with the dominating algorithm and the probability."""
         return self.race.eliminated

@@ -203,7 +203,7 @@ class Rules:
                 "no preference and no baseline"
             )
         if self.preference is None and (self.regret is not None or self.portfolio > 1):
-            raise DataError("regret= and portfolio= need a preference: pass preference= as well")
+            raise DataError("a regret and a portfolio need a preference: pass preference= as well")
         if self.preference is not None and self.error_control == "per_look":
             raise DataError(
                 "a race with a preference needs error_control='per_member' or 'whole_race', not "
@@ -305,12 +305,12 @@ class Rules:
             )
         if self.preference is not None and self.regret is not None:
             return (
-                f"the regret of the choice is above {self.regret:g} with posterior probability "
-                f"{error} at most, or it is behind by more than {self.epsilon:g} as seldom"
+                f"a settled choice has a regret above {self.regret:g} with posterior probability "
+                f"{error} at most, or is behind by more than {self.epsilon:g} as seldom"
             )
         if self.preference is not None:
             return (
-                "the choice is behind another algorithm by more than "
+                "a settled choice is behind another algorithm by more than "
                 f"{self.epsilon:g} with probability at most {error}"
             )
         if self.error_control == "per_look":

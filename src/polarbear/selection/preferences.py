@@ -279,11 +279,11 @@ def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
     match given:
         case {"says": str(says), "values": values}:
             return Weights(says, tuple(map(float, values)))
-        case {"between": [start, stop]}:
+        case {"between": [start, stop]} if len(given) == 1:
             return between(start, stop, scale=scale)
-        case {"at": time}:
+        case {"at": time} if len(given) == 1:
             return at(time)
-        case {"final": True}:
+        case {"final": True} if len(given) == 1:
             return final()
     raise DataError(
         f'preference={dict(plain)!r}: expected {{"at": 60}}, {{"final": true}} or '
