@@ -55,6 +55,13 @@ def test_error_rates_at_the_tolerance(p, wrong):
     assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / races)
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 0.4, 0.49])
+def test_a_new_version_that_always_loses_fails_at_any_tolerance(epsilon):
+    n = np.array([400.0])
+    assert judge_against_baseline(outcomes(0 * n, n), 0, 0.95, epsilon)[0][1] == "failed"
+    assert judge_against_baseline(outcomes(n, 0 * n), 0, 0.95, epsilon)[0][1] == "passed"
+
+
 def test_the_estimate_allows_for_stopping():
     """The share of wins at the stop is too large in most gates, the estimate in about half.
 
