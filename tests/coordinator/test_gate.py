@@ -133,3 +133,41 @@ def test_a_gate_that_cannot_run_has_another_exit_code(tmp_path, capsys):
     command += ["--direction", "minimize", str(tmp_path / "missing")]
     assert main(command) == 3
     assert "there is no such file or folder" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*reported no value")
+def test_a_gate_without_any_value_is_an_error(tmp_path):
+    def silent(_job):
+        yield from ()
+
+    options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
+    for _ in range(2):  # and if it is resumed
+        with pytest.raises(pb.SolverError, match="no run of either version reported a value"):
+            pb.gate(silent, silent, range(100), [1], **options)
+
+
+def test_a_command_whose_output_never_matches_cannot_be_run(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    program = f"{sys.executable} -c 'print(1)'"
+    command = ["gate", "--old", program, "--new", program, "--pattern", "no (?P<value>.)"]
+    command += ["--budgets", "30", "--direction", "minimize", "--max-runs", "2", "--workers", "1"]
+    assert main([*command, str(tmp_path / "i.txt")]) == 3
+    captured = capsys.readouterr()
+    assert "no run of either version reported a value up to 30 seconds" in captured.err
+    assert not captured.out
+
+
+def test_ties_without_a_value_are_named():
+    def late(job):
+        if job.instance % 4 == 0:
+            yield 1, 0.0
+        yield 2, 0.0
+
+    answer = pb.gate(late, late, range(100), [1, 2], direction="minimize", executor=1)
+    first, second = answer.times
+    assert 2 * first.ties_without_value > first.ties == answer.instances
+    assert second.ties_without_value == 0
+    said = f"neither version had reported a value: at time 1 in {first.ties_without_value:g} of "
+    for text in (str(answer), answer.markdown(), *answer.to_dict()["remarks"][-1:]):
+        assert text.count(said) == 1
+    assert answer.to_dict()["times"][0]["ties_without_value"] == first.ties_without_value
