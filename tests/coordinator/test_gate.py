@@ -128,11 +128,38 @@ def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, ans
     assert f"**{answer}**" in (tmp_path / "summary.md").read_text()
 
 
+COMMAND = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
+
+
 def test_a_gate_that_cannot_run_has_another_exit_code(tmp_path, capsys):
-    command = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
-    command += ["--direction", "minimize", str(tmp_path / "missing")]
+    command = [*COMMAND, "--direction", "minimize", str(tmp_path / "missing")]
     assert main(command) == 3
     assert "there is no such file or folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--direction", "minimize", "--max-rnus", "9"],
+        [],
+        ["--direction", "minimize", "--max-runs", "many"],
+    ],
+)
+def test_a_usage_error_is_not_the_answer_undecided(tmp_path, capsys, options):
+    with pytest.raises(SystemExit) as end:
+        main([*COMMAND, str(tmp_path), *options])
+    assert end.value.code == 3
+    assert "usage: polarbear" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        main(["analyse", "--no-such-option"])
+    assert end.value.code == 2
+
+
+def test_a_summary_that_cannot_be_written_is_not_the_answer_fail(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    command = [*COMMAND, "--direction", "minimize", str(tmp_path / "i.txt"), "--markdown"]
+    assert main([*command, str(tmp_path / "missing" / "summary.md")]) == 3
+    assert "there is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:.*reported no value")
