@@ -198,3 +198,27 @@ def test_ties_without_a_value_are_named():
     for text in (str(answer), answer.markdown(), *answer.to_dict()["remarks"][-1:]):
         assert text.count(said) == 1
     assert answer.to_dict()["times"][0]["ties_without_value"] == first.ties_without_value
+
+
+@pytest.mark.filterwarnings("ignore:.*no licence")
+def test_failed_runs_are_counted_with_their_reason():
+    def old(job):
+        yield 1, job.rng.random()
+
+    def crashing(job):
+        if job.instance % 4:
+            raise RuntimeError("no licence\nfor `x`")
+        raise ValueError
+
+    answer = pb.gate(old, crashing, range(100), [1], direction="minimize", executor=1)
+    assert answer.answer == "fail"
+    n = answer.instances
+    said = f"{n} of {n} runs of the new version failed; most frequent reason: `RuntimeError: no "
+    said += "licence for 'x'"
+    assert said in str(answer)
+    assert said in answer.markdown()
+    assert "old version failed" not in str(answer)
+    failures = json.loads(json.dumps(answer.to_dict()))["failures"]
+    assert failures["old"] == {"failed": 0, "runs": n, "why": ""}
+    assert (failures["new"]["failed"], failures["new"]["runs"]) == (n, n)
+    assert "no licence" in failures["new"]["why"]

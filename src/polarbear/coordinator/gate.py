@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import format_count, format_duration, format_list, format_time
+from polarbear._text import escape_text, format_count, format_duration, format_list, format_time
 from polarbear.coordinator.run_race import Result, Watch, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
@@ -21,6 +21,7 @@ from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
 from polarbear.racing.gating import estimate_win_probability
 from polarbear.racing.rules import Rules
+from polarbear.racing.state import State
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Solver
 
@@ -55,6 +56,29 @@ class AtTime:
 
 
 @dataclass(frozen=True)
+class FailedRuns:
+    """The number of failed runs of a version, of all its runs, and the most frequent reason.
+
+    A run without a value counts as failed if its version has never reported one.
+
+    >>> FailedRuns(2, 16, "no `licence`").describe("new")
+    "2 of 16 runs of the new version failed; most frequent reason: `no 'licence'`"
+    """
+
+    failed: int
+    runs: int
+    why: str
+
+    def describe(self, version: str) -> str:
+        """Return a line on the failed runs, with the reason quoted for Markdown; "" if none."""
+        if not self.failed:
+            return ""
+        why = escape_text(" ".join(self.why.split())).replace("`", "'")
+        failed = f"{self.failed:,} of {format_count(self.runs, 'run')} of the {version} version"
+        return f"{failed} failed; most frequent reason: `{why}`"
+
+
+@dataclass(frozen=True)
 class Gate:
     """The result of :func:`gate`: whether the new version of a solver is no worse than the old.
 
@@ -72,6 +96,8 @@ class Gate:
         The tolerance and the certainty.
     decisive
         The fewest instances without which the answer would be "undecided".
+    failures
+        The failed runs of each version, "old" and "new".
 
     Examples
     --------
@@ -89,6 +115,7 @@ class Gate:
     epsilon: float
     certainty: float
     decisive: tuple[str, ...] = ()
+    failures: Mapping[str, FailedRuns] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -130,7 +157,12 @@ class Gate:
 
     def _list_remarks(self) -> list[str]:
         """Return the sentences that follow the cost in the text and in the summary."""
-        return [*filter(None, [self._describe_robustness(), self._describe_missing_values()])]
+        sentences = [
+            *(one.describe(name) for name, one in self.failures.items()),
+            self._describe_robustness(),
+            self._describe_missing_values(),
+        ]
+        return [*filter(None, sentences)]
 
     def __str__(self) -> str:
         lines = [f"{self.answer}: {self.guarantee}", f"  {self._cost()}"]
@@ -144,9 +176,9 @@ class Gate:
         'pass'
         """
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        rows = [vars(one) for one in self.times]
-        remarks = self._list_remarks()
-        return {**values, "times": rows, "guarantee": self.guarantee, "remarks": remarks}
+        values["times"] = [vars(one) for one in self.times]
+        values["failures"] = {name: vars(one) for name, one in self.failures.items()}
+        return {**values, "guarantee": self.guarantee, "remarks": self._list_remarks()}
 
     def markdown(self) -> str:
         """Return a summary of the result in Markdown, for the page of a pull request.
@@ -276,7 +308,18 @@ def get_answer(result: Result) -> Gate:
         rules.epsilon,
         rules.certainty,
         decisive,
+        _count_failures(result.race.state),
     )
+
+
+def _count_failures(state: State) -> dict[str, FailedRuns]:
+    """Return the number of failed runs of each version, with the most frequent reason."""
+    failures: dict[str, FailedRuns] = {}
+    for name in (OLD, NEW):
+        numbers = {one.why: one.runs.total() for one in state.reasons.get(name, {}).values()}
+        why = max(numbers, key=numbers.__getitem__, default="")
+        failures[name] = FailedRuns(sum(numbers.values()), state.n_runs[name], why)
+    return failures
 
 
 def _count_ties_without_value(runs: Runs, grid: Floats) -> Floats:
