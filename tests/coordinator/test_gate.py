@@ -89,6 +89,45 @@ def test_the_estimate_of_gates_without_a_difference_or_a_doubt():
     assert estimate_win_probability(always[..., :1], pb.Rules(), decided=False) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("shift", "noise", "answer", "instances"),
+    [(-1, 1, "pass", 8), (1, 1, "fail", 16), (0, 0, "pass", 64)],
+)
+def test_how_many_instances_the_clearest_gates_take(shift, noise, answer, instances):
+    """docs/how-to/gate.md states these numbers."""
+
+    def old(job):
+        yield 1, noise * job.rng.random()
+
+    def new(job):
+        yield 1, noise * job.rng.random() + shift
+
+    made = pb.gate(old, new, range(200), [1], direction="minimize", executor=1)
+    assert (made.answer, made.instances) == (answer, instances)
+
+
+def test_a_changed_version_needs_a_new_store(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text(f"print(1)  # {name}")
+    base = ["gate", "--old", f"{sys.executable} {tmp_path / 'a.py'}", "--pattern", "(?P<value>.)"]
+    base += ["--budgets", "30", "--direction", "minimize", "--max-runs", "2", "--workers", "1"]
+    base += ["--store", str(tmp_path / "gate.db"), str(tmp_path / "i.txt"), "--new"]
+    assert main([*base, f"{sys.executable} {tmp_path / 'a.py'}"]) == 2
+    assert main([*base, f"{sys.executable} {tmp_path / 'b.py'}"]) == 3
+    message = capsys.readouterr().err
+    assert "or name a new store" in message
+    assert "accept" not in message
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.5", "0.9", "-1", "nan"])
+def test_the_message_on_a_wrong_tolerance(tmp_path, capsys, epsilon):
+    (tmp_path / "i.txt").write_text("")
+    options = ["--direction", "minimize", "--epsilon", epsilon]
+    assert main([*COMMAND, str(tmp_path / "i.txt"), *options]) == 3
+    assert "expected above 0 and below 0.5" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_gate_of_functions_resumes(tmp_path):
     def old(job):

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear._text import escape_text, format_count, format_duration, format_list, format_time
+from polarbear.coordinator.resume import ChangedSetupError
 from polarbear.coordinator.run_race import Result, Watch, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
-from polarbear.errors import SolverError
+from polarbear.errors import SolverError, StoreError
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
@@ -252,19 +253,25 @@ def gate(
     ('fail', 1)
     """
     cost_limits = {"max_runs": max_runs, "max_time": max_time, "deadline": deadline}
-    result = race(
-        {OLD: old, NEW: new},
-        instances,
-        times,
-        direction=direction,
-        rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **cost_limits),
-        store=store,
-        executor=executor,
-        clock=clock,
-        limits=limits,
-        seed=seed,
-        progress=progress,
-    )
+    try:
+        result = race(
+            {OLD: old, NEW: new},
+            instances,
+            times,
+            direction=direction,
+            rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **cost_limits),
+            store=store,
+            executor=executor,
+            clock=clock,
+            limits=limits,
+            seed=seed,
+            progress=progress,
+        )
+    except ChangedSetupError as error:
+        raise StoreError(
+            f"{error.difference}. Runs of different versions must not be mixed: pass the original "
+            "versions and instances, or name a new store"
+        ) from None
     with result:
         return get_answer(result)
 
