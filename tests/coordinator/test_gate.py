@@ -261,3 +261,16 @@ def test_failed_runs_are_counted_with_their_reason():
     assert failures["old"] == {"failed": 0, "runs": n, "why": ""}
     assert (failures["new"]["failed"], failures["new"]["runs"]) == (n, n)
     assert "no licence" in failures["new"]["why"]
+
+
+def test_the_cost_by_a_reported_clock_says_what_it_counts(tmp_path, capsys):
+    def old(job):
+        job.report(0.0, time=9)
+
+    store = tmp_path / "gate.db"
+    options = {"direction": "minimize", "executor": 1, "clock": "reported", "store": store}
+    answer = pb.gate(old, old, range(9), [9], max_runs=4, **options)
+    assert "2 instances, 4 runs, 36 (reported time)\n" in str(answer)
+    assert "2 instances, 4 runs, 36 (reported time).\n" in answer.markdown()
+    assert main(["status", str(store)]) == 0
+    assert "4 runs, 36 (reported time)\n" in capsys.readouterr().out
