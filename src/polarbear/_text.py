@@ -113,14 +113,15 @@ def format_time(time: float, clock: str, max_digits: int = 6) -> str:
 
 
 def format_duration(time: float, clock: str) -> str:
-    """Format a time with its unit.
+    """Format a time with its unit; of times that solvers report, the unit is not known.
 
     >>> [format_duration(2.5, "wall"), format_duration(7, "time")]
     ['2.5 seconds', '7']
-    >>> format_duration(1_234_567, "evaluations")
-    '1,234,567 evaluations'
+    >>> format_duration(1_234_567, "evaluations"), format_duration(288, "reported")
+    ('1,234,567 evaluations', '288 (reported time)')
     """
-    return _append_unit(format_time(time, clock, 7), clock)
+    number = format_time(time, clock, 7)
+    return f"{number} (reported time)" if clock == "reported" else _append_unit(number, clock)
 
 
 def format_range(start: float, stop: float, clock: str) -> str:

@@ -323,6 +323,29 @@ def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path, capsys):
 # select
 
 
+def test_select_explains_what_a_selector_needs(tmp_path, capsys):
+    rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 30)
+    features = {"variables": range(30), "density": np.linspace(0, 1, 30)[::-1] ** 2}
+    posterior = pb.fit(rankings, features={"instance": rankings.instances, **features})
+    path = tmp_path / "selector.npz"
+    pb.InstanceRatings.of(posterior, draws=50).save(path)
+    words = ["select", path, "--final"]
+    chosen = answer(capsys, *words, "--features", "variables=3", "--features", "density=0.5")
+    assert chosen["provenance"]["sources"][0]["kind"] == "selector"
+    said = refusal(capsys, *words, "--features", "variables=abc")
+    assert "variables='abc': expected a number" in said
+    said = refusal(capsys, *words)
+    assert "rates algorithms by instance: pass --features variables=... --features density" in said
+    assert "use `polarbear select`" in refusal(capsys, "analyse", path)
+    said = refusal(capsys, *words, "--features", "variables=3", "--losses", "ratio")
+    assert "--losses needs runs" in said
+    words = ["--direction", "minimize", "--at", "60", "--features", "variables=2000"]
+    said = refusal(capsys, "select", MABBOB, *words)
+    assert "--features needs a selector, a file of InstanceRatings.save" in said
+    missing = refusal(capsys, "select", tmp_path / "missing.npz", *words)
+    assert "there is no such file" in missing
+
+
 @pytest.mark.slow
 def test_sure_is_reported_in_text_json_and_exit_code(kept, capsys):
     words = ["select", str(kept / "posterior.pb"), "--between", "100", "200", "--sure"]

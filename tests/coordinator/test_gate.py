@@ -55,6 +55,13 @@ def test_error_rates_at_the_tolerance(p, wrong):
     assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / races)
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 0.4, 0.49])
+def test_a_new_version_that_always_loses_fails_at_any_tolerance(epsilon):
+    n = np.array([400.0])
+    assert judge_against_baseline(outcomes(0 * n, n), 0, 0.95, epsilon)[0][1] == "failed"
+    assert judge_against_baseline(outcomes(n, 0 * n), 0, 0.95, epsilon)[0][1] == "passed"
+
+
 def test_the_estimate_allows_for_stopping():
     """The share of wins at the stop is too large in most gates, the estimate in about half.
 
@@ -80,6 +87,45 @@ def test_the_estimate_of_gates_without_a_difference_or_a_doubt():
     assert estimate_win_probability(always, pb.Rules(), decided=True) == 1.0
     assert estimate_win_probability(never, pb.Rules(), decided=True) == 0.5
     assert estimate_win_probability(always[..., :1], pb.Rules(), decided=False) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("shift", "noise", "answer", "instances"),
+    [(-1, 1, "pass", 8), (1, 1, "fail", 16), (0, 0, "pass", 64)],
+)
+def test_how_many_instances_the_clearest_gates_take(shift, noise, answer, instances):
+    """docs/how-to/gate.md states these numbers."""
+
+    def old(job):
+        yield 1, noise * job.rng.random()
+
+    def new(job):
+        yield 1, noise * job.rng.random() + shift
+
+    made = pb.gate(old, new, range(200), [1], direction="minimize", executor=1)
+    assert (made.answer, made.instances) == (answer, instances)
+
+
+def test_a_changed_version_needs_a_new_store(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text(f"print(1)  # {name}")
+    base = ["gate", "--old", f"{sys.executable} {tmp_path / 'a.py'}", "--pattern", "(?P<value>.)"]
+    base += ["--budgets", "30", "--direction", "minimize", "--max-runs", "2", "--workers", "1"]
+    base += ["--store", str(tmp_path / "gate.db"), str(tmp_path / "i.txt"), "--new"]
+    assert main([*base, f"{sys.executable} {tmp_path / 'a.py'}"]) == 2
+    assert main([*base, f"{sys.executable} {tmp_path / 'b.py'}"]) == 3
+    message = capsys.readouterr().err
+    assert "or name a new store" in message
+    assert "accept" not in message
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.5", "0.9", "-1", "nan"])
+def test_the_message_on_a_wrong_tolerance(tmp_path, capsys, epsilon):
+    (tmp_path / "i.txt").write_text("")
+    options = ["--direction", "minimize", "--epsilon", epsilon]
+    assert main([*COMMAND, str(tmp_path / "i.txt"), *options]) == 3
+    assert "expected above 0 and below 0.5" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -121,8 +167,110 @@ def test_the_command_answers_by_its_exit_code(tmp_path, capsys, shift, code, ans
     assert f"**{answer}**" in (tmp_path / "summary.md").read_text()
 
 
+COMMAND = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
+
+
 def test_a_gate_that_cannot_run_has_another_exit_code(tmp_path, capsys):
-    command = ["gate", "--old", "x", "--new", "y", "--pattern", "(?P<value>.)", "--budgets", "1"]
-    command += ["--direction", "minimize", str(tmp_path / "missing")]
+    command = [*COMMAND, "--direction", "minimize", str(tmp_path / "missing")]
     assert main(command) == 3
     assert "there is no such file or folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--direction", "minimize", "--max-rnus", "9"],
+        [],
+        ["--direction", "minimize", "--max-runs", "many"],
+    ],
+)
+def test_a_usage_error_is_not_the_answer_undecided(tmp_path, capsys, options):
+    with pytest.raises(SystemExit) as end:
+        main([*COMMAND, str(tmp_path), *options])
+    assert end.value.code == 3
+    assert "usage: polarbear" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        main(["analyse", "--no-such-option"])
+    assert end.value.code == 2
+
+
+def test_a_summary_that_cannot_be_written_is_not_the_answer_fail(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    command = [*COMMAND, "--direction", "minimize", str(tmp_path / "i.txt"), "--markdown"]
+    assert main([*command, str(tmp_path / "missing" / "summary.md")]) == 3
+    assert "there is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*reported no value")
+def test_a_gate_without_any_value_is_an_error(tmp_path):
+    def silent(_job):
+        yield from ()
+
+    options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
+    for _ in range(2):  # and if it is resumed
+        with pytest.raises(pb.SolverError, match="no run of either version reported a value"):
+            pb.gate(silent, silent, range(100), [1], **options)
+
+
+def test_a_command_whose_output_never_matches_cannot_be_run(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    program = f"{sys.executable} -c 'print(1)'"
+    command = ["gate", "--old", program, "--new", program, "--pattern", "no (?P<value>.)"]
+    command += ["--budgets", "30", "--direction", "minimize", "--max-runs", "2", "--workers", "1"]
+    assert main([*command, str(tmp_path / "i.txt")]) == 3
+    captured = capsys.readouterr()
+    assert "no run of either version reported a value up to 30 seconds" in captured.err
+    assert not captured.out
+
+
+def test_ties_without_a_value_are_named():
+    def late(job):
+        if job.instance % 4 == 0:
+            yield 1, 0.0
+        yield 2, 0.0
+
+    answer = pb.gate(late, late, range(100), [1, 2], direction="minimize", executor=1)
+    first, second = answer.times
+    assert 2 * first.ties_without_value > first.ties == answer.instances
+    assert second.ties_without_value == 0
+    said = f"neither version had reported a value: at time 1 in {first.ties_without_value:g} of "
+    for text in (str(answer), answer.markdown(), *answer.to_dict()["remarks"][-1:]):
+        assert text.count(said) == 1
+    assert answer.to_dict()["times"][0]["ties_without_value"] == first.ties_without_value
+
+
+@pytest.mark.filterwarnings("ignore:.*no licence")
+def test_failed_runs_are_counted_with_their_reason():
+    def old(job):
+        yield 1, job.rng.random()
+
+    def crashing(job):
+        if job.instance % 4:
+            raise RuntimeError("no licence\nfor `x`")
+        raise ValueError
+
+    answer = pb.gate(old, crashing, range(100), [1], direction="minimize", executor=1)
+    assert answer.answer == "fail"
+    n = answer.instances
+    said = f"{n} of {n} runs of the new version failed; most frequent reason: `RuntimeError: no "
+    said += "licence for 'x'"
+    assert said in str(answer)
+    assert said in answer.markdown()
+    assert "old version failed" not in str(answer)
+    failures = json.loads(json.dumps(answer.to_dict()))["failures"]
+    assert failures["old"] == {"failed": 0, "runs": n, "why": ""}
+    assert (failures["new"]["failed"], failures["new"]["runs"]) == (n, n)
+    assert "no licence" in failures["new"]["why"]
+
+
+def test_the_cost_by_a_reported_clock_says_what_it_counts(tmp_path, capsys):
+    def old(job):
+        job.report(0.0, time=9)
+
+    store = tmp_path / "gate.db"
+    options = {"direction": "minimize", "executor": 1, "clock": "reported", "store": store}
+    answer = pb.gate(old, old, range(9), [9], max_runs=4, **options)
+    assert "2 instances, 4 runs, 36 (reported time)\n" in str(answer)
+    assert "2 instances, 4 runs, 36 (reported time).\n" in answer.markdown()
+    assert main(["status", str(store)]) == 0
+    assert "4 runs, 36 (reported time)\n" in capsys.readouterr().out

@@ -82,6 +82,30 @@ def test_the_expectation_is_one_where_the_claim_is_just_false(tied, length):
     assert par == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.3, 0.4, 0.49])
+@pytest.mark.parametrize("tied", [0.0, 0.5, 1.0])
+def test_the_expectation_is_one_at_any_tolerance(epsilon, tied):
+    """Enumeration: a mean score of 1/2 -+ epsilon, with this share of the ties it allows."""
+    for m, log_e in ((0.5 - epsilon, log_par), (0.5 + epsilon, log_better)):
+        tie = tied * 2 * min(m, 1 - m)
+        chance = np.array([m - tie / 2, tie, 1 - m - tie / 2]).clip(0)
+        total = 0.0
+        for scores in product((1, 0.5, 0), repeat=4):
+            numbers = counted(scores)
+            total += np.prod(chance**numbers) * exp(log_e(*numbers, epsilon))
+        assert total == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.29, 0.3, 0.4, 0.49])
+def test_wins_are_evidence_at_any_tolerance(epsilon):
+    wins = np.arange(401.0)
+    for log_e in (log_par, log_better):
+        grown = log_e(wins, 0 * wins, 0 * wins, epsilon)
+        assert (np.diff(grown) > 0).all()
+        assert grown[-1] >= log(20)
+        assert log_e(0.0, 0.0, 400.0, epsilon) < -1
+
+
 def test_a_tie_is_ever_called_a_lead_as_often_as_stated():
     """By dynamic programming over 1,024 instances, with a look at each of them."""
     alive, stopped = {0: 1.0}, 0.0

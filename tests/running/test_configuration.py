@@ -64,7 +64,7 @@ def test_a_file_says_what_to_run(race, capsys):
     )
     assert main(["check", str(race), "--seconds", "120"]) == 0
     said = capsys.readouterr().out
-    assert "program    finished at 1 time, 1 improvement" in said
+    assert "program    finished at 1 (reported time), 1 improvement" in said
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def _count_losses(
     if arguments.losses is None:
         return None
     source = get_source(arguments)
-    if detect_kind(source) in ("posterior", "ratings") or getattr(arguments, "features", None):
+    if detect_kind(source) in ("posterior", "ratings", "selector"):
         raise DataError(
             f"--losses needs runs, and {source} has none: pass results or the store of a race"
         )

@@ -13,7 +13,7 @@ from polarbear.errors import DataError
 if TYPE_CHECKING:
     from polarbear.racing.race import Race
 
-SourceKind = Literal["results", "posterior", "ratings", "store"]
+SourceKind = Literal["results", "posterior", "ratings", "selector", "store"]
 
 READING_OPTIONS = (
     "direction", "format", "clock", *COLUMN_OPTIONS,
@@ -23,6 +23,7 @@ READING_OPTIONS = (
 TIME_OPTIONS = ("times", "start", "stop", "targets")
 _SQLITE_SIGNATURE = b"SQLite format 3\0"
 _RATINGS_SIGNATURE = b'"kind": "polarbear ratings"'
+_SELECTOR_SIGNATURE = b'"kind": "polarbear instance ratings"'
 
 
 def detect_kind(source: str) -> SourceKind:
@@ -38,8 +39,8 @@ def detect_kind(source: str) -> SourceKind:
         return "results" if _is_of_another_program(path) else "store"
     if _RATINGS_SIGNATURE in first:
         return "ratings"
-    if first.startswith(b"PK") and _is_posterior(path):
-        return "posterior"
+    if first.startswith(b"PK"):
+        return _detect_archive_kind(path)
     return "results"
 
 
@@ -59,17 +60,20 @@ def _is_of_another_program(path: Path) -> bool:
     return application != APPLICATION and tables > 0
 
 
-def _is_posterior(path: Path) -> bool:
-    """Return whether a ZIP file has the header of a posterior."""
+def _detect_archive_kind(path: Path) -> SourceKind:
+    """Detect the kind of a ZIP file by its header, which posteriors and selectors have."""
     import json
     import zipfile
 
     try:
         with zipfile.ZipFile(path) as file:
+            if "header.npy" in file.namelist():  # a text of four bytes for each character
+                header = file.read("header.npy").replace(b"\0", b"")
+                return "selector" if _SELECTOR_SIGNATURE in header else "results"
             header = json.loads(file.read("header.json"))
     except (zipfile.BadZipFile, KeyError, ValueError):
-        return False
-    return isinstance(header, dict) and "kind" in header
+        return "results"
+    return "posterior" if isinstance(header, dict) and "kind" in header else "results"
 
 
 def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
@@ -239,6 +243,11 @@ def load_posterior(
         raise DataError(
             f"{source} holds only ratings: use `polarbear select`, or pass results or a posterior"
         )
+    if detect_kind(source) == "selector":
+        raise DataError(
+            f"{source} holds only ratings by instance: use `polarbear select`, or pass results or "
+            "a posterior"
+        )
     runs = load_runs(arguments)
     if arguments.targets is not None:
         targets = _choose_targets(runs, arguments)
@@ -257,9 +266,16 @@ def load_posterior(
 def load_ratings(arguments: argparse.Namespace) -> Any:
     """Load what ``select`` chooses from: saved ratings, a saved posterior, or a fitted one."""
     source = get_source(arguments)
-    if arguments.features:
-        return polarbear.InstanceRatings.load(source).on(dict(arguments.features))
     kind = detect_kind(source)
+    if kind == "selector":
+        return _load_selector(source, dict(arguments.features or ()))
+    if arguments.features:
+        if "://" not in source and not Path(source).exists():
+            raise DataError(f"{source}: there is no such file")
+        raise DataError(
+            f"--features needs a selector, a file of InstanceRatings.save, and {source} is none: "
+            "leave it out"
+        )
     if kind == "ratings":
         _refuse_options(
             arguments,
@@ -281,6 +297,15 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
             )
         return race.posterior
     return load_posterior(arguments)[1]
+
+
+def _load_selector(source: str, features: dict[str, Any]) -> "polarbear.Ratings":
+    """Load the ratings on an instance with given features from a file of InstanceRatings."""
+    selector = polarbear.InstanceRatings.load(source)
+    if not features:
+        needed = " ".join(f"--features {name}=..." for name in selector.basis.names)
+        raise DataError(f"{source} rates algorithms by instance: pass {needed}")
+    return selector.on(features)
 
 
 def load_race(source: str) -> "Race":

@@ -25,6 +25,7 @@ from polarbear.cli.output import print_error
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
 EXIT_ERROR = 1
+EXIT_USAGE = 2  # of argparse
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
@@ -33,7 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``polarbear`` with the given or the process's arguments; return the exit code."""
     parser = make_parser()
     command_line = sys.argv[1:] if argv is None else argv
-    arguments = _parse_arguments(parser, command_line)
+    try:
+        arguments = _parse_arguments(parser, command_line)
+    except SystemExit as end:
+        command = next((word for word in command_line if not word.startswith("-")), "")
+        if end.code == EXIT_USAGE and command == "gate":  # for a gate, 2 means "undecided"
+            raise SystemExit(races.EXIT_GATE_ERROR) from None
+        raise
     arguments.command_line = list(command_line)
     if arguments.version or "run" not in arguments:
         if arguments.version:

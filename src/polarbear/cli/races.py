@@ -22,6 +22,7 @@ from polarbear.cli.options import (
     add_workers_option,
 )
 from polarbear.cli.output import (
+    check_output_path,
     escape_output,
     format_command,
     format_json,
@@ -261,6 +262,8 @@ def _run_gate(arguments: argparse.Namespace) -> int:
     from polarbear.running.solvers.commands import Command
 
     try:
+        if arguments.markdown:
+            check_output_path(arguments.markdown)
         answer = gate(
             Command(arguments.old, pattern=arguments.pattern),
             Command(arguments.new, pattern=arguments.pattern),
@@ -275,11 +278,11 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             progress=False if arguments.quiet or arguments.json else None,
         )
-    except (PolarBearError, ValueError) as error:
+        if arguments.markdown:
+            Path(arguments.markdown).write_text(answer.markdown(), "utf-8")
+    except (PolarBearError, ValueError, OSError) as error:
         print_error(error, arguments)
         return EXIT_GATE_ERROR
-    if arguments.markdown:
-        Path(arguments.markdown).write_text(answer.markdown())
     print_answer(arguments, answer, answer.to_dict())
     return answer.exit_code
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import format_count, format_duration, format_list, format_time
+from polarbear._text import escape_text, format_count, format_duration, format_list, format_time
+from polarbear.coordinator.resume import ChangedSetupError
 from polarbear.coordinator.run_race import Result, Watch, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
+from polarbear.data.runs import Runs
+from polarbear.errors import SolverError, StoreError
 from polarbear.inference.decisive import find_decisive_instances
+from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
 from polarbear.racing.gating import estimate_win_probability
 from polarbear.racing.rules import Rules
+from polarbear.racing.state import State
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Solver
 
@@ -26,6 +31,7 @@ OLD, NEW = "old", "new"
 Answer = Literal["pass", "fail", "undecided"]
 
 ANSWERS: Mapping[str, Answer] = {"passed": "pass", "failed": "fail", "undecided": "undecided"}
+ADVICE = "Is the last budget long enough for a first value, and does the pattern match its line?"
 EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
 
 
@@ -37,6 +43,7 @@ class AtTime:
     They form a confidence sequence: they hold at all numbers of instances at once. ``estimate`` is
     an estimate of it that allows for the stopping rule, and is too large about as often as too
     small. The plain share of wins is not: a gate stops when the share is extreme.
+    ``ties_without_value`` are the ties in which neither version had reported a value.
     """
 
     time: float
@@ -46,6 +53,30 @@ class AtTime:
     low: float
     high: float
     estimate: float
+    ties_without_value: float = 0.0
+
+
+@dataclass(frozen=True)
+class FailedRuns:
+    """The number of failed runs of a version, of all its runs, and the most frequent reason.
+
+    A run without a value counts as failed if its version has never reported one.
+
+    >>> FailedRuns(2, 16, "no `licence`").describe("new")
+    "2 of 16 runs of the new version failed; most frequent reason: `no 'licence'`"
+    """
+
+    failed: int
+    runs: int
+    why: str
+
+    def describe(self, version: str) -> str:
+        """Return a line on the failed runs, with the reason quoted for Markdown; "" if none."""
+        if not self.failed:
+            return ""
+        why = escape_text(" ".join(self.why.split())).replace("`", "'")
+        failed = f"{self.failed:,} of {format_count(self.runs, 'run')} of the {version} version"
+        return f"{failed} failed; most frequent reason: `{why}`"
 
 
 @dataclass(frozen=True)
@@ -66,6 +97,8 @@ class Gate:
         The tolerance and the certainty.
     decisive
         The fewest instances without which the answer would be "undecided".
+    failures
+        The failed runs of each version, "old" and "new".
 
     Examples
     --------
@@ -83,6 +116,7 @@ class Gate:
     epsilon: float
     certainty: float
     decisive: tuple[str, ...] = ()
+    failures: Mapping[str, FailedRuns] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -111,10 +145,29 @@ class Gate:
         without = format_count(len(self.decisive), "instance")
         return f"Without {without} the answer would be undecided: {names}."
 
+    def _describe_missing_values(self) -> str:
+        """Return a sentence on the times at which most ties are without any value; "" if none."""
+        parts = [
+            f"at time {format_time(one.time, self.clock)} in {one.ties_without_value:g} of "
+            f"{one.ties:g}"
+            for one in self.times
+            if 2 * one.ties_without_value > one.ties
+        ]
+        said = "In most ties, neither version had reported a value"
+        return f"{said}: {', '.join(parts)}." if parts else ""
+
+    def _list_remarks(self) -> list[str]:
+        """Return the sentences that follow the cost in the text and in the summary."""
+        sentences = [
+            *(one.describe(name) for name, one in self.failures.items()),
+            self._describe_robustness(),
+            self._describe_missing_values(),
+        ]
+        return [*filter(None, sentences)]
+
     def __str__(self) -> str:
         lines = [f"{self.answer}: {self.guarantee}", f"  {self._cost()}"]
-        if self.decisive:
-            lines.append(f"  {self._describe_robustness()}")
+        lines += [f"  {remark}" for remark in self._list_remarks()]
         return "\n".join([*lines, self._table()])
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,8 +177,9 @@ class Gate:
         'pass'
         """
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        rows = [vars(one) for one in self.times]
-        return {**values, "times": rows, "guarantee": self.guarantee}
+        values["times"] = [vars(one) for one in self.times]
+        values["failures"] = {name: vars(one) for name, one in self.failures.items()}
+        return {**values, "guarantee": self.guarantee, "remarks": self._list_remarks()}
 
     def markdown(self) -> str:
         """Return a summary of the result in Markdown, for the page of a pull request.
@@ -142,7 +196,7 @@ class Gate:
             "| time | new wins | ties | old wins | P(new wins) (bounds) |\n|---|---|---|---|---|\n"
         )
         text = f"### No regression gate: **{self.answer}**\n\n{self.guarantee}\n\n{self._cost()}.\n"
-        text += f"\n{self._describe_robustness()}\n" if self.decisive else ""
+        text += "".join(f"\n{remark}\n" for remark in self._list_remarks())
         return text + (f"\n{head}" + "\n".join(rows) + "\n" if rows else "")
 
     def _cost(self) -> str:
@@ -186,8 +240,9 @@ def gate(
     by more than ``epsilon`` at each of the times, and fails when it is shown to be behind by more
     than that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass
     and a wrong fail have probability at most 1 - ``certainty`` each, however often the data are
-    tested. The limits cap the cost; the answer may then be "undecided". The other
-    parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
+    tested. The limits cap the cost; the answer may then be "undecided". If no run of either
+    version reports a value, there is no answer but an error. The other parameters are those of
+    :func:`polarbear.race`. With a ``store`` the same call resumes.
 
     >>> def old(job):
     ...     yield 1, job.rng.random()
@@ -198,19 +253,25 @@ def gate(
     ('fail', 1)
     """
     cost_limits = {"max_runs": max_runs, "max_time": max_time, "deadline": deadline}
-    result = race(
-        {OLD: old, NEW: new},
-        instances,
-        times,
-        direction=direction,
-        rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **cost_limits),
-        store=store,
-        executor=executor,
-        clock=clock,
-        limits=limits,
-        seed=seed,
-        progress=progress,
-    )
+    try:
+        result = race(
+            {OLD: old, NEW: new},
+            instances,
+            times,
+            direction=direction,
+            rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **cost_limits),
+            store=store,
+            executor=executor,
+            clock=clock,
+            limits=limits,
+            seed=seed,
+            progress=progress,
+        )
+    except ChangedSetupError as error:
+        raise StoreError(
+            f"{error.difference}. Runs of different versions must not be mixed: pass the original "
+            "versions and instances, or name a new store"
+        ) from None
     with result:
         return get_answer(result)
 
@@ -219,6 +280,8 @@ def get_answer(result: Result) -> Gate:
     """Return the gate's answer from the race of solver "new" against the baseline "old"."""
     runs, rules = result.runs, result.race.rules
     grid = np.array(result.race.state.times)
+    if len(runs) and not (runs.time <= grid[-1]).any():
+        raise SolverError(_explain_missing_values(result.failures, grid[-1], runs.clock))
     status = result.verdict(NEW).status
     rows: tuple[AtTime, ...] = ()
     decisive: tuple[str, ...] = ()
@@ -229,7 +292,8 @@ def get_answer(result: Result) -> Gate:
         low, high = confidence_sequence(wins, losses, rules.certainty)
         decided = status in ("passed", "failed")
         estimate = estimate_win_probability(outcomes, rules, decided=decided)
-        columns = (grid, wins, ties, losses, low, high, estimate)
+        without_value = _count_ties_without_value(runs, grid)
+        columns = (grid, wins, ties, losses, low, high, estimate, without_value)
         rows = tuple(
             AtTime(*map(float, row))
             for row in zip(*(column.tolist() for column in columns), strict=True)
@@ -251,4 +315,34 @@ def get_answer(result: Result) -> Gate:
         rules.epsilon,
         rules.certainty,
         decisive,
+        _count_failures(result.race.state),
+    )
+
+
+def _count_failures(state: State) -> dict[str, FailedRuns]:
+    """Return the number of failed runs of each version, with the most frequent reason."""
+    failures: dict[str, FailedRuns] = {}
+    for name in (OLD, NEW):
+        numbers = {one.why: one.runs.total() for one in state.reasons.get(name, {}).values()}
+        why = max(numbers, key=numbers.__getitem__, default="")
+        failures[name] = FailedRuns(sum(numbers.values()), state.n_runs[name], why)
+    return failures
+
+
+def _count_ties_without_value(runs: Runs, grid: Floats) -> Floats:
+    """Return the number of instances on which no version has a value, at each time (T,)."""
+    empty = np.zeros((2, len(runs.instances), len(grid)), dtype=bool)
+    lacks_value = runs.at(grid) == runs.worst
+    for k, name in enumerate((OLD, NEW)):
+        chosen = runs.algorithm == runs.algorithms.index(name)
+        empty[k, runs.instance[chosen]] = lacks_value[chosen]
+    return empty.all(axis=0).sum(axis=0).astype(np.float64)
+
+
+def _explain_missing_values(failures: Mapping[str, str], last: float, clock: str) -> str:
+    """Return the message of the error that no run of either version reported a value."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in failures.items())
+    return (
+        "there is nothing to compare: no run of either version reported a value up to "
+        f"{format_duration(last, clock)}. {f'Reasons: {reasons}' if reasons else ADVICE}"
     )

@@ -26,6 +26,17 @@ from polarbear.store.log import Store
 from polarbear.store.restoring import restore_race
 
 
+class ChangedSetupError(StoreError):
+    """The solvers or instances of a call differ from those of the race in the store.
+
+    ``difference`` says what differs; the message also says what to do.
+    """
+
+    def __init__(self, difference: str, advice: str) -> None:
+        super().__init__(f"{difference}. {advice}")
+        self.difference = difference
+
+
 def begin_or_resume(
     setup: Setup,
     rules: Rules,
@@ -132,12 +143,15 @@ def compare_identity(
     """Return fingerprints that are new to the race; raise an error for changes unless accepted."""
     changes = [*changes, *describe_differences(known, now)]
     if changes and not accept_changes:
-        raise StoreError(
+        difference = (
             f"the solvers or instances of this call differ from those of the race in {where}: "
-            f"{'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}. "
+            f"{'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}"
+        )
+        raise ChangedSetupError(
+            difference,
             "Old and new runs must not be mixed: pass the original solvers and instances, give "
             "changed ones new names, or withdraw the old runs (polarbear forget, result.withdraw). "
-            "To resume all the same and record the changes, pass accept_changes=True"
+            "To resume all the same and record the changes, pass accept_changes=True",
         )
     identity = select_new_parts(known, now)
     return None if identity is None else replace(identity, changes=tuple(changes))

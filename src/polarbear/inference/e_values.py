@@ -269,7 +269,8 @@ def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
 
 def _score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
     """Return bets against "the mean score is at most m", and the weights of their mixture."""
-    stake = _geometric_grid(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.9 / m, 4.0)
+    low = min(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.8 / m)  # a stake of 1/m could lose all
+    stake = _geometric_grid(low, 0.9 / m, 4.0)
     return stake, np.where(np.arange(len(stake)) == 0, 10.0, 1.0)
 
 

@@ -152,10 +152,7 @@ class Rules:
                 _is_between(self.certainty, 0.5, 1),
                 "a probability above 0.5 and below 1",
             ),
-            "epsilon": (
-                self.epsilon == 0 or _is_between(self.epsilon, 0, 0.5),
-                "at least 0 and below 0.5",
-            ),
+            "epsilon": _check_epsilon(self.epsilon, self.baseline),
             "elimination": _check_choice(self.elimination, Elimination),
             "resolution": _check_choice(self.resolution, Resolution),
             "closing": _check_choice(self.closing, Closing),
@@ -209,8 +206,8 @@ class Rules:
                 "a race with a preference needs error_control='per_member' or 'whole_race', not "
                 "'per_look'"
             )
-        if self.baseline is not None and (self.preference is not None or not self.epsilon):
-            raise DataError("a race with a baseline needs epsilon above 0, and takes no preference")
+        if self.baseline is not None and self.preference is not None:
+            raise DataError("a race with a baseline takes no preference")
 
     def resolve_deadline(self, now: float) -> Rules:
         """Return these rules with the deadline as a Unix time; ``now`` is the present Unix time.
@@ -422,6 +419,14 @@ def _is_whole_number(value: object, *others: object) -> bool:
 def _is_batch(value: object) -> bool:
     pair = value if isinstance(value, tuple) else ()
     return len(pair) == 2 and all(map(_is_whole_number, pair)) and 1 <= pair[0] <= pair[1]
+
+
+def _check_epsilon(epsilon: float, baseline: object) -> tuple[bool, str]:
+    """Return whether epsilon is valid, and which values are; against a baseline, 0 is not."""
+    is_inside = _is_between(epsilon, 0, 0.5)
+    if baseline is not None:
+        return is_inside, "above 0 and below 0.5 in a race against a baseline"
+    return epsilon == 0 or is_inside, "at least 0 and below 0.5"
 
 
 def _check_choice(value: object, choices: object) -> tuple[bool, str]:

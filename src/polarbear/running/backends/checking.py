@@ -17,7 +17,6 @@ from polarbear._text import (
     format_count,
     format_duration,
     format_range,
-    format_unit,
 )
 from polarbear.data.run import Direction, Status
 from polarbear.racing.jobs import RunId, job
@@ -147,7 +146,7 @@ def _describe_outcome(outcome: RunOutcome | LostRun, clock: str) -> str:
     run = outcome.run
     return (
         f"{run.status.value} at "
-        f"{format_duration(run.until, clock)}{'' if format_unit(clock) else ' time'}, "
+        f"{format_duration(run.until, clock)}, "
         f"{format_count(np.size(run.time), 'improvement')}, {outcome.seconds:.2g} s"
     )
 
