@@ -28,6 +28,7 @@ from polarbear.inference.e_values import (
     Evidence,
     count_by_class,
     count_outcomes,
+    multiplicity,
 )
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.allocation import choose_horizons
@@ -237,7 +238,31 @@ def log_thresholds(state: State, names: Sequence[str]) -> Floats:
 
     K = m / (1 - certainty), where m is the multiplicity of the test (weighted Bonferroni).
     """
-    return np.log(np.array(state.multiplicities(names))) - np.log1p(-state.rules.certainty)
+    return np.log(np.array(find_multiplicities(state, names))) - np.log1p(-state.rules.certainty)
+
+
+def find_multiplicities(state: State, names: Sequence[str]) -> list[list[float]]:
+    """Return for all pairs the factor on the e-value that row needs to eliminate column.
+
+    An elimination needs an e-value of at least factor / (1 - certainty). Over all rivals that
+    an algorithm ever meets, the reciprocals of the factors sum to at most 1. With error
+    control of the whole race they also do so over all algorithms.
+    """
+    initial, whole = state.initial, state.rules.error_control == "whole_race"
+
+    def factor(rival: str, algorithm: str) -> float:
+        first = state.entries[algorithm][0]
+        met = state.met_at_entry[algorithm] if first else initial - {algorithm}
+        # Each later entry has a number of its own, so no two rivals have the same one.
+        later = 0
+        if rival not in met and rival != algorithm:
+            # A rival that has left before meets the algorithm only if it returns.
+            numbers = [number for number in state.entries[rival] if number > first]
+            later = min(numbers, default=state.latest_entry + 1) - first
+        among = multiplicity(len(initial), first) if whole else 1.0
+        return multiplicity(len(met), later) * among
+
+    return [[factor(rival, algorithm) for algorithm in names] for rival in names]
 
 
 def may_eliminate(state: State, posterior: Posterior, certainty: float) -> bool:

@@ -13,14 +13,13 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
-from polarbear.inference.e_values import multiplicity
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -194,29 +193,6 @@ class State:
         """The algorithms that were in the race before its first decision."""
         return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
 
-    def multiplicities(self, names: Sequence[str]) -> list[list[float]]:
-        """Return for all pairs the factor on the e-value that row needs to eliminate column.
-
-        An elimination needs an e-value of at least factor / (1 - certainty). Over all rivals that
-        an algorithm ever meets, the reciprocals of the factors sum to at most 1. With error
-        control of the whole race they also do so over all algorithms.
-        """
-        initial, whole = self.initial, self.rules.error_control == "whole_race"
-
-        def factor(rival: str, algorithm: str) -> float:
-            first = self.entries[algorithm][0]
-            met = self.met_at_entry[algorithm] if first else initial - {algorithm}
-            # Each later entry has a number of its own, so no two rivals have the same one.
-            later = 0
-            if rival not in met and rival != algorithm:
-                # A rival that has left before meets the algorithm only if it returns.
-                numbers = [number for number in self.entries[rival] if number > first]
-                later = min(numbers, default=self.latest_entry + 1) - first
-            among = multiplicity(len(initial), first) if whole else 1.0
-            return multiplicity(len(met), later) * among
-
-        return [[factor(rival, algorithm) for algorithm in names] for rival in names]
-
     @property
     def heaviest(self) -> float:
         """The largest weight that any instance of the race can have."""
@@ -324,17 +300,7 @@ def apply(state: State, event: Event) -> None:
             if state.rules.allocation != "paper":  # the paper's batch rule ignores entries
                 state.batch = state.rules.batch[0]
         case Removed(algorithm, why):
-            # The statuses of the others were assessed relative to this algorithm.
-            state.news |= algorithm in state.racing and bool(state.assessed)
-            max_failures = state.rules.max_failures
-            if max_failures is not None and state.failing()[algorithm] > max_failures:
-                state.failed_out.add(algorithm)
-            _leave(state, algorithm, state.current)
-            state.eliminated.pop(algorithm, None)
-            state.removed[algorithm] = why
-            # Its runs count no more, so what it eliminated is undecided again.
-            for name in [name for name, one in state.eliminated.items() if one.by == algorithm]:
-                _enter(state, name)
+            _remove(state, algorithm, why)
         case Asked(jobs):
             state.asked = max(state.asked, event.round + 1)
             state.extends |= map_extensions(jobs)
@@ -400,6 +366,20 @@ def _leave(state: State, algorithm: str, current: int) -> None:
         if key.algorithm == algorithm
     ]
     _cancel_pending_runs(state, keys, current)
+
+
+def _remove(state: State, algorithm: str, why: str) -> None:
+    """Remove an algorithm; those that it eliminated return, because its runs count no more."""
+    # The statuses of the others were assessed relative to this algorithm.
+    state.news |= algorithm in state.racing and bool(state.assessed)
+    max_failures = state.rules.max_failures
+    if max_failures is not None and state.failing()[algorithm] > max_failures:
+        state.failed_out.add(algorithm)
+    _leave(state, algorithm, state.current)
+    state.eliminated.pop(algorithm, None)
+    state.removed[algorithm] = why
+    for name in [name for name, one in state.eliminated.items() if one.by == algorithm]:
+        _enter(state, name)
 
 
 def _cancel_pending_runs(state: State, keys: list[RunId], current: int) -> None:
