@@ -209,6 +209,25 @@ class TestClasses:
         np.testing.assert_allclose(mixed, np.mean(parts, axis=0), atol=0.01)
         assert "a1 is" in posterior.on("easy").verdict()
 
+    def test_wins_on_a_mix_are_those_of_its_classes(self, tmp_path):
+        mu = np.repeat([[4.0, 0.0, 8.0], [0.0, 1.5, -8.0]], [120, 80], axis=0)
+        rankings = with_classes(simulate(mu, 7), ["x"] * 120 + ["y"] * 80)
+        posterior = pb.fit(rankings, classes="family")
+        parts = [posterior.on(name).win_probability("a1", "a2")[0] for name in "xy"]
+        population = posterior.population()
+        assert population.mean("a1") < population.mean("a2")  # a3 comes first where a1 beats a2
+        for mix, share in ((population, 0.6), (posterior.population({"x": 1, "y": 3}), 0.25)):
+            expected = share * parts[0] + (1 - share) * parts[1]
+            chance, (low, high) = mix.win_probability("a1", "a2")
+            np.testing.assert_allclose(chance, expected, atol=0.005)
+            np.testing.assert_allclose(mix.win_probability("a2", "a1")[0], 1 - chance, atol=1e-6)
+            assert low < chance < high
+            near = abs(float(expected[0]) - 0.5)
+            assert mix.prob_equivalent("a1", "a2", near + 0.1)[0] > 0.9
+            assert mix.prob_equivalent("a2", "a1", max(0.0, near - 0.1))[0] < 0.1
+        population.save(tmp_path / "mix.pb.zip")
+        assert pb.Posterior.load(tmp_path / "mix.pb.zip") == population
+
     def test_a_small_class_is_pulled_to_the_others(self):
         mu = np.repeat([[1.0, 0.0]], 63, axis=0)
         rankings = simulate(mu, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,10 @@ Singles = NDArray[np.float32]
 
 PREDICTION_DRAWS = 500
 """The number of draws from which probabilities of many instances are computed."""
+
+MIN_WIN_DRAWS, MAX_WINS = 100, 20_000_000
+"""The fewest draws from which the probabilities of pairs on a mix of instances are computed, and
+the most probabilities of all draws in memory, if there are enough draws."""
 
 AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
 """The most draws and instances over which ratings with some attributes set are averaged, and the
@@ -124,9 +128,12 @@ class InstancePosterior(FrozenRecord):
     def population(self, weights: Mapping[str, float] | None = None) -> Posterior:
         """Return the posterior of a mix of classes, by default of the instances in the data.
 
-        The rating is the probability to come first on an instance drawn from the mix. ``weights``
-        are the shares of classes, by name.
+        The rating is the probability to come first on an instance drawn from the mix. Win
+        probabilities and equivalence are those of pairs on the mix, which do not follow from the
+        ratings. ``weights`` are the shares of classes, by name.
         """
+        if weights is None and isinstance(self.basis, ClassBasis) and self.scores is None:
+            weights = self.count_by_class()  # instances of a class have the same ratings
         if weights is None:
             chosen, share = range(len(self.phi)), np.ones(len(self.phi))
             located = Located(self.phi, self.residual)
@@ -138,12 +145,19 @@ class InstancePosterior(FrozenRecord):
         if not (np.all(share >= 0) and share.sum() > 0):
             raise DataError(f"weights={weights!r}: expected numbers that are not negative")
         rng, total = np.random.default_rng(0), np.zeros((), dtype=np.float32)
-        for k, weight in zip(chosen, share / share.sum(), strict=True):
+        first, second = np.triu_indices(len(self.algorithms), 1)
+        wanted = MAX_WINS // (len(self.times) * len(first))
+        rows = _spread(len(self.tau), min(max(wanted, MIN_WIN_DRAWS), PREDICTION_DRAWS))
+        wins = np.zeros((len(rows), len(self.times), len(first)), dtype=np.float32)
+        for k, weight in zip(chosen, (share / share.sum()).astype(np.float32), strict=True):
             known = None if self.scores is None or weights else self.scores.values[k]
-            total = total + np.float32(weight) * _softmax(self._draw(located, k, known, rng))
-        utilities = np.log(np.maximum(total, 1e-30))
+            rating = np.maximum(_softmax(self._draw(located, k, known, rng)), np.float32(1e-30))
+            total = total + weight * rating
+            of_first, of_second = rating[rows][..., first], rating[rows][..., second]
+            wins += weight * of_first / (of_first + of_second)
+        utilities = np.log(total)
         utilities -= utilities.mean(axis=2, keepdims=True)
-        return self._to_posterior(utilities, len(self.instances))
+        return replace(self._to_posterior(utilities, len(self.instances)), wins=wins)
 
     def predict(self, table: object) -> Predictions:
         """Return the probabilities of all algorithms on each instance of a table of attributes.
