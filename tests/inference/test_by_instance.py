@@ -228,6 +228,24 @@ class TestClasses:
         population.save(tmp_path / "mix.pb.zip")
         assert pb.Posterior.load(tmp_path / "mix.pb.zip") == population
 
+    def test_every_use_warns_of_a_class_not_in_the_data(self, tmp_path, capsys):
+        rankings = with_classes(simulate(np.zeros((20, 2)), 1), list("ab") * 10)
+        posterior = pb.fit(rankings, classes="family")
+        path, new = tmp_path / "selector.npz", {"family": ["a", "odd"]}
+        pb.InstanceRatings.of(posterior).save(path)
+        for use in (
+            lambda: posterior.population({"a": 1, "odd": 1}),
+            lambda: posterior.predict(new),
+            lambda: pb.value_of_selection(posterior, columns=new),
+            lambda: pb.InstanceRatings.load(path).on("odd"),
+        ):
+            with pytest.warns(pb.DataWarning, match="no instance of class 'odd' in the data"):
+                use()
+        assert main(["select", str(path), "--final", "--features", "family=odd"]) == 0
+        assert "no instance of class 'odd'" in capsys.readouterr().err
+        with pytest.warns(pb.DataWarning, match="no instance of class 'unknown'"):
+            posterior.on(family=None)
+
     def test_a_small_class_is_pulled_to_the_others(self):
         mu = np.repeat([[1.0, 0.0]], 63, axis=0)
         rankings = simulate(mu, 2)

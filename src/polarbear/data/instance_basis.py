@@ -29,6 +29,9 @@ N_KNOTS = 65
 MIN_SD = 0.3
 """Features whose normal scores have a smaller standard deviation are not scaled up to 1."""
 
+UNKNOWN_CLASS = "unknown"
+"""The class of instances whose class is missing."""
+
 LINEAR_SHARE = 0.5
 """The weight of the linear kernel relative to the squared exponential one."""
 
@@ -63,8 +66,8 @@ class ClassBasis(FrozenRecord):
     """One basis function for each class: 1 on its instances, else 0. A new class has none.
 
     >>> basis = ClassBasis(("family",), ("easy", "hard"))
-    >>> basis.locate({"family": ["hard", "new"]}).phi.tolist()
-    [[0.0, 1.0], [0.0, 0.0]]
+    >>> basis.locate({"family": ["hard", "easy"]}).phi.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
 
     names: tuple[str, ...]
@@ -76,11 +79,18 @@ class ClassBasis(FrozenRecord):
         return self.names
 
     def locate(self, columns: Mapping[str, Any]) -> Located:
-        """Return the indicators of the classes of instances."""
+        """Return the indicators of the classes of instances; warn of classes not in the data."""
         if not self.names:  # the scores of another method alone tell instances apart
             n = len(next(iter(columns.values()), [0]))
             return Located(np.zeros((n, 0)), np.zeros(n))
-        column = [to_name(value) for value in columns[self.names[0]]]
+        column = [to_name(value) or UNKNOWN_CLASS for value in columns[self.names[0]]]
+        new = [name for name in dict.fromkeys(column) if name not in self.classes]
+        if new:
+            warn(
+                f"no instance of class {format_list([repr(name) for name in new], 4)} in the data, "
+                "so its ratings are those of a new class; there are "
+                f"{format_list(self.classes, 6)}"
+            )
         phi = (np.array(column)[:, None] == np.array(self.classes)).astype(np.float64)
         return Located(phi, 1.0 - phi.sum(axis=1))
 

@@ -13,8 +13,8 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
-from polarbear.data.names import find_indices, to_name
-from polarbear.errors import DataError, warn
+from polarbear.data.names import find_indices
+from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import format_probability
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
@@ -359,15 +359,8 @@ class InstancePosterior(FrozenRecord):
             where = {self.basis.names[0]: where}
         given = {**(where or {}), **attributes}
         find_indices(list(given), self.basis.accepted_names, "class or feature")
-        if isinstance(self.basis, ClassBasis):
-            if self.basis.names and not given:
-                raise DataError(f"on() needs a class: {format_list(self.basis.classes)}")
-            name = to_name(next(iter(given.values()), None))
-            if name and name not in self.basis.classes:
-                warn(
-                    f"no instance of class {name!r} in the data, so its ratings are those of a new "
-                    f"class; there are {format_list(self.basis.classes, 6)}"
-                )
+        if isinstance(self.basis, ClassBasis) and self.basis.names and not given:
+            raise DataError(f"on() needs a class: {format_list(self.basis.classes)}")
         return {name: [value] for name, value in given.items()}
 
     def _draw(
