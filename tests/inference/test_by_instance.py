@@ -344,6 +344,42 @@ class TestFeatures:
         with pytest.raises(pb.DataError, match="no class or feature named 'f3'"):
             posterior.on({"f3": 1.0})
 
+    def test_features_that_are_not_given_are_named(self, tmp_path, capsys):
+        rankings, table = make_features(lambda x: x[:, :2], 3, n_instances=220, n_features=4)
+        rows = np.arange(220)
+        table["f1"] = np.where(rows == 7, np.nan, table["f1"])  # too seldom to learn what it means
+        table["f2"] = np.where(rows % 3, table["f2"], np.nan)  # missing together
+        table["f3"] = np.where(rows % 3, table["f3"], np.nan)
+        posterior = pb.fit(rankings, features=table)  # filterwarnings: nothing is warned of
+        posterior.average_ratings({"f0": 0.0})
+        posterior.importance()
+        path = tmp_path / "selector.npz"
+        pb.InstanceRatings.of(posterior).save(path)
+        selector = pb.InstanceRatings.load(path)
+        for on in (posterior.on, selector.on):
+            on({"f0": 0.0, "f1": 0.0})  # f2 and f3 are missing as in the data
+            with pytest.warns(pb.DataWarning, match=r"answer is that for their median: f1$"):
+                on({"f0": 0.0})
+            with pytest.warns(pb.DataWarning, match=r"their median: f0, f3$"):
+                on({"f0": np.nan, "f1": 0.0, "f2": 0.0})
+        with pytest.warns(pb.DataWarning, match=r"their median: f1$"):
+            posterior.predict({"f0": [0.0, 0.1], "f1": [0.0, np.nan]})
+        with pytest.warns(pb.DataWarning, match=r"their median: f0$"):
+            posterior.average_ratings({"f0": np.nan})
+        assert main(["select", str(path), "--final", "--features", "f0=0"]) == 0
+        assert "their median: f1" in capsys.readouterr().err
+
+    def test_a_forest_takes_the_median_of_a_feature_that_is_not_given(self):
+        linear = pytest.importorskip("sklearn.linear_model").LinearRegression()
+        rankings, table = make_features(lambda x: x, 3, n_instances=60)
+        table |= {"constant": np.ones(60), "gap": np.where(np.arange(60) % 3, 1.0, np.nan)}
+        scores = pb.cross_fit(rankings, table, regressor=linear)
+        given = {"f0": [0.3], "f1": [float(np.median(table["f1"]))], "constant": [1.0]}
+        expected = scores.predict(given)
+        np.testing.assert_allclose(scores.predict({**given, "f1": [np.nan]}), expected)
+        with pytest.warns(pb.DataWarning, match=r"their median: f1$"):
+            np.testing.assert_allclose(scores.predict({"f0": [0.3]}), expected)
+
     def test_the_residual_is_what_the_basis_leaves(self):
         x = np.random.default_rng(4).normal(size=(400, 5))
         located = FeatureBasis.build(x, list("abcde"), 0.3).locate_values(x)

@@ -114,8 +114,9 @@ class InstancePosterior(FrozenRecord):
         where
             The name of a class, or a mapping from attributes to values, which may also be given as
             keywords: ``on("hard")``, ``on(family="hard")`` or ``on({"variables": 200})``. Features
-            that are not given count as missing. A new class has the overall ratings, with the
-            uncertainty of a new class.
+            that are not given count as missing. If they were always known in the data, their median
+            is used, with a warning; :meth:`average_ratings` averages over them. A new class has the
+            overall ratings, with the uncertainty of a new class.
         scores
             The score of each algorithm there, if the fit had scores from a table.
         """
@@ -230,10 +231,8 @@ class InstancePosterior(FrozenRecord):
         rows = _spread(len(self.instances), instances)
         columns = {name: values[rows] for name, values in self.attributes.items()}
         columns |= {name: np.full(len(rows), value) for name, value in where.items()}
-        located, chosen = (
-            self.basis.locate(columns),
-            slice(time, None if time is None else time + 1),
-        )
+        located = self.basis.locate(columns, of_data=self.attributes.keys() - where.keys())
+        chosen = slice(time, None if time is None else time + 1)
         some = _spread(len(self.coefficients), draws)
         tau, slope = self.tau[some, chosen], self.slope[some, chosen, None]
         coefficients, known = self.coefficients[some, chosen], None
@@ -272,7 +271,7 @@ class InstancePosterior(FrozenRecord):
         coefficients = self.coefficients.mean(axis=0, dtype=np.float64)  # (T, n, 1 + d)
 
         def rate(table: Mapping[str, NDArray[Any]]) -> Floats:
-            phi = self.basis.locate(table).phi
+            phi = self.basis.locate(table, of_data=table).phi
             functions = np.concatenate([np.ones((len(phi), 1)), phi], axis=1)
             return _softmax(np.einsum("pc,tnc->ptn", functions, coefficients))
 

@@ -125,7 +125,7 @@ class InstanceRatings(FrozenRecord):
             "tau": self.tau.astype(np.float16),
         }
         if isinstance(basis, FeatureBasis):
-            arrays |= {name: getattr(basis, name) for name in BASIS_ARRAYS}
+            arrays |= {name: getattr(basis, name) for name in (*BASIS_ARRAYS, "indicator_of")}
         with Path(path).open("wb") as file:
             np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
@@ -144,6 +144,9 @@ class InstanceRatings(FrozenRecord):
                 n_functions = len(basis.classes)
             else:
                 parts: dict[str, Any] = {name: arrays[name] for name in BASIS_ARRAYS}
+                own = np.full(len(names), -1)
+                own[parts["indicators"]] = parts["indicators"]
+                parts["indicator_of"] = arrays.get("indicator_of", own)  # not in older files
                 parts["constants"] = {str(k): float(v) for k, v in header["constants"].items()}
                 basis = FeatureBasis(names=names, length=float(header["length"]), **parts)
                 n_functions = basis.projection.shape[1]

@@ -273,7 +273,7 @@ def _draw_posterior(
 ) -> InstancePosterior:
     """Draw the coefficients at all times, correlated over times by the scores of instances."""
     n, n_times = len(rankings.algorithms), len(rankings.times)
-    located = basis.locate(columns)
+    located = basis.locate(columns, of_data=columns)
     c = located.phi.shape[1] + 1
     if draws is None:
         draws = int(np.clip(MAX_COEFFICIENTS // (n_times * n * c), MIN_DRAWS, MAX_DRAWS))
