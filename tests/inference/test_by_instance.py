@@ -438,6 +438,21 @@ class TestSelection:
                 pb.InstanceRatings.load(path)
 
 
+def test_groups_that_share_no_instance_are_not_trusted():
+    costs = np.full((1, 60, 4), np.nan)
+    costs[0, :30, :2] = costs[0, 30:, 2:] = [0, 1]
+    rankings = rank_costs(costs)
+    table = {"instance": rankings.instances, "family": ["x", "y"] * 30, "f": np.arange(60.0)}
+    rankings = replace(rankings.with_instance_data(table), order_by="hypervolume")
+    for options, where in (({"classes": "family"}, "x"), ({"features": ["f"]}, {"f": 3.0})):
+        with pytest.warns(pb.FitWarning, match="do not trust this posterior: no instance has runs"):
+            posterior = pb.fit(rankings, **options)
+        for one in (posterior, posterior.on(where), posterior.population()):
+            assert not one.diagnostics.trusted
+            assert "do not trust it: no instance has runs from two of these groups" in str(one)
+            assert one.verdict().endswith("Runs are ordered by hypervolume.")
+
+
 def test_refused_arguments():
     rankings = with_classes(simulate(np.zeros((6, 2)), 0), list("ababab"))
     for arguments, says in [

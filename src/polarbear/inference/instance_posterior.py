@@ -30,6 +30,9 @@ MIN_WIN_DRAWS, MAX_WINS = 100, 20_000_000
 """The fewest draws from which the probabilities of pairs on a mix of instances are computed, and
 the most probabilities of all draws in memory, if there are enough draws."""
 
+APPROXIMATED = Diagnostics(notes=("Gaussian approximation, not corrected by weights",))
+"""The diagnostics of every fit by classes, features or scores."""
+
 AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
 """The most draws and instances over which ratings with some attributes set are averaged, and the
 most instances from which the importance of features is computed."""
@@ -64,6 +67,8 @@ class InstancePosterior(FrozenRecord):
         The scores by another method, if any.
     attributes
         The class or the features of the instances in the data, by name.
+    diagnostics
+        Whether the numerics can be trusted, which holds for the posteriors on all instances.
 
     Examples
     --------
@@ -98,6 +103,7 @@ class InstancePosterior(FrozenRecord):
     clock: str = "time"
     evidence: Evidence = "instances"
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    diagnostics: Diagnostics = APPROXIMATED
 
     def on(
         self,
@@ -316,9 +322,8 @@ class InstancePosterior(FrozenRecord):
                 f"{_describe_class(self.on(name), certainty)}"
                 for name, count in self.count_by_class().items()
             ]
-            return "\n".join(
-                [*lines, f"Ratings differ between classes ({format_probability(1 - none)})."]
-            )
+            lines.append(f"Ratings differ between classes ({format_probability(1 - none)}).")
+            return "\n".join([*lines, *self.diagnostics.order_notes])
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
         count = np.bincount(np.argmax(means, axis=1), minlength=len(self.algorithms))
@@ -327,11 +332,12 @@ class InstancePosterior(FrozenRecord):
             for k in np.argsort(-count, kind="stable")
             if count[k]
         ]
-        return (
-            f"Ratings depend on the features ({format_probability(1 - none)}).\n"
-            f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.\n"
-            f"Most likely the first at the end: {format_list(best, 6)} of the instances."
-        )
+        lines = [
+            f"Ratings depend on the features ({format_probability(1 - none)}).",
+            f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.",
+            f"Most likely the first at the end: {format_list(best, 6)} of the instances.",
+        ]
+        return "\n".join([*lines, *self.diagnostics.order_notes])
 
     def _informed_by(self, phi: Floats) -> float:
         """Return the number of instances that inform the ratings at basis functions phi (d,).
@@ -385,7 +391,7 @@ class InstancePosterior(FrozenRecord):
             utilities,
             np.ones((len(utilities), 1), dtype=np.float32),
             hyper={"tau": self.tau.mean(axis=1, dtype=np.float64)},
-            diagnostics=Diagnostics(notes=("Gaussian approximation, not corrected by weights",)),
+            diagnostics=self.diagnostics,
             prior=f"Dirichlet() by {format_list(self.basis.names, 3)}",
             method="laplace",
             clock=self.clock,
@@ -405,7 +411,8 @@ class InstancePosterior(FrozenRecord):
             f"  algorithms  {format_list(self.algorithms)}\n"
             f"  {kind:<10}  {format_list(names, 6)}\n"
             f"  differences between instances: sd of utilities {tau.min():.2g} to {tau.max():.2g}; "
-            f"P(none) = {same:.2f}"
+            f"P(none) = {same:.2f}\n"
+            f"  numerics    {self.diagnostics}"
         )
 
     __repr__ = __str__
