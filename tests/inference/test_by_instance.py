@@ -257,6 +257,13 @@ class TestClasses:
         small = posterior.on("small").mean("a1")[0]
         assert 0.1 < small < posterior.on("large").mean("a1")[0]
 
+    def test_one_class_differs_from_no_other(self):
+        posterior = pb.fit(
+            with_classes(simulate(np.zeros((20, 2)), 1), ["a"] * 20), classes="family"
+        )
+        assert posterior.verdict().startswith("a (20 instances): ")
+        assert "differ" not in posterior.verdict()
+
     def test_wrong_classes_do_no_harm(self):
         mu = np.array([0.9, 0.3, 0.0, -0.6])
         rating = np.exp(mu) / np.exp(mu).sum()
@@ -401,6 +408,58 @@ class TestFeatures:
         scores = pb.cross_fit(rankings, features, regressor=small)
         posterior = pb.fit(rankings, features=features, scores=scores)
         assert posterior.predict({"f": [2.0, -2.0]}).best == [["a1"], ["a2"]]
+
+
+class TestScores:
+    def make(self):
+        """Return rankings by scores (60, 2) and a class that both differ, and a table of scores."""
+        mu = np.random.default_rng(0).normal(size=(60, 2))
+        mu[:30, 0] += 2
+        rankings = with_classes(simulate(2 * mu, 1), ["u"] * 30 + ["v"] * 30)
+        return rankings, {"instance": rankings.instances, "a1": mu[:, 0], "a2": mu[:, 1]}
+
+    def test_a_mix_of_classes_has_the_scores_of_its_instances(self):
+        rankings, table = self.make()
+        posterior = pb.fit(rankings, classes="family", scores=table)
+        every, mixed = posterior.population(), posterior.population({"u": 0.5, "v": 0.5})
+        np.testing.assert_array_equal(every.utilities, mixed.utilities)
+        parts = posterior.by_class()
+        assert parts["u"].mean("a1")[0] > parts["v"].mean("a1")[0] + 0.2
+        shared = posterior.population({"u": 1, "v": 3}).mean()
+        expected = 0.25 * parts["u"].mean() + 0.75 * parts["v"].mean()
+        np.testing.assert_allclose(shared, expected, atol=1e-4)
+        assert posterior.verdict().startswith("u (30 instances): a1 ")
+        with pytest.raises(pb.DataError, match="'odd' in the data, so its scores are not known"):
+            posterior.population({"u": 1, "odd": 1})
+
+    def test_scores_alone_have_no_classes(self):
+        rankings, table = self.make()
+        posterior = pb.fit(rankings, scores=table)
+        assert posterior.verdict().startswith("All 60 instances: a1 ")
+        assert "class" not in posterior.verdict() + str(posterior)
+        assert "Dirichlet() by scores" in str(posterior.population())
+        with pytest.raises(pb.DataError, match="has no classes"):
+            posterior.population({"u": 1})
+        with pytest.raises(pb.DataError, match=r"on\('u'\): there are no classes, give scores="):
+            posterior.on("u")
+
+    def test_features_of_the_forest_may_be_given(self):
+        linear = pytest.importorskip("sklearn.linear_model").LinearRegression()
+        rankings, table = self.make()
+        feature = {"instance": rankings.instances, "f": table["a1"] - table["a2"]}
+        scores = pb.cross_fit(rankings, feature, regressor=linear)
+        for options, where in (({}, {}), ({"classes": "family"}, {"family": "u"})):
+            posterior = pb.fit(rankings, scores=scores, **options)
+            with pytest.raises(pb.DataError, match="the scores need f: give these features"):
+                posterior.on(where)
+            good, bad = (posterior.on({**where, "f": f}).mean("a1")[0] for f in (2.0, -2.0))
+            assert good > 0.8 > 0.6 > bad
+            columns = {name: [value] * 2 for name, value in where.items()} | {"f": [2.0, -2.0]}
+            predicted = posterior.predict(columns).prob_first[:, 0, 0]
+            np.testing.assert_allclose(predicted, [good, bad], atol=0.02)
+            assert "a1 " in posterior.verdict()
+        with pytest.raises(pb.DataError, match="no class is given: expected family"):
+            posterior.on({"f": 2.0})
 
 
 class TestSelection:

@@ -87,6 +87,10 @@ class ClassBasis(FrozenRecord):
         if not self.names:  # the scores of another method alone tell instances apart
             n = len(next(iter(columns.values()), [0]))
             return Located(np.zeros((n, 0)), np.zeros(n))
+        if self.names[0] not in columns:
+            raise DataError(
+                f"no class is given: expected {self.names[0]}, one of {format_list(self.classes)}"
+            )
         column = [to_name(value) or UNKNOWN_CLASS for value in columns[self.names[0]]]
         new = [name for name in dict.fromkeys(column) if name not in self.classes]
         if new and self.names[0] not in of_data:

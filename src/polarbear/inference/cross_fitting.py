@@ -87,8 +87,8 @@ def cross_fit(
         lacking = [name for name in names if name not in new]
         if len(lacking) == len(names):
             raise DataError(
-                f"the scores need {format_list(names)}: fit with these as features=, or give the "
-                "scores of a new instance to on(scores=)"
+                f"the scores need {format_list(names)}: give these features, or scores= of the "
+                "algorithms"
             )
         warn_of_missing([name for name in lacking if name in needed])
         missing = np.full(len(next(iter(new.values()))), np.nan)
@@ -98,7 +98,7 @@ def cross_fit(
         return -_predict(final, values).reshape(-1, *shape)
 
     values = -predicted.reshape(-1, *shape)
-    return Scores.build(rankings.algorithms, rankings.instances, values, predict)
+    return Scores.build(rankings.algorithms, rankings.instances, values, predict, names)
 
 
 def _predict(model: Any, x: Floats) -> Floats:

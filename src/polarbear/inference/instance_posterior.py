@@ -13,7 +13,7 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
-from polarbear.data.names import find_indices
+from polarbear.data.names import find_indices, to_name
 from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import format_probability
 from polarbear.inference.diagnostics import Diagnostics
@@ -122,7 +122,8 @@ class InstancePosterior(FrozenRecord):
             keywords: ``on("hard")``, ``on(family="hard")`` or ``on({"variables": 200})``. Features
             that are not given count as missing. If they were always known in the data, their median
             is used, with a warning; :meth:`average_ratings` averages over them. A new class has the
-            overall ratings, with the uncertainty of a new class.
+            overall ratings, with the uncertainty of a new class. Features of :func:`cross_fit` may
+            be given too.
         scores
             The score of each algorithm there, if the fit had scores from a table.
         """
@@ -139,25 +140,15 @@ class InstancePosterior(FrozenRecord):
         probabilities and equivalence are those of pairs on the mix, which do not follow from the
         ratings. ``weights`` are the shares of classes, by name.
         """
-        if weights is None and isinstance(self.basis, ClassBasis) and self.scores is None:
-            weights = self.count_by_class()  # instances of a class have the same ratings
-        if weights is None:
-            chosen, share = range(len(self.phi)), np.ones(len(self.phi))
-            located = Located(self.phi, self.residual)
-        else:
-            if not isinstance(self.basis, ClassBasis):
-                raise DataError("weights are those of classes, but this posterior has features")
-            located = self.basis.locate({self.basis.names[0]: list(weights)})
-            chosen, share = range(len(weights)), np.array(list(weights.values()), dtype=float)
-        if not (np.all(share >= 0) and share.sum() > 0):
-            raise DataError(f"weights={weights!r}: expected numbers that are not negative")
+        located, share = self._choose_mix(weights)
         rng, total = np.random.default_rng(0), np.zeros((), dtype=np.float32)
         first, second = np.triu_indices(len(self.algorithms), 1)
         wanted = MAX_WINS // (len(self.times) * len(first))
         rows = _spread(len(self.tau), min(max(wanted, MIN_WIN_DRAWS), PREDICTION_DRAWS))
         wins = np.zeros((len(rows), len(self.times), len(first)), dtype=np.float32)
-        for k, weight in zip(chosen, (share / share.sum()).astype(np.float32), strict=True):
-            known = None if self.scores is None or weights else self.scores.values[k]
+        for k in np.flatnonzero(share).tolist():
+            weight = np.float32(share[k] / share.sum())
+            known = None if self.scores is None else self.scores.values[k]
             rating = np.maximum(_softmax(self._draw(located, k, known, rng)), np.float32(1e-30))
             total = total + weight * rating
             of_first, of_second = rating[rows][..., first], rating[rows][..., second]
@@ -165,6 +156,32 @@ class InstancePosterior(FrozenRecord):
         utilities = np.log(total)
         utilities -= utilities.mean(axis=2, keepdims=True)
         return replace(self._to_posterior(utilities, len(self.instances)), wins=wins)
+
+    def _choose_mix(self, weights: Mapping[str, float] | None) -> tuple[Located, Floats]:
+        """Return where the instances of a mix lie, and their shares up to a factor.
+
+        They are those in the data, or one for each class if instances of a class do not differ.
+        """
+        data = Located(self.phi, self.residual)
+        has_classes = isinstance(self.basis, ClassBasis) and bool(self.basis.names)
+        if weights is None and (self.scores is not None or not has_classes):
+            return data, np.ones(len(self.phi))
+        if not has_classes:
+            raise DataError("weights are those of classes, but this posterior has no classes")
+        counts = self.count_by_class()
+        weights = counts if weights is None else {to_name(k): w for k, w in weights.items()}
+        share = np.array(list(weights.values()), dtype=float)
+        if not (np.all(share >= 0) and share.sum() > 0):
+            raise DataError(f"weights={weights!r}: expected numbers that are not negative")
+        if self.scores is None:
+            return self.basis.locate({self.basis.names[0]: list(weights)}), share
+        new = [repr(name) for name in weights if name not in counts]
+        if new:
+            raise DataError(
+                f"no instance of class {format_list(new)} in the data, so its scores are not known"
+            )
+        class_of = self.attributes[self.basis.names[0]].tolist()
+        return data, np.array([weights.get(name, 0.0) / counts[name] for name in class_of])
 
     def predict(self, table: object) -> Predictions:
         """Return the probabilities of all algorithms on each instance of a table of attributes.
@@ -179,15 +196,17 @@ class InstancePosterior(FrozenRecord):
         (2, 1, 2)
         """
         source = to_columns(table)
+        classes = self.basis.names if isinstance(self.basis, ClassBasis) else ()
+        names = self._with_features_of_scores(self.basis.names)
         columns: dict[str, Any] = {
             name: source.read_labels(name).to_list()
-            if isinstance(self.basis, ClassBasis)
+            if name in classes
             else source.read_numbers(name)
-            for name in self.basis.names
+            for name in names
             if name in source.names
         }
-        if not columns:
-            raise DataError(f"the table has no column of {format_list(self.basis.names)}")
+        if names and not columns:
+            raise DataError(f"the table has no column of {format_list(names)}")
         ratings = np.stack([one.mean(axis=0) for one in self.iterate_ratings(columns)])
         return Predictions(self.algorithms, self.times, ratings.astype(np.float64))
 
@@ -243,8 +262,8 @@ class InstancePosterior(FrozenRecord):
         tau, slope = self.tau[some, chosen], self.slope[some, chosen, None]
         coefficients, known = self.coefficients[some, chosen], None
         if self.scores is not None:
-            has_predictor = self.scores.predictor is not None
-            known = self.scores.predict(columns) if has_predictor else self.scores.values[rows]
+            changed = any(name in self.scores.features for name in where)
+            known = self.scores.predict(columns) if changed else self.scores.values[rows]
         rng, total = np.random.default_rng(0), np.zeros(coefficients.shape[:3], dtype=np.float32)
         for k in range(len(rows)):
             own = float(located.residual[k])
@@ -302,6 +321,20 @@ class InstancePosterior(FrozenRecord):
         names = self.attributes[self.basis.names[0]].tolist() if self.basis.names else []
         return {name: names.count(name) for name in self.basis.classes}
 
+    def by_class(self) -> dict[str, Posterior]:
+        """Return the posterior on each class: with scores, on its instances in the data.
+
+        >>> import polarbear as pb
+        >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 3)
+        >>> kinds = {"instance": rankings.instances, "kind": ["x", "y", "x"]}
+        >>> list(pb.fit(rankings.with_instance_data(kinds), classes="kind").by_class())
+        ['x', 'y']
+        """
+        return {
+            name: self.on(name) if self.scores is None else self.population({name: 1.0})
+            for name in self.count_by_class()
+        }
+
     def verdict(self, certainty: float = 0.99) -> str:
         """Return in words which algorithms are best: in each class, or by which features.
 
@@ -317,12 +350,17 @@ class InstancePosterior(FrozenRecord):
         """
         none = float(np.mean(self.tau == 0))
         if isinstance(self.basis, ClassBasis):
+            counts = self.count_by_class()
             lines = [
-                f"{escape_text(name)} ({format_count(count, 'instance')}): "
-                f"{_describe_class(self.on(name), certainty)}"
-                for name, count in self.count_by_class().items()
+                f"{escape_text(name)} ({format_count(counts[name], 'instance')}): "
+                f"{_describe_class(posterior, certainty)}"
+                for name, posterior in self.by_class().items()
             ]
-            lines.append(f"Ratings differ between classes ({format_probability(1 - none)}).")
+            if len(lines) > 1:
+                lines.append(f"Ratings differ between classes ({format_probability(1 - none)}).")
+            if not lines:  # the scores of another method alone tell instances apart
+                described = _describe_class(self.population(), certainty)
+                lines = [f"All {format_count(len(self.instances), 'instance')}: {described}"]
             return "\n".join([*lines, *self.diagnostics.order_notes])
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
@@ -358,15 +396,23 @@ class InstancePosterior(FrozenRecord):
     ) -> dict[str, list[Any]]:
         """Return the attributes of one instance as columns of one row."""
         if where is not None and not isinstance(where, Mapping):
-            if not isinstance(self.basis, ClassBasis):
-                names = self.basis.names
+            names = self._with_features_of_scores(self.basis.names)
+            if not isinstance(self.basis, ClassBasis) or not self.basis.names:
+                if not names:
+                    raise DataError(f"on({where!r}): there are no classes, give scores=")
                 raise DataError(f"on({where!r}): expected features, as in on({{{names[0]!r}: 1}})")
             where = {self.basis.names[0]: where}
         given = {**(where or {}), **attributes}
-        find_indices(list(given), self.basis.accepted_names, "class or feature")
+        accepted = self._with_features_of_scores(self.basis.accepted_names)
+        find_indices(list(given), accepted, "class or feature")
         if isinstance(self.basis, ClassBasis) and self.basis.names and not given:
             raise DataError(f"on() needs a class: {format_list(self.basis.classes)}")
         return {name: [value] for name, value in given.items()}
+
+    def _with_features_of_scores(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return names of attributes and those that predict the scores, each once."""
+        features = () if self.scores is None else self.scores.features
+        return tuple(dict.fromkeys([*names, *features]))
 
     def _draw(
         self,
@@ -392,7 +438,7 @@ class InstancePosterior(FrozenRecord):
             np.ones((len(utilities), 1), dtype=np.float32),
             hyper={"tau": self.tau.mean(axis=1, dtype=np.float64)},
             diagnostics=self.diagnostics,
-            prior=f"Dirichlet() by {format_list(self.basis.names, 3)}",
+            prior=f"Dirichlet() by {format_list(self.basis.names or ('scores',), 3)}",
             method="laplace",
             clock=self.clock,
             evidence=self.evidence,
@@ -402,16 +448,18 @@ class InstancePosterior(FrozenRecord):
     def __str__(self) -> str:
         kind = "classes" if isinstance(self.basis, ClassBasis) else "features"
         names = self.basis.classes if isinstance(self.basis, ClassBasis) else self.basis.names
+        if not names:
+            kind, names = "scores", ("of another method",)
         tau = self.tau.mean(axis=0, dtype=np.float64)
-        same = float(np.mean(self.tau == 0))
+        sd = f"sd of utilities {tau.min():.2g} to {tau.max():.2g}"
+        differences = f"{sd}; P(none) = {np.mean(self.tau == 0):.2f}"
         return (
             f"posterior of {len(self.algorithms)} algorithms by {kind} of instances, "
             f"{format_range(self.times[0], self.times[-1], self.clock)}, "
             f"from {format_count(len(self.instances), 'instance')}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
             f"  {kind:<10}  {format_list(names, 6)}\n"
-            f"  differences between instances: sd of utilities {tau.min():.2g} to {tau.max():.2g}; "
-            f"P(none) = {same:.2f}\n"
+            f"  differences between instances: {differences if self.basis.names else 'by scores'}\n"
             f"  numerics    {self.diagnostics}"
         )
 
