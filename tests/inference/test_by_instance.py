@@ -257,6 +257,19 @@ class TestClasses:
         small = posterior.on("small").mean("a1")[0]
         assert 0.1 < small < posterior.on("large").mean("a1")[0]
 
+    def test_the_verdict_of_a_class_is_that_of_its_posterior(self):
+        mu = np.repeat([[3.0, 2.6, -2.0], [-2.0, 3.0, 3.0]], [30, 300], axis=0)
+        rankings = with_classes(simulate(mu, 5), ["easy"] * 30 + ["hard"] * 300)
+        posterior = pb.fit(rankings, classes="family")
+        for name, said in zip(("easy", "hard"), posterior.verdict().splitlines(), strict=False):
+            for status in posterior.on(name).statuses():
+                kind = {"member": "in the anytime Pareto set", "equivalent": "equivalent to"}
+                parts = said.split(": ")[1].split("; ")[:-1]
+                mine = [part for part in parts if status.algorithm in part]
+                assert len(mine) == (status.status != "dominated")
+                assert all(kind.get(status.status, status.status) in part for part in mine)
+        assert "a1, a2 are undecided; the best" in posterior.verdict()
+
     def test_one_class_differs_from_no_other(self):
         posterior = pb.fit(
             with_classes(simulate(np.zeros((20, 2)), 1), ["a"] * 20), classes="family"
@@ -525,6 +538,25 @@ def test_refused_arguments():
             pb.fit(rankings, **arguments)
     with pytest.raises(pb.DataError, match="ties='unordered'"):
         pb.fit(replace(rankings, ties="averaged"), classes="family")
+
+
+def test_texts_and_messages():
+    rankings, table = make_features(lambda x: np.stack([4 * x[:, 0], 0 * x[:, 0]], 1), 1)
+    posterior = pb.fit(rankings, features=table)
+    selector = pb.InstanceRatings.of(posterior)
+    predicted = posterior.predict({"f0": [1.5, -1.5, -1], "f1": [0, 0, 0]})
+    assert repr(predicted) == (
+        "probabilities of 2 algorithms to come first on 3 instances at 1 time\n"
+        "  Most likely the first at the end: a2 on 67 %, a1 on 33 % of the instances."
+    )
+    assert "trust it; Gaussian approximation, not" in str(posterior.on({"f0": 0, "f1": 0}))
+    for on in (posterior.on, selector.on):
+        with pytest.raises(pb.DataError, match="f0='big': expected a number"):
+            on({"f0": "big", "f1": 0})
+    with pytest.raises(pb.DataError, match=r"posterior.on\(\.\.\.\), .*posterior.population\(\)"):
+        pb.select(posterior)
+    with pytest.raises(pb.DataError, match=r"select\(posterior.on\(\.\.\.\), \.\.\.\)$"):
+        pb.select(selector)
 
 
 def test_features_that_never_vary_say_nothing(tmp_path):

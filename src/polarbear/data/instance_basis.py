@@ -202,8 +202,7 @@ class FeatureBasis(FrozenRecord):
         n = len(next(iter(columns.values())))
         missing = np.full(n, np.nan)
         values = np.stack(
-            [np.asarray(columns.get(name, missing), dtype=np.float64) for name in self.names],
-            axis=1,
+            [to_numbers(columns.get(name, missing), name) for name in self.names], axis=1
         )
         self._warn_if_outside(values, columns)
         absent = ~np.isfinite(values)
@@ -235,7 +234,7 @@ class FeatureBasis(FrozenRecord):
             f"{self.names[k]} ({low[k]:.4g} to {high[k]:.4g})" for k in np.flatnonzero(outside)
         ]
         for name, value in self.constants.items():
-            given = np.asarray(columns.get(name, value), dtype=np.float64)
+            given = to_numbers(columns.get(name, [value]), name)
             if np.any(~np.isnan(given) & (given != value)):
                 texts.append(f"{name} (always {value:.4g})")
         if not texts:
@@ -244,6 +243,26 @@ class FeatureBasis(FrozenRecord):
             f"features outside of the range seen, so the answer rests on other instances: "
             f"{format_list(texts, 4)}"
         )
+
+
+def to_numbers(values: Any, name: str) -> Floats:
+    """Return the values of a feature as numbers, nan where missing; DataError if one is no number.
+
+    >>> to_numbers([1, None], "size")
+    array([ 1., nan])
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        for value in values:
+            try:
+                np.float64(value)
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"{name}={value!r}: expected a number, as it was in the data; leave out a "
+                    "feature that is not known"
+                ) from None
+        raise DataError(f"{name}: expected a number for each instance") from None
 
 
 def warn_of_missing(names: Sequence[str], of_data: Collection[str] = ()) -> None:

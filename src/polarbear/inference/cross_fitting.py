@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.instance_basis import warn_of_missing
+from polarbear.data.instance_basis import to_numbers, warn_of_missing
 from polarbear.data.instance_data import find_attribute
 from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.errors import DataError, require
@@ -92,7 +92,7 @@ def cross_fit(
             )
         warn_of_missing([name for name in lacking if name in needed])
         missing = np.full(len(next(iter(new.values()))), np.nan)
-        table = [np.asarray(new.get(name, missing), dtype=np.float64) for name in names]
+        table = [to_numbers(new.get(name, missing), name) for name in names]
         values = np.stack(table, axis=1)
         values = np.where(np.isfinite(values), values, fill)
         return -_predict(final, values).reshape(-1, *shape)

@@ -33,6 +33,13 @@ the most probabilities of all draws in memory, if there are enough draws."""
 APPROXIMATED = Diagnostics(notes=("Gaussian approximation, not corrected by weights",))
 """The diagnostics of every fit by classes, features or scores."""
 
+REMAINING = {
+    "member": "in the anytime Pareto set",
+    "equivalent": "equivalent to another algorithm",
+    "undecided": "undecided",
+}
+"""What a verdict says of algorithms that are not dominated, by their status."""
+
 AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
 """The most draws and instances over which ratings with some attributes set are averaged, and the
 most instances from which the importance of features is computed."""
@@ -364,16 +371,10 @@ class InstancePosterior(FrozenRecord):
             return "\n".join([*lines, *self.diagnostics.order_notes])
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
-        count = np.bincount(np.argmax(means, axis=1), minlength=len(self.algorithms))
-        best = [
-            f"{escape_text(self.algorithms[k])} on {100 * count[k] / count.sum():.0f} %"
-            for k in np.argsort(-count, kind="stable")
-            if count[k]
-        ]
         lines = [
             f"Ratings depend on the features ({format_probability(1 - none)}).",
             f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.",
-            f"Most likely the first at the end: {format_list(best, 6)} of the instances.",
+            _describe_shares(self.algorithms, np.argmax(means, axis=1)),
         ]
         return "\n".join([*lines, *self.diagnostics.order_notes])
 
@@ -487,16 +488,40 @@ class Predictions(FrozenRecord):
         """The algorithm that is most likely the first, for each instance and time."""
         return [[self.algorithms[k] for k in row] for row in self.prob_first.argmax(axis=2)]
 
+    def __str__(self) -> str:
+        n_instances, n_times, n = self.prob_first.shape
+        leader = self.prob_first[:, -1].argmax(axis=1)
+        return (
+            f"probabilities of {format_count(n, 'algorithm')} to come first on "
+            f"{format_count(n_instances, 'instance')} at {format_count(n_times, 'time')}\n"
+            f"  {_describe_shares(self.algorithms, leader)}"
+        )
+
+    __repr__ = __str__
+
 
 def _describe_class(posterior: Posterior, certainty: float) -> str:
-    """Return the Pareto set and the best algorithm at the end, in words."""
-    members, best = posterior.pareto(certainty), posterior.prob_best()[-1]
-    verb = "is" if len(members) == 1 else "are"
-    return (
-        f"{format_list(members)} {verb} in the anytime Pareto set; the best at the end is "
-        f"{escape_text(posterior.algorithms[int(np.argmax(best))])} "
-        f"({format_probability(float(best.max()))})."
-    )
+    """Return which algorithms are not dominated, and the best one at the end, in words."""
+    statuses, best = posterior.statuses(certainty), posterior.prob_best()[-1]
+    parts: list[str] = []
+    for status, claim in REMAINING.items():
+        names = [one.algorithm for one in statuses if one.status == status]
+        if names:
+            parts.append(f"{format_list(names)} {'is' if len(names) == 1 else 'are'} {claim}")
+    leader = escape_text(posterior.algorithms[int(np.argmax(best))])
+    parts.append(f"the best at the end is {leader} ({format_probability(float(best.max()))})")
+    return "; ".join(parts) + "."
+
+
+def _describe_shares(algorithms: tuple[str, ...], leader: NDArray[np.intp]) -> str:
+    """Return in words on which share of instances each algorithm is the leader (instances,)."""
+    count = np.bincount(leader, minlength=len(algorithms))
+    best = [
+        f"{escape_text(algorithms[k])} on {100 * count[k] / count.sum():.0f} %"
+        for k in np.argsort(-count, kind="stable")
+        if count[k]
+    ]
+    return f"Most likely the first at the end: {format_list(best, 6)} of the instances."
 
 
 def _spread(total: int, wanted: int) -> NDArray[np.intp]:

@@ -92,8 +92,6 @@ class InstanceRatings(FrozenRecord):
             raise DataError(
                 f"on() takes {format_list(self.basis.names)}, got {format_list(unknown) or 'none'}"
             )
-        if isinstance(self.basis, FeatureBasis):
-            _check_numbers(given)
         located = self.basis.locate({name: [value] for name, value in given.items()})
         utilities = draw_utilities(
             self.coefficients,
@@ -169,18 +167,6 @@ class InstanceRatings(FrozenRecord):
         )
 
     __repr__ = __str__
-
-
-def _check_numbers(features: Mapping[str, Any]) -> None:
-    """Raise an error if the value of a feature is no number; None stands for a missing one."""
-    for name, value in features.items():
-        try:
-            np.float64(value)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"{name}={value!r}: expected a number, as it was in the data; leave out a feature "
-                "that is not known"
-            ) from None
 
 
 @dataclass(frozen=True)
