@@ -209,6 +209,43 @@ class TestClasses:
         np.testing.assert_allclose(mixed, np.mean(parts, axis=0), atol=0.01)
         assert "a1 is" in posterior.on("easy").verdict()
 
+    def test_wins_on_a_mix_are_those_of_its_classes(self, tmp_path):
+        mu = np.repeat([[4.0, 0.0, 8.0], [0.0, 1.5, -8.0]], [120, 80], axis=0)
+        rankings = with_classes(simulate(mu, 7), ["x"] * 120 + ["y"] * 80)
+        posterior = pb.fit(rankings, classes="family")
+        parts = [posterior.on(name).win_probability("a1", "a2")[0] for name in "xy"]
+        population = posterior.population()
+        assert population.mean("a1") < population.mean("a2")  # a3 comes first where a1 beats a2
+        for mix, share in ((population, 0.6), (posterior.population({"x": 1, "y": 3}), 0.25)):
+            expected = share * parts[0] + (1 - share) * parts[1]
+            chance, (low, high) = mix.win_probability("a1", "a2")
+            np.testing.assert_allclose(chance, expected, atol=0.005)
+            np.testing.assert_allclose(mix.win_probability("a2", "a1")[0], 1 - chance, atol=1e-6)
+            assert low < chance < high
+            near = abs(float(expected[0]) - 0.5)
+            assert mix.prob_equivalent("a1", "a2", near + 0.1)[0] > 0.9
+            assert mix.prob_equivalent("a2", "a1", max(0.0, near - 0.1))[0] < 0.1
+        population.save(tmp_path / "mix.pb.zip")
+        assert pb.Posterior.load(tmp_path / "mix.pb.zip") == population
+
+    def test_every_use_warns_of_a_class_not_in_the_data(self, tmp_path, capsys):
+        rankings = with_classes(simulate(np.zeros((20, 2)), 1), list("ab") * 10)
+        posterior = pb.fit(rankings, classes="family")
+        path, new = tmp_path / "selector.npz", {"family": ["a", "odd"]}
+        pb.InstanceRatings.of(posterior).save(path)
+        for use in (
+            lambda: posterior.population({"a": 1, "odd": 1}),
+            lambda: posterior.predict(new),
+            lambda: pb.value_of_selection(posterior, columns=new),
+            lambda: pb.InstanceRatings.load(path).on("odd"),
+        ):
+            with pytest.warns(pb.DataWarning, match="no instance of class 'odd' in the data"):
+                use()
+        assert main(["select", str(path), "--final", "--features", "family=odd"]) == 0
+        assert "no instance of class 'odd'" in capsys.readouterr().err
+        with pytest.warns(pb.DataWarning, match="no instance of class 'unknown'"):
+            posterior.on(family=None)
+
     def test_a_small_class_is_pulled_to_the_others(self):
         mu = np.repeat([[1.0, 0.0]], 63, axis=0)
         rankings = simulate(mu, 2)
@@ -219,6 +256,26 @@ class TestClasses:
         posterior = pb.fit(with_classes(rankings, names.tolist()), classes="family")
         small = posterior.on("small").mean("a1")[0]
         assert 0.1 < small < posterior.on("large").mean("a1")[0]
+
+    def test_the_verdict_of_a_class_is_that_of_its_posterior(self):
+        mu = np.repeat([[3.0, 2.6, -2.0], [-2.0, 3.0, 3.0]], [30, 300], axis=0)
+        rankings = with_classes(simulate(mu, 5), ["easy"] * 30 + ["hard"] * 300)
+        posterior = pb.fit(rankings, classes="family")
+        for name, said in zip(("easy", "hard"), posterior.verdict().splitlines(), strict=False):
+            for status in posterior.on(name).statuses():
+                kind = {"member": "in the anytime Pareto set", "equivalent": "equivalent to"}
+                parts = said.split(": ")[1].split("; ")[:-1]
+                mine = [part for part in parts if status.algorithm in part]
+                assert len(mine) == (status.status != "dominated")
+                assert all(kind.get(status.status, status.status) in part for part in mine)
+        assert "a1, a2 are undecided; the best" in posterior.verdict()
+
+    def test_one_class_differs_from_no_other(self):
+        posterior = pb.fit(
+            with_classes(simulate(np.zeros((20, 2)), 1), ["a"] * 20), classes="family"
+        )
+        assert posterior.verdict().startswith("a (20 instances): ")
+        assert "differ" not in posterior.verdict()
 
     def test_wrong_classes_do_no_harm(self):
         mu = np.array([0.9, 0.3, 0.0, -0.6])
@@ -307,6 +364,42 @@ class TestFeatures:
         with pytest.raises(pb.DataError, match="no class or feature named 'f3'"):
             posterior.on({"f3": 1.0})
 
+    def test_features_that_are_not_given_are_named(self, tmp_path, capsys):
+        rankings, table = make_features(lambda x: x[:, :2], 3, n_instances=220, n_features=4)
+        rows = np.arange(220)
+        table["f1"] = np.where(rows == 7, np.nan, table["f1"])  # too seldom to learn what it means
+        table["f2"] = np.where(rows % 3, table["f2"], np.nan)  # missing together
+        table["f3"] = np.where(rows % 3, table["f3"], np.nan)
+        posterior = pb.fit(rankings, features=table)  # filterwarnings: nothing is warned of
+        posterior.average_ratings({"f0": 0.0})
+        posterior.importance()
+        path = tmp_path / "selector.npz"
+        pb.InstanceRatings.of(posterior).save(path)
+        selector = pb.InstanceRatings.load(path)
+        for on in (posterior.on, selector.on):
+            on({"f0": 0.0, "f1": 0.0})  # f2 and f3 are missing as in the data
+            with pytest.warns(pb.DataWarning, match=r"answer is that for their median: f1$"):
+                on({"f0": 0.0})
+            with pytest.warns(pb.DataWarning, match=r"their median: f0, f3$"):
+                on({"f0": np.nan, "f1": 0.0, "f2": 0.0})
+        with pytest.warns(pb.DataWarning, match=r"their median: f1$"):
+            posterior.predict({"f0": [0.0, 0.1], "f1": [0.0, np.nan]})
+        with pytest.warns(pb.DataWarning, match=r"their median: f0$"):
+            posterior.average_ratings({"f0": np.nan})
+        assert main(["select", str(path), "--final", "--features", "f0=0"]) == 0
+        assert "their median: f1" in capsys.readouterr().err
+
+    def test_a_forest_takes_the_median_of_a_feature_that_is_not_given(self):
+        linear = pytest.importorskip("sklearn.linear_model").LinearRegression()
+        rankings, table = make_features(lambda x: x, 3, n_instances=60)
+        table |= {"constant": np.ones(60), "gap": np.where(np.arange(60) % 3, 1.0, np.nan)}
+        scores = pb.cross_fit(rankings, table, regressor=linear)
+        given = {"f0": [0.3], "f1": [float(np.median(table["f1"]))], "constant": [1.0]}
+        expected = scores.predict(given)
+        np.testing.assert_allclose(scores.predict({**given, "f1": [np.nan]}), expected)
+        with pytest.warns(pb.DataWarning, match=r"their median: f1$"):
+            np.testing.assert_allclose(scores.predict({"f0": [0.3]}), expected)
+
     def test_the_residual_is_what_the_basis_leaves(self):
         x = np.random.default_rng(4).normal(size=(400, 5))
         located = FeatureBasis.build(x, list("abcde"), 0.3).locate_values(x)
@@ -328,6 +421,58 @@ class TestFeatures:
         scores = pb.cross_fit(rankings, features, regressor=small)
         posterior = pb.fit(rankings, features=features, scores=scores)
         assert posterior.predict({"f": [2.0, -2.0]}).best == [["a1"], ["a2"]]
+
+
+class TestScores:
+    def make(self):
+        """Return rankings by scores (60, 2) and a class that both differ, and a table of scores."""
+        mu = np.random.default_rng(0).normal(size=(60, 2))
+        mu[:30, 0] += 2
+        rankings = with_classes(simulate(2 * mu, 1), ["u"] * 30 + ["v"] * 30)
+        return rankings, {"instance": rankings.instances, "a1": mu[:, 0], "a2": mu[:, 1]}
+
+    def test_a_mix_of_classes_has_the_scores_of_its_instances(self):
+        rankings, table = self.make()
+        posterior = pb.fit(rankings, classes="family", scores=table)
+        every, mixed = posterior.population(), posterior.population({"u": 0.5, "v": 0.5})
+        np.testing.assert_array_equal(every.utilities, mixed.utilities)
+        parts = posterior.by_class()
+        assert parts["u"].mean("a1")[0] > parts["v"].mean("a1")[0] + 0.2
+        shared = posterior.population({"u": 1, "v": 3}).mean()
+        expected = 0.25 * parts["u"].mean() + 0.75 * parts["v"].mean()
+        np.testing.assert_allclose(shared, expected, atol=1e-4)
+        assert posterior.verdict().startswith("u (30 instances): a1 ")
+        with pytest.raises(pb.DataError, match="'odd' in the data, so its scores are not known"):
+            posterior.population({"u": 1, "odd": 1})
+
+    def test_scores_alone_have_no_classes(self):
+        rankings, table = self.make()
+        posterior = pb.fit(rankings, scores=table)
+        assert posterior.verdict().startswith("All 60 instances: a1 ")
+        assert "class" not in posterior.verdict() + str(posterior)
+        assert "Dirichlet() by scores" in str(posterior.population())
+        with pytest.raises(pb.DataError, match="has no classes"):
+            posterior.population({"u": 1})
+        with pytest.raises(pb.DataError, match=r"on\('u'\): there are no classes, give scores="):
+            posterior.on("u")
+
+    def test_features_of_the_forest_may_be_given(self):
+        linear = pytest.importorskip("sklearn.linear_model").LinearRegression()
+        rankings, table = self.make()
+        feature = {"instance": rankings.instances, "f": table["a1"] - table["a2"]}
+        scores = pb.cross_fit(rankings, feature, regressor=linear)
+        for options, where in (({}, {}), ({"classes": "family"}, {"family": "u"})):
+            posterior = pb.fit(rankings, scores=scores, **options)
+            with pytest.raises(pb.DataError, match="the scores need f: give these features"):
+                posterior.on(where)
+            good, bad = (posterior.on({**where, "f": f}).mean("a1")[0] for f in (2.0, -2.0))
+            assert good > 0.8 > 0.6 > bad
+            columns = {name: [value] * 2 for name, value in where.items()} | {"f": [2.0, -2.0]}
+            predicted = posterior.predict(columns).prob_first[:, 0, 0]
+            np.testing.assert_allclose(predicted, [good, bad], atol=0.02)
+            assert "a1 " in posterior.verdict()
+        with pytest.raises(pb.DataError, match="no class is given: expected family"):
+            posterior.on({"f": 2.0})
 
 
 class TestSelection:
@@ -365,6 +510,21 @@ class TestSelection:
                 pb.InstanceRatings.load(path)
 
 
+def test_groups_that_share_no_instance_are_not_trusted():
+    costs = np.full((1, 60, 4), np.nan)
+    costs[0, :30, :2] = costs[0, 30:, 2:] = [0, 1]
+    rankings = rank_costs(costs)
+    table = {"instance": rankings.instances, "family": ["x", "y"] * 30, "f": np.arange(60.0)}
+    rankings = replace(rankings.with_instance_data(table), order_by="hypervolume")
+    for options, where in (({"classes": "family"}, "x"), ({"features": ["f"]}, {"f": 3.0})):
+        with pytest.warns(pb.FitWarning, match="do not trust this posterior: no instance has runs"):
+            posterior = pb.fit(rankings, **options)
+        for one in (posterior, posterior.on(where), posterior.population()):
+            assert not one.diagnostics.trusted
+            assert "do not trust it: no instance has runs from two of these groups" in str(one)
+            assert one.verdict().endswith("Runs are ordered by hypervolume.")
+
+
 def test_refused_arguments():
     rankings = with_classes(simulate(np.zeros((6, 2)), 0), list("ababab"))
     for arguments, says in [
@@ -378,6 +538,25 @@ def test_refused_arguments():
             pb.fit(rankings, **arguments)
     with pytest.raises(pb.DataError, match="ties='unordered'"):
         pb.fit(replace(rankings, ties="averaged"), classes="family")
+
+
+def test_texts_and_messages():
+    rankings, table = make_features(lambda x: np.stack([4 * x[:, 0], 0 * x[:, 0]], 1), 1)
+    posterior = pb.fit(rankings, features=table)
+    selector = pb.InstanceRatings.of(posterior)
+    predicted = posterior.predict({"f0": [1.5, -1.5, -1], "f1": [0, 0, 0]})
+    assert repr(predicted) == (
+        "probabilities of 2 algorithms to come first on 3 instances at 1 time\n"
+        "  Most likely the first at the end: a2 on 67 %, a1 on 33 % of the instances."
+    )
+    assert "trust it; Gaussian approximation, not" in str(posterior.on({"f0": 0, "f1": 0}))
+    for on in (posterior.on, selector.on):
+        with pytest.raises(pb.DataError, match="f0='big': expected a number"):
+            on({"f0": "big", "f1": 0})
+    with pytest.raises(pb.DataError, match=r"posterior.on\(\.\.\.\), .*posterior.population\(\)"):
+        pb.select(posterior)
+    with pytest.raises(pb.DataError, match=r"select\(posterior.on\(\.\.\.\), \.\.\.\)$"):
+        pb.select(selector)
 
 
 def test_features_that_never_vary_say_nothing(tmp_path):

@@ -5,7 +5,7 @@ overall utilities is tau^2 k(x, x). Of it phi explains tau^2 |phi(x)|^2, and the
 residual. Only numpy is needed, so that a deployed selector can use it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol
@@ -28,6 +28,9 @@ N_KNOTS = 65
 
 MIN_SD = 0.3
 """Features whose normal scores have a smaller standard deviation are not scaled up to 1."""
+
+UNKNOWN_CLASS = "unknown"
+"""The class of instances whose class is missing."""
 
 LINEAR_SHARE = 0.5
 """The weight of the linear kernel relative to the squared exponential one."""
@@ -53,8 +56,12 @@ class Basis(Protocol):
         """The attributes that may be given: those it needs, and those that never varied."""
         ...
 
-    def locate(self, columns: Mapping[str, Any]) -> Located:
-        """Return the basis functions at the instances whose attributes are given."""
+    def locate(self, columns: Mapping[str, Any], *, of_data: Collection[str] = ()) -> Located:
+        """Return the basis functions at the instances whose attributes are given.
+
+        ``of_data`` names the attributes whose values are those of instances in the data. Nothing
+        is warned of if these are missing or new.
+        """
         ...
 
 
@@ -63,8 +70,8 @@ class ClassBasis(FrozenRecord):
     """One basis function for each class: 1 on its instances, else 0. A new class has none.
 
     >>> basis = ClassBasis(("family",), ("easy", "hard"))
-    >>> basis.locate({"family": ["hard", "new"]}).phi.tolist()
-    [[0.0, 1.0], [0.0, 0.0]]
+    >>> basis.locate({"family": ["hard", "easy"]}).phi.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
 
     names: tuple[str, ...]
@@ -75,12 +82,23 @@ class ClassBasis(FrozenRecord):
         """The attribute that is the class."""
         return self.names
 
-    def locate(self, columns: Mapping[str, Any]) -> Located:
-        """Return the indicators of the classes of instances."""
+    def locate(self, columns: Mapping[str, Any], *, of_data: Collection[str] = ()) -> Located:
+        """Return the indicators of the classes of instances; warn of classes not in the data."""
         if not self.names:  # the scores of another method alone tell instances apart
             n = len(next(iter(columns.values()), [0]))
             return Located(np.zeros((n, 0)), np.zeros(n))
-        column = [to_name(value) for value in columns[self.names[0]]]
+        if self.names[0] not in columns:
+            raise DataError(
+                f"no class is given: expected {self.names[0]}, one of {format_list(self.classes)}"
+            )
+        column = [to_name(value) or UNKNOWN_CLASS for value in columns[self.names[0]]]
+        new = [name for name in dict.fromkeys(column) if name not in self.classes]
+        if new and self.names[0] not in of_data:
+            warn(
+                f"no instance of class {format_list([repr(name) for name in new], 4)} in the data, "
+                "so its ratings are those of a new class; there are "
+                f"{format_list(self.classes, 6)}"
+            )
         phi = (np.array(column)[:, None] == np.array(self.classes)).astype(np.float64)
         return Located(phi, 1.0 - phi.sum(axis=1))
 
@@ -103,6 +121,9 @@ class FeatureBasis(FrozenRecord):
         Shape (features, knots): quantiles of each feature, and the normal scores there.
     indicators
         Features whose being missing is a further feature; ``indicator_moments`` scale them.
+    indicator_of
+        Shape (features,): the feature whose indicator says that this one is missing, because both
+        were missing on the same instances; -1 if none does.
     inducing
         Shape (inducing, scores): scores of the inducing instances.
     projection
@@ -119,6 +140,7 @@ class FeatureBasis(FrozenRecord):
     scores: Floats
     indicators: NDArray[np.int64]
     indicator_moments: Floats
+    indicator_of: NDArray[np.int64]
     inducing: Floats
     projection: Floats
     length: float
@@ -149,12 +171,18 @@ class FeatureBasis(FrozenRecord):
         absent = np.isnan(values)
         share = absent.mean(axis=0)
         often = np.flatnonzero((share > 0.01) & (share < 0.99))
-        _, first = np.unique(absent[:, often], axis=1, return_index=True)
+        _, first, pattern = np.unique(
+            absent[:, often], axis=1, return_index=True, return_inverse=True
+        )
         chosen = often[np.sort(first)] if len(often) else often
+        indicator_of = np.full(len(share), -1)
+        indicator_of[often] = often[first[pattern.ravel()]] if len(often) else often
         sd = np.maximum(np.sqrt(share * (1 - share))[chosen], MIN_SD)
         moments = np.stack([share[chosen], sd])
         empty = np.zeros((0, 0))
-        basis = cls(tuple(names), knots, scores, chosen, moments, empty, empty, length)
+        basis = cls(
+            tuple(names), knots, scores, chosen, moments, indicator_of, empty, empty, length
+        )
         points = basis._standardise(values)
         rows = np.random.default_rng(seed).permutation(len(points))[:MAX_INDUCING]
         inducing = np.unique(points[rows], axis=0)
@@ -163,18 +191,24 @@ class FeatureBasis(FrozenRecord):
         projection = direction[:, kept] / np.sqrt(eigenvalue[kept])
         return replace(basis, inducing=inducing, projection=projection, constants=constants)
 
-    def locate(self, columns: Mapping[str, Any]) -> Located:
-        """Return the basis functions at instances; warn of features outside of the range seen."""
+    def locate(self, columns: Mapping[str, Any], *, of_data: Collection[str] = ()) -> Located:
+        """Return the basis functions at instances.
+
+        Warn of features outside of the range seen, and of missing ones that were not in the data.
+        """
         lacking = [name for name in self.names if name not in columns]
         if len(lacking) == len(self.names):
             raise DataError(f"no feature is given: expected {format_list(self.names)}")
         n = len(next(iter(columns.values())))
         missing = np.full(n, np.nan)
         values = np.stack(
-            [np.asarray(columns.get(name, missing), dtype=np.float64) for name in self.names],
-            axis=1,
+            [to_numbers(columns.get(name, missing), name) for name in self.names], axis=1
         )
         self._warn_if_outside(values, columns)
+        absent = ~np.isfinite(values)
+        is_seen = (self.indicator_of >= 0) & absent[:, self.indicator_of]
+        missing = (absent & ~is_seen).any(axis=0)
+        warn_of_missing([self.names[k] for k in np.flatnonzero(missing)], of_data)
         return self.locate_values(values)
 
     def locate_values(self, values: Floats) -> Located:
@@ -200,7 +234,7 @@ class FeatureBasis(FrozenRecord):
             f"{self.names[k]} ({low[k]:.4g} to {high[k]:.4g})" for k in np.flatnonzero(outside)
         ]
         for name, value in self.constants.items():
-            given = np.asarray(columns.get(name, value), dtype=np.float64)
+            given = to_numbers(columns.get(name, [value]), name)
             if np.any(~np.isnan(given) & (given != value)):
                 texts.append(f"{name} (always {value:.4g})")
         if not texts:
@@ -208,6 +242,36 @@ class FeatureBasis(FrozenRecord):
         warn(
             f"features outside of the range seen, so the answer rests on other instances: "
             f"{format_list(texts, 4)}"
+        )
+
+
+def to_numbers(values: Any, name: str) -> Floats:
+    """Return the values of a feature as numbers, nan where missing; DataError if one is no number.
+
+    >>> to_numbers([1, None], "size")
+    array([ 1., nan])
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        for value in values:
+            try:
+                np.float64(value)
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"{name}={value!r}: expected a number, as it was in the data; leave out a "
+                    "feature that is not known"
+                ) from None
+        raise DataError(f"{name}: expected a number for each instance") from None
+
+
+def warn_of_missing(names: Sequence[str], of_data: Collection[str] = ()) -> None:
+    """Warn that the median stands in for missing features, except for those of the data."""
+    lacking = [name for name in names if name not in of_data]
+    if lacking:
+        warn(
+            "features not given that were known of the instances in the data, so the answer is "
+            f"that for their median: {format_list(lacking, 4)}"
         )
 
 

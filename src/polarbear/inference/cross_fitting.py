@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear._text import format_list
+from polarbear.data.instance_basis import to_numbers, warn_of_missing
 from polarbear.data.instance_data import find_attribute
 from polarbear.data.rankings import UNKNOWN, Rankings
 from polarbear.errors import DataError, require
@@ -16,6 +18,9 @@ Floats = NDArray[np.float64]
 
 FOLDS, TREES = 10, 100
 """The number of folds, and of trees of the default forest."""
+
+FILL = -1e12
+"""A number below all values of a feature."""
 
 
 def cross_fit(
@@ -59,7 +64,10 @@ def cross_fit(
             TREES, min_samples_leaf=2, max_features=0.5, random_state=seed
         )
     columns = read_attributes(rankings, None, features)
-    names, x = list(columns), _fill(np.stack(list(columns.values()), axis=1))
+    names, known = list(columns), np.stack(list(columns.values()), axis=1)
+    fill = _choose_fill(known)
+    needed = [name for k, name in enumerate(names) if fill[k] != FILL and np.ptp(known[:, k]) > 0]
+    x = np.where(np.isfinite(known), known, fill)
     y, shape = _mean_places(rankings), (len(rankings.times), len(rankings.algorithms))
     if groups is None:
         n_folds = min(FOLDS, len(x))
@@ -76,21 +84,35 @@ def cross_fit(
     final = base.clone(regressor).fit(x, y)
 
     def predict(new: Mapping[str, Any]) -> Floats:
+        lacking = [name for name in names if name not in new]
+        if len(lacking) == len(names):
+            raise DataError(
+                f"the scores need {format_list(names)}: give these features, or scores= of the "
+                "algorithms"
+            )
+        warn_of_missing([name for name in lacking if name in needed])
         missing = np.full(len(next(iter(new.values()))), np.nan)
-        table = [np.asarray(new.get(name, missing), dtype=np.float64) for name in names]
-        return -_predict(final, _fill(np.stack(table, axis=1))).reshape(-1, *shape)
+        table = [to_numbers(new.get(name, missing), name) for name in names]
+        values = np.stack(table, axis=1)
+        values = np.where(np.isfinite(values), values, fill)
+        return -_predict(final, values).reshape(-1, *shape)
 
     values = -predicted.reshape(-1, *shape)
-    return Scores.build(rankings.algorithms, rankings.instances, values, predict)
+    return Scores.build(rankings.algorithms, rankings.instances, values, predict, names)
 
 
 def _predict(model: Any, x: Floats) -> Floats:
     return np.asarray(model.predict(x), dtype=np.float64).reshape(len(x), -1)
 
 
-def _fill(x: Floats) -> Floats:
-    """Replace missing features by a number far below all others, which trees can split off."""
-    return np.where(np.isfinite(x), x, -1e12)
+def _choose_fill(x: Floats) -> Floats:
+    """Return what stands in for each feature (features,) where it is missing.
+
+    If it is missing on some instances of the data, it is a number far below all others, which trees
+    can split off. Else trees have not learnt what it means, and it is the median, as in
+    :class:`FeatureBasis`.
+    """
+    return np.array([np.median(c) if np.isfinite(c).all() else FILL for c in x.T])
 
 
 def _mean_places(rankings: Rankings) -> Floats:

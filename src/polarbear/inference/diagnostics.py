@@ -39,5 +39,4 @@ class Diagnostics:
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())
         verdict = "trust it" if self.trusted else f"do not trust it: {'; '.join(self.problems)}"
-        parts = [verdict, *([f"({figures})"] if figures else []), *self.notes]
-        return " ".join(parts)
+        return "; ".join([f"{verdict} ({figures})" if figures else verdict, *self.notes])

@@ -22,7 +22,7 @@ from polarbear.data.rankings import Rankings, Ties, rank
 from polarbear.data.runs import Runs
 from polarbear.data.targets import Targets
 from polarbear.errors import DataError, FitWarning, warn
-from polarbear.inference.diagnostics import ORDERED_BY
+from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
@@ -208,7 +208,7 @@ def fit(
             raise DataError("classes, features and scores need method='laplace' and Dirichlet()")
         for option in [name for name in options if name != "draws"]:
             raise DataError(f"fit by classes, features or scores has no option {option!r}")
-        return fit_attributes(
+        by_instance = fit_attributes(
             rankings,
             classes,
             features,
@@ -218,6 +218,8 @@ def fit(
             seed=seed,
             **options,
         )
+        diagnostics = _complete_diagnostics(by_instance.diagnostics, rankings, groups)
+        return replace(by_instance, diagnostics=diagnostics)
     if rankings.ties == "partial" and method != "laplace":
         raise DataError(f"partial orders need method='laplace', got {method!r}")
     engine = load_engine(method, options)
@@ -231,19 +233,23 @@ def fit(
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
     posterior = replace(engine(rankings, prior, seed=seed, **options), instances=int(n_instances))
+    diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
+    return replace(posterior, diagnostics=diagnostics)
+
+
+def _complete_diagnostics(
+    diagnostics: Diagnostics, rankings: Rankings, groups: list[tuple[str, ...]]
+) -> Diagnostics:
+    """Add what the rankings are ordered by, and groups that are not compared; warn of problems."""
     if rankings.order_by:
-        notes = (f"{ORDERED_BY} {rankings.order_by}.", *posterior.diagnostics.notes)
-        diagnostics = replace(posterior.diagnostics, notes=notes)
-        posterior = replace(posterior, diagnostics=diagnostics)
+        notes = (f"{ORDERED_BY} {rankings.order_by}.", *diagnostics.notes)
+        diagnostics = replace(diagnostics, notes=notes)
     if len(groups) > 1:
-        problems = (_describe_groups(rankings, groups), *posterior.diagnostics.problems)
-        diagnostics = replace(posterior.diagnostics, problems=problems)
-        posterior = replace(posterior, diagnostics=diagnostics)
-    if not posterior.diagnostics.trusted:
-        warn(
-            f"do not trust this posterior: {'; '.join(posterior.diagnostics.problems)}", FitWarning
-        )
-    return posterior
+        problems = (_describe_groups(rankings, groups), *diagnostics.problems)
+        diagnostics = replace(diagnostics, problems=problems)
+    if not diagnostics.trusted:
+        warn(f"do not trust this posterior: {'; '.join(diagnostics.problems)}", FitWarning)
+    return diagnostics
 
 
 def _merge_if_large(rankings: Rankings) -> Rankings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
 from polarbear.data.names import find_indices, to_name
-from polarbear.errors import DataError, warn
+from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import format_probability
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
@@ -25,6 +25,20 @@ Singles = NDArray[np.float32]
 
 PREDICTION_DRAWS = 500
 """The number of draws from which probabilities of many instances are computed."""
+
+MIN_WIN_DRAWS, MAX_WINS = 100, 20_000_000
+"""The fewest draws from which the probabilities of pairs on a mix of instances are computed, and
+the most probabilities of all draws in memory, if there are enough draws."""
+
+APPROXIMATED = Diagnostics(notes=("Gaussian approximation, not corrected by weights",))
+"""The diagnostics of every fit by classes, features or scores."""
+
+REMAINING = {
+    "member": "in the anytime Pareto set",
+    "equivalent": "equivalent to another algorithm",
+    "undecided": "undecided",
+}
+"""What a verdict says of algorithms that are not dominated, by their status."""
 
 AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
 """The most draws and instances over which ratings with some attributes set are averaged, and the
@@ -60,6 +74,8 @@ class InstancePosterior(FrozenRecord):
         The scores by another method, if any.
     attributes
         The class or the features of the instances in the data, by name.
+    diagnostics
+        Whether the numerics can be trusted, which holds for the posteriors on all instances.
 
     Examples
     --------
@@ -94,6 +110,7 @@ class InstancePosterior(FrozenRecord):
     clock: str = "time"
     evidence: Evidence = "instances"
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    diagnostics: Diagnostics = APPROXIMATED
 
     def on(
         self,
@@ -110,8 +127,10 @@ class InstancePosterior(FrozenRecord):
         where
             The name of a class, or a mapping from attributes to values, which may also be given as
             keywords: ``on("hard")``, ``on(family="hard")`` or ``on({"variables": 200})``. Features
-            that are not given count as missing. A new class has the overall ratings, with the
-            uncertainty of a new class.
+            that are not given count as missing. If they were always known in the data, their median
+            is used, with a warning; :meth:`average_ratings` averages over them. A new class has the
+            overall ratings, with the uncertainty of a new class. Features of :func:`cross_fit` may
+            be given too.
         scores
             The score of each algorithm there, if the fit had scores from a table.
         """
@@ -124,26 +143,52 @@ class InstancePosterior(FrozenRecord):
     def population(self, weights: Mapping[str, float] | None = None) -> Posterior:
         """Return the posterior of a mix of classes, by default of the instances in the data.
 
-        The rating is the probability to come first on an instance drawn from the mix. ``weights``
-        are the shares of classes, by name.
+        The rating is the probability to come first on an instance drawn from the mix. Win
+        probabilities and equivalence are those of pairs on the mix, which do not follow from the
+        ratings. ``weights`` are the shares of classes, by name.
         """
-        if weights is None:
-            chosen, share = range(len(self.phi)), np.ones(len(self.phi))
-            located = Located(self.phi, self.residual)
-        else:
-            if not isinstance(self.basis, ClassBasis):
-                raise DataError("weights are those of classes, but this posterior has features")
-            located = self.basis.locate({self.basis.names[0]: list(weights)})
-            chosen, share = range(len(weights)), np.array(list(weights.values()), dtype=float)
+        located, share = self._choose_mix(weights)
+        rng, total = np.random.default_rng(0), np.zeros((), dtype=np.float32)
+        first, second = np.triu_indices(len(self.algorithms), 1)
+        wanted = MAX_WINS // (len(self.times) * len(first))
+        rows = _spread(len(self.tau), min(max(wanted, MIN_WIN_DRAWS), PREDICTION_DRAWS))
+        wins = np.zeros((len(rows), len(self.times), len(first)), dtype=np.float32)
+        for k in np.flatnonzero(share).tolist():
+            weight = np.float32(share[k] / share.sum())
+            known = None if self.scores is None else self.scores.values[k]
+            rating = np.maximum(_softmax(self._draw(located, k, known, rng)), np.float32(1e-30))
+            total = total + weight * rating
+            of_first, of_second = rating[rows][..., first], rating[rows][..., second]
+            wins += weight * of_first / (of_first + of_second)
+        utilities = np.log(total)
+        utilities -= utilities.mean(axis=2, keepdims=True)
+        return replace(self._to_posterior(utilities, len(self.instances)), wins=wins)
+
+    def _choose_mix(self, weights: Mapping[str, float] | None) -> tuple[Located, Floats]:
+        """Return where the instances of a mix lie, and their shares up to a factor.
+
+        They are those in the data, or one for each class if instances of a class do not differ.
+        """
+        data = Located(self.phi, self.residual)
+        has_classes = isinstance(self.basis, ClassBasis) and bool(self.basis.names)
+        if weights is None and (self.scores is not None or not has_classes):
+            return data, np.ones(len(self.phi))
+        if not has_classes:
+            raise DataError("weights are those of classes, but this posterior has no classes")
+        counts = self.count_by_class()
+        weights = counts if weights is None else {to_name(k): w for k, w in weights.items()}
+        share = np.array(list(weights.values()), dtype=float)
         if not (np.all(share >= 0) and share.sum() > 0):
             raise DataError(f"weights={weights!r}: expected numbers that are not negative")
-        rng, total = np.random.default_rng(0), np.zeros((), dtype=np.float32)
-        for k, weight in zip(chosen, share / share.sum(), strict=True):
-            known = None if self.scores is None or weights else self.scores.values[k]
-            total = total + np.float32(weight) * _softmax(self._draw(located, k, known, rng))
-        utilities = np.log(np.maximum(total, 1e-30))
-        utilities -= utilities.mean(axis=2, keepdims=True)
-        return self._to_posterior(utilities, len(self.instances))
+        if self.scores is None:
+            return self.basis.locate({self.basis.names[0]: list(weights)}), share
+        new = [repr(name) for name in weights if name not in counts]
+        if new:
+            raise DataError(
+                f"no instance of class {format_list(new)} in the data, so its scores are not known"
+            )
+        class_of = self.attributes[self.basis.names[0]].tolist()
+        return data, np.array([weights.get(name, 0.0) / counts[name] for name in class_of])
 
     def predict(self, table: object) -> Predictions:
         """Return the probabilities of all algorithms on each instance of a table of attributes.
@@ -158,15 +203,17 @@ class InstancePosterior(FrozenRecord):
         (2, 1, 2)
         """
         source = to_columns(table)
+        classes = self.basis.names if isinstance(self.basis, ClassBasis) else ()
+        names = self._with_features_of_scores(self.basis.names)
         columns: dict[str, Any] = {
             name: source.read_labels(name).to_list()
-            if isinstance(self.basis, ClassBasis)
+            if name in classes
             else source.read_numbers(name)
-            for name in self.basis.names
+            for name in names
             if name in source.names
         }
-        if not columns:
-            raise DataError(f"the table has no column of {format_list(self.basis.names)}")
+        if names and not columns:
+            raise DataError(f"the table has no column of {format_list(names)}")
         ratings = np.stack([one.mean(axis=0) for one in self.iterate_ratings(columns)])
         return Predictions(self.algorithms, self.times, ratings.astype(np.float64))
 
@@ -216,16 +263,14 @@ class InstancePosterior(FrozenRecord):
         rows = _spread(len(self.instances), instances)
         columns = {name: values[rows] for name, values in self.attributes.items()}
         columns |= {name: np.full(len(rows), value) for name, value in where.items()}
-        located, chosen = (
-            self.basis.locate(columns),
-            slice(time, None if time is None else time + 1),
-        )
+        located = self.basis.locate(columns, of_data=self.attributes.keys() - where.keys())
+        chosen = slice(time, None if time is None else time + 1)
         some = _spread(len(self.coefficients), draws)
         tau, slope = self.tau[some, chosen], self.slope[some, chosen, None]
         coefficients, known = self.coefficients[some, chosen], None
         if self.scores is not None:
-            has_predictor = self.scores.predictor is not None
-            known = self.scores.predict(columns) if has_predictor else self.scores.values[rows]
+            changed = any(name in self.scores.features for name in where)
+            known = self.scores.predict(columns) if changed else self.scores.values[rows]
         rng, total = np.random.default_rng(0), np.zeros(coefficients.shape[:3], dtype=np.float32)
         for k in range(len(rows)):
             own = float(located.residual[k])
@@ -258,7 +303,7 @@ class InstancePosterior(FrozenRecord):
         coefficients = self.coefficients.mean(axis=0, dtype=np.float64)  # (T, n, 1 + d)
 
         def rate(table: Mapping[str, NDArray[Any]]) -> Floats:
-            phi = self.basis.locate(table).phi
+            phi = self.basis.locate(table, of_data=table).phi
             functions = np.concatenate([np.ones((len(phi), 1)), phi], axis=1)
             return _softmax(np.einsum("pc,tnc->ptn", functions, coefficients))
 
@@ -283,6 +328,20 @@ class InstancePosterior(FrozenRecord):
         names = self.attributes[self.basis.names[0]].tolist() if self.basis.names else []
         return {name: names.count(name) for name in self.basis.classes}
 
+    def by_class(self) -> dict[str, Posterior]:
+        """Return the posterior on each class: with scores, on its instances in the data.
+
+        >>> import polarbear as pb
+        >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 3)
+        >>> kinds = {"instance": rankings.instances, "kind": ["x", "y", "x"]}
+        >>> list(pb.fit(rankings.with_instance_data(kinds), classes="kind").by_class())
+        ['x', 'y']
+        """
+        return {
+            name: self.on(name) if self.scores is None else self.population({name: 1.0})
+            for name in self.count_by_class()
+        }
+
     def verdict(self, certainty: float = 0.99) -> str:
         """Return in words which algorithms are best: in each class, or by which features.
 
@@ -298,27 +357,26 @@ class InstancePosterior(FrozenRecord):
         """
         none = float(np.mean(self.tau == 0))
         if isinstance(self.basis, ClassBasis):
+            counts = self.count_by_class()
             lines = [
-                f"{escape_text(name)} ({format_count(count, 'instance')}): "
-                f"{_describe_class(self.on(name), certainty)}"
-                for name, count in self.count_by_class().items()
+                f"{escape_text(name)} ({format_count(counts[name], 'instance')}): "
+                f"{_describe_class(posterior, certainty)}"
+                for name, posterior in self.by_class().items()
             ]
-            return "\n".join(
-                [*lines, f"Ratings differ between classes ({format_probability(1 - none)})."]
-            )
+            if len(lines) > 1:
+                lines.append(f"Ratings differ between classes ({format_probability(1 - none)}).")
+            if not lines:  # the scores of another method alone tell instances apart
+                described = _describe_class(self.population(), certainty)
+                lines = [f"All {format_count(len(self.instances), 'instance')}: {described}"]
+            return "\n".join([*lines, *self.diagnostics.order_notes])
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
-        count = np.bincount(np.argmax(means, axis=1), minlength=len(self.algorithms))
-        best = [
-            f"{escape_text(self.algorithms[k])} on {100 * count[k] / count.sum():.0f} %"
-            for k in np.argsort(-count, kind="stable")
-            if count[k]
+        lines = [
+            f"Ratings depend on the features ({format_probability(1 - none)}).",
+            f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.",
+            _describe_shares(self.algorithms, np.argmax(means, axis=1)),
         ]
-        return (
-            f"Ratings depend on the features ({format_probability(1 - none)}).\n"
-            f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.\n"
-            f"Most likely the first at the end: {format_list(best, 6)} of the instances."
-        )
+        return "\n".join([*lines, *self.diagnostics.order_notes])
 
     def _informed_by(self, phi: Floats) -> float:
         """Return the number of instances that inform the ratings at basis functions phi (d,).
@@ -339,22 +397,23 @@ class InstancePosterior(FrozenRecord):
     ) -> dict[str, list[Any]]:
         """Return the attributes of one instance as columns of one row."""
         if where is not None and not isinstance(where, Mapping):
-            if not isinstance(self.basis, ClassBasis):
-                names = self.basis.names
+            names = self._with_features_of_scores(self.basis.names)
+            if not isinstance(self.basis, ClassBasis) or not self.basis.names:
+                if not names:
+                    raise DataError(f"on({where!r}): there are no classes, give scores=")
                 raise DataError(f"on({where!r}): expected features, as in on({{{names[0]!r}: 1}})")
             where = {self.basis.names[0]: where}
         given = {**(where or {}), **attributes}
-        find_indices(list(given), self.basis.accepted_names, "class or feature")
-        if isinstance(self.basis, ClassBasis):
-            if self.basis.names and not given:
-                raise DataError(f"on() needs a class: {format_list(self.basis.classes)}")
-            name = to_name(next(iter(given.values()), None))
-            if name and name not in self.basis.classes:
-                warn(
-                    f"no instance of class {name!r} in the data, so its ratings are those of a new "
-                    f"class; there are {format_list(self.basis.classes, 6)}"
-                )
+        accepted = self._with_features_of_scores(self.basis.accepted_names)
+        find_indices(list(given), accepted, "class or feature")
+        if isinstance(self.basis, ClassBasis) and self.basis.names and not given:
+            raise DataError(f"on() needs a class: {format_list(self.basis.classes)}")
         return {name: [value] for name, value in given.items()}
+
+    def _with_features_of_scores(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return names of attributes and those that predict the scores, each once."""
+        features = () if self.scores is None else self.scores.features
+        return tuple(dict.fromkeys([*names, *features]))
 
     def _draw(
         self,
@@ -379,8 +438,8 @@ class InstancePosterior(FrozenRecord):
             utilities,
             np.ones((len(utilities), 1), dtype=np.float32),
             hyper={"tau": self.tau.mean(axis=1, dtype=np.float64)},
-            diagnostics=Diagnostics(notes=("Gaussian approximation, not corrected by weights",)),
-            prior=f"Dirichlet() by {format_list(self.basis.names, 3)}",
+            diagnostics=self.diagnostics,
+            prior=f"Dirichlet() by {format_list(self.basis.names or ('scores',), 3)}",
             method="laplace",
             clock=self.clock,
             evidence=self.evidence,
@@ -390,16 +449,19 @@ class InstancePosterior(FrozenRecord):
     def __str__(self) -> str:
         kind = "classes" if isinstance(self.basis, ClassBasis) else "features"
         names = self.basis.classes if isinstance(self.basis, ClassBasis) else self.basis.names
+        if not names:
+            kind, names = "scores", ("of another method",)
         tau = self.tau.mean(axis=0, dtype=np.float64)
-        same = float(np.mean(self.tau == 0))
+        sd = f"sd of utilities {tau.min():.2g} to {tau.max():.2g}"
+        differences = f"{sd}; P(none) = {np.mean(self.tau == 0):.2f}"
         return (
             f"posterior of {len(self.algorithms)} algorithms by {kind} of instances, "
             f"{format_range(self.times[0], self.times[-1], self.clock)}, "
             f"from {format_count(len(self.instances), 'instance')}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
             f"  {kind:<10}  {format_list(names, 6)}\n"
-            f"  differences between instances: sd of utilities {tau.min():.2g} to {tau.max():.2g}; "
-            f"P(none) = {same:.2f}"
+            f"  differences between instances: {differences if self.basis.names else 'by scores'}\n"
+            f"  numerics    {self.diagnostics}"
         )
 
     __repr__ = __str__
@@ -426,16 +488,40 @@ class Predictions(FrozenRecord):
         """The algorithm that is most likely the first, for each instance and time."""
         return [[self.algorithms[k] for k in row] for row in self.prob_first.argmax(axis=2)]
 
+    def __str__(self) -> str:
+        n_instances, n_times, n = self.prob_first.shape
+        leader = self.prob_first[:, -1].argmax(axis=1)
+        return (
+            f"probabilities of {format_count(n, 'algorithm')} to come first on "
+            f"{format_count(n_instances, 'instance')} at {format_count(n_times, 'time')}\n"
+            f"  {_describe_shares(self.algorithms, leader)}"
+        )
+
+    __repr__ = __str__
+
 
 def _describe_class(posterior: Posterior, certainty: float) -> str:
-    """Return the Pareto set and the best algorithm at the end, in words."""
-    members, best = posterior.pareto(certainty), posterior.prob_best()[-1]
-    verb = "is" if len(members) == 1 else "are"
-    return (
-        f"{format_list(members)} {verb} in the anytime Pareto set; the best at the end is "
-        f"{escape_text(posterior.algorithms[int(np.argmax(best))])} "
-        f"({format_probability(float(best.max()))})."
-    )
+    """Return which algorithms are not dominated, and the best one at the end, in words."""
+    statuses, best = posterior.statuses(certainty), posterior.prob_best()[-1]
+    parts: list[str] = []
+    for status, claim in REMAINING.items():
+        names = [one.algorithm for one in statuses if one.status == status]
+        if names:
+            parts.append(f"{format_list(names)} {'is' if len(names) == 1 else 'are'} {claim}")
+    leader = escape_text(posterior.algorithms[int(np.argmax(best))])
+    parts.append(f"the best at the end is {leader} ({format_probability(float(best.max()))})")
+    return "; ".join(parts) + "."
+
+
+def _describe_shares(algorithms: tuple[str, ...], leader: NDArray[np.intp]) -> str:
+    """Return in words on which share of instances each algorithm is the leader (instances,)."""
+    count = np.bincount(leader, minlength=len(algorithms))
+    best = [
+        f"{escape_text(algorithms[k])} on {100 * count[k] / count.sum():.0f} %"
+        for k in np.argsort(-count, kind="stable")
+        if count[k]
+    ]
+    return f"Most likely the first at the end: {format_list(best, 6)} of the instances."
 
 
 def _spread(total: int, wanted: int) -> NDArray[np.intp]:

@@ -24,7 +24,6 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError, require
 from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive_statuses
-from polarbear.inference.archive import write_arrays
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
     MAX_FULL_ALGORITHMS,
@@ -42,7 +41,7 @@ from polarbear.inference.draws import compute_moments, match_moments, systematic
 from polarbear.inference.latex import RatedAlgorithms, render_table
 from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
-from polarbear.inference.posterior_file import KIND, MIXTURE_FIELDS, VERSION, read_posterior
+from polarbear.inference.posterior_file import read_posterior, write_posterior
 from polarbear.inference.threads import one_thread
 from polarbear.inference.verdict import (
     Crossing,
@@ -93,6 +92,10 @@ class Posterior(FrozenRecord):
         The number of instances in the data.
     curves
         Shape (C, T, n): ``utilities``, if there are more of them than draws with weights.
+    wins
+        Shape (W, T, n (n - 1) / 2): draws of the probability that the first of a pair beats the
+        second on a new instance, of equal weight. None if it follows from the utilities; it does
+        not on a mix of instances (:meth:`InstancePosterior.population`).
 
     Examples
     --------
@@ -129,6 +132,7 @@ class Posterior(FrozenRecord):
     evidence: Evidence = "rankings"
     instances: int = 0
     curves: Singles | None = None
+    wins: Singles | None = None
 
     @cached_property
     def utilities(self) -> Singles:
@@ -356,7 +360,13 @@ class Posterior(FrozenRecord):
         """Return mean (T,) and interval (2, T) of P(``a`` beats ``b`` on a new instance)."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         _check_level(level)
-        wins = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
+        if self.wins is None or first == second:
+            wins = 1 / (1 + np.exp(self.utilities[..., second] - self.utilities[..., first]))
+        else:
+            rows, columns = np.triu_indices(len(self.algorithms), 1)
+            low, high = min(first, second), max(first, second)
+            wins = self.wins[..., np.flatnonzero((rows == low) & (columns == high))[0]]
+            wins = wins if first < second else 1 - wins
         ends = np.quantile(wins, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         return wins.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
 
@@ -427,34 +437,7 @@ class Posterior(FrozenRecord):
         True
         >>> Path("posterior.pb.zip").unlink()
         """
-        diagnostics = self.diagnostics
-        header = {
-            "kind": KIND,
-            "version": VERSION,
-            "algorithms": list(self.algorithms),
-            "clock": self.clock,
-            "prior": self.prior,
-            "method": self.method,
-            "chains": self.chains,
-            "independent": self.independent,
-            "evidence": self.evidence,
-            "instances": self.instances,
-            "hyper": list(self.hyper),
-            "diagnostics": {
-                # As text, because JSON has no infinities.
-                "measured": {
-                    name: repr(float(value)) for name, value in diagnostics.measured.items()
-                },
-                "problems": list(diagnostics.problems),
-                "notes": list(diagnostics.notes),
-            },
-        }
-        arrays = {"times": self.times, "draws": self.draws, "weight": self.weight}
-        arrays |= {} if self.curves is None else {"curves": self.curves}
-        arrays |= {f"hyper_{k}": values for k, values in enumerate(self.hyper.values())}
-        if self.mixture is not None:
-            arrays |= {f"mixture_{name}": getattr(self.mixture, name) for name in MIXTURE_FIELDS}
-        write_arrays(path, header, arrays)
+        write_posterior(path, self)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -551,9 +534,12 @@ class Posterior(FrozenRecord):
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
         latest = vars(self).get("_latest_alike")  # statuses and tables of pairs ask for the same
         if latest is None or latest[0] != epsilon:
-            margin = equivalence_margin(epsilon)
-            above, at_least = self._prob_exceeds(margin, -margin)
-            alike = np.clip(at_least - above, 0.0, 1.0)
+            if self.wins is None:
+                margin = equivalence_margin(epsilon)
+                above, at_least = self._prob_exceeds(margin, -margin)
+                alike = np.clip(at_least - above, 0.0, 1.0)
+            else:
+                alike = np.mean(np.abs(self.wins - 0.5) <= epsilon, axis=0)
             latest = vars(self)["_latest_alike"] = epsilon, self._fill_matrix(alike, alike, 1.0)
         return latest[1]
 

@@ -1,4 +1,4 @@
-"""Reading of a saved posterior, with validation of its content."""
+"""Writing of a posterior, and reading of a saved one, with validation of its content."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.errors import DataError
-from polarbear.inference.archive import read_arrays
+from polarbear.inference.archive import read_arrays, write_arrays
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.pair_probabilities import Mixture
 
@@ -28,6 +28,37 @@ HEADER_TYPES: Mapping[str, type] = {
     "instances": int,
 }
 """Types of the header entries that are fields of the posterior."""
+
+
+def write_posterior(path: str | Path, posterior: Any) -> None:
+    """Write the fields of a ``Posterior`` to one file."""
+    diagnostics = posterior.diagnostics
+    header = {
+        "kind": KIND,
+        "version": VERSION,
+        "algorithms": list(posterior.algorithms),
+        "clock": posterior.clock,
+        "prior": posterior.prior,
+        "method": posterior.method,
+        "chains": posterior.chains,
+        "independent": posterior.independent,
+        "evidence": posterior.evidence,
+        "instances": posterior.instances,
+        "hyper": list(posterior.hyper),
+        "diagnostics": {
+            # As text, because JSON has no infinities.
+            "measured": {name: repr(float(value)) for name, value in diagnostics.measured.items()},
+            "problems": list(diagnostics.problems),
+            "notes": list(diagnostics.notes),
+        },
+    }
+    arrays = {"times": posterior.times, "draws": posterior.draws, "weight": posterior.weight}
+    arrays |= {} if posterior.curves is None else {"curves": posterior.curves}
+    arrays |= {} if posterior.wins is None else {"wins": posterior.wins}
+    arrays |= {f"hyper_{k}": values for k, values in enumerate(posterior.hyper.values())}
+    if posterior.mixture is not None:
+        arrays |= {f"mixture_{name}": getattr(posterior.mixture, name) for name in MIXTURE_FIELDS}
+    write_arrays(path, header, arrays)
 
 
 def read_posterior(path: str | Path) -> dict[str, Any]:
@@ -69,8 +100,9 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "weight": [(size, n_times), (size, 1)],
         **{f"hyper_{k}": [(size,)] for k in range(len(header["hyper"]))},
     }
-    if "curves" in arrays:
-        expected["curves"] = [(len(arrays["curves"]), n_times, n)]
+    for name, width in (("curves", n), ("wins", n * (n - 1) // 2)):
+        if name in arrays:
+            expected[name] = [(max(1, len(arrays[name])), n_times, width)]
     mixture = None
     if "mixture_weight" in arrays:
         parts = [arrays[f"mixture_{name}"] for name in MIXTURE_FIELDS]
@@ -86,9 +118,7 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
     if not (size and n_times and n) or size % header["chains"]:
         raise ValueError(
             f"the arrays of the posterior do not fit together: {size} draws of {header['chains']} "
-            f"chains, {n_times} "
-            "times, "
-            f"{n} algorithms"
+            f"chains, {n_times} times, {n} algorithms"
         )
     if np.any(np.diff(times) <= 0) or np.any(weight < 0) or not np.all(weight.sum(axis=0) > 0):
         raise ValueError(
@@ -101,6 +131,7 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "weight": weight,
         "mixture": mixture,
         "curves": arrays.get("curves"),
+        "wins": arrays.get("wins"),
         "hyper": {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
         "diagnostics": Diagnostics(measured, tuple(stored["problems"]), tuple(stored["notes"])),
         **{name: header[name] for name in HEADER_TYPES},

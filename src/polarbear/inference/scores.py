@@ -35,6 +35,8 @@ class Scores:
         The standard deviation before.
     predictor
         A function from columns of features to scores of new instances, if there is one.
+    features
+        The features that the predictor takes.
     """
 
     algorithms: tuple[str, ...]
@@ -42,6 +44,7 @@ class Scores:
     values: Floats
     scale: float
     predictor: Predictor | None = None
+    features: tuple[str, ...] = ()
 
     @classmethod
     def build(
@@ -50,11 +53,13 @@ class Scores:
         instances: Sequence[str],
         values: Floats,
         predictor: Predictor | None = None,
+        features: Sequence[str] = (),
     ) -> "Scores":
         """Centre and scale raw scores (instances, times or 1, algorithms)."""
         centred = values - values.mean(axis=2, keepdims=True)
         scale = float(np.std(centred)) or 1.0
-        return cls(tuple(algorithms), tuple(instances), centred / scale, scale, predictor)
+        names = tuple(algorithms), tuple(instances)
+        return cls(*names, centred / scale, scale, predictor, tuple(features))
 
     @classmethod
     def from_table(cls, table: object, rankings: Rankings) -> "Scores":
@@ -79,7 +84,9 @@ class Scores:
     def predict(self, columns: Mapping[str, Any]) -> Floats:
         """Return the scores (instances, times or 1, algorithms) of new instances."""
         if self.predictor is None:
-            raise DataError("these scores come from a table: give those of a new instance to on()")
+            raise DataError(
+                "these scores come from a table: give those of a new instance to on(scores=)"
+            )
         raw = self.predictor(columns)
         return (raw - raw.mean(axis=2, keepdims=True)) / self.scale
 

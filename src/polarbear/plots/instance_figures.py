@@ -144,8 +144,7 @@ def class_table_data(posterior: InstancePosterior, time: float | None = None) ->
     """
     _check(posterior)
     k = _find_time(posterior, time)
-    counts = posterior.count_by_class()
-    parts = [posterior.on(name) for name in counts]
+    counts, parts = posterior.count_by_class(), list(posterior.by_class().values())
     members = {name for part in parts for name in part.pareto()}
     return ClassTable(
         Cast.of(posterior.algorithms, members),

@@ -86,9 +86,12 @@ def select(
     ('a1', 'a2')
     """
     if not hasattr(posterior, "ratings"):
+        how = "fit the data first, select(fit(data), ...)"
+        if hasattr(posterior, "on"):  # by classes or features
+            how = "say for which instances, select(posterior.on(...), ...)"
+            how += " or select(posterior.population(), ...)" * hasattr(posterior, "population")
         raise DataError(
-            f"select takes a Posterior or Ratings, not {type(posterior).__name__}: "
-            "fit the data first, select(fit(data), ...)"
+            f"select takes a Posterior or Ratings, not {type(posterior).__name__}: {how}"
         )
     wanted = to_preference(preference)
     codes = _find_candidates(posterior, among)

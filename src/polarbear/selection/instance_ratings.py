@@ -92,8 +92,6 @@ class InstanceRatings(FrozenRecord):
             raise DataError(
                 f"on() takes {format_list(self.basis.names)}, got {format_list(unknown) or 'none'}"
             )
-        if isinstance(self.basis, FeatureBasis):
-            _check_numbers(given)
         located = self.basis.locate({name: [value] for name, value in given.items()})
         utilities = draw_utilities(
             self.coefficients,
@@ -125,7 +123,7 @@ class InstanceRatings(FrozenRecord):
             "tau": self.tau.astype(np.float16),
         }
         if isinstance(basis, FeatureBasis):
-            arrays |= {name: getattr(basis, name) for name in BASIS_ARRAYS}
+            arrays |= {name: getattr(basis, name) for name in (*BASIS_ARRAYS, "indicator_of")}
         with Path(path).open("wb") as file:
             np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
@@ -144,6 +142,9 @@ class InstanceRatings(FrozenRecord):
                 n_functions = len(basis.classes)
             else:
                 parts: dict[str, Any] = {name: arrays[name] for name in BASIS_ARRAYS}
+                own = np.full(len(names), -1)
+                own[parts["indicators"]] = parts["indicators"]
+                parts["indicator_of"] = arrays.get("indicator_of", own)  # not in older files
                 parts["constants"] = {str(k): float(v) for k, v in header["constants"].items()}
                 basis = FeatureBasis(names=names, length=float(header["length"]), **parts)
                 n_functions = basis.projection.shape[1]
@@ -166,18 +167,6 @@ class InstanceRatings(FrozenRecord):
         )
 
     __repr__ = __str__
-
-
-def _check_numbers(features: Mapping[str, Any]) -> None:
-    """Raise an error if the value of a feature is no number; None stands for a missing one."""
-    for name, value in features.items():
-        try:
-            np.float64(value)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"{name}={value!r}: expected a number, as it was in the data; leave out a feature "
-                "that is not known"
-            ) from None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polarbear._text import format_list
 from polarbear.data.columns import to_columns
-from polarbear.data.instance_basis import Basis, ClassBasis, FeatureBasis
+from polarbear.data.instance_basis import UNKNOWN_CLASS, Basis, ClassBasis, FeatureBasis
 from polarbear.data.instance_data import InstanceData, find_attribute, join_table
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings
@@ -121,7 +121,9 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
     """Return the attributes of the instances of rankings that are asked for."""
     data = rankings.instance_data
     if classes is not None:
-        names = [to_name(value) or "unknown" for value in find_attribute(data, classes).tolist()]
+        names = [
+            to_name(value) or UNKNOWN_CLASS for value in find_attribute(data, classes).tolist()
+        ]
         return {classes: np.array(names)}
     if features is None:
         return {"": np.array(rankings.instances)}
@@ -271,7 +273,7 @@ def _draw_posterior(
 ) -> InstancePosterior:
     """Draw the coefficients at all times, correlated over times by the scores of instances."""
     n, n_times = len(rankings.algorithms), len(rankings.times)
-    located = basis.locate(columns)
+    located = basis.locate(columns, of_data=columns)
     c = located.phi.shape[1] + 1
     if draws is None:
         draws = int(np.clip(MAX_COEFFICIENTS // (n_times * n * c), MIN_DRAWS, MAX_DRAWS))
