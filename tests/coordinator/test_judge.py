@@ -136,6 +136,17 @@ def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_candidate_that_crashes_is_the_original_of_no_copy(tmp_path):
+    """With the same seed, the first values of both are the same."""
+    judge = make_judge(tmp_path, max_runs=8)
+    crash = code(2).replace("yield evaluations, best", "yield evaluations, best; 1 / 0")
+    broken, good = judge(crash), judge(code(2))
+    assert (broken.status, broken.runs, broken.copy_of) == ("removed", 8, None)
+    assert good.copy_of is None
+    assert good.fitness > 0.5
+
+
+@pytest.mark.slow
 def test_a_killed_holder_is_replaced(tmp_path):
     process = multiprocessing.get_context("spawn").Process(
         target=judge_one, args=(tmp_path, code("__import__('time').sleep(0.05)"))

@@ -7,6 +7,7 @@ posterior mean orders candidates nearly the same, and its draws take about fifty
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.rankings import Rankings, rank
-from polarbear.data.run import Run
+from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataWarning
 from polarbear.inference.laplace.engine import estimate_utilities
@@ -141,15 +142,16 @@ def find_identical(runs: Runs, name: str, min_runs: int) -> str | None:
     """Return another algorithm with the same runs on all common instances, or None.
 
     The two need ``min_runs`` such instances, on which they found a value. Runs are compared as far
-    as both were observed.
+    as both were observed. A run that failed or reached its time limit is the same as no other, and
+    a run that finished is not the same as one that went on.
 
     >>> pairs = [Run(a, str(i), (1, 2), (i + 2, i), 5) for a in ("a", "b") for i in range(9)]
     >>> runs = Runs.from_records(pairs, direction="minimize")
     >>> find_identical(runs, "b", 8), find_identical(runs, "b", 10)
     ('a', None)
     """
-    own = {run.instance: run for run in runs if run.algorithm == name and np.size(run.time)}
-    n_same: dict[str, int] = {}
+    own = {run.instance: run for run in runs if run.algorithm == name}
+    n_same: Counter[str] = Counter()
     different: set[str] = {name}
     for run in runs:
         mine = own.get(run.instance)
@@ -157,12 +159,20 @@ def find_identical(runs: Runs, name: str, min_runs: int) -> str | None:
             continue
         until = min(run.until, mine.until)
         improvements = _improvements(mine, until)
-        if improvements and improvements == _improvements(run, until):
-            n_same[run.algorithm] = n_same.get(run.algorithm, 0) + 1
-        else:
+        if not _are_comparable(mine, run) or improvements != _improvements(run, until):
             different.add(run.algorithm)
+        elif improvements:
+            n_same[run.algorithm] += 1
     same = [other for other, n in n_same.items() if other not in different and n >= min_runs]
     return same[0] if same else None
+
+
+def _are_comparable(first: Run, second: Run) -> bool:
+    """Return whether neither run failed, nor ended by itself before the other one did."""
+    shorter, longer = sorted((first, second), key=lambda run: run.until)
+    if not {shorter.status, longer.status} <= {Status.CUT, Status.FINISHED}:
+        return False
+    return shorter.status == Status.CUT or shorter.until == longer.until
 
 
 def _improvements(run: Run, until: float) -> list[tuple[float, float]]:
