@@ -136,6 +136,28 @@ def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
+    judge = make_judge(tmp_path, max_runs=16)
+    bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")
+    assert (bad.status, copy.copy_of, copy.is_accepted) == ("dominated", bad.name, False)
+    assert str(copy).startswith(f"Equivalent to {bad.name}: all runs of the two are the same; the")
+    assert copy.describe("long").startswith("Status: equivalent to")
+    assert "dominates it" not in copy.describe("long")
+
+
+@pytest.mark.slow
+def test_with_a_baseline_candidates_pass_fail_or_are_undecided(tmp_path):
+    judge = make_judge(tmp_path, rules=pb.Rules(baseline="reference"))
+    good, bad, broken = judge(code(3)), judge(code(1, handicap=100)), judge(code("1 / 0"))
+    assert [one.status for one in (good, bad, broken)] == ["passed", "failed", "failed"]
+    assert not any(one.copy_of for one in (good, bad, broken))
+    texts = code("(1 + 2)"), code("(2 - 1)", handicap=100), code("(3 / 10)")
+    copies = [judge(text) for text in texts]
+    assert [one.status for one in copies] == ["passed", "failed", "passed"]
+    assert [one.copy_of for one in copies] == [good.name, bad.name, "reference"]
+
+
+@pytest.mark.slow
 def test_a_candidate_that_crashes_is_the_original_of_no_copy(tmp_path):
     """With the same seed, the first values of both are the same."""
     judge = make_judge(tmp_path, max_runs=8)

@@ -31,7 +31,7 @@ from polarbear.coordinator.fitness import (
     measure_fitness,
     measure_win_rates,
 )
-from polarbear.coordinator.judgement import Judgement
+from polarbear.coordinator.judgement import REJECTED, Judgement
 from polarbear.coordinator.resume import begin_or_resume
 from polarbear.coordinator.round_health import RoundHealth
 from polarbear.coordinator.run_race import Result
@@ -39,7 +39,7 @@ from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
 from polarbear.racing.events import Added, Failed, Told
 from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import Job
@@ -365,12 +365,12 @@ class Judge:
         status = result.verdict(name)
         rival = copy_of or status.rival
         own = runs.filter(algorithms=[name]) if name in runs.algorithms else None
-        is_removed = status.status == "removed" and copy_of is None
+        kind = self._get_copy_status(result.verdict(copy_of)) if copy_of else status.status
         return Judgement(
             name,
-            "equivalent" if copy_of else status.status,
+            kind,
             None if copy_of else _get_probability(status),
-            0.0 if is_removed else fitness.overall if fitness else 0.5,
+            0.0 if kind == "removed" else fitness.overall if fitness else 0.5,
             times=times,
             win_rates=measure_win_rates(runs, times, name, REFERENCE),
             prob_ahead=fitness.at_times if fitness else (0.5,) * len(times),
@@ -395,6 +395,14 @@ class Judge:
                 sorted({event.key.instance for event in failures}, key=natural_sort_key)
             ),
         )
+
+    def _get_copy_status(self, original: AlgorithmStatus) -> Kind:
+        """Return the status of a copy, which is accepted exactly if the original is."""
+        if original.status == "baseline":
+            return "passed"
+        is_about_set = self._rules.baseline is None and self._rules.preference is None
+        is_equivalent = is_about_set and original.status not in REJECTED
+        return "equivalent" if is_equivalent else original.status
 
 
 class JudgedRace(Result):
