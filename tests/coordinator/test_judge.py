@@ -155,6 +155,8 @@ def test_with_a_baseline_candidates_pass_fail_or_are_undecided(tmp_path):
     copies = [judge(text) for text in texts]
     assert [one.status for one in copies] == ["passed", "failed", "passed"]
     assert [one.copy_of for one in copies] == [good.name, bad.name, "reference"]
+    assert {*judge.members()} == {"reference", good.name}
+    assert [one.name for one in judge.compare_on_holdout(max_runs=8)] == [good.name]
 
 
 @pytest.mark.slow

@@ -205,9 +205,14 @@ class Judge:
         return [Judgement.from_dict(plain) for plain in self._folder.judgements()]
 
     def members(self) -> tuple[str, ...]:
-        """Return the names of all candidates that are neither eliminated nor removed by now."""
+        """Return the names of all candidates that are not rejected by now.
+
+        These are neither dominated nor removed, nor, with such rules, failed or not chosen.
+        """
         status = self.status()
-        return (REFERENCE,) if status is None else status.pareto
+        if status is None:
+            return (REFERENCE,)
+        return tuple(one.algorithm for one in status.statuses if one.status not in REJECTED)
 
     def status(self) -> RaceStatus | None:
         """Return the race's status, also while the race runs; None before the first candidate."""
