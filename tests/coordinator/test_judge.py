@@ -136,6 +136,18 @@ def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_later_comparison_can_allow_more_runs(tmp_path):
+    judge = make_judge(tmp_path, max_runs=8)
+    name = judge(code(0.5)).name
+    (first,) = judge.compare_on_holdout([name], max_runs=8)
+    (later,) = judge.compare_on_holdout([name], max_runs=24)
+    (less,) = judge.compare_on_holdout([name], max_runs=16)
+    assert (first.status, first.runs, later.max_runs) == ("undecided", 8, 24)
+    assert 8 < later.runs <= 24
+    assert less.runs == later.runs
+
+
+@pytest.mark.slow
 def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
     judge = make_judge(tmp_path, max_runs=16)
     bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")

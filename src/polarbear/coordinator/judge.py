@@ -456,9 +456,14 @@ class JudgedRace(Result):
         }
 
     def admit(self, names: Sequence[str], max_runs: int | None, max_time: float | None) -> None:
-        """Add those candidates to the race that are not in the race yet."""
-        known = {*self._setup.solvers}
+        """Add those candidates that are not in the race yet; raise lower limits of the others."""
+        known, state = {*self._setup.solvers}, self.race.state
         solvers = {name: self._make(name) for name in names if name not in known}
+        for name in names:
+            limit = state.limits.get(name)
+            if limit is not None and name in state.racing and _is_lower(limit.max_runs, max_runs):
+                self.race.remove(name, "its limit is raised")  # only a new entry has new limits
+                self.race.add(name, max_runs=max_runs, max_time=max_time)
         if solvers:
             self._join(solvers, max_runs=max_runs, max_time=max_time)
 
@@ -543,6 +548,11 @@ class JudgedRace(Result):
 
     def _warn_of_failure(self, job: Job, problem: str) -> None:
         """Give no warning, because failures are part of the judgement."""
+
+
+def _is_lower(limit: int | None, other: int | None) -> bool:
+    """Return whether a limit is lower than another one, where None is no limit."""
+    return limit is not None and (other is None or limit < other)
 
 
 def _get_probability(status: AlgorithmStatus) -> float | None:
