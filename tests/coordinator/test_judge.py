@@ -148,6 +148,16 @@ def test_a_later_comparison_can_allow_more_runs(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_candidate_that_never_reports_a_value_is_removed(tmp_path):
+    """Eight losses are not enough to be dominated."""
+    judge = make_judge(tmp_path, max_runs=8)
+    silent = judge("def walk(job): yield from ()")
+    assert (silent.status, silent.fitness, silent.n_failed) == ("removed", 0.0, 8)
+    assert "it reported no value" in silent.failure
+    assert silent.name not in judge.members()
+
+
+@pytest.mark.slow
 def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
     judge = make_judge(tmp_path, max_runs=16)
     bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")

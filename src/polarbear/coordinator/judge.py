@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.coordinator.candidates import (
@@ -36,7 +38,7 @@ from polarbear.coordinator.resume import begin_or_resume
 from polarbear.coordinator.round_health import RoundHealth
 from polarbear.coordinator.run_race import Result
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Direction, Run
+from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
@@ -60,6 +62,12 @@ WAIT_SECONDS = 0.05
 
 MIN_IDENTICAL_RUNS = 8
 """The number of instances on which a copy of another candidate must have the same runs."""
+
+MIN_SILENT_RUNS = 16
+"""The number of runs without a value after which a candidate is removed that never had one.
+
+At its limit of runs, ``MIN_IDENTICAL_RUNS`` are enough.
+"""
 
 MAX_RUNS = 200
 """The default limit of runs of a candidate."""
@@ -509,7 +517,7 @@ class JudgedRace(Result):
         jobs = super()._ask()
         if self.race.rounds == n_rounds:
             return jobs
-        if self._remove_copies():
+        if any([self._remove_copies(), self._remove_silent()]):
             jobs = super()._ask()
         is_new = any(name not in self._setup.solvers for name in self._list_requests())
         is_due = self._name is not None and self.is_settled([self._name])
@@ -539,6 +547,30 @@ class JudgedRace(Result):
             if original is not None and original not in self.copies:
                 self.race.remove(name, f"{COPY}{original}")
         return len(self.copies) > n_before
+
+    def _remove_silent(self) -> bool:
+        """Remove waiting candidates that never report a value; return whether any was removed.
+
+        E-values may leave such a candidate undecided at its limit. Only runs that ended or were
+        observed until the last time count, and the reference must have reported a value.
+        """
+        state, waiting = self.race.state, {*self._list_requests()}
+        with_value = {run.algorithm for run in self.told if np.size(run.time)}
+        if REFERENCE not in with_value:
+            return False
+        n_silent = Counter(
+            run.algorithm
+            for run in self.told
+            if run.algorithm in waiting - with_value
+            and (run.status != Status.CUT or run.until >= state.times[-1])
+        )
+        n_before = len(state.removed)
+        for status in self.statuses() if n_silent else ():
+            name = status.algorithm
+            enough = MIN_IDENTICAL_RUNS if state.has_reached_limit(name) else MIN_SILENT_RUNS
+            if status.status == "undecided" and n_silent[name] >= enough:
+                self.race.remove(name, f"none of its {n_silent[name]} runs reported a value")
+        return len(state.removed) > n_before
 
     def _take(self, outcome: RunOutcome) -> None:
         """Add a finished run to the race, and to the runs that are kept in memory."""

@@ -40,9 +40,9 @@ class Judgement:
     name, label
         The name of the candidate in the race, and the description that it came with.
     status
-        "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed), as
-        in :class:`AlgorithmStatus`; with other rules "passed", "failed", "chosen" or "not chosen".
-        "baseline" is the reference itself.
+        "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed, or none
+        had a value), as in :class:`AlgorithmStatus`; with other rules "passed", "failed", "chosen"
+        or "not chosen". "baseline" is the reference itself.
     probability
         The probability that it belongs to the Pareto set; None if the rules give none.
     fitness
