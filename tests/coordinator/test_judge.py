@@ -136,6 +136,63 @@ def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_later_comparison_can_allow_more_runs(tmp_path):
+    judge = make_judge(tmp_path, max_runs=8)
+    name = judge(code(0.5)).name
+    (first,) = judge.compare_on_holdout([name], max_runs=8)
+    (later,) = judge.compare_on_holdout([name], max_runs=24)
+    (less,) = judge.compare_on_holdout([name], max_runs=16)
+    assert (first.status, first.runs, later.max_runs) == ("undecided", 8, 24)
+    assert 8 < later.runs <= 24
+    assert less.runs == later.runs
+
+
+@pytest.mark.slow
+def test_a_candidate_that_never_reports_a_value_is_removed(tmp_path):
+    """Eight losses are not enough to be dominated."""
+    judge = make_judge(tmp_path, max_runs=8)
+    silent = judge("def walk(job): yield from ()")
+    assert (silent.status, silent.fitness, silent.n_failed) == ("removed", 0.0, 8)
+    assert "it reported no value" in silent.failure
+    assert silent.name not in judge.members()
+
+
+@pytest.mark.slow
+def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
+    judge = make_judge(tmp_path, max_runs=16)
+    bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")
+    assert (bad.status, copy.copy_of, copy.is_accepted) == ("dominated", bad.name, False)
+    assert str(copy).startswith(f"Equivalent to {bad.name}: all runs of the two are the same; the")
+    assert copy.describe("long").startswith("Status: equivalent to")
+    assert "dominates it" not in copy.describe("long")
+
+
+@pytest.mark.slow
+def test_with_a_baseline_candidates_pass_fail_or_are_undecided(tmp_path):
+    judge = make_judge(tmp_path, rules=pb.Rules(baseline="reference"))
+    good, bad, broken = judge(code(3)), judge(code(1, handicap=100)), judge(code("1 / 0"))
+    assert [one.status for one in (good, bad, broken)] == ["passed", "failed", "failed"]
+    assert not any(one.copy_of for one in (good, bad, broken))
+    texts = code("(1 + 2)"), code("(2 - 1)", handicap=100), code("(3 / 10)")
+    copies = [judge(text) for text in texts]
+    assert [one.status for one in copies] == ["passed", "failed", "passed"]
+    assert [one.copy_of for one in copies] == [good.name, bad.name, "reference"]
+    assert {*judge.members()} == {"reference", good.name}
+    assert [one.name for one in judge.compare_on_holdout(max_runs=8)] == [good.name]
+
+
+@pytest.mark.slow
+def test_a_candidate_that_crashes_is_the_original_of_no_copy(tmp_path):
+    """With the same seed, the first values of both are the same."""
+    judge = make_judge(tmp_path, max_runs=8)
+    crash = code(2).replace("yield evaluations, best", "yield evaluations, best; 1 / 0")
+    broken, good = judge(crash), judge(code(2))
+    assert (broken.status, broken.runs, broken.copy_of) == ("removed", 8, None)
+    assert good.copy_of is None
+    assert good.fitness > 0.5
+
+
+@pytest.mark.slow
 def test_a_killed_holder_is_replaced(tmp_path):
     process = multiprocessing.get_context("spawn").Process(
         target=judge_one, args=(tmp_path, code("__import__('time').sleep(0.05)"))

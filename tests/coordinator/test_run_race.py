@@ -217,6 +217,27 @@ def test_a_solver_without_values_is_reported():
     assert "dominated after" in str(make_document(result)["race"]["facts"])
 
 
+@pytest.mark.slow
+def test_a_run_that_hangs_without_a_value_counts_once():
+    def hangs(job):  # noqa: ARG001
+        time.sleep(60)
+        yield 1, 1.0
+
+    def works(job):
+        yield 1, float(job.instance)
+
+    result = pb.race(
+        {"hangs": hangs, "works": works},
+        range(8),
+        [1],
+        direction="minimize",
+        limits=pb.Limits(wall_seconds=0.3),
+        executor=2,
+    )
+    counts = re.findall(r"\((\d+) runs?, on", result.failures["hangs"])
+    assert sum(map(int, counts)) == result.status.runs["hangs"] == 8
+
+
 def test_no_jobs_after_the_deadline():
     rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, certainty=0.999)
     begin = time.monotonic()

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from judge.errors import AGAINST_REFERENCE, judge_alone, judge_by_rule, judge_in_one_race, tabulate
+from judge.prior import OLD, OURS, judge_winner
+from judge.prior import tabulate as tabulate_priors
 
 
 @pytest.mark.slow
@@ -27,3 +29,11 @@ def test_a_row_becomes_a_line():
     shares = ("better rejected", "better below", "worse accepted", "worse above")
     row = {"rule": "r", "n": 2, "runs": 9, "rejected": "01", **dict.fromkeys(shares, 0.25)}
     assert "| r | 2 | 25.0 % | 25.0 % | 25.0 % | 25.0 % | 4.5 |" in tabulate([row])
+
+
+@pytest.mark.slow
+def test_the_prior_keeps_the_fitness_of_a_winner():
+    few, many = judge_winner(0), judge_winner(10)
+    assert few[OURS] == pytest.approx(many[OURS], abs=0.01)
+    assert few[OLD] > many[OLD] + 0.1
+    assert f"| {OURS} |" in tabulate_priors(2, 4)

@@ -76,7 +76,9 @@ def _is_stable(judgements: Sequence[Judgement], patience: int | None) -> bool:
     if patience is None or len(judgements) < patience:
         return False
     return not any(
-        judgement.is_accepted and judgement.status not in ("equivalent", "baseline")
+        judgement.is_accepted
+        and judgement.status not in ("equivalent", "baseline")
+        and judgement.copy_of is None
         for judgement in judgements[-patience:]
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -26,46 +26,34 @@ from polarbear.coordinator.candidates import (
 )
 from polarbear.coordinator.fitness import (
     Fitness,
-    find_identical,
     measure_class_win_rates,
     measure_fitness,
     measure_win_rates,
 )
-from polarbear.coordinator.judgement import Judgement
+from polarbear.coordinator.judged_race import JudgedRace
+from polarbear.coordinator.judgement import REJECTED, Judgement
 from polarbear.coordinator.resume import begin_or_resume
-from polarbear.coordinator.round_health import RoundHealth
-from polarbear.coordinator.run_race import Result
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
 from polarbear.racing.events import Added, Failed, Told
-from polarbear.racing.extended_runs import effective_runs
-from polarbear.racing.jobs import Job
 from polarbear.racing.model import FitOptions
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules, check_rules
-from polarbear.racing.state import Limit, Spent
 from polarbear.racing.status import RaceStatus
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
-from polarbear.running.workers.outcomes import RunOutcome
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
 WAIT_SECONDS = 0.05
 """The time after which a waiting evaluator looks for its judgement again."""
 
-MIN_IDENTICAL_RUNS = 8
-"""The number of instances on which a copy of another candidate must have the same runs."""
-
 MAX_RUNS = 200
 """The default limit of runs of a candidate."""
-
-COPY = "its runs are those of "
-"""The reason for which a copy is removed from the race, before the name of the original."""
 
 _FOLDER = re.compile(r"\([^()\n]*[/\\](?=[^()/\\\n]+, line \d)")  # before the name of a file
 
@@ -205,9 +193,14 @@ class Judge:
         return [Judgement.from_dict(plain) for plain in self._folder.judgements()]
 
     def members(self) -> tuple[str, ...]:
-        """Return the names of all candidates that are neither eliminated nor removed by now."""
+        """Return the names of all candidates that are not rejected by now.
+
+        These are neither dominated nor removed, nor, with such rules, failed or not chosen.
+        """
         status = self.status()
-        return (REFERENCE,) if status is None else status.pareto
+        if status is None:
+            return (REFERENCE,)
+        return tuple(one.algorithm for one in status.statuses if one.status not in REJECTED)
 
     def status(self) -> RaceStatus | None:
         """Return the race's status, also while the race runs; None before the first candidate."""
@@ -365,12 +358,12 @@ class Judge:
         status = result.verdict(name)
         rival = copy_of or status.rival
         own = runs.filter(algorithms=[name]) if name in runs.algorithms else None
-        is_removed = status.status == "removed" and copy_of is None
+        kind = self._get_copy_status(result.verdict(copy_of)) if copy_of else status.status
         return Judgement(
             name,
-            "equivalent" if copy_of else status.status,
+            kind,
             None if copy_of else _get_probability(status),
-            0.0 if is_removed else fitness.overall if fitness else 0.5,
+            0.0 if kind == "removed" else fitness.overall if fitness else 0.5,
             times=times,
             win_rates=measure_win_rates(runs, times, name, REFERENCE),
             prob_ahead=fitness.at_times if fitness else (0.5,) * len(times),
@@ -396,140 +389,13 @@ class Judge:
             ),
         )
 
-
-class JudgedRace(Result):
-    """A race of candidates whose run can stop as soon as one candidate's status is final."""
-
-    def __init__(
-        self,
-        race: Race,
-        setup: Setup,
-        store: Store,
-        executor: Any,
-        make: Callable[[str], Solver],
-        told: list[Run],
-    ) -> None:
-        super().__init__(race, setup, store, executor, None)
-        self.told = told  # all runs so far; reading the store for each candidate would take long
-        self._health = RoundHealth(trusted=[REFERENCE])
-        self._make = make
-        self._name: str | None = None
-        self._list_requests: Callable[[], Sequence[str]] = list
-        self._compared: set[str] = set()  # candidates that are known to be copies, or not
-
-    @property
-    def setup(self) -> Setup:
-        """The solvers and instances of the race."""
-        return self._setup
-
-    @property
-    def runs(self) -> Runs:
-        """All runs in full length, including the runs of eliminated candidates."""
-        state = self.race.state
-        kept = list(effective_runs(self.told, state.extends))
-        return Runs.from_records(kept, direction=state.direction, clock=state.clock)
-
-    @property
-    def n_events(self) -> int:
-        """The number of events in the store of the race."""
-        return 0 if self._store is None else self._store.n_events
-
-    @property
-    def copies(self) -> dict[str, str]:
-        """Map each candidate that was removed as a copy to the candidate with the same runs."""
-        removed = self.race.state.removed
-        return {
-            name: why.removeprefix(COPY) for name, why in removed.items() if why.startswith(COPY)
-        }
-
-    def admit(self, names: Sequence[str], max_runs: int | None, max_time: float | None) -> None:
-        """Add those candidates to the race that are not in the race yet."""
-        known = {*self._setup.solvers}
-        solvers = {name: self._make(name) for name in names if name not in known}
-        if solvers:
-            self._join(solvers, max_runs=max_runs, max_time=max_time)
-
-    def watch(self, name: str, list_requests: Callable[[], Sequence[str]]) -> None:
-        """Make :meth:`resume` return when the status of ``name`` is final, or a request arrives."""
-        self._name, self._list_requests = name, list_requests
-
-    def is_settled(self, names: Sequence[str]) -> bool:
-        """Return whether the statuses of candidates are final, or no more runs are made."""
-        open_ = [status for status in self.statuses() if status.algorithm in names]
-        return self.ended is not None or not any(map(self._is_open, open_))
-
-    def check_reference(self) -> None:
-        """Raise an error if the reference was removed, because fitness is relative to it."""
-        if REFERENCE in self.race.removed:
-            raise SolverError(
-                f"the reference was removed: {self.failures.get(REFERENCE, 'its runs failed')}. "
-                "Correct make_solver, the reference or the limits, and judge in a new folder"
-            )
-
-    def read_failures(self, names: Sequence[str]) -> Mapping[str, list[Failed]]:
-        """Return the failed runs of candidates with their reasons, in order."""
-        failures: dict[str, list[Failed]] = {name: [] for name in names}
-        for event in self._store.of_kind(Failed) if self._store is not None else ():
-            if event.key.algorithm in failures:
-                failures[event.key.algorithm].append(event)
-        return failures
-
-    def _is_open(self, status: AlgorithmStatus) -> bool:
-        """Return whether further runs of a candidate may change its status."""
-        if status.status != "undecided":
-            return False
-        state = self.race.state
-        if any(key.algorithm == status.algorithm for key in state.wanted):
-            return True
-        runs, spent = state.spent_on.get(status.algorithm, Spent(0, 0.0))
-        limit = state.limits.get(status.algorithm, Limit())
-        return limit.allows(Spent(runs + 1, spent + state.times[0]))
-
-    def _ask(self) -> tuple[Job, ...]:
-        """Return the next jobs; no jobs after a decision at which :meth:`resume` must return."""
-        n_rounds = self.race.rounds
-        jobs = super()._ask()
-        if self.race.rounds == n_rounds:
-            return jobs
-        if self._remove_copies():
-            jobs = super()._ask()
-        is_new = any(name not in self._setup.solvers for name in self._list_requests())
-        is_due = self._name is not None and self.is_settled([self._name])
-        return () if is_new or is_due else jobs
-
-    def _remove_copies(self) -> bool:
-        """Remove waiting candidates with the same runs as an earlier one; return whether any was.
-
-        A candidate is compared once, as further runs cannot make it a copy. It may have all of its
-        runs by then, if it joined together with others.
-        """
-        waiting = {*self._list_requests()} - self._compared
-        names = [
-            status.algorithm
-            for status in self.statuses()
-            if status.algorithm in waiting
-            and status.status == "undecided"
-            and self.race.state.n_runs[status.algorithm] >= MIN_IDENTICAL_RUNS
-        ]
-        if not names:
-            return False
-        self._compared.update(names)
-        runs, joined, n_before = self.runs, list(self._setup.solvers), len(self.copies)
-        for name in sorted(names, key=joined.index):
-            earlier = [*joined[: joined.index(name) + 1]]
-            original = find_identical(runs.filter(algorithms=earlier), name, MIN_IDENTICAL_RUNS)
-            if original is not None and original not in self.copies:
-                self.race.remove(name, f"{COPY}{original}")
-        return len(self.copies) > n_before
-
-    def _take(self, outcome: RunOutcome) -> None:
-        """Add a finished run to the race, and to the runs that are kept in memory."""
-        if outcome.job.key not in self.race.state.arrived:
-            self.told.append(outcome.run)
-        super()._take(outcome)
-
-    def _warn_of_failure(self, job: Job, problem: str) -> None:
-        """Give no warning, because failures are part of the judgement."""
+    def _get_copy_status(self, original: AlgorithmStatus) -> Kind:
+        """Return the status of a copy, which is accepted exactly if the original is."""
+        if original.status == "baseline":
+            return "passed"
+        is_about_set = self._rules.baseline is None and self._rules.preference is None
+        is_equivalent = is_about_set and original.status not in REJECTED
+        return "equivalent" if is_equivalent else original.status
 
 
 def _get_probability(status: AlgorithmStatus) -> float | None:

@@ -18,6 +18,9 @@ from polarbear.inference.algorithm_status import Kind, format_probability
 
 Detail = Literal["short", "long"]
 
+REJECTED: frozenset[Kind] = frozenset({"dominated", "removed", "failed", "not chosen"})
+"""The statuses of candidates that are not accepted."""
+
 AHEAD, BEHIND = 0.55, 0.45
 """Win rates from which on a text calls a candidate ahead of, or behind, an algorithm."""
 
@@ -37,9 +40,9 @@ class Judgement:
     name, label
         The name of the candidate in the race, and the description that it came with.
     status
-        "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed), as
-        in :class:`AlgorithmStatus`; with other rules "passed", "failed", "chosen" or "not chosen".
-        "baseline" is the reference itself.
+        "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed, or none
+        had a value), as in :class:`AlgorithmStatus`; with other rules "passed", "failed", "chosen"
+        or "not chosen". "baseline" is the reference itself.
     probability
         The probability that it belongs to the Pareto set; None if the rules give none.
     fitness
@@ -56,7 +59,9 @@ class Judgement:
     class_win_rates
         The win rates against the reference by class of instances, over all times.
     copy_of
-        The candidate with the same runs, if it has been recognised as a copy; else None.
+        The candidate with the same runs, if it has been recognised as a copy; else None. A copy is
+        accepted if the other one is: it is "equivalent", or has the status of the other one if
+        that is rejected, or if the rules are about a baseline or a choice.
     runs, time, instances, max_runs
         Its cost: number and total time of its runs, number of instances, and the limit of runs.
     n_failed, failure, traceback
@@ -107,7 +112,7 @@ class Judgement:
     @property
     def is_accepted(self) -> bool:
         """Whether the candidate is neither removed nor shown to be worse."""
-        return self.status not in ("dominated", "removed", "failed", "not chosen")
+        return self.status not in REJECTED
 
     def __str__(self) -> str:
         return self.describe()
@@ -162,7 +167,7 @@ class Judgement:
         if self.traceback:
             lines += self.traceback.splitlines()[-MAX_TRACEBACK_LINES:]
         lines.append(f"Cost: {self._describe_cost()}.")
-        code = self.rival_candidate
+        code = self.rival_candidate if self.copy_of is None else None
         if isinstance(code, str) and self.status == "dominated" and self.rival != "reference":
             shown = code[:MAX_CODE_CHARACTERS]
             lines += [f"The algorithm that dominates it, {self._name_rival()}:", shown]
@@ -176,7 +181,8 @@ class Judgement:
         if self.status == "baseline":
             return "the reference, against which others are measured"
         if self.copy_of is not None:
-            return f"equivalent to {self._name_rival()}: all runs of the two are the same"
+            both = f'; the status of both is "{self.status}"' if self.status != "equivalent" else ""
+            return f"equivalent to {self._name_rival()}: all runs of the two are the same{both}"
         if self.status == "removed":
             return "removed, because too many of its runs failed"
         belongs = ""

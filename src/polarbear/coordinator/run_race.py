@@ -535,7 +535,7 @@ class Result(RaceTexts):
     def _take(self, outcome: RunOutcome) -> None:
         """Add a finished run to the race, and warn of the first failure of each algorithm."""
         failed_before = {*self.race.state.reasons}
-        self.race.tell(outcome.run, why=outcome.why, output=outcome.output)
+        is_new = outcome.job.key not in self.race.state.arrived
         problem = self._health.record_run(
             outcome.job.algorithm,
             has_value=np.size(outcome.run.time) > 0,
@@ -543,8 +543,11 @@ class Result(RaceTexts):
             finished=outcome.run.status == Status.FINISHED,
             why=outcome.why,
         )
+        # A run has one reason, or it would count as several failed runs.
+        self.race.tell(outcome.run, why="" if problem else outcome.why, output=outcome.output)
         if problem:
-            self.race.record(Failed.of(outcome.run, problem, outcome.output))
+            if is_new:
+                self.race.record(Failed.of(outcome.run, problem, outcome.output))
             if outcome.job.algorithm not in failed_before:
                 self._warn_of_failure(outcome.job, problem)
         for name in self.race.state.reasons.keys() - failed_before:

@@ -1,0 +1,210 @@
+"""``JudgedRace``: the race of a judge, which removes copies and candidates without values.
+
+It stops as soon as the status of one candidate is final, or another candidate waits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from polarbear.coordinator.candidates import REFERENCE
+from polarbear.coordinator.fitness import find_identical
+from polarbear.coordinator.round_health import RoundHealth
+from polarbear.coordinator.run_race import Result
+from polarbear.data.run import Run, Status
+from polarbear.data.runs import Runs
+from polarbear.errors import SolverError
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.racing.events import Failed
+from polarbear.racing.extended_runs import effective_runs
+from polarbear.racing.jobs import Job
+from polarbear.racing.race import Race
+from polarbear.racing.state import Limit, Spent
+from polarbear.running.solvers.setup import Setup, Solver
+from polarbear.running.workers.outcomes import RunOutcome
+from polarbear.store.log import Store
+
+MIN_IDENTICAL_RUNS = 8
+"""The number of instances on which a copy of another candidate must have the same runs."""
+
+MIN_SILENT_RUNS = 16
+"""The number of runs without a value after which a candidate is removed that never had one.
+
+At its limit of runs, ``MIN_IDENTICAL_RUNS`` are enough.
+"""
+
+COPY = "its runs are those of "
+"""The reason for which a copy is removed from the race, before the name of the original."""
+
+
+class JudgedRace(Result):
+    """A race of candidates whose run can stop as soon as one candidate's status is final."""
+
+    def __init__(
+        self,
+        race: Race,
+        setup: Setup,
+        store: Store,
+        executor: Any,
+        make: Callable[[str], Solver],
+        told: list[Run],
+    ) -> None:
+        super().__init__(race, setup, store, executor, None)
+        self.told = told  # all runs so far; reading the store for each candidate would take long
+        self._health = RoundHealth(trusted=[REFERENCE])
+        self._make = make
+        self._name: str | None = None
+        self._list_requests: Callable[[], Sequence[str]] = list
+        self._compared: set[str] = set()  # candidates that are known to be copies, or not
+
+    @property
+    def setup(self) -> Setup:
+        """The solvers and instances of the race."""
+        return self._setup
+
+    @property
+    def runs(self) -> Runs:
+        """All runs in full length, including the runs of eliminated candidates."""
+        state = self.race.state
+        kept = list(effective_runs(self.told, state.extends))
+        return Runs.from_records(kept, direction=state.direction, clock=state.clock)
+
+    @property
+    def n_events(self) -> int:
+        """The number of events in the store of the race."""
+        return 0 if self._store is None else self._store.n_events
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """Map each candidate that was removed as a copy to the candidate with the same runs."""
+        removed = self.race.state.removed
+        return {
+            name: why.removeprefix(COPY) for name, why in removed.items() if why.startswith(COPY)
+        }
+
+    def admit(self, names: Sequence[str], max_runs: int | None, max_time: float | None) -> None:
+        """Add those candidates that are not in the race yet; raise lower limits of the others."""
+        known, state = {*self._setup.solvers}, self.race.state
+        solvers = {name: self._make(name) for name in names if name not in known}
+        for name in names:
+            limit = state.limits.get(name)
+            if limit is not None and name in state.racing and _is_lower(limit.max_runs, max_runs):
+                self.race.remove(name, "its limit is raised")  # only a new entry has new limits
+                self.race.add(name, max_runs=max_runs, max_time=max_time)
+        if solvers:
+            self._join(solvers, max_runs=max_runs, max_time=max_time)
+
+    def watch(self, name: str, list_requests: Callable[[], Sequence[str]]) -> None:
+        """Make :meth:`resume` return when the status of ``name`` is final, or a request arrives."""
+        self._name, self._list_requests = name, list_requests
+
+    def is_settled(self, names: Sequence[str]) -> bool:
+        """Return whether the statuses of candidates are final, or no more runs are made."""
+        open_ = [status for status in self.statuses() if status.algorithm in names]
+        return self.ended is not None or not any(map(self._is_open, open_))
+
+    def check_reference(self) -> None:
+        """Raise an error if the reference was removed, because fitness is relative to it."""
+        if REFERENCE in self.race.removed:
+            raise SolverError(
+                f"the reference was removed: {self.failures.get(REFERENCE, 'its runs failed')}. "
+                "Correct make_solver, the reference or the limits, and judge in a new folder"
+            )
+
+    def read_failures(self, names: Sequence[str]) -> Mapping[str, list[Failed]]:
+        """Return the failed runs of candidates with their reasons, in order."""
+        failures: dict[str, list[Failed]] = {name: [] for name in names}
+        for event in self._store.of_kind(Failed) if self._store is not None else ():
+            if event.key.algorithm in failures:
+                failures[event.key.algorithm].append(event)
+        return failures
+
+    def _is_open(self, status: AlgorithmStatus) -> bool:
+        """Return whether further runs of a candidate may change its status."""
+        if status.status != "undecided":
+            return False
+        state = self.race.state
+        if any(key.algorithm == status.algorithm for key in state.wanted):
+            return True
+        runs, spent = state.spent_on.get(status.algorithm, Spent(0, 0.0))
+        limit = state.limits.get(status.algorithm, Limit())
+        return limit.allows(Spent(runs + 1, spent + state.times[0]))
+
+    def _ask(self) -> tuple[Job, ...]:
+        """Return the next jobs; no jobs after a decision at which :meth:`resume` must return."""
+        n_rounds = self.race.rounds
+        jobs = super()._ask()
+        if self.race.rounds == n_rounds:
+            return jobs
+        if any([self._remove_copies(), self._remove_silent()]):
+            jobs = super()._ask()
+        is_new = any(name not in self._setup.solvers for name in self._list_requests())
+        is_due = self._name is not None and self.is_settled([self._name])
+        return () if is_new or is_due else jobs
+
+    def _remove_copies(self) -> bool:
+        """Remove waiting candidates with the same runs as an earlier one; return whether any was.
+
+        A candidate is compared once, as further runs cannot make it a copy. It may have all of its
+        runs by then, if it joined together with others.
+        """
+        waiting = {*self._list_requests()} - self._compared
+        names = [
+            status.algorithm
+            for status in self.statuses()
+            if status.algorithm in waiting
+            and status.status == "undecided"
+            and self.race.state.n_runs[status.algorithm] >= MIN_IDENTICAL_RUNS
+        ]
+        if not names:
+            return False
+        self._compared.update(names)
+        runs, joined, n_before = self.runs, list(self._setup.solvers), len(self.copies)
+        for name in sorted(names, key=joined.index):
+            earlier = [*joined[: joined.index(name) + 1]]
+            original = find_identical(runs.filter(algorithms=earlier), name, MIN_IDENTICAL_RUNS)
+            if original is not None and original not in self.copies:
+                self.race.remove(name, f"{COPY}{original}")
+        return len(self.copies) > n_before
+
+    def _remove_silent(self) -> bool:
+        """Remove waiting candidates that never report a value; return whether any was removed.
+
+        E-values may leave such a candidate undecided at its limit. Only runs that ended or were
+        observed until the last time count, and the reference must have reported a value.
+        """
+        state, waiting = self.race.state, {*self._list_requests()}
+        with_value = {run.algorithm for run in self.told if np.size(run.time)}
+        if REFERENCE not in with_value:
+            return False
+        n_silent = Counter(
+            run.algorithm
+            for run in self.told
+            if run.algorithm in waiting - with_value
+            and (run.status != Status.CUT or run.until >= state.times[-1])
+        )
+        n_before = len(state.removed)
+        for status in self.statuses() if n_silent else ():
+            name = status.algorithm
+            enough = MIN_IDENTICAL_RUNS if state.has_reached_limit(name) else MIN_SILENT_RUNS
+            if status.status == "undecided" and n_silent[name] >= enough:
+                self.race.remove(name, f"none of its {n_silent[name]} runs reported a value")
+        return len(state.removed) > n_before
+
+    def _take(self, outcome: RunOutcome) -> None:
+        """Add a finished run to the race, and to the runs that are kept in memory."""
+        if outcome.job.key not in self.race.state.arrived:
+            self.told.append(outcome.run)
+        super()._take(outcome)
+
+    def _warn_of_failure(self, job: Job, problem: str) -> None:
+        """Give no warning, because failures are part of the judgement."""
+
+
+def _is_lower(limit: int | None, other: int | None) -> bool:
+    """Return whether a limit is lower than another one, where None is no limit."""
+    return limit is not None and (other is None or limit < other)
