@@ -184,7 +184,7 @@ class Judgement:
             both = f'; the status of both is "{self.status}"' if self.status != "equivalent" else ""
             return f"equivalent to {self._name_rival()}: all runs of the two are the same{both}"
         if self.status == "removed":
-            return "removed, because too many of its runs failed"
+            return "removed, because too many of its runs failed or none reported a value"
         belongs = ""
         if self.probability is not None:
             belongs = f" ({format_probability(self.probability).replace('P', 'P in set', 1)})"
