@@ -4,6 +4,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.racing.events import Decided, from_json, to_json
+from polarbear.racing.planning import _informative_horizon
 from racers import check_invariants, drive, per_look, race_of
 
 
@@ -55,3 +56,16 @@ def test_a_pair_of_candidates_at_their_limits_has_no_forecast():
     decided = [event for event in race.events if isinstance(event, Decided)]
     needed = {(one.first, one.second): one.need for one in decided[-1].open}
     assert needed["good", "twin"] == float("inf")
+
+
+def test_a_used_instance_is_informative_only_at_undecided_times():
+    """Without this a late candidate ran where its rivals had been stopped before those times."""
+    race = drive(race_of(("early", "late"), seed=2))
+    state = race.state
+    instance = state.order[0]
+    state.observed_until[instance]["early"] = 2.0
+    first, second, third = (1 << k for k in range(3))
+    assert _informative_horizon(state, instance, {"early": third}) is None
+    assert _informative_horizon(state, instance, {"early": first | third}) == 1.0
+    assert _informative_horizon(state, instance, {"early": first | second | third}) == 2.0
+    assert _informative_horizon(state, instance, {"absent": first}) is None

@@ -7,6 +7,7 @@ times are extended. The paper's allocation uses new instances only, and used one
 that joined late.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
@@ -151,13 +152,9 @@ def _missed_instances(state: State, name: str) -> Iterator[str]:
 def _informative_horizon(state: State, instance: str, others: dict[str, int]) -> float | None:
     """Return the last undecided time until which a rival was run on an instance, or None."""
     observed = state.observed_until[instance]
-    until = [
-        min(_last_time(state, times), observed[rival])
-        for rival, times in others.items()
-        if rival in observed
-    ]
-    horizon = max(until, default=-1.0)
-    return horizon if horizon >= state.times[0] else None
+    seen = {rival: bisect_right(state.times, observed.get(rival, -1.0)) for rival in others}
+    undecided = [times & ((1 << seen[rival]) - 1) for rival, times in others.items()]
+    return max((_last_time(state, times) for times in undecided if times), default=None)
 
 
 def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
