@@ -18,22 +18,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 from judge.in_process import InProcess
+from scipy.special import logit
 from scipy.stats import kendalltau
 from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.coordinator.fitness import measure_win_rates
+from polarbear.coordinator.fitness import measure_fitness, measure_win_rates
 from polarbear.inference.e_values import count_outcomes
-from polarbear.inference.laplace.engine import estimate_utilities
-from polarbear.priors.dirichlet import Dirichlet
 from polarbear.racing.jobs import RunId, job
 
 TIMES = (10.0, 30.0, 100.0, 300.0)
 REFERENCE = {"step": 1.0, "shrink": 1.0}
 CERTAINTY = 0.95
-OURS, MODE = "log-odds, fit of all", "log-odds, mode of all"
-"""``pb.Judge`` uses the mode, which is compared with the posterior mean in a line of its own."""
+OURS, MEAN = "log-odds, mode of all", "log-odds, fit of all"
+"""``pb.Judge`` uses the mode, with a prior that is relative to the reference."""
 
 N_TRUTH = 120
 """Instances on which every candidate runs in full, for the truth."""
@@ -103,19 +102,18 @@ def measure(judge: pb.Judge, store: Path, names: list[str]) -> dict[str, dict[st
     racing = judge.members()
     all_ = fit(runs, list(runs.algorithms))
     odds, nearby = log_odds(all_), log_odds(fit(runs, [*{*racing, "reference", *names}]))
-    mode = average_over_times(
-        all_.algorithms, estimate_utilities(rank(runs, list(runs.algorithms)), Dirichlet())
-    )
+    race = pb.Race(["reference"], TIMES, direction="minimize")
     values: dict[str, dict[str, float]] = {}
     for name in names:
+        fitness = measure_fitness(runs, TIMES, [name], "reference", race)
         rates = [r for r in measure_win_rates(runs, TIMES, name, "reference") if r is not None]
         n = len(runs.filter(algorithms=[name]).instances)
         smooth = [(rate * n + 1) / (n + 2) for rate in rates]
         values[name] = {
             "win rate": float(np.mean(rates)),
             "log-odds of the pair": float(np.mean([np.log(p / (1 - p)) for p in smooth])),
-            MODE: mode[name],
-            OURS: odds[name],
+            OURS: float(logit(fitness[name].overall)),
+            MEAN: odds[name],
             "log-odds, fit of the set": nearby[name],
             "P(better)": float(all_.prob_better(name, "reference").mean()),
         }
@@ -185,7 +183,7 @@ def loop(seed: int, n: int, n_truth: int) -> dict[str, Any]:
 
 def tabulate(rows: list[dict[str, Any]]) -> str:
     """Kendall's tau with both truths, among all and among the best eight, and what moved."""
-    definitions = [name for name in next(iter(rows[0]["early"].values())) if name != MODE]
+    definitions = list(next(iter(rows[0]["early"].values())))
     head = (
         "| fitness | tau, when judged | of the best 8 | tau, at the end | of the best 8 "
         "| tau with wins against all | of the best 8 | moved, share of spread | rank of its best |"
@@ -198,23 +196,20 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
     for definition in definitions:
         columns = np.array([_summarise(row, definition) for row in rows]).mean(axis=0)
         lines.append(f"| {definition} | " + " | ".join(f"{v:.2f}" for v in columns) + " |")
-    return "\n".join([*lines, "", *_compare(rows, definitions), "", *_compare_mode(rows)]) + "\n"
+    return "\n".join([*lines, "", *_compare(rows, definitions), "", *_compare_mean(rows)]) + "\n"
 
 
-def _compare_mode(rows: list[dict[str, Any]]) -> list[str]:
-    """How the mode orders candidates, on the loops in which it was measured."""
-    pairs = [
-        (row, [(one[MODE], one[OURS]) for one in row[stage].values()])
+def _compare_mean(rows: list[dict[str, Any]]) -> list[str]:
+    """How the mode orders candidates, compared with the posterior mean."""
+    taus = [
+        kendalltau(*zip(*[(one[OURS], one[MEAN]) for one in row[stage].values()], strict=True))
         for row in rows
         for stage in ("early", "late")
-        if MODE in next(iter(row[stage].values()))
     ]
-    if not pairs:
-        return []
-    taus = [kendalltau(*zip(*values, strict=True)).statistic for _, values in pairs]
-    place = f"when judged and at the end of {len(pairs) // 2} loops"
-    found = f"Kendall's tau {np.mean(taus):.3f}, at least {min(taus):.3f}."
-    return [f"{MODE}, against {OURS}, {place}: {found}"]
+    values = [tau.statistic for tau in taus]
+    place = f"when judged and at the end of {len(rows)} loops"
+    found = f"Kendall's tau {np.mean(values):.3f}, at least {min(values):.3f}."
+    return [f"{OURS}, against {MEAN}, {place}: {found}"]
 
 
 def _compare(rows: list[dict[str, Any]], definitions: list[str]) -> list[str]:
