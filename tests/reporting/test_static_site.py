@@ -11,8 +11,8 @@ import pytest
 import browsers
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.racing.events import Withdrawn
-from polarbear.reporting.static_site import write_site
+from polarbear.racing.events import Added, Decided, Eliminated, Removed, Withdrawn
+from polarbear.reporting.static_site import _count_sizes, write_site
 from racers import drive, per_look, race_of, solve
 
 LINK = re.compile(r'href="([^"#:]+)"')
@@ -93,3 +93,14 @@ def test_pages_fit_a_desk_and_a_phone(tmp_path):
                     wide = visit.page.evaluate("document.documentElement.scrollWidth")
                     assert wide <= width, (path.name, width)
                     assert not visit.errors
+
+
+def test_sizes_of_the_set_follow_removed_dominators():
+    joined = [Added(name) for name in "abc"]
+    out = Decided(0, (Eliminated("b", "a", 1.0),), (), 8)
+    none = Decided(1, (), (), 8)
+    assert list(_count_sizes([*joined, out, Removed("a", ""), none])) == [(2, 3), (2, 3)]
+    assert list(_count_sizes([*joined, out, Removed("b", ""), Removed("a", ""), none])) == [
+        (2, 3),
+        (1, 3),
+    ]

@@ -158,8 +158,9 @@ class InstancePosterior(FrozenRecord):
             known = None if self.scores is None else self.scores.values[k]
             rating = np.maximum(_softmax(self._draw(located, k, known, rng)), np.float32(1e-30))
             total = total + weight * rating
-            of_first, of_second = rating[rows][..., first], rating[rows][..., second]
-            wins += weight * of_first / (of_first + of_second)
+            for t in range(len(self.times)):  # so that intermediate arrays are small
+                of_first, of_second = rating[rows, t][:, first], rating[rows, t][:, second]
+                wins[:, t] += weight * of_first / (of_first + of_second)
         utilities = np.log(total)
         utilities -= utilities.mean(axis=2, keepdims=True)
         return replace(self._to_posterior(utilities, len(self.instances)), wins=wins)

@@ -336,7 +336,7 @@ def pair(a: str, b: str) -> Pair:
 def _enter(state: State, algorithm: str) -> None:
     """Let an algorithm take part in the race, with its relation to all others undecided."""
     all_times = state.asked_times
-    for rival in state.racing:
+    for rival in state.racing - {algorithm}:
         state.open[pair(algorithm, rival)] = all_times
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
     state.removed.pop(algorithm, None)

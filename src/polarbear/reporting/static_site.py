@@ -344,11 +344,16 @@ def _count_sizes(events: Sequence[Event]) -> Iterable[tuple[int, int]]:
             case Added(algorithm):
                 inside.add(algorithm)
                 joined.add(algorithm)
+                dominator.pop(algorithm, None)
             case Removed(algorithm):
-                inside |= {name for name, by in dominator.items() if by == algorithm}
                 inside.discard(algorithm)
+                dominator.pop(algorithm, None)
+                back = {name for name, by in dominator.items() if by == algorithm}
+                inside |= back
+                dominator = {name: by for name, by in dominator.items() if name not in back}
             case Withdrawn():
                 inside |= joined
+                dominator.clear()
             case Decided():
                 dominator |= {one.algorithm: one.by for one in event.eliminated}
                 inside -= {one.algorithm for one in event.eliminated}
