@@ -23,7 +23,6 @@ from polarbear.racing.events import Failed
 from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import Job
 from polarbear.racing.race import Race
-from polarbear.racing.state import Limit, Spent
 from polarbear.running.solvers.setup import Setup, Solver
 from polarbear.running.workers.outcomes import RunOutcome
 from polarbear.store.log import Store
@@ -130,9 +129,7 @@ class JudgedRace(Result):
         state = self.race.state
         if any(key.algorithm == status.algorithm for key in state.wanted):
             return True
-        runs, spent = state.spent_on.get(status.algorithm, Spent(0, 0.0))
-        limit = state.limits.get(status.algorithm, Limit())
-        return limit.allows(Spent(runs + 1, spent + state.times[0]))
+        return not state.has_reached_limit(status.algorithm)
 
     def _ask(self) -> tuple[Job, ...]:
         """Return the next jobs; no jobs after a decision at which :meth:`resume` must return."""
@@ -179,12 +176,13 @@ class JudgedRace(Result):
         """
         state, waiting = self.race.state, {*self._list_requests()}
         with_value = {run.algorithm for run in self.told if np.size(run.time)}
-        if REFERENCE not in with_value:
+        silent = waiting - with_value
+        if not silent or REFERENCE not in with_value:
             return False
         n_silent = Counter(
             run.algorithm
             for run in self.told
-            if run.algorithm in waiting - with_value
+            if run.algorithm in silent
             and (run.status != Status.CUT or run.until >= state.times[-1])
         )
         n_before = len(state.removed)

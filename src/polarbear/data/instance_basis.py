@@ -207,8 +207,8 @@ class FeatureBasis(FrozenRecord):
         self._warn_if_outside(values, columns)
         absent = ~np.isfinite(values)
         is_seen = (self.indicator_of >= 0) & absent[:, self.indicator_of]
-        missing = (absent & ~is_seen).any(axis=0)
-        warn_of_missing([self.names[k] for k in np.flatnonzero(missing)], of_data)
+        is_new = (absent & ~is_seen).any(axis=0)  # the data never lacked these
+        warn_of_missing([self.names[k] for k in np.flatnonzero(is_new)], of_data)
         return self.locate_values(values)
 
     def locate_values(self, values: Floats) -> Located:

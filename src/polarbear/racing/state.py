@@ -242,9 +242,10 @@ class State:
         return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
 
     def has_reached_limit(self, algorithm: str) -> bool:
-        """Return whether an algorithm's own limits allow no further run."""
-        limit, (runs, time) = self.limits.get(algorithm), self.spent_on.get(algorithm, (0, 0.0))
-        return limit is not None and not limit.allows(Spent(runs + 1, time))
+        """Return whether an algorithm's own limits allow no further run, however short."""
+        runs, time = self.spent_on.get(algorithm, Spent(0, 0.0))
+        limit = self.limits.get(algorithm, Limit())
+        return not limit.allows(Spent(runs + 1, time + self.times[0]))
 
     def rivals(self) -> dict[str, dict[str, int]]:
         """Return the undecided rivals of each algorithm, and the undecided times of each pair.
