@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import polarbear as pb
-from judging import code, judge_one, make_judge
+from judging import HANGING, code, judge_one, make_judge
 from polarbear.coordinator.candidates import (
     CandidateFolder,
     _trim_traceback,
@@ -18,6 +18,7 @@ from polarbear.coordinator.candidates import (
     name_candidate,
 )
 from polarbear.errors import DataError, SolverError, StoreError
+from polarbear.racing.events import Asked
 from waiting import wait_until
 
 
@@ -42,7 +43,7 @@ def test_candidates_get_their_verdicts(folder):
     assert good.is_accepted
     assert good.fitness > 0.6
     assert good.win_rates[-1] > 0.5
-    assert (broken.status, broken.fitness, broken.n_failed) == ("removed", 0.0, 8)
+    assert (broken.status, broken.fitness, broken.n_failed) == ("removed", 0.0, 4)
     assert "ZeroDivisionError" in broken.failure
     assert broken.traceback.splitlines()[2].strip().startswith("trial = x + 1 / 0")
     assert (copy.status, copy.copy_of) == ("equivalent", good.name)
@@ -55,7 +56,7 @@ def test_texts_say_what_a_designer_needs_and_name_no_instance(folder):
     assert str(bad).startswith("Dominated by reference (P in set < 0.001). Fitness 0.0")
     assert "behind at 10, 30 evaluations. 16 runs of at most 24, 435 evaluations." in str(bad)
     long = broken.describe("long")
-    assert "8 runs failed. Reason: ZeroDivisionError" in long
+    assert "4 runs failed. Reason: ZeroDivisionError" in long
     assert "trial = x + 1 / 0" in long
     assert "Failed on" not in long
     assert "Failed on 1, 2" in broken.describe("long", show_instances=True)
@@ -149,12 +150,43 @@ def test_a_later_comparison_can_allow_more_runs(tmp_path):
 
 @pytest.mark.slow
 def test_a_candidate_that_never_reports_a_value_is_removed(tmp_path):
-    """Eight losses are not enough to be dominated."""
-    judge = make_judge(tmp_path, max_runs=8)
-    silent = judge("def walk(job): yield from ()")
-    assert (silent.status, silent.fitness, silent.n_failed) == ("removed", 0.0, 8)
-    assert "it reported no value" in silent.failure
-    assert silent.name not in judge.members()
+    """With a limit of failures, or without one, although eight losses do not dominate it."""
+    for rules, n_failed in ((None, 4), (pb.Rules(certainty=0.95), 8)):
+        judge = make_judge(tmp_path / str(n_failed), max_runs=8, rules=rules)
+        silent = judge("def walk(job): yield from ()")
+        assert (silent.status, silent.fitness, silent.n_failed) == ("removed", 0.0, n_failed)
+        assert "it reported no value" in silent.failure
+        assert silent.name not in judge.members()
+
+
+def count_rounds(folder, name):
+    """Return the number of runs of a candidate in each round that requested some."""
+    with pb.open_store(folder / "race.db", read_only=True) as store:
+        asked = [event.jobs for event in store.read() if isinstance(event, Asked)]
+    return [n for n in (sum(job.algorithm == name for job in jobs) for jobs in asked) if n]
+
+
+@pytest.mark.slow
+def test_a_candidate_that_hangs_costs_four_time_limits(tmp_path):
+    judge = make_judge(tmp_path, limits=pb.Limits(cpu_seconds=1, wall_seconds=100))
+    hanging = judge(HANGING)
+    assert (hanging.status, hanging.runs, hanging.n_failed) == ("removed", 4, 4)
+    assert "over the limit of 1 CPU seconds" in hanging.failure
+    assert count_rounds(tmp_path, hanging.name)[:2] == [1, 3]
+    assert count_rounds(tmp_path, "reference") == [8]
+
+
+@pytest.mark.slow
+def test_a_candidate_that_fails_once_gets_its_first_batch(tmp_path):
+    """Its first run fails, and all later ones are those of a good candidate."""
+    judge = make_judge(tmp_path, max_runs=16)
+    judge(code(2))
+    marker = tmp_path / "once"
+    fails = f"import os\nif not os.path.exists({str(marker)!r}): open({str(marker)!r}, 'w'); 1 / 0"
+    once = judge(f"{code(3)}\n{fails}")
+    assert once.is_accepted
+    assert (once.n_failed, once.runs) == (1, 16)
+    assert count_rounds(tmp_path, once.name)[:3] == [1, 3, 4]
 
 
 @pytest.mark.slow
@@ -187,7 +219,7 @@ def test_a_candidate_that_crashes_is_the_original_of_no_copy(tmp_path):
     judge = make_judge(tmp_path, max_runs=8)
     crash = code(2).replace("yield evaluations, best", "yield evaluations, best; 1 / 0")
     broken, good = judge(crash), judge(code(2))
-    assert (broken.status, broken.runs, broken.copy_of) == ("removed", 8, None)
+    assert (broken.status, broken.runs, broken.copy_of) == ("removed", 4, None)
     assert good.copy_of is None
     assert good.fitness > 0.5
 

@@ -258,6 +258,33 @@ def test_a_newcomer_runs_on_cached_instances_first():
     assert set(race.runs.instances) == set(used)
 
 
+def drive_newcomer(works, rules):
+    """Return the number of runs that a newcomer on trial makes in each round."""
+    race = drive(race_of(("early", "late"), rules=rules))
+    race.add("bad", max_runs=20, trial=True)
+    n_runs = []
+    while jobs := race.ask():
+        n_runs.append(sum(job.algorithm == "bad" for job in jobs))
+        for job in jobs:
+            broken = job.run([], [], until=0.0, status=Status.CRASHED)
+            race.tell(solve(job) if job.algorithm != "bad" or works else broken)
+    assert Race.from_events(race.events, fit=quick_fit).state == race.state
+    return n_runs, race
+
+
+@pytest.mark.parametrize(
+    ("works", "max_failures", "first_rounds"),
+    [(True, 3, [1, 7]), (False, 3, [1, 3]), (False, 9, [1, 7]), (False, None, [1, 7])],
+)
+def test_a_newcomer_on_trial_runs_once_before_its_first_batch(works, max_failures, first_rounds):
+    rules = per_look(certainty=0.9, batch=(8, 8), max_failures=max_failures, max_runs=200)
+    n_runs, race = drive_newcomer(works, rules)
+    assert n_runs[: len(first_rounds)] == first_rounds
+    if max_failures == 3 and not works:
+        assert "bad" in race.removed
+        assert sum(n_runs) == 4
+
+
 def test_a_newcomer_that_catches_up_goes_on_with_the_others():
     race = drive(race_of(("good", "bad"), rules=per_look(certainty=0.9, batch=(2, 4), max_runs=60)))
     used = set(race.runs.instances)

@@ -33,7 +33,7 @@ MIN_IDENTICAL_RUNS = 8
 MIN_SILENT_RUNS = 16
 """The number of runs without a value after which a candidate is removed that never had one.
 
-At its limit of runs, ``MIN_IDENTICAL_RUNS`` are enough.
+This is for rules without ``max_failures``. At its limit of runs, ``MIN_IDENTICAL_RUNS`` are enough.
 """
 
 COPY = "its runs are those of "
@@ -95,7 +95,7 @@ class JudgedRace(Result):
                 self.race.remove(name, "its limit is raised")  # only a new entry has new limits
                 self.race.add(name, max_runs=max_runs, max_time=max_time)
         if solvers:
-            self._join(solvers, max_runs=max_runs, max_time=max_time)
+            self._join(solvers, max_runs=max_runs, max_time=max_time, trial=True)
 
     def watch(self, name: str, list_requests: Callable[[], Sequence[str]]) -> None:
         """Make :meth:`resume` return when the status of ``name`` is final, or a request arrives."""
@@ -171,24 +171,30 @@ class JudgedRace(Result):
     def _remove_silent(self) -> bool:
         """Remove waiting candidates that never report a value; return whether any was removed.
 
-        E-values may leave such a candidate undecided at its limit. Only runs that ended or were
-        observed until the last time count, and the reference must have reported a value.
+        These are as good as failed runs, of which ``max_failures`` are allowed. Only runs count
+        that ended or were observed until the last time, on instances on which the reference has
+        reported a value.
         """
         state, waiting = self.race.state, {*self._list_requests()}
-        with_value = {run.algorithm for run in self.told if np.size(run.time)}
-        silent = waiting - with_value
-        if not silent or REFERENCE not in with_value:
+        max_failures = state.rules.max_failures
+        silent = waiting - {run.algorithm for run in self.told if np.size(run.time)}
+        if not silent:
             return False
+        solved = {
+            run.instance for run in self.told if run.algorithm == REFERENCE and np.size(run.time)
+        }
         n_silent = Counter(
             run.algorithm
             for run in self.told
             if run.algorithm in silent
+            and run.instance in solved
             and (run.status != Status.CUT or run.until >= state.times[-1])
         )
         n_before = len(state.removed)
         for status in self.statuses() if n_silent else ():
             name = status.algorithm
             enough = MIN_IDENTICAL_RUNS if state.has_reached_limit(name) else MIN_SILENT_RUNS
+            enough = enough if max_failures is None else min(enough, max_failures + 1)
             if status.status == "undecided" and n_silent[name] >= enough:
                 self.race.remove(name, f"none of its {n_silent[name]} runs reported a value")
         return len(state.removed) > n_before

@@ -325,6 +325,7 @@ class Result(RaceTexts):
         *,
         max_runs: int | None = None,
         max_time: float | None = None,
+        trial: bool = False,
         accept_changes: bool = False,
     ) -> None:
         """Add solvers to the race, each with the given limits on its runs and time."""
@@ -343,7 +344,7 @@ class Result(RaceTexts):
         )
         for name in solvers:
             if name not in self.race.state.racing:
-                self.race.add(name, max_runs=max_runs, max_time=max_time)
+                self.race.add(name, max_runs=max_runs, max_time=max_time, trial=trial)
         if identity is not None:
             self.race.record(identity)
         self._setup = extended

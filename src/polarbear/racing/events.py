@@ -160,11 +160,15 @@ class Offered:
 
 @dataclass(frozen=True)
 class Added:
-    """Event: an algorithm joins or returns, with limits on the number and the time of its runs."""
+    """Event: an algorithm joins or returns, with limits on the number and the time of its runs.
+
+    With ``trial``, its first run is made alone.
+    """
 
     algorithm: str
     max_runs: int | None = None
     max_time: float | None = None
+    trial: bool = False
 
 
 @dataclass(frozen=True)
@@ -349,7 +353,8 @@ def to_json(event: Event) -> str:
     """Return an event as one line of JSON.
 
     >>> to_json(Added("CMA-ES"))
-    '{"event": "added", "version": 2, "algorithm": "CMA-ES", "max_runs": null, "max_time": null}'
+    '{"event": "added", "version": 2, "algorithm": "CMA-ES", "max_runs": null, "max_time": null,
+    "trial": false}'
     """
     kind = type(event).__name__.lower()
     plain = {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
@@ -362,7 +367,7 @@ def from_json(line: str, *, seed: int | None = None) -> Event:
     ``seed`` is the seed of the race. Lines of version 1 need it if they request a run again.
 
     >>> from_json('{"event": "added", "version": 1, "algorithm": "CMA-ES"}')
-    Added(algorithm='CMA-ES', max_runs=None, max_time=None)
+    Added(algorithm='CMA-ES', max_runs=None, max_time=None, trial=False)
     >>> from_json('{"event": "added", "version": 99, "algorithm": "CMA-ES"}')
     Traceback (most recent call last):
     polarbear.errors.DataError: this event has version 99, but this program reads ...

@@ -1,13 +1,14 @@
-"""Events about runs that have arrived: their withdrawal, and the process that made them.
+"""Events from arguments: entries of algorithms, withdrawals of runs, and who made them.
 
 Names that the caller of a race gives are looked up here.
 """
 
 from collections.abc import Iterable
+from numbers import Real
 
-from polarbear.data.names import natural_sort_key, suggest_name, to_name
+from polarbear.data.names import check_name, natural_sort_key, suggest_name, to_name
 from polarbear.errors import DataError
-from polarbear.racing.events import Hosted, Withdrawn
+from polarbear.racing.events import Added, Hosted, Withdrawn
 from polarbear.racing.jobs import RunId
 from polarbear.racing.state import State
 
@@ -19,6 +20,21 @@ def find_algorithm(state: State, algorithm: str) -> str:
     if name not in names:
         raise DataError(f"no algorithm named {name!r} in this race; {suggest_name(name, names)}")
     return name
+
+
+def make_entry(
+    state: State, algorithm: str, max_runs: int | None, max_time: float | None, trial: bool
+) -> Added:
+    """Return the event that adds an algorithm; raise an error if it is not a new name."""
+    for limit, value in (("max_runs", max_runs), ("max_time", max_time)):
+        if value is not None and (not isinstance(value, Real) or float(value) < 0):
+            raise DataError(f"{limit}={value!r}: expected a number of at least 0, or None")
+    name = check_name(to_name(algorithm))
+    if not name:
+        raise DataError("the name of an algorithm must not be empty")
+    if name in state.racing:
+        raise DataError(f"{name!r} is racing already, so it cannot be added")
+    return Added(name, max_runs, max_time, trial)
 
 
 def make_withdrawal(

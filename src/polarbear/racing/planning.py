@@ -120,8 +120,16 @@ def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedR
             if name not in state.observed_until[instance]
             and (horizon := _informative_horizon(state, instance, others)) is not None
         )
-        runs += islice(candidates, state.batch)
+        runs += islice(candidates, _choose_batch(state, name))
     return _by_instance(state, runs)
+
+
+def _choose_batch(state: State, name: str) -> int:
+    """Return the largest number of runs that an algorithm makes in the next round."""
+    trial = state.on_trial.get(name)
+    if trial is None:
+        return state.batch
+    return trial.choose_batch(state.rules.batch[0], state.rules.max_failures)
 
 
 def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
@@ -138,7 +146,7 @@ def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[
     runs = [
         PlannedRun(_next_key(state, name, instance), last[name])
         for name in rivals
-        for instance in islice(_missed_instances(state, name), state.batch)
+        for instance in islice(_missed_instances(state, name), _choose_batch(state, name))
     ]
     return _by_instance(state, runs)
 
@@ -177,11 +185,12 @@ def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRu
             if instance not in state.dropped
             and state.observed_until[instance].keys().isdisjoint(until)
         )
-    instances = islice(new, state.batch)
+    batch = {name: _choose_batch(state, name) for name in until}
     return [
         PlannedRun(_next_key(state, name, instance), until[name])
-        for instance in instances
+        for k, instance in enumerate(islice(new, max(batch.values(), default=0)))
         for name in until
+        if k < batch[name]
     ]
 
 

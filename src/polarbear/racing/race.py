@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import format_count
 from polarbear.data import grid
-from polarbear.data.names import check_name, check_names, natural_sort_key, suggest_name, to_name
+from polarbear.data.names import check_names, natural_sort_key, suggest_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
@@ -33,7 +33,6 @@ from polarbear.inference.fit import connected_groups
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.deciding import decide, with_statuses
 from polarbear.racing.events import (
-    Added,
     Asked,
     Decided,
     Eliminated,
@@ -57,7 +56,7 @@ from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import find_algorithm, make_withdrawal
+from polarbear.racing.notes import find_algorithm, make_entry, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
@@ -236,28 +235,25 @@ class Race(RaceTexts):
     # Changing algorithms, instances, runs and rules
 
     def add(
-        self, algorithm: str, *, max_runs: int | None = None, max_time: float | None = None
+        self,
+        algorithm: str,
+        *,
+        max_runs: int | None = None,
+        max_time: float | None = None,
+        trial: bool = False,
     ) -> None:
         """Add an algorithm, or readmit one that was eliminated or removed.
 
         A new algorithm first runs on instances that were used before. ``max_runs`` and
         ``max_time`` limit the number and the total time of its runs; it stays undecided if these
-        do not settle its pairs.
+        do not settle its pairs. With ``trial`` it makes one run alone before all others.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.add("c", max_runs=3)
         >>> sum(job.algorithm == "c" for job in race.ask())
         3
         """
-        for limit, value in (("max_runs", max_runs), ("max_time", max_time)):
-            if value is not None and (not isinstance(value, Real) or float(value) < 0):
-                raise DataError(f"{limit}={value!r}: expected a number of at least 0, or None")
-        name = check_name(to_name(algorithm))
-        if not name:
-            raise DataError("the name of an algorithm must not be empty")
-        if name in self._state.racing:
-            raise DataError(f"{name!r} is racing already, so it cannot be added")
-        self._record(Added(name, max_runs, max_time))
+        self._record(make_entry(self._state, algorithm, max_runs, max_time, trial))
 
     def remove(self, algorithm: str, why: str = "") -> None:
         """Remove an algorithm; its runs stay recorded, and are used again if it is added again.

@@ -30,7 +30,7 @@ from polarbear.racing.rules import Rules
 from polarbear.racing.run_sets import PairSet, RunIdSet
 from polarbear.racing.state import State, start_state
 
-VERSION = 2
+VERSION = 3
 """The number of the layout of snapshots; a snapshot with another number is not used."""
 
 _HEADER = Struct("<qq")

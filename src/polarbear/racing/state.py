@@ -5,11 +5,9 @@
    time by time and stays closed, until one of the two comes back or the rules change.
 3. *Wanted* runs are those that were requested and have not arrived. A round is decided when all
    of its runs have arrived, from the runs requested up to that round. Plans depend only on
-   decisions and requests. So the order in which runs arrive has no effect, although rounds may
-   overlap.
+   decisions and requests, so the order in which runs arrive has no effect.
 4. The first run with a given id counts; later ones with the same id are ignored.
-5. A requested run is charged up to its horizon. Once its round is decided, it is charged for the
-   time that it took.
+5. A requested run is charged up to its horizon, and after its round for the time that it took.
 """
 
 from collections import Counter
@@ -45,6 +43,7 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import count_replaced, effective_runs, map_extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
+from polarbear.racing.first_batch import Trial, has_value
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
@@ -87,6 +86,7 @@ class PendingRun(NamedTuple):
     before: float = 0.0
     until: float | None = None
     status: Status | None = None
+    has_value: bool = False
 
     @property
     def failed(self) -> bool:
@@ -143,6 +143,7 @@ class State:
     wanted: dict[RunId, Job] = field(default_factory=dict)
     ever_requested: RunIdSet = field(default_factory=RunIdSet)  # including cancelled runs
     limits: dict[str, Limit] = field(default_factory=dict)
+    on_trial: dict[str, Trial] = field(default_factory=dict)  # newcomers in their first batch
     spent_on: dict[str, Spent] = field(default_factory=dict)  # requested runs, by algorithm
     spent_runs: int = 0
     spent_time: float = 0.0
@@ -294,8 +295,9 @@ def apply(state: State, event: Event) -> None:
             # depend on the order of offers.
             order = sorted(fresh, key=lambda name: (derive_seed(state.seed, ["draw", name]), name))
             state.pool = dict.fromkeys(order)
-        case Added(algorithm, max_runs, max_time):
+        case Added(algorithm, max_runs, max_time, trial):
             _enter(state, algorithm)
+            state.on_trial |= {algorithm: Trial()} if trial else {}
             state.limits[algorithm] = Limit(max_runs, max_time)
             state.failures[algorithm] = 0
             if state.rules.allocation != "paper":  # the paper's batch rule ignores entries
@@ -360,6 +362,7 @@ def _leave(state: State, algorithm: str, current: int) -> None:
     state.racing.discard(algorithm)
     state.open = {names: times for names, times in state.open.items() if algorithm not in names}
     state.horizons.pop(algorithm, None)
+    state.on_trial.pop(algorithm, None)
     keys = [
         key
         for pending in state.pending_rounds.values()
@@ -435,8 +438,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     """Exclude withdrawn runs, and make all pairs of algorithms undecided again.
 
     A fit uses all runs together, so any decision may depend on the excluded ones. Eliminated
-    algorithms return. Those that the remaining runs still eliminate are eliminated again before
-    further runs are requested.
+    algorithms return; those that the other runs eliminate are eliminated again before any new run.
     """
     pairs = set(event.pairs)
     keys = [key for runs in state.pending_rounds.values() for key in runs if key[:2] in pairs]
@@ -513,7 +515,8 @@ def _receive(state: State, run: Run) -> None:
     state.wanted.pop(key, None)
     for pending in state.pending_rounds.values():
         if key in pending:
-            pending[key] = pending[key]._replace(until=run.until, status=run.status)
+            result = {"until": run.until, "status": run.status, "has_value": has_value(run)}
+            pending[key] = pending[key]._replace(**result)
             return
     if key not in state.superseded:
         _mark_used(state, run.instance)
@@ -528,6 +531,9 @@ def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
         )
     state.spent_time += run.until - run.horizon
     state.failures[key.algorithm] += run.failed
+    trial = state.on_trial.pop(key.algorithm, None)
+    if trial is not None and trial.n_runs + 1 < state.rules.batch[0]:
+        state.on_trial[key.algorithm] = trial.after(run.has_value and not run.failed)
     if run.until < run.horizon:
         state.not_extendable.add((key.algorithm, key.instance))
     _raise_observed_until(state, key, run.until, run.status)
