@@ -193,6 +193,22 @@ def test_a_verdict_says_what_the_numbers_say():
     assert len({len(column) for column in table.values()}) == 1
 
 
+def test_a_verdict_says_if_only_the_dominator_is_uncertain():
+    """In 96 % of draws a or b is ahead of c, and neither of them in more than 60 %."""
+    a_leads, b_leads, c_leads = [2.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 0.5, 1.0]
+    draws = np.array([a_leads] * 600 + [b_leads] * 360 + [c_leads] * 40)[:, None]
+    posterior = posterior_of(draws, np.array([1.0]))
+    said = (
+        "c is undecided: it is dominated (P = 0.960), but by which algorithm is not certain: "
+        "a (P = 0.600), b (P = 0.360)."
+    )
+    assert said in posterior.verdict(0.95).splitlines()
+    sure = (
+        "c is undecided (P = 0.040 that it is a member): closest to dominating it is a (P = 0.600)."
+    )
+    assert sure in posterior.verdict(0.97).splitlines()
+
+
 def test_all_that_are_alike_stay():
     said = pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 3)), 20)).verdict()
     assert said.endswith("All 3 algorithms stay in the anytime Pareto set.")

@@ -349,6 +349,7 @@ class Posterior(FrozenRecord):
             self.prob_best(),
             self.statuses(certainty, epsilon, resolution=resolution),
             self.prob_any_wrong_elimination(certainty),
+            certainty,
         )
 
     def prob_best(self) -> Floats:

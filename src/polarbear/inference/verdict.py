@@ -37,6 +37,7 @@ class Facts(NamedTuple):
     best: Floats  # (T, n): P(has the highest rating)
     statuses: tuple[AlgorithmStatus, ...]
     mistaken: float  # P(at least one algorithm is wrongly eliminated)
+    certainty: float
 
 
 class Sentence(NamedTuple):
@@ -124,6 +125,19 @@ def _describe(facts: Facts, status: AlgorithmStatus, code: int) -> str:
         sure = format_probability(float(dominance[dominators[0]]))
         by = f"dominated by {escape_text(names[0])} {when} ({sure})"
         return f"{escape_text(status.algorithm)} is {by}{also}"
+    prob_dominated = 1 - (status.prob_in_pareto or 0.0)
+    if status.status == "undecided" and prob_dominated >= facts.certainty:
+        likely = [
+            k for k in rivals[:3].tolist() if k == rivals[0] or dominance[k] >= MIN_BEST_MARGIN
+        ]
+        names = [
+            f"{facts.algorithms[k]} ({format_probability(float(dominance[k]))})" for k in likely
+        ]
+        return (
+            f"{escape_text(status.algorithm)} is undecided: it is dominated "
+            f"({format_probability(prob_dominated)}), but by which algorithm is not certain: "
+            f"{format_list(names)}"
+        )
     best_times = _describe_best_times(facts, code)
     if best_times:
         return f"{status.claim()}: most likely the best {format_list(best_times)}"
@@ -134,8 +148,8 @@ def _describe(facts: Facts, status: AlgorithmStatus, code: int) -> str:
         return f"{status.claim()}: no single one is likely to be ahead of it at all times"
     closest = f"closest to dominating it is {escape_text(facts.algorithms[rival])}"
     # Two estimates from draws differ in the third digit; their sum must not exceed 1.
-    dominated = min(float(dominance[rival]), 1 - (status.prob_in_pareto or 0.0))
-    return f"{status.claim()}: {closest} ({format_probability(dominated)})"
+    closest_prob = min(float(dominance[rival]), prob_dominated)
+    return f"{status.claim()}: {closest} ({format_probability(closest_prob)})"
 
 
 def _describe_best_times(facts: Facts, code: int) -> list[str]:
